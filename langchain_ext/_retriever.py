@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import is_dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -16,7 +16,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import ensure_config, patch_config, var_child_runnable_config
 from langchain_core.vectorstores import VectorStore
-from pydantic import BeforeValidator, InstanceOf
+from pydantic import field_validator
 
 from drillrank.hosts.metadata import noted
 from drillrank.hosts.settings import HostFields
@@ -25,14 +25,20 @@ from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import check_query, check_top_n
 from drillrank.settings import as_json
 
-
-def _as_runnable(given: object) -> object:
-    plain = callable(given) and not isinstance(given, Runnable | VectorStore | type)
-    return RunnableLambda(given) if plain else given  # type: ignore[call-overload]
-
-
-Retriever = Annotated[InstanceOf[Runnable], BeforeValidator(_as_runnable)]  # type: ignore[type-arg]
+Retriever = Runnable[str, list[Document]]
 """A Runnable from a question to documents, or a function; a retriever is one, with fallbacks, retries and all."""
+
+
+class WithSource(HostFields):
+    """In front of components that ask a source, which may be a function, too."""
+
+    @field_validator("source", mode="before", check_fields=False)
+    @classmethod
+    def _as_runnable(cls, given: Any) -> Any:
+        if isinstance(given, dict):
+            return {name: cls._as_runnable(one) for name, one in given.items()}
+        plain = callable(given) and not isinstance(given, Runnable | VectorStore | type)
+        return RunnableLambda(given) if plain else given
 
 
 class Loadable(Serializable):
@@ -61,7 +67,7 @@ class Loadable(Serializable):
         return written
 
 
-class ConfiguredRetriever(Loadable, BaseRetriever):
+class ConfiguredRetriever(WithSource, Loadable, BaseRetriever):
     """Base of the retrievers: the host's own keeps all of a run's configuration but the callbacks to itself."""
 
     model_config = HostFields.model_config
@@ -95,9 +101,9 @@ class AskedRetriever(ConfiguredRetriever):
         return await arun(requests, self._framework_llm(config), usage=usage, workers=self._at_once)
 
     def _asked(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
-        own: int | None = self.top_n  # type: ignore[attr-defined]  # a field of each
+        top_n = self.top_n if top_n is None else top_n  # type: ignore[attr-defined]  # a field of each
         check_top_n(top_n)
-        return self._found(check_query(query), own if top_n is None else top_n, config, usage)
+        return self._found(check_query(query), top_n, config, usage)
 
     @property
     def _at_once(self) -> int:

@@ -15,7 +15,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnableParallel, RunnablePassthrough
 from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import VectorStore
-from pydantic import Field, InstanceOf
+from pydantic import Field
 
 from drillrank import BRMGR, UPR, LanguageModel, MonoT5, Passage, Relevance
 from drillrank.errors import InvalidInput
@@ -28,12 +28,11 @@ from drillrank.passages import Ranking
 from drillrank.rerank.base import LikelihoodFormula, RetrievalScores
 from drillrank.rerank.prior import Prior
 from drillrank.rerank.upr import UPR_PROMPT
-from drillrank.settings import as_settings
 from drillrank.vectors import Embed
 from langchain_ext._documents import document_names, passage_of
 from langchain_ext._embedding import embedding_of
 from langchain_ext._filters import Filter, Guard
-from langchain_ext._retriever import Loadable, Retriever, with_score
+from langchain_ext._retriever import Loadable, Retriever, WithSource, with_score
 from langchain_ext.promptrank_documents import DocumentPaths
 from langchain_ext.settings import (
     BRMGRRerankSettings,
@@ -50,12 +49,10 @@ class LikelihoodCompressor(RerankerFields, Loadable, BaseDocumentCompressor):
     model did not read all of one; the given ones are left alone.
     """
 
-    settings: InstanceOf[RerankSettings] | dict[str, Any] = Field(
-        default=RerankSettings(), description="What is rarely touched."
-    )
+    settings: RerankSettings | dict[str, Any] = Field(default=RerankSettings(), description="What is rarely touched.")
 
     def _passage(self, document: Document, position: int) -> Passage:
-        settings = as_settings(RerankSettings, self.settings)
+        settings = self._settings
         name = document.id or f"document-{position}"
         return passage_of(document, name, settings.title_key, settings.metadata_fields)
 
@@ -96,7 +93,7 @@ class LikelihoodCompressor(RerankerFields, Loadable, BaseDocumentCompressor):
 
     def _scores(self, documents: Sequence[Document]) -> RetrievalScores:
         """What documents bring under the key under which they leave; their order as evidence where none does."""
-        key = as_settings(RerankSettings, self.settings).score_key
+        key = self._settings.score_key
         found: list[Any] = [None if key is None else document.metadata.get(key) for document in documents]
         scores = [float(one) if _is_score(one) else None for one in found]
         by_order = getattr(self, "prior", None) == "retrieval" and all(score is None for score in scores)
@@ -104,7 +101,7 @@ class LikelihoodCompressor(RerankerFields, Loadable, BaseDocumentCompressor):
 
     def _best(self, documents: Sequence[Document], ranking: Ranking[Passage]) -> list[Document]:
         """What is kept, with the new scores; `details["reached"]` is a document that was not given."""
-        key = as_settings(RerankSettings, self.settings).score_key
+        key = self._settings.score_key
         best = []
         for item, why in self._kept(ranking):
             reached = item.details.get("reached")
@@ -225,12 +222,12 @@ class RelevanceRerank(LikelihoodCompressor):
     []
     """
 
-    model: InstanceOf[LanguageModel] | str = Field(kw_only=False, description="A neural model, or its specification.")
+    model: LanguageModel | str = Field(kw_only=False, description="A neural model, or its specification.")
     preset: str = Field(default="yes-no", description="How published models are asked.")
     template: str | None = Field(default=None, description="Prompt with `{query}`, `{text}` and `{instruction}`.")
     instruction: str | None = Field(default=None, description="What the model is told of the task.")
     max_passage_tokens: int | None = Field(default=None, description="Tokens that a passage may keep.")
-    settings: InstanceOf[RelevanceRerankSettings] | dict[str, Any] = Field(
+    settings: RelevanceRerankSettings | dict[str, Any] = Field(
         default=RelevanceRerankSettings(), description="What is rarely touched."
     )
 
@@ -241,7 +238,7 @@ class RelevanceRerank(LikelihoodCompressor):
             template=self.template,
             instruction=self.instruction,
             max_passage_tokens=self.max_passage_tokens,
-            settings=as_settings(RelevanceRerankSettings, self.settings),
+            settings=self._settings,
         )
 
 
@@ -266,7 +263,7 @@ class MonoT5Rerank(LikelihoodCompressor):
     []
     """
 
-    model: InstanceOf[LanguageModel] | str = Field(kw_only=False, description="A neural model, or its specification.")
+    model: LanguageModel | str = Field(kw_only=False, description="A neural model, or its specification.")
     max_passage_tokens: int | None = Field(default=None, description="Tokens that a passage may keep.")
 
     def _make(self) -> Relevance:
@@ -306,12 +303,12 @@ class BRMGRRerank(LikelihoodCompressor):
     prior: Prior | None = Field(default="retrieval", description="What documents' scores say, as for UPRRerank.")
     guard: bool | float = Field(default=False, description="Drop what an LLM wrote and nothing retrieved supports.")
     generated_share: float = Field(default=1.0, description="Largest share of what an LLM wrote among the results.")
-    settings: InstanceOf[BRMGRRerankSettings] | dict[str, Any] = Field(
+    settings: BRMGRRerankSettings | dict[str, Any] = Field(
         default=BRMGRRerankSettings(), description="What is rarely touched."
     )
 
     def _passage(self, document: Document, position: int) -> Passage:
-        settings = as_settings(BRMGRRerankSettings, self.settings)
+        settings = self._settings
         generated = document.metadata.get(settings.origin_key) == "generated"
         passage = super()._passage(document, position)
         text = document.page_content if generated else passage.text  # the LLM did not write the metadata
@@ -323,7 +320,7 @@ class BRMGRRerank(LikelihoodCompressor):
             prior=self.prior,
             guard=self.guard,
             generated_share=self.generated_share,
-            settings=as_settings(BRMGRRerankSettings, self.settings),
+            settings=self._settings,
         )
 
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
@@ -332,7 +329,7 @@ class BRMGRRerank(LikelihoodCompressor):
         return self.method.rank_mixed(query, passages, generated, self.top_n, scores=counted)  # type: ignore[no-any-return]
 
 
-class PromptRankRerank(LikelihoodCompressor):
+class PromptRankRerank(WithSource, LikelihoodCompressor):
     """Reranks documents by the best path of linked documents among them, and beyond them if told where.
 
     Args:
@@ -372,27 +369,27 @@ class PromptRankRerank(LikelihoodCompressor):
 
     links: tuple[TextLinkName, ...] = Field(default=LINKS_IN_TEXTS, description="What links a document to others.")
     prior: Prior | None = Field(default=None, description="What documents' scores say, as for UPRRerank.")
-    store: InstanceOf[BaseStore] | InstanceOf[VectorStore] | None = Field(  # type: ignore[type-arg]
+    store: BaseStore[str, Document] | VectorStore | None = Field(
         default=None, exclude=True, description="Knows linked documents by id."
     )
     source: Retriever | None = Field(default=None, exclude=True, description="Finds more documents for each path.")
     filters: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
-    embed: InstanceOf[Embeddings] | Embed | None = Field(
+    embed: Embeddings | Embed | None = Field(
         default=None, exclude=True, description="An embedding model, or a function from texts to vectors."
     )
-    settings: InstanceOf[PromptRankRerankSettings] | dict[str, Any] = Field(
+    settings: PromptRankRerankSettings | dict[str, Any] = Field(
         default=PromptRankRerankSettings(), description="What is rarely touched."
     )
 
     def _make(self) -> PathRerank:
         Guard(self.filters)  # says what is wrong with it
-        settings = as_settings(PromptRankRerankSettings, self.settings)
+        settings = self._settings
         links: tuple[LinkName, ...] = self.links if self.source is None else (*self.links, "retrieval")
         prompt_rank = settings.prompt_rank(self.language_model, self.prior)
         return path_rerank(settings, prompt_rank, links, embedding_of(self.embed))
 
     def _passage(self, document: Document, position: int) -> Passage:
-        settings = as_settings(PromptRankRerankSettings, self.settings)
+        settings = self._settings
         [name] = document_names([document])
         return passage_of(document, name, settings.title_key, settings.metadata_fields)
 
@@ -410,7 +407,7 @@ class PromptRankRerank(LikelihoodCompressor):
     def _requests(
         self, documents: Sequence[Document], query: str, config: RunnableConfig
     ) -> Requests[Ranking[Passage]]:
-        settings = as_settings(PromptRankRerankSettings, self.settings)
+        settings = self._settings
         guard = Guard(self.filters, self.source, config)
         host = DocumentPaths(guard, self.source, self.store, config, settings.title_key, settings.metadata_fields)
         passages = [self._passage(document, position) for position, document in enumerate(documents)]

@@ -29,11 +29,7 @@ HOSTS = {
     "llama_index_ext": ("llama_index.core", "pydantic", "typing_extensions"),
     "langchain_ext": ("langchain_core", "langchain_text_splitters", "pydantic", "typing_extensions"),
 }
-DISTRIBUTIONS = {
-    "Stemmer": "PyStemmer",
-    "sentence_transformers": "sentence-transformers",
-    "sklearn": "scikit-learn",
-}
+DISTRIBUTIONS = {"Stemmer": "PyStemmer", "sentence_transformers": "sentence-transformers", "sklearn": "scikit-learn"}
 
 
 FROM_EITHER_HOST = {(f"drillrank.hosts.{module}", "pydantic") for module in ("settings", "reranking")}
@@ -174,58 +170,21 @@ def test_an_import_is_found_wherever_and_however_it_is_written(tmp_path, stateme
     assert "drillrank.views.chunks" in {one.module for one in edges["drillrank.data.words"]}
 
 
-@pytest.mark.parametrize(
-    ("importer", "target", "wrong"),
-    [
-        ("drillrank.text", "drillrank.views.chunks", True),
-        ("drillrank.rerank.upr", "drillrank.views", True),
-        ("drillrank.views.views", "drillrank.views.chunks", False),
-        ("drillrank.views.views", "drillrank.text", False),
-        ("drillrank.views.views", "drillrank", True),
-        ("llama_index_ext.upr", "langchain_ext._llm", True),
-        ("llama_index_ext.upr", "drillrank", False),
-        ("drillrank.hosts.metadata", "llama_index_ext", True),
-    ],
-)
-def test_the_order_of_packages(importer, target, wrong):
-    assert uphill(importer, target) == wrong
-
-
-@pytest.mark.parametrize(
-    ("importer", "target", "name", "wrong"),
-    [
-        ("drillrank.views.views", "drillrank.evaluation._checks", "", True),
-        ("drillrank.evaluation.metrics", "drillrank.evaluation._checks", "check", False),
-        ("drillrank.evaluation", "drillrank.evaluation._checks", "check", False),
-        ("drillrank.evaluationist.metrics", "drillrank.evaluation._checks", "", True),
-        ("llama_index_ext.upr", "langchain_ext._llm", "", True),
-        ("llama_index_ext.upr", "llama_index.core._private", "", True),
-        ("drillrank.views.views", "drillrank.views.chunks", "_cut", True),
-        ("drillrank.views.views", "drillrank", "__version__", False),
-    ],
-)
-def test_private_modules_and_names(importer, target, name, wrong):
-    assert foreign_private(importer, target, name) == wrong
-
-
-@pytest.mark.parametrize(
-    ("importer", "target", "wrong"),
-    [
-        ("drillrank.hosts.metadata", "llama_index.core.schema", True),
-        ("drillrank.hosts.metadata", "langchain_core", True),
-        ("drillrank.hosts.metadata", "pydantic", True),
-        ("drillrank.views.views", "no_such_library", True),
-        ("drillrank.views.views", "pyromark", False),
-        ("drillrank.views.views", "json", False),
-        ("langchain_ext.upr", "langchain_core.documents", False),
-        ("langchain_ext.upr", "langchain_community.retrievers", True),
-        ("langchain_ext.upr", "llama_index.core", True),
-        ("llama_index_ext.upr", "llama_index.vector_stores.chroma", True),
-        ("llama_index_ext.upr", "numpy", True),
-    ],
-)
-def test_what_a_package_is_installed_with(importer, target, wrong):
-    assert outsider(importer, target) == wrong
+def test_the_rules_tell_right_from_wrong():
+    """Of what is uphill, private, and installed: a wrong import, and a right one like it."""
+    chunks, checks = "drillrank.views.chunks", "drillrank.evaluation._checks"
+    assert [uphill(one, chunks) for one in ("drillrank.text", "drillrank.rerank.upr", "drillrank.cli.ask")] == [1, 1, 0]
+    assert [uphill(one, "drillrank") for one in ("drillrank.views.views", "llama_index_ext.upr")] == [True, False]
+    assert [foreign_private(one, checks, "") for one in ("drillrank.views.views", "drillrank.evaluation.metrics")] == [
+        1,
+        0,
+    ]
+    assert foreign_private("drillrank.views.views", chunks, "_cut")
+    assert not foreign_private("drillrank.views.views", "drillrank", "__version__")
+    wrong = [("drillrank.hosts.metadata", "pydantic"), ("drillrank.views.views", "no_such_library")]
+    wrong += [("langchain_ext.upr", "llama_index.core"), ("llama_index_ext.upr", "llama_index.vector_stores.chroma")]
+    right = [("drillrank.views.views", "pyromark"), ("langchain_ext.upr", "langchain_core.documents")]
+    assert [outsider(*pair) for pair in (*wrong, *right)] == [True] * 4 + [False] * 2
 
 
 def test_a_circle_is_named_by_its_shortest_way(tmp_path):
@@ -238,35 +197,6 @@ def test_a_circle_is_named_by_its_shortest_way(tmp_path):
     )
     (way,) = SHAPE["circles"](edges)
     assert set(way) == {"drillrank.a", "drillrank.b", "drillrank.c"}
-
-
-def test_the_shape_is_that_of_the_checkout_named(tmp_path):
-    texts = {
-        "shared/drillrank/__init__.py": "__all__ = ['errors']\nfrom drillrank import errors\n",
-        "shared/drillrank/errors.py": "A = 1\nB = 2\n",
-        "llama_index_ext/__init__.py": "from drillrank import errors\n__all__ = []\n",
-        "langchain_ext/__init__.py": "raise ImportError\n",
-    }
-    for name, text in texts.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    figures = SHAPE["shape"](tmp_path)
-    assert {name: number for name, number in figures.items() if not name.startswith("langchain_ext")} == {
-        "drillrank: files": 2,
-        "drillrank: lines": 4,
-        "drillrank: longest file": 2,
-        "drillrank: public names": 1,
-        "llama_index_ext: files": 1,
-        "llama_index_ext: lines": 2,
-        "llama_index_ext: longest file": 2,
-        "llama_index_ext: public names": 0,
-        "llama_index_ext: core modules imported": 1,
-        "circles": 0,
-        "modules loaded by import drillrank": 2,
-        "modules loaded by import llama_index_ext": 3,
-        "modules loaded by import langchain_ext": None,
-        "modules loaded by all public names of drillrank": 2,
-    }
 
 
 def test_the_mutation_areas_name_modules_and_tests_that_are_there():

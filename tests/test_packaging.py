@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -53,9 +54,23 @@ def test_importing_the_package_loads_no_component_and_not_numpy():
     assert "numpy" not in loaded
 
 
-@pytest.mark.parametrize("name", drillrank.__all__)
-def test_a_public_name_can_be_asked_for_first(name):
-    result = python(f"import drillrank\nassert {name!r} in dir(drillrank)\nassert drillrank.{name} is drillrank.{name}")
+EACH_NAME_FIRST = """
+import os, drillrank
+for name in drillrank.__all__:
+    child = os.fork()  # as cheap as a process in which nothing is loaded
+    if not child:
+        try:
+            assert name in dir(drillrank) and getattr(drillrank, name) is getattr(drillrank, name)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0, name
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+def test_each_public_name_can_be_asked_for_first():
+    result = python(EACH_NAME_FIRST)
     assert result.returncode == 0, result.stderr
 
 
@@ -84,9 +99,7 @@ def test_the_bare_install_does_all_the_embedded_work():
     script = [sys.executable, str(ROOT / "tests" / "bare_install.py"), *sorted(tops)]
     result = subprocess.run(script, capture_output=True, text=True, cwd=ROOT, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
-    said = "".join(result.stdout.split())  # tables wrap their lines
-    for extra in ("llama-index", "langchain", "clusters"):
-        assert f'pipinstall"drillrank[{extra}]"' in said
+    assert 'pip install "drillrank[clusters]"' in result.stdout
 
 
 def _folded(name):
@@ -126,11 +139,10 @@ def test_the_wheel_holds_three_packages_and_no_module_called_shared(wheel):
     assert tops == {"drillrank", "llama_index_ext", "langchain_ext"}
 
 
-def test_the_wheel_holds_types_handbook_licence_and_command(wheel):
+def test_the_wheel_holds_types_licence_and_command(wheel):
     names = wheel.namelist()
     for package in ("drillrank", "llama_index_ext", "langchain_ext"):
         assert f"{package}/py.typed" in names
-    assert "drillrank/handbook.md" in names
     for file in (
         "english_stems.tsv.gz",
         "german_stems.tsv.gz",

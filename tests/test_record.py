@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import copy
-import gzip
-import json
 from dataclasses import dataclass
 
 import pytest
 
 from tools.record import difference
-from tools.record.building import NotBuilt, build
+from tools.record.building import build
 from tools.record.taking import Recorder
 
 
@@ -79,44 +77,6 @@ def test_whatever_else_changes_is_a_difference(change):
     assert len(found(change).changed) == 1
 
 
-def test_a_report_names_counts_call_entry_and_values_and_is_short():
-    changed = copy.deepcopy(RECORD)
-    changed["a/1"]["out"][0]["score"] = -1.25
-    many = {f"k{i}/1": {"call": f"k{i}/1", f"value {i}": i} for i in range(50)}
-    others = {name: {**line, f"value {i}": "other"} for i, (name, line) in enumerate(many.items())}
-    groups = {"first": difference.compare(RECORD, changed), "second": difference.compare(many, others)}
-    lines = difference.report(groups)
-    assert lines[:4] == [
-        "first: 1 of 3 calls differ, in 1 values",
-        "second: 50 of 50 calls differ, in 50 values",
-        "first: a/1: out[x].score: -1.5 -> -1.25 (+2.50e-01)",
-        "second: k0/1: value 0: 0 -> other",
-    ]
-    assert len(lines) == 30
-    assert lines[-1] == "... and 24 more kinds of differences"
-
-
-def test_what_is_alike_is_told_once_and_what_is_missing_first():
-    old = {f"k/{i}": call(f"k/{i}", ("x", 1.0)) for i in range(9)}
-    new = {f"k/{i}": call(f"k/{i}", ("x", 2.0)) for i in range(8)}
-    assert difference.report({"g": difference.compare(old, new)}) == [
-        "g: 9 of 9 calls differ, in 9 values",
-        "g: k/8: the call: taken -> (nothing)",
-        "g: k/0: out[x].score: 1.0 -> 2.0 (+1.00e+00) (and 7 more in 8 calls)",
-    ]
-
-
-def test_renamed_keys_and_values_are_the_same_key_and_value(monkeypatch, tmp_path):
-    monkeypatch.setattr(difference, "KEYS", {"old": "new"})
-    monkeypatch.setattr(difference, "VALUES", {"new": {"raw": "text"}})
-    monkeypatch.setattr(difference, "IGNORED", {"gone"})
-    for name, out in {"before": {"old": ["raw"], "gone": 1}, "after": {"new": ["text"]}}.items():
-        with gzip.open(tmp_path / name, "wt") as file:
-            file.write(json.dumps({"call": "a", "out": out}))
-    before, after = (difference.read_record(tmp_path / name) for name in ("before", "after"))
-    assert difference.compare(before, after).differences == []
-
-
 @dataclass(frozen=True, kw_only=True)
 class DeepSettings:
     depth: int = 1
@@ -142,13 +102,6 @@ def test_a_setting_goes_where_the_class_takes_it(monkeypatch):
     monkeypatch.setattr("tools.record.building.RENAMED", {"Renamed.width": "breadth"})
     for kind in (Flat, Nested, Renamed):
         assert build(kind, "m", depth=7, width=8).values == ("m", 7, 8)
-
-
-def test_a_setting_that_is_nowhere_is_refused_unless_it_is_said_to_be_gone(monkeypatch):
-    with pytest.raises(NotBuilt, match="Flat has no setting 'height'"):
-        build(Flat, "m", height=1)
-    monkeypatch.setattr("tools.record.building.GONE", {"height"})
-    assert build(Flat, "m", height=1).values == ("m", 2, 3)
 
 
 def test_a_recorder_writes_results_warnings_prompts_and_errors(tmp_path):

@@ -38,7 +38,7 @@ class Area(NamedTuple):
 AREAS = {
     "scoring": Area(
         "likelihood/unigram likelihood/encoder rerank/base rerank/prior",
-        "unigram saved_unigram scale scale_order concentration unmatched first_stage sentence_vectors",
+        "unigram saved_unigram scale scale_order unmatched first_stage sentence_vectors rankers upr two_stages",
     ),
     "budgets": Area(
         "likelihood/tokenizer drilldown/truncation prompts",
@@ -49,9 +49,7 @@ AREAS = {
         "path_search path_signals path_prior path_pairs path_scoring path_ranking path_missing path_scope"
         " path_starts scale_order unmatched",
     ),
-    "merging": Area(
-        "views/index views/chunks", "views_merging views_packing views_cutters views_section_views views_fuzz"
-    ),
+    "merging": Area("views/index views/chunks", "views_index views_chunks views_sections"),
     "pages": Area("structure/plain structure/pages hosts/pages", "structure_plain files_fuzz pages_of_files"),
     "answers": Area(
         "drilldown/answers",

@@ -10,9 +10,7 @@ import sys
 from .data import data_folder
 
 BENCHMARKS = (
-    "unigram_speed",
     "text",
-    "parsing",
     "multihop",
     "cascade",
     "path_prior",
@@ -36,12 +34,13 @@ BENCHMARKS = (
     "flat_headings",
     "financebench",
     "which_document",
+    "all_reports",
     "not_here",
     "contracts",
     "loaded_pages",
     "pdf_folder",
     "stores",
-    "tokens",
+    "filtered_views",
     "neural_operations",
     "neural_speed",
     "side_by_side",
@@ -63,6 +62,7 @@ WITHOUT_DATA = (
     "nulls",
     "financebench",
     "which_document",
+    "all_reports",
     "not_here",
     "contracts",
     "loaded_pages",

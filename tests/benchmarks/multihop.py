@@ -19,8 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from drillrank import UPR, Passage, PathSearch, PromptRank, load_language_model
-from drillrank.evaluation.exact_match import exact_match
-from drillrank.evaluation.metrics import recall_all
+from drillrank.evaluation.metrics import exact_match, recall_all
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import LanguageModel
 from drillrank.multihop.links import RetrievedLinks, given_links

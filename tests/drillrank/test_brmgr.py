@@ -104,15 +104,6 @@ def test_pairing_by_rank_is_the_hungarian_optimum_on_probabilities(hash_model, r
     assert total == pytest.approx(best, rel=1e-9)
 
 
-@given(passages, firsts)
-def test_without_generated_passages_it_is_upr(retrieved, first):
-    merged = BRMGR(settings={"first": first}).rank(QUESTION, retrieved, [])
-    plain = UPR().rank(QUESTION, retrieved)
-    assert [(item.passage, item.score, item.rank) for item in merged] == [
-        (item.passage, item.score, item.rank) for item in plain
-    ]
-
-
 @given(passages, passages, firsts, st.sampled_from([False, True, 0.3]), shares, st.booleans())
 def test_no_retrieved_passage_is_lost_and_nothing_comes_twice(
     hash_model, retrieved, generated, first, guard, share, lexical
@@ -264,14 +255,6 @@ def test_templates_and_limits_reach_the_model(hash_model):
 def test_bad_options_are_refused_at_once(options):
     with pytest.raises(InvalidInput):
         BRMGR(**keyword_arguments(BRMGR, options))
-
-
-@pytest.mark.parametrize(
-    "arguments", [(" ", ["a"], ["b"]), ("q", "a", ["b"]), ("q", ["a"], [1]), ("q", ["a"], ["b"], 0)]
-)
-def test_bad_input_is_a_clear_error(arguments):
-    with pytest.raises(InvalidInput):
-        BRMGR().rank(*arguments)
 
 
 @pytest.mark.parametrize("preset", ["brmgr", "paper"])

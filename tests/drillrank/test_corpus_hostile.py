@@ -115,7 +115,7 @@ def test_a_file_that_is_damaged_while_it_is_used_is_told(file, damage):
 
 
 BLOBS = {
-    "documents": ["parse", "above", "sections", "paths", "digests", "first", "size"],
+    "documents": ["parse", "above", "pages", "sections", "digests", "first", "size"],
     "passages": ["text", "links", "metadata", "title", "digest"],
     "blocks": ["lengths", "units", "words"],
     "postings": ["entries", "holding", "occurrences"],

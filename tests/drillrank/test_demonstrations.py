@@ -184,13 +184,6 @@ def test_contexts_hold_every_demonstration_once_and_mix_kinds(given_ones, size):
         assert [id(i) for i in flat if i.kind == kind] == [id(i) for i in given_ones if i.kind == kind]
 
 
-def test_one_context_of_each_two_kinds():
-    path = Path((Passage("river"),))
-    shots = [Demonstration(path, f"{i}?", "bridge" if i < 5 else "comparison") for i in range(8)]
-    found = [sorted(item.kind for item in context) for context in demonstration_contexts(shots)]
-    assert found.count(["bridge", "comparison"]) == 3
-
-
 @given(demonstrations.filter(bool))
 def test_as_many_pairs_of_two_kinds_as_there_can_be(given_ones):
     pairs = [context for context in demonstration_contexts(given_ones) if len({item.kind for item in context}) == 2]
@@ -208,14 +201,6 @@ def test_a_sample_is_balanced_and_depends_on_the_seed_alone(given_ones, data, se
     chosen, there = (Counter(item.kind for item in items) for items in (sample, given_ones))
     most = max(chosen.values())
     assert all(chosen[kind] >= min(there[kind], most - 1) for kind in there)
-
-
-def test_seeds_choose_differently():
-    path = Path((Passage("river"),))
-    shots = [Demonstration(path, f"{i}?", "bridge" if i % 4 else "comparison") for i in range(40)]
-    samples = {tuple(d.question for d in sample_demonstrations(shots, 8, seed=seed)) for seed in range(20)}
-    assert len(samples) == 20
-    assert all(sum(int(question[:-1]) % 4 == 0 for question in sample) == 4 for sample in samples)
 
 
 @pytest.mark.parametrize(
@@ -250,11 +235,3 @@ def test_wording_of_demonstrations_is_trusted_and_their_documents_and_questions_
     assert trusted == ["<s>Read. ", " Ask. </s>"] * 2
     assert [part.text for part in request.prompt if isinstance(part, Evidence)] == ["a </s> fox"]
     assert all("</s>" not in part for part in trusted[::2])
-
-
-def test_how_much_of_a_demonstration_is_shown_is_a_setting(word_model):
-    shot = Demonstration(Path((Passage("one two three four"),)), "where?")
-    model = word_model()
-    ranker = PromptRank(model, demonstrations=[shot], settings={"max_demonstration_tokens": 2})
-    ranker.rank("who?", [Path((Passage("a fox"),))])
-    assert "Document: one two Review" in " ".join(prompt_text(model.requests[0].prompt).split())

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import math
-import pickle
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from drillrank import UPR, Passage, PathSearch, PromptRank
+from drillrank import Passage, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import EmbeddingModel, Request, UnigramModel
@@ -46,47 +41,13 @@ class Embedding:
         return vectors(texts)
 
 
-def cosine(one, other):
-    a, b = np.array(vectors([one])[0]), np.array(vectors([other])[0])
-    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
-
-
-@given(
-    st.lists(st.lists(st.sampled_from(["port", "film", "whale", "river"]), min_size=1), min_size=1, max_size=4),
-    st.floats(0.5, 40),
-    st.floats(0.5, 3),
-)
-def test_the_formula(documents, kappa, temperature):
-    texts = [" ".join(words) for words in documents]
-    model = EmbeddingModel(vectors, kappa=kappa).fit(["port film", "whale"])
-    request = Request(tuple(map(Evidence, texts)), QUESTION)
-    [found] = model.log_likelihood([request], temperature=temperature)
-    [expected] = UnigramModel().fit(["port film", "whale"]).log_likelihood([request], temperature=temperature)
-    meaning = math.log(math.fsum(math.exp(kappa / temperature * (cosine(QUESTION, t) - 1)) for t in texts) / len(texts))
-    assert found.tokens == [*expected.tokens, "<meaning>"]
-    assert found.total == pytest.approx(expected.total + meaning, abs=1e-4)
-
-
-def test_questions_and_texts_are_embedded_as_they_want_it_once():
-    embed = Embedding()
-    ranker = UPR(EmbeddingModel(embed))
-    for _ in range(2):
-        ranker.rank(QUESTION, [FILM, HOLM, FILM])
-    assert (sorted(embed.texts), embed.asked) == (sorted([FILM.titled_text, HOLM.titled_text]), [QUESTION])
-
-
 def only_film(query, n):
     return [FILM]
 
 
 @pytest.mark.parametrize("embed", [vectors, None])
 def test_a_search_begins_by_meaning(embed):
-    first = PathSearch(
-        PromptRank(),
-        POOL,
-        embed=embed,
-        settings={"pool": 1, "hops": 1},
-    ).search_paths(QUESTION)
+    first = PathSearch(PromptRank(), POOL, embed=embed, settings={"pool": 1, "hops": 1}).search_paths(QUESTION)
     assert [item.passage.ids for item in first] == [("holm",) if embed else ("film",)]
 
 
@@ -109,13 +70,7 @@ def test_a_neural_model_scores_by_itself_and_goes_on_by_meaning():
     found = {}
     for name, embed in (("meaning", vectors), ("words", None)):
         ranker = PromptRank(HashModel(), instructions=("{path}",))
-        search = PathSearch(
-            ranker,
-            POOL,
-            embed=embed,
-            first_stage=only_film,
-            settings={"branch": 1, "hops": 2},
-        )
+        search = PathSearch(ranker, POOL, embed=embed, first_stage=only_film, settings={"branch": 1, "hops": 2})
         found[name] = {item.passage.ids: item.score for item in search.search_paths(QUESTION)}
     assert set(found["meaning"]) == {("film",), ("film", "holm")}
     assert set(found["words"]) == {("film",), ("film", "aunt")}
@@ -140,15 +95,6 @@ def test_words_that_are_fitted_stay_and_all_passages_are_embedded_at_once():
     [expected] = words.log_likelihood([read])
     likelihood = best.score * best.details["tokens"] - best.details["log_prior"] - best.details["log_meaning"]
     assert likelihood == pytest.approx(expected.total)
-
-
-def test_copies_and_pickles():
-    model = EmbeddingModel(vectors, kappa=5.0).fit([FILM.text, HOLM.text])
-    for again in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-        assert again.log_likelihood([(HOLM.text, QUESTION)])[0].total == pytest.approx(
-            model.log_likelihood([(HOLM.text, QUESTION)])[0].total
-        )
-        assert not again.wants_fit
 
 
 @pytest.mark.parametrize("wrong", [5, "st:model", [[1.0]]])

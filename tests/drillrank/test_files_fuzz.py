@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import warnings
 import zipfile
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -26,30 +30,16 @@ from drillrank.structure.imported import (
 )
 from langchain_ext import D3Retriever
 from tests.drillrank.test_structure import check_spans
-from tests.pdf_files import lines, pdf_of
+from tests.drillrank.test_structure_complete import BOOK, packed, presentation, word
+from tests.pdf_files import Mark, Text, lines, pdf_of
 from tests.word_files import word_file
 
 fuzz = settings(max_examples=int(os.environ.get("DRILLRANK_FUZZ", "30")), deadline=None)
 
 # Pages
 
-WORDS = [
-    "fox",
-    "Hen.",
-    "1 Owls\n",
-    "\n\n",
-    "\n",
-    " ",
-    "# of",
-    "---\n",
-    "A",
-    "TERMS\n\n",
-    "ends",
-    "x" * 60,
-    "\r\n",
-    "\x0c",
-]
-texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=40).map(" ".join)
+WORDS = "fox|Hen.|1 Owls\n|\n\n|\n| |# of|---\n|A|TERMS\n\n|ends|\r\n|\x0c"
+texts = st.lists(st.sampled_from([*WORDS.split("|"), "x" * 60]), min_size=1, max_size=40).map(" ".join)
 
 
 def cut(text: str, places: list[int]) -> list[str]:
@@ -182,60 +172,158 @@ def test_output_of_any_shape_is_a_document_or_an_error_of_ours(read):
     holds()
 
 
+SAID = ["fox", "Sea", "1.1 b", "Item 7", "a b", "", " ", "x\ny"]
+
+
+def of_docling(random: Random) -> tuple[Any, list[str]]:
+    labels = ["text", "title", "section_header", "list_item", "code", "page_header"]
+    texts = [
+        {"label": random.choice(labels), "text": random.choice(SAID) + str(at), "level": random.choice([None, 1, 3])}
+        for at in range(random.randint(0, 9))
+    ]
+    body = {"children": [{"$ref": f"#/texts/{at}"} for at in range(len(texts) + 2)]}
+    return {"body": body, "texts": texts}, [str(one["text"]) for one in texts if one["label"] != "page_header"]
+
+
+def of_unstructured(random: Random) -> tuple[Any, list[str]]:
+    kinds = ["Title", "NarrativeText", "ListItem", "Table", "Footer", "CodeSnippet"]
+    elements = [
+        {"type": random.choice(kinds), "element_id": str(at), "text": random.choice(SAID) + str(at)}
+        | {"metadata": {"parent_id": str(random.randint(0, 9)), "page_number": random.choice([None, 1, 2])}}
+        for at in range(random.randint(0, 9))
+    ]
+    return elements, [str(one["text"]) for one in elements if one["type"] != "Footer"]
+
+
+def of_pageindex(random: Random) -> tuple[Any, list[str]]:
+    def nodes(depth: int) -> list[dict[str, Any]]:
+        below = nodes(depth + 1) if depth < 3 and random.random() < 0.5 else []
+        return [{"title": title, "start_index": random.randint(1, 3), "nodes": below} for title in ("Sea", "fox")]
+
+    pages = [" ".join(random.choice(SAID) + str(at) for at in range(9)) for _ in range(3)]
+    return (nodes(0), pages), pages
+
+
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize(
+    ("make", "read"),
+    [
+        (of_docling, document_from_docling),
+        (of_unstructured, document_from_unstructured),
+        (of_pageindex, lambda given: document_from_pageindex(*given).document),
+    ],
+)
+def test_what_other_tools_parsed(make, read) -> None:
+    for seed in range(COUNT):
+        given, texts = make(Random(seed))
+        document = read(given)
+        check_spans(document)
+        assert {word for text in texts for word in text.split()} <= {*document.text.split()}, seed
+
+
 # Files
 
 
-def packed(**parts: str) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, text in parts.items():
-            archive.writestr(name, text)
-    return file.getvalue()
+FILES: dict[str, Callable[[], bytes]] = {"docx": word, "pptx": presentation, "epub": lambda: packed(BOOK)}
+COUNT = int(os.environ.get("DRILLRANK_FUZZ", "50"))
 
 
-WHOLE = [
-    word_file([("Sea", 1), ("Deep.", 0), [["a", "b"]]]),
-    packed(**{"mimetype": "application/epub+zip", "META-INF/container.xml": "<container/>", "a.xhtml": "<p>Sea"}),
-    "# Sea\n\nDeep.".encode("utf-16"),
-    b"<h1>Sea</h1>",
-    b"\\section{Sea}",
-]
+def damaged(content: bytearray, random: Random) -> None:
+    """A byte is another, some are gone, or some stand twice."""
+    at = random.randrange(len(content) + 1)
+    if random.random() < 0.5 and at < len(content):
+        content[at] = random.randrange(256)
+    elif random.random() < 0.5:
+        del content[at : at + random.randint(1, 60)]
+    else:
+        content[at:at] = content[random.randrange(len(content) + 1) :][:60]
+
+
+def marked(parts: dict[str, bytes], random: Random) -> str:
+    """Put a word of its own in the place of some text, behind what may be taken for markup."""
+    texts = [(name, found) for name, part in parts.items() for found in re.finditer(rb">([^<>]*[a-z][^<>]*)<", part)]
+    name, found = random.choice(texts)
+    own = f"zq{random.randrange(10**6)}é"
+    said = random.choice(["", "a &lt; b ", "# ", "| ", "- ", "\n\n"]) + own
+    parts[name] = parts[name][: found.start(1)] + said.encode() + parts[name][found.end(1) :]
+    return own
+
+
+@pytest.mark.timeout(0)
+@pytest.mark.filterwarnings("ignore:.*chapters of")
+@pytest.mark.parametrize("ending", FILES)
+def test_archives(ending: str, tmp_path: Path) -> None:
+    if ending == "docx":
+        pytest.importorskip("mammoth", reason="needs the extra office")
+    with zipfile.ZipFile(io.BytesIO(FILES[ending]())) as archive:
+        whole = {name: archive.read(name) for name in archive.namelist()}
+    file = tmp_path / f"a.{ending}"
+    for seed in range(COUNT):
+        random = Random(seed)
+        parts = dict(whole)
+        own = marked(parts, random) if seed % 2 else ""
+        if not own:
+            name = random.choice(list(parts))
+            content = bytearray(parts[name])
+            damaged(content, random)
+            parts[name] = bytes(content)
+        file.write_bytes(packed(parts))  # type: ignore[arg-type]  # bytes are written, too
+        try:
+            document = read_document(file)
+        except InvalidInput:
+            assert not own, seed
+            continue
+        check_spans(document)
+        assert own in document.text, seed
+
+
+@pytest.mark.timeout(0)
+def test_pdf_files() -> None:
+    pytest.importorskip("liteparse", reason="needs the extra pdf")
+    pytest.importorskip("pypdfium2", reason="needs the extra pdf")
+    from drillrank.structure.pdf import printed_pages, text_of
+
+    prose = "The fox hunts mice at night and sleeps by day, which is what most people know of it. " * 3
+    cells = [Text(text, x, y) for y in (300, 312, 324) for text, x in (("a", 72), ("12", 300), ("13", 420))]
+    pages = [[Text("Foxes", y=72, size=18, bold=True), *lines(prose)], [*lines(prose), *cells]]
+    whole = pdf_of(pages, [Mark("Foxes", 0)]).content()
+    for seed in range(COUNT):
+        random, content = Random(seed), bytearray(whole)
+        for _ in range(random.randint(1, 6)):
+            damaged(content, random)
+        try:
+            text, _ = text_of(printed_pages(bytes(content)))
+        except InvalidInput:
+            continue
+        check_spans(parse_document(text, "markdown"))
+
+
+SMALL_PDF = pdf_of([lines("The fox hunts mice.")]).content()
+WHOLE = ["# Sea\n\nDeep.".encode("utf-16"), b"<h1>Sea</h1>", b"\\section{Sea}", word_file([("Sea", 1), ("Deep.", 0)])]
 mutated = st.tuples(st.sampled_from(WHOLE), st.integers(0, 3000), st.binary(max_size=8), st.integers(0, 3000)).map(
     lambda t: (t[0][: t[1]] + t[2] + t[0][t[1] + len(t[2]) :])[: t[3] or None]
 )
 SUFFIXES = [".docx", ".pptx", ".epub", ".md", ".html", ".tex", ".txt", ".csv", ".DOCX", ""]
 
 
-@fuzz
-@given(st.one_of(st.binary(max_size=200), mutated), st.sampled_from(SUFFIXES))
-def test_any_bytes_are_a_document_or_an_error_of_ours(tmp_path_factory, content, suffix):
-    file = tmp_path_factory.getbasetemp() / f"any{suffix}"
-    file.write_bytes(content)
-    check_file(file)
+@pytest.mark.parametrize(("suffixes", "share"), [(SUFFIXES, 1), ([".pdf"], 8)])  # each PDF takes a process
+def test_any_bytes_are_a_document_or_an_error_of_ours(tmp_path_factory, suffixes, share):
+    if suffixes == [".pdf"]:
+        pytest.importorskip("liteparse", reason="needs the extra pdf")
 
+    @settings(fuzz, max_examples=max(fuzz.max_examples // share, 4))
+    @given(st.binary(max_size=200) | mutated | st.integers(5, 900).map(lambda end: SMALL_PDF[:end]))
+    def holds(content):
+        file = tmp_path_factory.getbasetemp() / f"any{suffixes[len(content) % len(suffixes)]}"
+        file.write_bytes(content)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DrillrankWarning)  # unreadable bytes
+            try:
+                document = read_document(file)
+            except InvalidInput as problem:
+                assert file.name in str(problem)  # noqa: PT017
+                return
+        if document.text.strip():
+            check_spans(document) if document.format in ("markdown", "text") else D3().prepare([document])
 
-@settings(max_examples=4, deadline=None)
-@given(st.one_of(st.binary(max_size=200), st.integers(5, 900).map(lambda end: SMALL_PDF[:end])))
-def test_any_bytes_of_a_pdf_are_a_document_or_an_error_of_ours(tmp_path_factory, content):
-    pytest.importorskip("liteparse", reason="needs the extra pdf")
-    file = tmp_path_factory.getbasetemp() / "any.pdf"
-    file.write_bytes(content)
-    check_file(file)
-
-
-SMALL_PDF = pdf_of([lines("The fox hunts mice.")]).content()
-
-
-def check_file(file: Path) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DrillrankWarning)  # unreadable bytes
-        try:
-            document = read_document(file)
-        except InvalidInput as problem:
-            told = str(problem)
-            document = None
-    if document is None:
-        assert file.name in told
-        return
-    if document.text.strip():
-        check_spans(document) if document.format in ("markdown", "text") else D3().prepare([document])
+    holds()

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
-import time
 import warnings
 
 import numpy as np
@@ -86,16 +84,6 @@ def test_trouble_is_one_warning(answer, said):
     assert len(caught) == 1
 
 
-def test_equal_answers_count_once_where_they_come_first():
-    found = quietly(
-        lambda: run(
-            generated_passages("q", 4, ["1 {question}", "2 {question}", "3 {question}", "4 {question}"]),
-            {"1 q": "A b", "2 q": "c", "3 q": "a  B", "4 q": ""}.get,
-        )
-    )
-    assert [passage.text for passage in found] == ["A b", "c"]
-
-
 def test_each_prompt_is_asked_with_the_question_and_again_if_there_are_more_passages():
     asked = []
     run(generated_passages(QUESTION, 12), lambda prompt: asked.append(prompt) or "an answer")
@@ -109,24 +97,6 @@ def test_each_prompt_is_asked_with_the_question_and_again_if_there_are_more_pass
     )
     assert len(set(asked)) == 10  # as many passages as BRMGR's paper asks for, of an LLM that answers each alike
     assert all(prompt.endswith(f".\n\n{QUESTION}\n\n") for prompt in asked)
-
-
-async def test_calls_run_at_the_same_time_but_no_more_than_allowed():
-    busy, most = 0, 0
-    lock = threading.Lock()
-
-    def llm(prompt):
-        nonlocal busy, most
-        with lock:
-            busy += 1
-            most = max(most, busy)
-        time.sleep(0.02)
-        with lock:
-            busy -= 1
-        return prompt
-
-    assert len(await arun(generated_passages("q", 6), llm, workers=3)) == 6
-    assert most == 3
 
 
 @pytest.mark.parametrize("arguments", [(" ",), ("q", 0), ("q", 3, []), ("q", 3, "one"), ("q", 3, ["no place"])])

@@ -2,18 +2,14 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import json
-import math
 import pickle
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank import BRMGR, UPR, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
-from drillrank.likelihood import UnigramModel
-from drillrank.passages import Passage, Path, Ranked, as_passages, check_query, check_top_n, ranked
+from drillrank.passages import Passage, Path, Ranked, check_top_n, ranked
 
 # NUL stays out of titles and texts here; every other code point may occur, lone surrogates too.
 texts = st.text(st.characters(codec=None, exclude_characters="\0"), max_size=8)
@@ -122,21 +118,6 @@ class TestRanked:
         assert [entry.details["tokens"] for entry in result] == expected
         assert given_details == [{"tokens": i} for i in range(len(values))]  # the caller's are left alone
 
-    @given(st.lists(scores, unique=True, max_size=8), st.randoms())
-    def test_permuting_the_input_permutes_nothing_else(self, values, random):
-        items = [Passage(str(value)) for value in values]
-        order = random.sample(range(len(values)), len(values))
-        straight = ranked(items, values, [{} for _ in values])
-        permuted = ranked([items[i] for i in order], [values[i] for i in order], [{} for _ in values])
-        assert [(r.passage, r.score, r.rank) for r in straight] == [(r.passage, r.score, r.rank) for r in permuted]
-        assert [order[r.details["position"]] for r in permuted] == [r.details["position"] for r in straight]
-
-    @pytest.mark.parametrize("number", [0, 1, 2])
-    def test_scores_are_plain_floats(self, number):
-        result = ranked([Passage("a")] * number, [-math.pi] * number, [{}] * number)
-        assert [type(entry.score) for entry in result] == [float] * number
-        assert json.loads(json.dumps([entry.score for entry in result])) == [-math.pi] * number
-
     @pytest.mark.parametrize("top_n", [0, -1, True, False, 1.0, "3", float("nan")])
     def test_top_n_is_a_positive_integer_or_none(self, top_n):
         with pytest.raises(InvalidInput, match="top_n"):
@@ -152,54 +133,3 @@ class TestRanked:
 
     def test_details_are_not_shared_by_default(self):
         assert Ranked(Passage("a"), 0.0, 1).details is not Ranked(Passage("a"), 0.0, 1).details
-
-
-class TestChecks:
-    @pytest.mark.parametrize("query", ["", " \n\t", "\u2003", None, 5, b"who", ["who"]])
-    def test_queries_that_say_nothing(self, query):
-        with pytest.raises(InvalidInput, match="query"):
-            check_query(query)
-
-    def test_a_query_is_handed_back_as_it_is(self):
-        assert check_query("  who? ") == "  who? "
-
-    def test_passages_stay_and_strings_become_passages(self):
-        passage = Passage("a", id="1")
-        converted = as_passages(iter([passage, "b"]))
-        assert converted[0] is passage
-        assert converted[1] == Passage("b")
-
-    @pytest.mark.parametrize("single", ["text", Passage("text")])
-    def test_a_single_one_is_no_list(self, single):
-        with pytest.raises(InvalidInput, match="Expected a list of passages"):
-            as_passages(single)
-
-    @pytest.mark.parametrize("item", [None, 5, b"a", ("a", "b"), {"text": "a"}])
-    def test_other_items_are_named_by_position(self, item):
-        with pytest.raises(InvalidInput, match="Item 1 is a"):
-            as_passages(["fine", item])
-
-
-HALF = "\ud83e"  # of a fox
-
-
-@pytest.mark.parametrize(
-    "rank",
-    [
-        lambda query, text: UPR().rank(query, [text, "Emma"]),
-        lambda query, text: UPR().rank_many([query], [[text, "Emma"]])[0],
-        lambda query, text: PromptRank().rank(query, [Path((Passage(text),)), Path((Passage("Emma"),))]),
-        lambda query, text: PathSearch(PromptRank(), [Passage(text), Passage("Emma")]).search(query),
-        lambda query, text: BRMGR(guard=0.0).rank(query, ["Emma"], [text]),
-        lambda query, text: UnigramModel().log_likelihood([(text, query), ("Emma", query)]),
-    ],
-    ids=["UPR", "rank_many", "PromptRank", "PathSearch", "BRMGR", "unigram"],
-)
-def test_half_a_character_is_refused_in_a_question_and_replaced_in_a_document(rank):
-    with pytest.raises(InvalidInput, match=r"half a character, '\\ud83e' at offset 5"):
-        rank(f"which{HALF} river?", "Basel")
-
-    def numbers(found):
-        return [getattr(item, "score", None) or item.total for item in found]
-
-    assert numbers(rank("which river?", f"{HALF}river {HALF}")) == numbers(rank("which river?", "\ufffdriver \ufffd"))

@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 
 from drillrank.drilldown import answering, settings
 from drillrank.errors import InvalidInput
-from drillrank.passages import Passage, Path
+from drillrank.passages import Passage
 from drillrank.prompts import Evidence, check_places, check_question_templates, fill_question, filled, prompt_text
-from drillrank.rerank.brmgr import generated_prompt
-from drillrank.rerank.demonstrations import path_prompt
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, check_instructions
 from drillrank.rerank.relevance import MONOT5_PROMPT
 from drillrank.rerank.upr import UPR, UPR_PROMPT
@@ -73,29 +71,11 @@ def test_templates_that_cannot_be_filled(template):
         UPR(template=template)
 
 
-@given(st.lists(data, min_size=1, max_size=3), st.sampled_from(PROMPTRANK_INSTRUCTIONS), st.none() | st.integers(1, 9))
-def test_a_path_stands_in_its_place_with_a_prefix_for_each_document(documents, instruction, limit):
-    prompt = path_prompt(Path(tuple(map(Passage, documents))), instruction, limit)
-    kept = [document for document in documents if document.strip()]
-    before, after = instruction.split("{path}")
-    assert prompt_text(prompt) == before + " ".join(f"Document: {document}" for document in kept) + after
-    assert [part for part in prompt if isinstance(part, Evidence)] == [Evidence(document, limit) for document in kept]
-
-
-def test_a_title_belongs_to_the_document():
-    path = Path((Passage("text", title="Title"), Passage(" ", title="Only a title"), Passage("\n")))
-    assert prompt_text(path_prompt(path, "{path}!")) == "Document: Title text Document: Only a title  !"
-
-
 def test_the_instructions_of_the_paper():
     assert check_instructions(PROMPTRANK_INSTRUCTIONS) == PROMPTRANK_INSTRUCTIONS
     assert len(set(PROMPTRANK_INSTRUCTIONS)) == 10
     assert PROMPTRANK_INSTRUCTIONS[0] == "{path} Review previous documents and ask some question. Question:"
     assert all(instruction.endswith(" Question:") for instruction in PROMPTRANK_INSTRUCTIONS)
-
-
-def test_instructions_become_a_tuple():
-    assert check_instructions(["{path} a", "b {path}"]) == ("{path} a", "b {path}")
 
 
 @pytest.mark.parametrize(
@@ -153,30 +133,11 @@ def test_a_question_stands_at_the_last_of_its_places(before, question, after):
     assert fill_question("{question}{question}" + after, question) == "{question}" + question + after
 
 
-@given(st.lists(st.tuples(data, data), max_size=3), data, st.none() | st.integers(1, 9))
-def test_a_generated_passage_is_conditioned_on_the_question_behind_the_passages(documents, question, limit):
-    passages = [Passage(text, title=title) for title, text in documents]
-    prompt = generated_prompt("Question: {question} Answer:", question, passages, limit)
-    shown = [Evidence(passage.titled_text, limit) for passage in passages if passage.titled_text.strip()]
-    assert prompt == (
-        *(part for evidence in shown for part in ("Passage: ", evidence, "\n\n")),
-        "Question: ",
-        Evidence(question),
-        " Answer:",
-    )
-
-
 @pytest.mark.parametrize("templates", [[], (), "{question}", None, ["{question}", "none"], [5], [None]])
 def test_templates_without_a_place_for_the_question(templates):
     with pytest.raises(InvalidInput, match=r"Prompts are a non-empty list|holds {question}"):
         check_question_templates(templates)
     assert check_question_templates(["{question}?", "a {question}"]) == ("{question}?", "a {question}")
-
-
-@given(st.lists(data | data.map(Evidence), max_size=5))
-def test_the_text_of_a_prompt_is_all_of_it(parts):
-    expected = "".join(part.text if isinstance(part, Evidence) else part for part in parts)
-    assert prompt_text(tuple(parts)) == expected
 
 
 @pytest.mark.parametrize(

@@ -116,10 +116,7 @@ def test_every_path_is_scored_once_whatever_leads_to_it(hash_model, passages, pa
     model = hash_model()
     links = [given_links, RetrievedLinks()]
     search = PathSearch(
-        PromptRank(model, instructions=[INSTRUCTION]),
-        passages,
-        links=links,
-        settings={"pairs": pairs, "hops": hops},
+        PromptRank(model, instructions=[INSTRUCTION]), passages, links=links, settings={"pairs": pairs, "hops": hops}
     )
     paths = [item.passage.ids for item in search.search_paths("which red fox crossed the river?")]
     assert len(model.requests) == len(paths) == len(set(paths))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import log_softmax
 
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.likelihood import encoder
@@ -122,51 +121,61 @@ def test_a_broken_file_is_named(tmp_path):
         SentenceVectors(lengths, tmp_path)
 
 
-def test_an_interruption_right_behind_a_write_is_told_as_such(tmp_path, monkeypatch):
-    replace = Path.replace
-
-    def interrupted(*paths):
-        replace(*paths)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Path, "replace", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        SentenceVectors(lengths, tmp_path).index(["one"])
-    assert SentenceVectors(None, tmp_path).of(["one"]).tolist() == SentenceVectors(lengths).of(["one"]).tolist()
-
-
 @pytest.mark.parametrize("given_", [[[1.0]], [1.0, 2.0], [[float("nan")], [1.0]]])
 def test_an_encoder_that_gives_no_vectors(given_):
     with pytest.raises(InvalidInput, match="one vector"):
         SentenceVectors(lambda _: given_).of(["one", "two"])
 
 
-def test_a_known_concentration_is_found_again():
-    """Questions drawn by exp(κ cos) around their documents, as the model says."""
-    rng = np.random.default_rng(5)
-    documents = rng.normal(size=(400, 12))
-    documents /= np.linalg.norm(documents, axis=1, keepdims=True)
-    drawn = rng.normal(size=(4000, 12))
-    drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
-    posterior = np.exp(9.0 * drawn @ documents.T)
-    posterior /= posterior.sum(axis=1, keepdims=True)
-    owner = (posterior.cumsum(axis=1) < rng.random((4000, 1))).sum(axis=1).clip(max=399)
-    first = {int(own): number for number, own in reversed(list(enumerate(owner)))}
-    kept = sorted(first)
-    texts = [f"Sentence {own}. Rest {own}." for own in kept]
-    found = fitted_concentration(
-        texts,
-        lambda asked: drawn[[first[_number(text)] for text in asked]].astype(np.float32),
-        lambda rests: documents[[_number(text) for text in rests]].astype(np.float32),
-        otherwise=20.0,
-    )
-    assert found == pytest.approx(9.0, rel=0.2)
+# The estimate of the concentration
 
 
-def _number(text):
-    return int("".join(filter(str.isdigit, text)))
+def texts_of(number):
+    """Texts of two to four sentences."""
+    return [" ".join(f"Text {i} says {j}." for j in range(2 + i % 3)) for i in range(number)]
 
 
-def test_too_few_texts_keep_the_usual_one():
-    with pytest.warns(DrillrankWarning, match="30 are needed"):
-        assert fitted_concentration(["One. Two."] * 40, None, None, otherwise=20.0) == 20.0
+@pytest.mark.parametrize("number", [30, 500, 501, 740])
+def test_it_is_the_likeliest_for_the_middle_sentences_and_the_rests_of_500_texts_at_most(number):
+    texts = texts_of(number)
+    rng = np.random.default_rng(number)
+    asked, rests = [], []
+
+    def questions(sentences):
+        asked.extend(sentences)
+        return vectors[0][: len(sentences)]
+
+    def documents(parts):
+        rests.extend(parts)
+        return vectors[1][: len(parts)]
+
+    size = min(number, 500)
+    vectors = rng.normal(size=(2, size, 8))
+    vectors[0] += vectors[1]
+    vectors = (vectors / np.linalg.norm(vectors, axis=2, keepdims=True)).astype(np.float32)
+    found = fitted_concentration([*texts, "Only one sentence.", *texts[:3]], questions, documents, otherwise=1.0)
+    assert type(found) is float
+
+    numbers = [int(sentence.split()[1]) for sentence in asked]
+    assert len(numbers) == len(rests) == size
+    assert (numbers[0], numbers[-1]) == (0, number - 1)
+    assert set(np.diff(numbers)) <= {1, 2}
+    for i, sentence, rest in zip(numbers, asked, rests, strict=True):
+        middle = f"Text {i} says {(2 + i % 3) // 2}."
+        assert sentence.strip() == middle
+        assert rest.split() == texts[i].replace(middle, "").split()
+
+    cosines = vectors[0].astype(np.float64) @ vectors[1].astype(np.float64).T
+
+    def likelihood(kappa):
+        return np.mean(np.diag(log_softmax(kappa * cosines, axis=1)))
+
+    assert all(likelihood(found) >= likelihood(kappa) for kappa in (*np.arange(1, 200, 7), found * 1.01, found / 1.01))
+
+
+@pytest.mark.parametrize("number", [0, 1, 29])
+def test_below_thirty_texts_of_two_sentences_there_is_none(number):
+    texts = [*texts_of(number), *(f"One sentence {i}." for i in range(40))]
+    with pytest.warns(DrillrankWarning, match=rf"stays 7\.0: only {number} texts .* 30 are needed") as caught:
+        assert fitted_concentration(texts, None, None, otherwise=7.0) == 7.0
+    assert len(caught) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
@@ -25,11 +25,14 @@ LINE_ENDS = ["\n", "\n", "\n", "\n\n", "\r\n", "\r\n\r\n", "\r", "  \n", ""]
 lines = st.tuples(st.sampled_from(FRAGMENTS), st.sampled_from(LINE_ENDS)).map("".join)
 nasty = st.lists(lines, max_size=14).map("".join)
 texts = st.one_of(nasty, st.text(), st.text(st.characters(codec=None, categories=["Zs", "Cc", "Cs", "Ll", "Po"])))
-formats = st.sampled_from(["auto", "markdown", "html", "latex", "text"])
 
 
 def check_spans(document: Document) -> None:
     text, sections = document.text, document.sections()
+    levels: dict[tuple[str, ...], int] = {}
+    for section in sections:
+        levels[section.path] = section.level
+        assert levels.get(section.path[:-1], 0) < section.level or not section.path
     assert "".join(document.slice(section) for section in sections) == text
     assert [section.start for section in sections[1:]] == [section.end for section in sections[:-1]]
     end = 0
@@ -52,25 +55,6 @@ def check_spans(document: Document) -> None:
     assert not text[end:].strip(), "lost text"
 
 
-@settings(max_examples=600, deadline=None)
-@example("\n \n# A", "markdown")
-@example("\ufeff\n[a]: /u\r\n===\r# A", "markdown")
-@given(texts, formats)
-def test_sections_tile_and_blocks_cover_every_text(text, format):
-    document = parse_document(text, format)
-    assert document.text is text
-    check_spans(document)
-
-
-@settings(max_examples=200, deadline=None)
-@given(nasty)
-def test_levels_rise_along_every_path(text):
-    levels: dict[tuple[str, ...], int] = {}
-    for section in parse_document(text, "markdown").sections():
-        levels[section.path] = section.level
-        assert levels.get(section.path[:-1], 0) < section.level or not section.path
-
-
 @settings(max_examples=300, deadline=None)
 @given(texts)
 def test_sentences_are_trimmed_ordered_and_complete(text):
@@ -91,32 +75,39 @@ def test_empty_and_blank_texts(format):
     assert blank.blocks(blank.sections()[0]) == []
 
 
-@pytest.mark.parametrize("text", [None, b"# A", 3, ["# A"]])
-def test_a_text_must_be_a_string(text):
-    with pytest.raises(InvalidInput, match=type(text).__name__):
-        parse_document(text)
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        *(((text,), type(text).__name__) for text in (None, b"# A", 3, ["# A"])),
+        *((("# A", format), r"Choose one of: auto, .*text") for format in ("Markdown", "", None, ["text"])),
+    ],
+)
+def test_a_text_is_a_string_and_its_format_a_known_one(arguments, match):
+    with pytest.raises(InvalidInput, match=match):
+        parse_document(*arguments)
 
 
-@pytest.mark.parametrize("format", ["Markdown", "", None, ["text"]])
-def test_an_unknown_format_is_answered_with_the_known_ones(format):
-    with pytest.raises(InvalidInput, match=r"Choose one of: auto, .*text"):
-        parse_document("# A", format)
-
-
-@pytest.mark.parametrize("marks", ["# A", "A\n=", "```\nx", "~~~\nx\n~~~", "|a|b|\n|-|-|", "---\na: b\n---"])
-def test_auto_takes_text_with_marks_for_markdown(marks):
-    text = f"{marks}\n\n- a\n\n- b\n"
-    assert parse_document(text) == parse_document(text, "markdown") != parse_document(text, "text")
-
-
-@pytest.mark.parametrize("prose", ["One.\n\n  Two.", "- a\n\n- b", "    indented\n\nplain", "    # no\n\na", "> # no"])
-def test_auto_takes_text_without_marks_for_plain(prose):
-    assert parse_document(prose) == parse_document(prose, "text")
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        *(({"metadata": metadata}, "metadata must map names to values") for metadata in ("a.html", ["a"], 3)),
+        *(({"max_depth": depth}, "max_depth") for depth in (0, -1, 1.5, True)),
+    ],
+)
+def test_options_that_are_none(options, match):
+    with pytest.raises(InvalidInput, match=match):
+        parse_document("# A", **options)
 
 
 @pytest.mark.parametrize(
     ("text", "format"),
     [
+        *((f"{marks}\n\n- a\n", "markdown") for marks in ("# A", "A\n=", "```\nx", "~~~\nx\n~~~", "---\na: b\n---")),
+        ("|a|b|\n|-|-|\n\n- a\n", "markdown"),
+        *(
+            (prose, "text")
+            for prose in ("One.\n\n  Two.", "- a\n\n- b", "    code\n\nplain", "    # no\n\na", "> # no")
+        ),
         ("<!-- saved -->\n<!DOCTYPE html>\n# x\n", "html"),
         ("\ufeff<html><body># x\n\n## y", "html"),
         ("<?xml version='1.0'?><html># x", "html"),
@@ -130,9 +121,9 @@ def test_auto_takes_text_without_marks_for_plain(prose):
         ("```latex\n\\documentclass{article}\n```\n", "markdown"),
     ],
 )
-def test_auto_tells_html_and_latex_by_their_beginning(text, format):
-    assert parse_document(text) == parse_document(text, format)
+def test_auto_tells_a_format_by_marks_and_beginnings(text, format):
     assert parse_document(text).format == format
+    assert parse_document(text) == parse_document(text, format)
 
 
 @pytest.mark.parametrize(
@@ -153,79 +144,36 @@ def test_metadata_come_before_the_text(metadata, format):
     text = "# \\section{A} <p>b</p>\n"
     assert parse_document(text, metadata=metadata).format == format
     assert parse_document(text, "text", metadata=metadata).format == "text"
-
-
-@pytest.mark.parametrize("name", ["page.html", "paper.tex"])
-def test_converted_text_under_its_old_name_is_not_taken_for_markup(name):
-    assert parse_document("# Title\n\n1 < 2\n", metadata={"source": name}).format == "markdown"
-
-
-@pytest.mark.parametrize("metadata", ["a.html", ["a"], 3])
-def test_metadata_must_be_a_mapping(metadata):
-    with pytest.raises(InvalidInput, match="metadata must map names to values"):
-        parse_document("a", metadata=metadata)
-
-
-@pytest.mark.parametrize("max_depth", [0, -1, 1.5, True])
-def test_max_depth_is_a_positive_number(max_depth):
-    with pytest.raises(InvalidInput, match="max_depth"):
-        parse_document("# A", max_depth=max_depth)
+    for name in ("page.html", "paper.tex"):  # text that was converted keeps its old name
+        assert parse_document("# Title\n\n1 < 2\n", metadata={"source": name}).format == "markdown"
 
 
 def test_headings_below_max_depth_stay_with_the_section_above():
     text = "Intro.\n\n# A\n\n### B\n\none\n\n#### C\n\n## D\n\n# E\n"
     document = parse_document(text, max_depth=2)
     assert [section.path for section in document.sections()] == [(), ("A",), ("A", "B"), ("A", "D"), ("E",)]
-    check_spans(document)
     kinds = [(block.kind, document.slice(block)) for block in document.blocks(document.sections()[2])]
     assert kinds == [("heading", "### B"), ("paragraph", "one"), ("paragraph", "#### C")]
     assert parse_document(text, max_depth=9) == parse_document(text)
 
 
-@settings(max_examples=100, deadline=None)
-@given(nasty, st.integers(1, 4))
-def test_max_depth_keeps_the_sections_up_to_it(text, depth):
-    def upper(document: Document) -> list[tuple[tuple[str, ...], int]]:
-        return [(section.path, section.start) for section in document.sections() if len(section.path) <= depth]
-
-    cut = parse_document(text, "markdown", max_depth=depth)
-    assert upper(cut) == upper(parse_document(text, "markdown"))
-    assert len(upper(cut)) == len(cut.sections())
+@pytest.mark.parametrize(
+    ("text", "body"),
+    [("# A\n\none\n", "\n\none\n"), ("<h1>A</h1><p>one<p>two", "one\n\ntwo"), ("no heading", "no heading")],
+)
+def test_the_body_is_what_stands_below_the_heading(text, body):
+    document = parse_document(text)
+    assert document.body(document.sections()[0]) == body
 
 
-def test_the_body_is_what_stands_below_the_heading():
-    for text, body in (("# A\n\none\n", "\n\none\n"), ("<h1>A</h1><p>one<p>two", "one\n\ntwo")):
-        document = parse_document(text)
-        assert document.body(document.sections()[0]) == body
-    document = parse_document("no heading")
-    assert document.body(document.sections()[0]) == "no heading"
-
-
-def test_plain_text_is_one_section_of_paragraphs():
-    text = "\n# One,\r\nstill one.\r\n \t\r\n  Two.\x0c\n\x0c\n\nThree"
-    document = parse_document(text, "text")
-    assert document.sections() == [Section((), 0, 0, len(text))]
-    blocks = document.blocks(document.sections()[0])
-    assert [document.slice(block) for block in blocks] == ["# One,\r\nstill one.", "  Two.", "Three"]
-    assert {block.kind for block in blocks} == {"paragraph"}
-
-
-def test_sections_of_another_document_are_refused():
-    document, other = parse_document("# A\n\n## B\n"), parse_document("# C\n\n## D\n")
+def test_a_section_is_known_by_its_place_in_its_document():
+    document, other = parse_document("# A\n\none\n\n# A\n\ntwo\n\n## A\n"), parse_document("# C\n\n## D\n")
+    last = [document.slice(document.blocks(section)[-1]) for section in document.sections()]
+    assert last == ["one", "two", "## A"]
     for lookup in (document.blocks, document.readable, document.body):
         for section in (*other.sections(), None, []):
             with pytest.raises(InvalidInput, match="not a section of this document"):
                 lookup(section)
-
-
-def test_equal_headings_are_told_apart():
-    document = parse_document("# A\n\none\n\n# A\n\ntwo\n\n## A\n")
-    first, second, third = document.sections()
-    assert [document.slice(document.blocks(section)[-1]) for section in (first, second, third)] == [
-        "one",
-        "two",
-        "## A",
-    ]
 
 
 def test_a_document_survives_pickling_and_callers_lists_are_their_own():

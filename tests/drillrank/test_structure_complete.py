@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from drillrank import parse_document, read_document
+from drillrank import read_document
+from drillrank.errors import InvalidInput
 from drillrank.structure import Document
 from tests.pdf_files import Mark, Text, lines, pdf_of
 from tests.word_files import word_file
@@ -106,10 +107,7 @@ def word() -> bytes:
     parts = {f"word/{name}.xml": text for name, text in {**notes, **running, "chart": CHART, "data": DIAGRAM}.items()}
     named = [(name, name.rstrip("1"), f"{name}.xml") for name in (*notes, *running)]
     parts["word/_rels/document.xml.rels"] = relations(
-        ("s", "styles", "styles.xml"),
-        ("chart", "chart", "chart.xml"),
-        ("diagram", "diagramData", "data.xml"),
-        *named,
+        ("s", "styles", "styles.xml"), ("chart", "chart", "chart.xml"), ("diagram", "diagramData", "data.xml"), *named
     )
     parts["word/document.xml"] = f"<w:document {SPACES}><w:body>{''.join(body)}</w:body></w:document>"
     return repacked(word_file([("a", 1)]), parts)
@@ -191,11 +189,11 @@ BOOK = {
 }
 
 LATEX = r"""\documentclass{article}
-\title[a short title]{a long title}\author[s]{an author\thanks{some thanks}}\date{a date}\newcommand{\hidden}{hidden}
+\title[a hidden title]{a long title}\author[s]{an author\thanks{some thanks}}\date{a date}\newcommand{\hidden}{hidden}
 \keywords{a keyword}
 \begin{document}\maketitle
 \begin{abstract}an abstract\end{abstract}
-\section[short heading]{a heading}\label{hidden}
+\section[hidden heading]{a heading}\label{hidden}
 a paragraph\footnote[3]{a footnote} with \emph{emphasis}, \textcolor{red}{colour}, \href{http://a.b}{a link},
 \verb|some code|, $x = y$ and \cite[p.~3]{key}. % hidden
 \begin{itemize}\item[first] an item\item another\end{itemize}
@@ -283,153 +281,60 @@ def printed() -> bytes:
     return pdf.content()
 
 
-# What each is kept as: the kind of the block that holds it, or None where it is left out on purpose.
-HTML = {
-    "a heading": "heading",
-    "a paragraph": "paragraph",
-    "a link": "paragraph",
-    "bold": "paragraph",
-    "reading": "paragraph",
-    "an item": "list",
-    "a deeper item": "list",
-    "a term": "list",
-    "a definition": "list",
-    "a caption": "table",
-    "column head": "table",
-    "a cell": "table",
-    "some  code": "code",
-    "a quote": "paragraph",
-    "a described picture": "paragraph",
-    "a legend": "paragraph",
-    "a summary": "paragraph",
-    "closed details": "paragraph",
-    "a label": "paragraph",
-    "a choice": "paragraph",
-    "typed text": "paragraph",
-    "a button": "paragraph",
-    "x": "paragraph",
-    "an aside": "paragraph",
-    "a drawing": "paragraph",
-    "a header": "paragraph",
-    "a footer": "paragraph",
-    "hidden": None,
-}
-TEX = {
-    "a long title": "paragraph",
-    "an author": "paragraph",
-    "some thanks": "paragraph",
-    "a date": "paragraph",
-    "a keyword": "paragraph",
-    "an abstract": "paragraph",
-    "a heading": "heading",
-    "a paragraph": "paragraph",
-    "a footnote": "paragraph",
-    "emphasis": "paragraph",
-    "colour": "paragraph",
-    "a link": "paragraph",
-    "some code": "paragraph",
-    "x = y": "paragraph",
-    "key": "paragraph",
-    "first": "list",
-    "an item": "list",
-    "a caption": "table",
-    "column head": "table",
-    "a wide cell": "table",
-    "a legend": "paragraph",
-    "e = m": "paragraph",
-    "verbatim  text": "code",
-    "a quote": "paragraph",
-    "a box": "paragraph",
-    "a margin": "paragraph",
-    "an appendix": "heading",
-    "References": "heading",
-    "a reference": "paragraph",
-    "hidden": None,
-}
-MD = {
-    "front: matter": "other",
-    "a heading": "heading",
-    "a paragraph": "paragraph",
-    "a link": "paragraph",
-    "a described picture": "paragraph",
-    "some code": "paragraph",
-    "inline markup": "paragraph",
-    "an item": "list",
-    "a deeper item": "list",
-    "a task": "list",
-    "a quote": "paragraph",
-    "column head": "table",
-    "a cell": "table",
-    "fenced code": "code",
-    "indented code": "code",
-    "block markup": "other",
-    "under a line": "heading",
-    "a footnote": "paragraph",
-    "a reference": "other",
-}
-PLAIN = {
-    "A TITLE": "heading",
-    "an opening": "paragraph",
-    "First heading": "paragraph",
-    "a paragraph": "paragraph",
-    "an item": "paragraph",
-    "Name   Value": "paragraph",
-    "Underlined": "heading",
-    "last": "paragraph",
-}
-DOCX = {
-    "a heading": "heading",
-    "a paragraph": "paragraph",
-    "a link": "paragraph",
-    "an insertion": "paragraph",
-    "column head": "table",
-    "a cell": "table",
-    "a control": "paragraph",
-    "a text box": "paragraph",
-    "a = b": "paragraph",
-    "chart title": "paragraph",
-    "sales | 17 | 23": "paragraph",
-    "diagram node": "paragraph",
-    "a footnote": "list",
-    "an endnote": "list",
-    "a comment": "paragraph",
-    "a header line": "paragraph",
-    "a footer line": "paragraph",
-}
-DOCX["a endnote"] = DOCX.pop("an endnote")
-PPTX = {
-    "a title": "heading",
-    "a paragraph": "paragraph",
-    "in a group": "paragraph",
-    "in a group of a group": "paragraph",
-    "column head": "table",
-    "a cell": "table",
-    "chart title": "table",
-    "spring": "table",
-    "| sales | 17 | 23 |": "table",
-    "diagram node": "table",
-    "a described picture": "paragraph",
-    "a note": "paragraph",
-    "a comment": "paragraph",
-    "7\n": None,
-}
-EPUB = {
-    "a heading": "heading",
-    "a paragraph": "paragraph",
-    "a note": "paragraph",
-    "a described picture": "paragraph",
-}
-PDF = {
-    "A heading": "heading",
-    "a paragraph": "paragraph",
-    "an item": "list",
-    "a cell": "table",
-    "another page": "paragraph",
-    "upwards": "paragraph",
-    "downwards": "paragraph",
-    "upside down": "paragraph",
-    "slanted": "paragraph",
-}
+# What each is kept as: the kind of the block that holds it, or "hidden" where it is left out on purpose.
+
+
+def kept(**kinds: str) -> dict[str, str]:
+    return {part: kind for kind, parts in kinds.items() for part in parts.split(";")}
+
+
+HTML = kept(
+    heading="a heading",
+    paragraph="a paragraph;a link;bold;reading;a quote;a described picture;a legend;a summary;closed details;"
+    "a label;a choice;typed text;a button;x;an aside;a drawing;a header;a footer",
+    list="an item;a deeper item;a term;a definition",
+    table="a caption;column head;a cell",
+    code="some  code",
+    hidden="hidden",
+)
+TEX = kept(
+    paragraph="a long title;an author;some thanks;a date;a keyword;an abstract;a paragraph;a footnote;emphasis;"
+    "colour;a link;some code;x = y;key;a legend;e = m;a quote;a box;a margin;a reference",
+    heading="a heading;an appendix;References",
+    list="first;an item",
+    table="a caption;column head;a wide cell",
+    code="verbatim  text",
+    hidden="hidden",
+)
+MD = kept(
+    other="front: matter;block markup;a reference",
+    heading="a heading;under a line",
+    paragraph="a paragraph;a link;a described picture;some code;inline markup;a quote;a footnote",
+    list="an item;a deeper item;a task",
+    table="column head;a cell",
+    code="fenced code;indented code",
+)
+PLAIN = kept(heading="A TITLE;Underlined", paragraph="an opening;First heading;a paragraph;an item;Name   Value;last")
+DOCX = kept(
+    heading="a heading",
+    paragraph="a paragraph;a link;an insertion;a control;a text box;a = b;chart title;sales | 17 | 23;"
+    "diagram node;a comment;a header line;a footer line",
+    table="column head;a cell",
+    list="a footnote;a endnote",
+)
+PPTX = kept(
+    heading="a title",
+    paragraph="a paragraph;in a group;in a group of a group;a described picture;a note;a comment",
+    table="column head;a cell;chart title;spring;| sales | 17 | 23 |;diagram node",
+    hidden="7\n",
+)
+EPUB = kept(heading="a heading", paragraph="a paragraph;a note;a described picture")
+PDF = kept(
+    heading="A heading",
+    paragraph="a paragraph;another page;upwards;downwards;upside down;slanted",
+    list="an item",
+    table="a cell",
+)
 
 FILES = {
     "docx": (word, DOCX, "mammoth"),
@@ -458,7 +363,7 @@ def test_nothing_is_lost(ending: str, tmp_path: Path) -> None:
     file.write_bytes(make())
     document = read_document(file)
     assert "".join(document.slice(section) for section in document.sections()) == document.text
-    found = {part: (kinds(document, part) or [None])[0] for part in parts}
+    found = {part: (kinds(document, part) or ["hidden"])[0] for part in parts}
     assert found == parts
 
 
@@ -480,6 +385,43 @@ def test_a_book_without_one_of_its_chapters_is_read_with_a_warning(tmp_path: Pat
         assert "a paragraph" in read_document(file).text
 
 
-def test_a_title_with_a_short_form() -> None:
-    document = parse_document(r"\title[a]{Long title}\begin{document}\section[b]{Heading}Text.\end{document}", "latex")
-    assert document.readable(document.sections()[0]) == "Long title"
+def test_chapters_stand_in_the_order_of_the_spine(tmp_path: Path) -> None:
+    manifest = '<item id="two" href="text/two%20b.xhtml"/><item href="text/one.xhtml" id="one"/>'
+    spine = '<itemref idref="one"/><itemref idref="two"/>'
+    parts = {"in/a.opf": f"<package><manifest>{manifest}</manifest><spine>{spine}</spine></package>"}
+    parts |= {f"in/text/{name}.xhtml": f"<h1>{name}</h1><p>Foxes hunt.</p>" for name in ("one", "two b")}
+    file = tmp_path / "a.epub"
+    file.write_bytes(packed(BOOK | parts))
+    assert read_document(file).text == "# one\n\nFoxes hunt.\n\n# two b\n\nFoxes hunt."
+
+
+def test_slides_are_pages(tmp_path: Path) -> None:
+    made = pytest.importorskip("pptx", reason="needs the extra office").Presentation()
+    for title, text in (("Foxes", "They hunt."), ("Badgers", "They dig.")):
+        slide = made.slides.add_slide(made.slide_layouts[1])
+        slide.shapes.title.text, slide.placeholders[1].text = title, text
+    made.save(str(tmp_path / "a.pptx"))
+    document = read_document(tmp_path / "a.pptx")
+    found = [(section.path, document.page_numbers(section.start, section.end)) for section in document.sections()]
+    assert found == [(("Foxes",), (1, 1)), (("Badgers",), (2, 2))]
+
+
+def test_cells_and_hashes_of_a_word_file_are_text(tmp_path: Path) -> None:
+    pytest.importorskip("mammoth", reason="needs the extra office")
+    file = tmp_path / "a.docx"
+    file.write_bytes(word_file([("Animals", 1), ("# of them", 0), ("Foxes", 2), [["Fox", "42"], ["Fox", "42"]]]))
+    document = read_document(file)
+    assert [section.path for section in document.sections()] == [("Animals",), ("Animals", "Foxes")]
+    assert "# of them" in document.text
+    assert document.text.count("| Fox | 42 |") == 2
+
+
+@pytest.mark.parametrize("ending", ["docx", "pptx", "epub"])
+@pytest.mark.parametrize(
+    "content", [b"", b"PK\x03\x04 broken", b"\xd0\xcf\x11\xe0 a password", packed({"other.xml": "<a/>"})]
+)
+def test_what_cannot_be_read_names_the_file(tmp_path: Path, ending: str, content: bytes) -> None:
+    file = tmp_path / f"a.{ending}"
+    file.write_bytes(content)
+    with pytest.raises(InvalidInput, match=rf"a\.{ending} cannot be read"):
+        read_document(file)

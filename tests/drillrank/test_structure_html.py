@@ -90,15 +90,10 @@ def test_levels_in_sectioning_elements(text, expected):
         ("<ul><li>a<pre>b\n  c</pre>d</ul>", [("list", "- a\nb\n  c\nd")]),
         ("<p>x<sub>i</sub> &amp; y &#8211; &lt;z&gt;", [("paragraph", "xi & y – <z>")]),
         ("<p><img alt='An image'> <img src=x></p>", [("paragraph", "An image")]),
-        (
-            "<p>a</p><script>b</script><style>c</style><noscript>d</noscript><svg><title>e</title></svg>",
-            [("paragraph", "a")],
-        ),
+        ("<p>a</p><script>b</script><style>c</style><noscript>d</noscript>", [("paragraph", "a")]),
+        ("<p>a</p><svg><title>e</title></svg>", [("paragraph", "a")]),
         ("<p>a<nav>b</nav><ul role=menu><li>c</ul><template>d</template>", [("paragraph", "a")]),
-        (
-            "<p>a <span style='color:red; display : none'>b</span><span hidden=until-found>c</span>",
-            [("paragraph", "a c")],
-        ),
+        ("<p>a <i style='x:y; display : none'>b</i><i hidden=until-found>c</i>", [("paragraph", "a c")]),
         ("<math><mi>x</mi><annotation>y</annotation></math>", [("paragraph", "x")]),
         ("<script>only", [("other", "")]),
     ],
@@ -195,12 +190,8 @@ class Reference(HTMLParser):
             self.headings[-1] = (self.headings[-1][0] + data, self.headings[-1][1])
 
 
-word = st.sampled_from(["fox", "whale", "1 < 2", "a & b", "Ärger", "中文", "\U0001f600"]).map(html.escape)
-inline = st.recursive(
-    word,
-    lambda inner: st.builds("<{0}>{1}</{0}>".format, st.sampled_from(["b", "em", "a href='/u'"]).map(str), inner),
-    max_leaves=3,
-).map(lambda text: text.replace("</a href='/u'>", "</a>"))
+word = st.sampled_from(["fox", "1 < 2", "a & b", "中文", "\U0001f600"]).map(html.escape)
+inline = word | st.builds("<b>{}</b>".format, word) | st.builds("<a href='/u'>{} <em>{}</em></a>".format, word, word)
 block = st.one_of(
     st.builds("<p>{}</p>".format, inline),
     st.builds("<ul>\n<li>{}</li>\n<li>{}</li></ul>".format, inline, inline),
@@ -210,16 +201,14 @@ block = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(block, st.sampled_from(["\n", "", "\r\n"])).map("".join), max_size=10).map("".join))
 def test_well_formed_pages_read_as_the_standard_library_reads_them(text):
-    document = parsed(text)
-    reference = Reference(text)
+    document, reference = parsed(text), Reference(text)
     found = [(section.heading, section.start) for section in document.sections() if section.level]
     expected = [(" ".join(heading.split()), start) for heading, start in reference.headings]
     if document.sections() and document.sections()[0].level:
         expected[0] = (expected[0][0], 0)  # the first section begins with the text
     assert found == expected
-    marks = {"-", "|"}
     shown = [word for section in document.sections() for word in document.readable(section).split()]
-    assert [word for word in shown if word not in marks] == reference.words
+    assert [word for word in shown if word not in ("-", "|")] == reference.words

@@ -51,27 +51,19 @@ def test_headings(text, expected):
     assert paths(text) == expected
 
 
-@pytest.mark.parametrize(
-    "hidden",
-    [
-        "```\n# A\n```",
-        "~~~ python\n# A\n~~~",
-        "````\n```\n# A\n```\n````",
-        "~~~\n```\n# A\n~~~",
-        "```\n# A",
-        "> # A",
-        "> A\n> ===",
-        "- # A",
-        "- text\n\n  # A\n",
-        "1. A\n   ---",
-        "<!--\n# A\n-->",
-        "<!--\n\n# A\n\n-->",
-        "<div>\n# A\n</div>",
-        "    # A",
-        "|a|\n|-|\n|# A|",
-        "> text\nA\n===",
-    ],
-)
+HIDDEN = [
+    "```\n# A\n```",
+    "~~~ python\n# A\n~~~",
+    "````\n```\n# A\n```\n````",
+    "~~~\n```\n# A\n~~~",
+    "```\n# A",
+    "> # A",
+]
+HIDDEN += ["> A\n> ===", "- # A", "- text\n\n  # A\n", "1. A\n   ---", "<!--\n# A\n-->", "<!--\n\n# A\n\n-->"]
+HIDDEN += ["<div>\n# A\n</div>", "    # A", "|a|\n|-|\n|# A|", "> text\nA\n==="]
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
 def test_what_is_no_heading(hidden):
     assert paths(f"{hidden}\n") == [()]
     assert paths(f"# Top\n\n{hidden}\n") == [("Top",)]
@@ -131,19 +123,9 @@ def test_block_kinds():
 
 
 def test_blocks_without_blank_lines_between():
-    text = "[a]: /u\ntext\n# H\n- a\n***\n```\nx\n```\n> # q\nafter\n> q\nlazy\n> ```\nafter"
-    assert blocks(text) == [
-        ("other", "[a]: /u"),
-        ("paragraph", "text"),
-        ("heading", "# H"),
-        ("list", "- a"),
-        ("other", "***"),
-        ("code", "```\nx\n```"),
-        ("paragraph", "> # q"),
-        ("paragraph", "after"),
-        ("paragraph", "> q\nlazy\n> ```"),
-        ("paragraph", "after"),
-    ]
+    parts = ["[a]: /u", "text", "# H", "- a", "***", "```\nx\n```", "> # q", "after", "> q\nlazy\n> ```", "after"]
+    kinds = ["other", "paragraph", "heading", "list", "other", "code", *["paragraph"] * 4]
+    assert blocks("\n".join(parts)) == list(zip(kinds, parts, strict=True))
 
 
 @settings(max_examples=200, deadline=None)
@@ -165,10 +147,8 @@ def test_any_plain_heading_is_its_own_path(title):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (
-            "[a *b*](/u 'title') and <http://x.y> ![no](i) [![alt](i)](/t)",
-            [("/u", "a b"), ("http://x.y", "http://x.y"), ("/t", "alt")],
-        ),
+        ("[a *b*](/u 'title') and ![no](i) [![alt](i)](/t)", [("/u", "a b"), ("/t", "alt")]),
+        ("<http://x.y>", [("http://x.y", "http://x.y")]),
         ("[a][r], [R] and [none]\n\n[r]: /u", [("/u", "a"), ("/u", "R")]),
         ("- [a\n  b](/u)\n- `[no](/v)`\n", [("/u", "a b")]),
         ("```\n[no](/u)\n```\n\n    [no](/u)\n\n---", []),

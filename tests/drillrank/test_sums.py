@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank import BRMGR, UPR, Passage, Path, PromptRank, Relevance, load_language_model
+from drillrank import UPR, Passage, Path, PromptRank, Relevance, load_language_model
 from drillrank.errors import InvalidInput, LacksCapability, UnknownModel
 from drillrank.likelihood import EmbeddingModel, LanguageModel, Request, SumOfExperts, UnigramModel
 from drillrank.likelihood.load import split_sum
@@ -294,16 +294,6 @@ def test_a_part_that_is_worked_alone_gives_its_worker_and_two_of_them_a_thread()
     name = asyncio.run(SumOfExperts([one, Works()]).run_in_worker(lambda: threading.current_thread().name))
     assert used == [one]
     assert name != threading.main_thread().name
-
-
-@pytest.mark.parametrize("spec", ["unigram+2*unigram", "unigram"])
-def test_rankers_take_a_sum_like_any_model(spec):
-    passages = [Passage(text, id=str(number)) for number, text in enumerate(TEXTS)]
-    ranking = UPR(spec).rank(QUESTION, passages)
-    assert ranking[0].passage.id == "0"
-    assert ranking[0].score == pytest.approx(UPR(spec).likelihoods(QUESTION, passages)[0].mean)
-    assert PromptRank(spec).rank(QUESTION, [Path((passage,)) for passage in passages[:3]])[0].passage.ids == ("0",)
-    assert BRMGR(spec).rank(QUESTION, passages[:3], ["The fox crossed the Rhine."])
 
 
 def test_a_neural_expert_changes_the_order_as_its_weight_says():

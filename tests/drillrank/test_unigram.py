@@ -170,14 +170,6 @@ def test_lists_in_one_pass_of_another_model(hash_model, batch, temperature):
     ]
 
 
-def test_pairs_are_prompts_of_one_document():
-    model = UnigramModel()
-    as_pairs = model.log_likelihood([("a red fox", "fox"), ("a river", "fox")])
-    as_prompts = model.log_likelihood([Request((Evidence(text),), "fox") for text in ("a red fox", "a river")])
-    assert [result.total for result in as_pairs] == [result.total for result in as_prompts]
-    assert as_pairs[0].total > as_pairs[1].total
-
-
 # budgets
 
 
@@ -216,13 +208,6 @@ def test_the_wording_counts_for_the_prompt_but_is_never_cut(lengths, instruction
     assert sum(kept) == min(sum(lengths), budget - instruction)
     assert cut == sum(lengths) - sum(kept)
     assert min(kept) >= 1
-
-
-def test_the_smaller_of_two_budgets_wins():
-    [text] = unique_words([9])
-    model = UnigramModel().fit([text, "baseline"])
-    assert kept_words(model, Request(("one two", Evidence(text, 4)), "x", 8)) == ([4], 5)
-    assert kept_words(model, Request(("one two", Evidence(text, 7)), "x", 8)) == ([6], 3)
 
 
 @given(worded, st.integers(1, 8))
@@ -300,22 +285,25 @@ def test_nothing_asked_nothing_answered():
     assert UnigramModel().log_likelihood_lists([[], []]) == [[], []]
 
 
-@pytest.mark.parametrize("blank", ["", " ", "\n\t"])
-def test_blank_targets_are_named_by_position(blank):
-    with pytest.raises(InvalidInput, match="Request 1 has nothing to score"):
-        UnigramModel().log_likelihood([("a", "b"), ("a", blank)])
-
-
-@pytest.mark.parametrize("pair", [("a",), ("a", "b", "c"), ("a", None), (1, "b"), None, 5, "text"])
-def test_malformed_pairs_are_named_by_position(pair):
-    with pytest.raises(InvalidInput, match="Request 1 must be"):
-        UnigramModel().log_likelihood([("a", "b"), pair])
-
-
-@pytest.mark.parametrize("temperature", [0, -1.0, math.inf, math.nan])
-def test_temperatures_are_positive_numbers(temperature):
-    with pytest.raises(InvalidInput, match="temperature"):
-        UnigramModel().log_likelihood([("a", "b")], temperature=temperature)
+@pytest.mark.parametrize(
+    ("pairs", "options", "match"),
+    [
+        *(([("a", "b"), ("a", blank)], {}, "Request 1 has nothing to score") for blank in ("", " ", "\n\t")),
+        *(
+            ([("a", "b"), pair], {}, "Request 1 must be")
+            for pair in (("a",), ("a", "b", "c"), ("a", None), (1, "b"), None, 5, "text")
+        ),
+        *(([("a", "b")], {"temperature": wrong}, "temperature") for wrong in (0, -1.0, math.inf, math.nan)),
+        ([("a", "b")], {"include_eos": True}, "end-of-sequence"),
+    ],
+)
+def test_requests_that_cannot_be_scored_are_named(pairs, options, match):
+    model = UnigramModel()
+    with pytest.raises(InvalidInput, match=match):
+        model.log_likelihood(pairs, **options)
+    with pytest.raises(InvalidInput):
+        model.log_likelihood_lists([pairs], **options)
+    assert model.log_likelihood([("a", "b")], include_eos=False)[0].total == model.log_likelihood([("a", "b")])[0].total
 
 
 @pytest.mark.parametrize("mu", [0, -5, math.nan, math.inf])
@@ -334,11 +322,6 @@ def test_the_defaults_are_the_documented_ones():
     assert [item.total for item in by_list] == [item.total for item in as_it_is]
 
 
-def test_lists_have_no_end_of_sequence_either():
-    with pytest.raises(InvalidInput, match="include_eos"):
-        UnigramModel().log_likelihood_lists([[("a", "b")]], include_eos=True)
-
-
 @given(st.lists(st.lists(worded, max_size=3), min_size=1, max_size=4), worded.filter(str.strip))
 def test_a_request_is_matched_if_a_document_holds_a_word_of_the_target(lists, target):
     words = set(terms(target))
@@ -346,24 +329,6 @@ def test_a_request_is_matched_if_a_document_holds_a_word_of_the_target(lists, ta
     found = UnigramModel().log_likelihood(requests)
     expected = [any(words & set(terms(document)) for document in documents) for documents in lists]
     assert [item.matched for item in found] == expected
-
-
-@given(st.lists(texts, min_size=1, max_size=6), st.data())
-def test_an_index_knows_how_often_its_texts_hold_words(collection, data):
-    counted = unigram.Collection.of(collection, "english")
-    assert counted.frequencies == Counter(word for text in dict.fromkeys(collection) for word in terms(text))
-    some = data.draw(st.lists(st.sampled_from(collection), min_size=1, unique=True))
-    words = [*counted.frequencies, "zebra"]
-    tf, lengths = counted.counts_of(some, words)
-    assert tf.tolist() == [[Counter(terms(text))[word] for word in words] for text in some]
-    assert lengths.tolist() == [len(terms(text)) for text in some]
-
-
-def test_there_is_no_end_of_sequence():
-    model = UnigramModel()
-    with pytest.raises(InvalidInput, match="end-of-sequence"):
-        model.log_likelihood([("a", "b")], include_eos=True)
-    assert model.log_likelihood([("a", "b")], include_eos=False)[0].total == model.log_likelihood([("a", "b")])[0].total
 
 
 # fitting, sharing, loading
@@ -425,20 +390,6 @@ def test_the_words_of_a_target_under_each_document_alone(fitted, texts, target):
     alone = model.log_likelihood([Request((Evidence(text),), target) for text in texts])
     expected = [result.log_probs.tolist() for result in alone]
     assert model.document_log_probs(target, texts).tolist() == expected
-
-
-def test_fitting_again_starts_afresh():
-    asked = [("a red river", "fox")]
-    twice = UnigramModel().fit(["fox fox fox"]).fit(["a river"])
-    once = UnigramModel().fit(["a river"])
-    assert twice.log_likelihood(asked)[0].total == once.log_likelihood(asked)[0].total
-
-
-def test_specification_and_options_build_an_equal_model():
-    model = UnigramModel(mu=12)
-    twin = load_language_model(model.spec, **model.options)
-    asked = [("a red river", "fox"), ("fox", "fox")]
-    assert [r.total for r in twin.log_likelihood(asked)] == [r.total for r in model.log_likelihood(asked)]
 
 
 def test_loading():

@@ -20,11 +20,7 @@ RANKERS = {
     "UPR": lambda: UPR(),
     "UPR, fitted": lambda: UPR(UnigramModel().fit(["a fox", "whale town"])),
     "paths": lambda: PathRerank(PromptRank(), links=[]),
-    "paths, likelihood alone": lambda: PathRerank(
-        PromptRank(),
-        links=[],
-        settings={"link_prior": None, "hops": 3},
-    ),
+    "paths, likelihood alone": lambda: PathRerank(PromptRank(), links=[], settings={"link_prior": None, "hops": 3}),
     "paths, cascade": lambda: PathRerank(PromptRank(), links=[], settings={"cascade": 1}),
 }
 

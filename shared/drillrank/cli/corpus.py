@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, TypeVar
 
-from drillrank.cli.sources import Skipped, Source
+from drillrank.cli.sources import Source
 from drillrank.corpus import Corpus, CorpusError
 from drillrank.corpus.documents import Prepared, prepared
 from drillrank.drilldown.d3 import D3
@@ -29,7 +29,9 @@ from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput
 from drillrank.structure import file_key
 
 Found = TypeVar("Found")
-Read = tuple[Prepared | Exception, list[str]]
+File = tuple[bytes, Source]
+"""With the key of its content."""
+_EMPTY = "holds no text."
 _MANY_BYTES = 3_000_000  # from which on starting processes is worth it
 _AHEAD = 8  # files that each process is given before
 _KEPT = 30 * 24 * 3600.0  # seconds since a document was asked about
@@ -112,44 +114,49 @@ class FileCorpus:
     def _read(self) -> None:
         self._ready = None
         self.names: dict[str, str] = {}
-        self.skipped: list[Skipped] = []
+        self.skipped: list[str] = []
         alike: dict[bytes, list[Source]] = {}
         for source in self._sources:
             try:
                 alike.setdefault(file_key(source.path), []).append(source)
             except DrillrankError as error:  # noqa: PERF203  # each file may be one
                 self._leave_out(source, error)
-        ids = [(key.hex(), key) for key in alike]
-        known = self._corpus.known(ids)
-        self._corpus.add(self._new([(id_, alike[key][0]) for id_, key in ids if id_ not in known], known))
-        for id_, key in ids:
-            first, *others = alike[key]
-            if id_ in known:
-                self.names[id_] = first.name
-                reason = f"has the same content as {first.name}."
-                self.skipped += [Skipped(source.name, f"{source.name} {reason}") for source in others]
-            else:  # and is as bad
-                self._corpus.add(self._new([(id_, source) for source in others], known))
+        stored = {id_.partition(" ")[0]: id_ for id_ in self._corpus.ids()}  # with what there is to tell
+        ids = {key: stored.get(key.hex(), key.hex()) for key in alike}
+        known = self._corpus.known((id_, key) for key, id_ in ids.items())
+        ids = {key: id_ for key, id_ in ids.items() if id_ in known}
+        self._corpus.add(self._new([(key, alike[key][0]) for key in alike if key not in ids], ids))
+        for key, (first, *others) in alike.items():
+            if key not in ids:  # and the others are as bad
+                self._corpus.add(self._new([(key, source) for source in others], ids))
+                continue
+            _, _, problem = ids[key].partition(" ")
+            if problem.endswith(_EMPTY):
+                self.skipped += [problem.replace("{}", source.name) for source in alike[key]]
+            else:
+                self.names[ids[key]] = first.name
+                self.skipped += [f"{source.name} has the same content as {first.name}." for source in others]
+                if problem:
+                    warnings.warn(problem.replace("{}", first.name), DrillrankWarning, stacklevel=3)
 
-    def _new(self, files: Sequence[tuple[str, Source]], known: set[str]) -> Iterator[tuple[str, Prepared]]:
-        """Files as they are written to the corpus, without those that cannot be read; their ids become known."""
-        for (id_, source), (found, problems) in self._track(_prepared(files), len(files)):
-            for problem in problems:
-                warnings.warn(problem.replace(str(source.path), source.name), DrillrankWarning, stacklevel=2)
+    def _new(self, files: Sequence[File], ids: dict[bytes, str]) -> Iterator[tuple[str, Prepared]]:
+        """Files as they are written to the corpus, without those that cannot be read."""
+        for (key, source), found in self._track(_read_all(files), len(files)):
             if isinstance(found, Prepared):
-                known.add(id_)
-                yield id_, found
+                ids[key] = found.id
+                yield found.id, found
             else:
                 self._leave_out(source, found)
 
     def _leave_out(self, source: Source, error: Exception) -> None:
-        """Go on without a file of a folder that cannot be read."""
-        reason = str(error).replace(str(source.path), source.name)
-        if not isinstance(error, DrillrankError):  # it takes more memory than there is
-            reason = f"{source.name} cannot be read: {type(error).__name__}."
-        if source.named:
-            raise (type(error) if isinstance(error, DrillrankError) else InvalidInput)(reason) from error
-        self.skipped.append(Skipped(source.name, reason if source.name in reason else f"{source.name}: {reason}"))
+        """Go on without a file that cannot be read, unless it was named."""
+        try:
+            with source.reported():
+                raise error
+        except DrillrankError as named:
+            if source.named:
+                raise
+            self.skipped.append(str(named))
 
     def _start_anew(self, error: CorpusError) -> None:
         """Go on in memory; a file that is damaged is removed, so that the next command makes a new one."""
@@ -164,26 +171,17 @@ class FileCorpus:
         self._read()
 
 
-def _changed(file: str) -> Date | None:
-    """The day on which a file was changed last."""
-    try:
-        day = date.fromtimestamp(Path(file).stat().st_mtime)
-    except (OSError, ValueError, OverflowError):  # standard input
-        return None
-    return day.year, day.month, day.day
-
-
-def _prepared(files: Sequence[tuple[str, Source]]) -> Iterator[tuple[tuple[str, Source], Read]]:
+def _read_all(files: Sequence[File]) -> Iterator[tuple[File, Prepared | Exception]]:
     """Files, read; many by as many processes as there are cores, in the order given."""
     workers = min(os.cpu_count() or 1, len(files))
     if workers < 2 or sum(source.path.stat().st_size for _, source in files) < _MANY_BYTES:
-        yield from ((file, _read(file[0], file[1].path)) for file in files)
+        yield from ((file, _read(file[0].hex(), file[1].path)) for file in files)
         return
-    waiting: deque[tuple[tuple[str, Source], Future[Read]]] = deque()
+    waiting: deque[tuple[File, Future[Prepared | Exception]]] = deque()
     with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_follow_parent) as pool:
         try:
             for file in files:
-                waiting.append((file, pool.submit(_read, file[0], file[1].path)))
+                waiting.append((file, pool.submit(_read, file[0].hex(), file[1].path)))
                 if len(waiting) > _AHEAD * workers:
                     file, future = waiting.popleft()
                     yield file, future.result()
@@ -197,16 +195,17 @@ def _prepared(files: Sequence[tuple[str, Source]]) -> Iterator[tuple[tuple[str, 
             raise
 
 
-def _read(id_: str, path: Path) -> Read:
-    """A file as it is written, or the error; and warnings, for whose sake the next command reads it again."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", DrillrankWarning)
-        try:
+def _read(id_: str, path: Path) -> Prepared | Exception:
+    """A file as it is written, or the error. What it is warned of is told in its id, and so by later commands, too."""
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", DrillrankWarning)
             found = prepared(path, id_, lambda _: set())
-        except (DrillrankError, MemoryError, RecursionError) as error:
-            return error, []
-    problems = [str(one.message) for one in caught]
-    return (found._replace(key=b"") if problems else found), problems
+            problem = " ".join(str(one.message).replace(str(path), "{}") for one in caught)
+            problem = problem[:500] if found.rows else f"{{}} {_EMPTY}"
+            return prepared(path, f"{id_} {problem}", lambda _: set()) if problem else found
+    except (DrillrankError, MemoryError, RecursionError) as error:
+        return error
 
 
 def _follow_parent() -> None:
@@ -219,6 +218,15 @@ def _follow_parent() -> None:
         os._exit(1)
 
     Thread(target=end, daemon=True).start()
+
+
+def _changed(file: str) -> Date | None:
+    """The day on which a file was changed last."""
+    try:
+        day = date.fromtimestamp(Path(file).stat().st_mtime)
+    except (OSError, ValueError, OverflowError):  # standard input
+        return None
+    return day.year, day.month, day.day
 
 
 def _make_private(folder: Path) -> None:

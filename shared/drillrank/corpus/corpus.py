@@ -177,7 +177,7 @@ class Corpus:
         Args:
             ids: Of the documents, each once; those that are not there are left out.
         """
-        select = "SELECT first, size, sections, paths, above FROM documents WHERE id = ? AND size > 0"
+        select = "SELECT first, size, pages, sections, above FROM documents WHERE id = ? AND size > 0"
         with self._transaction() as database:
             rows = [(id_, *row) for id_ in ids for row in database.execute(select, (id_,))]
             return index.laid_out(database, sorted(rows, key=lambda row: row[1]), self._language)
@@ -198,13 +198,14 @@ class Corpus:
         Their metadata hold at least `document`, its id, and `section_path`.
         """
         with self._transaction() as database:
-            rows = database.execute(f"SELECT number {_OF_DOCUMENT} ORDER BY number", (id_,)).fetchall()
-            found = _passages(database, "number", [number for (number,) in rows])
-            titled = ((passage, (passage.title,) if passage.title else ()) for passage in found)
-            return [
-                replace(passage, metadata={"document": id_, "section_path": path, **passage.metadata})
-                for passage, path in titled
-            ]
+            query = f"SELECT passages.id, title, text, links, metadata {_OF_DOCUMENT} ORDER BY number"
+            found = list(map(_passage, database.execute(query, (id_,))))
+            for passage in found:
+                path = (passage.title,) if passage.title else ()
+                place = {"document": id_, "section_path": path, **passage.metadata}
+                lists = {name: tuple(place[name]) for name in ("section_path", "pages") if name in place}
+                object.__setattr__(passage, "metadata", place | lists)
+        return found
 
     def above(self, id_: str) -> Above:
         """What stands above the passages of a document.
@@ -376,7 +377,7 @@ class Corpus:
                 if one.rows is not None:  # else somebody has removed it meanwhile
                     [first] = database.execute(next_number).fetchone()
                     new = (one.id, one.key, time.time(), first, len(one.rows), one.parse, json.dumps(one.above))
-                    places = (one.sections, one.paths, one.digests)
+                    places = (one.pages, one.sections, one.digests)
                     database.execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*new, *places))
                     numbered = ((number, *row) for number, row in enumerate(one.rows, first))
                     try:
@@ -481,8 +482,9 @@ def _numbered(database: sqlite3.Connection, after: int) -> list[tuple[int, Passa
 def _passages(database: sqlite3.Connection, column: str, keys: Iterable[object]) -> list[Passage]:
     """Those with these keys that there are, in their order."""
     query = f"SELECT id, title, text, links, metadata FROM passages WHERE {column} = ? ORDER BY number"
-    rows = [row for key in keys for row in database.execute(query, (key,))]
-    return [
-        Passage(text, id=id_, title=title, links=json.loads(links), metadata=json.loads(metadata))
-        for id_, title, text, links, metadata in rows
-    ]
+    return [_passage(row) for key in keys for row in database.execute(query, (key,))]
+
+
+def _passage(row: tuple[str, str, str, str, str]) -> Passage:
+    id_, title, text, links, metadata = row
+    return Passage(text, id=id_, title=title, links=json.loads(links), metadata=json.loads(metadata))

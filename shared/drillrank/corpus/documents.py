@@ -29,8 +29,8 @@ class Above(NamedTuple):
     """What stands above the passages of a document.
 
     Attributes:
-        headings: Of each path of headings that occurs: the place of its first passage, the path as text, and what is
-            left out of it because it names the whole document.
+        headings: Of each section: the place of its first passage, the path of its headings as text, and what is left
+            out of it because it names the whole document.
         beginning: The document's first characters, headings included, as a reader sees them.
         paged: Whether the document has pages.
         guessed: Whether nothing marks its headings.
@@ -51,8 +51,8 @@ class Prepared(NamedTuple):
         parse: None for a passage.
         rows: Its passages; None for a file that is known and was not parsed.
         above: What stands above them.
-        sections: The number of each passage's page, or of its section; little-endian uint32.
-        paths: The place of the first passage under the same path of headings; as `sections`.
+        pages: The number of each passage's page, or of its section; little-endian uint32.
+        sections: The place of the first passage of the section; as `pages`.
         digests: Of each passage's text, but for white space and capital letters; little-endian int64.
     """
 
@@ -61,8 +61,8 @@ class Prepared(NamedTuple):
     parse: bytes | None = None
     rows: Sequence[Row] | None = None
     above: Above = Above()
+    pages: bytes = b""
     sections: bytes = b""
-    paths: bytes = b""
     digests: bytes = b""
 
 
@@ -101,9 +101,9 @@ def prepared(
         shown.append(passage)
         sections.append(section)
     titled = has_title([section.path for section in dict.fromkeys(sections)])
-    firsts: dict[tuple[str, ...], int] = {}
-    paths = [firsts.setdefault(section.path, place) for place, section in enumerate(sections)]
-    apart = {place: told_apart(path, titled) for path, place in firsts.items()}
+    firsts: dict[Section, int] = {}
+    first_of = [firsts.setdefault(section, place) for place, section in enumerate(sections)]
+    apart = {place: told_apart(section.path, titled) for section, place in firsts.items()}
     headings = [(place, _joined(own), _joined(title)) for place, (own, title) in apart.items()]
     pages = [passage.metadata.get("pages", (section,))[0] for passage, section in zip(shown, sections, strict=True)]
     known_pages: dict[object, int] = {}
@@ -116,7 +116,7 @@ def prepared(
         list(map(_row, shown)),
         Above(headings, begins, content.pages is not None, guessed),
         _numbers(known_pages.setdefault(page, len(known_pages)) for page in pages),
-        _numbers(paths),
+        _numbers(first_of),
         _digests(shown),
     )
 

@@ -76,7 +76,7 @@ class Layout:
             how many there are.
         section_of: The page or section of each passage.
         document_of: The document of each page or section.
-        path_of: The place of the first passage of its document under the same path of headings.
+        first_of: The place of the first passage of the section of each passage.
         paged: Whether a document has pages, shape (documents,).
         lengths: Of each level, the words of each unit, at the place of its passage, shape (passages,).
         language: Whose stemmer words go through.
@@ -87,7 +87,7 @@ class Layout:
     starts: Numbers
     section_of: Numbers
     document_of: Numbers
-    path_of: Numbers
+    first_of: Numbers
     paged: npt.NDArray[np.bool_]
     lengths: Mapping[int, Floats]
     language: str
@@ -158,20 +158,20 @@ def counts_of(database: sqlite3.Connection, words: Sequence[str]) -> Iterator[Co
 def laid_out(
     database: sqlite3.Connection, documents: Sequence[tuple[str, int, int, bytes, bytes, str]], language: str
 ) -> Layout:
-    """Where passages stand, given id, first number, size, sections, paths and what is above of documents, in order."""
+    """Where passages stand, given id, first number, size, pages, sections and what is above of documents, in order."""
     firsts = np.array([first for _, first, *_ in documents], dtype=np.int64)
     starts = np.cumsum([0, *(size for _, _, size, *_ in documents)])
     sections = [_below(size, stored) for _, _, size, stored, *_ in documents]
     sizes = [int(own.max(initial=-1)) + 1 for own in sections]
     above = np.cumsum([0, *sizes])
-    paths = [_below(size, stored) for _, _, size, _, stored, _ in documents]
+    first = [_below(size, stored) for _, _, size, _, stored, _ in documents]
     layout = Layout(
         [id_ for id_, *_ in documents],
         firsts,
         starts,
         np.concatenate([own + start for own, start in zip(sections, above, strict=False)] or [firsts]),
         np.repeat(np.arange(len(documents)), sizes),
-        np.concatenate([own + start for own, start in zip(paths, starts, strict=False)] or [firsts]),
+        np.concatenate([own + start for own, start in zip(first, starts, strict=False)] or [firsts]),
         np.array([json.loads(row[5])[2] for row in documents], dtype=bool),
         lengths := {level: np.zeros(int(starts[-1])) for level in (0, *LEVELS)},
         language,
@@ -196,16 +196,14 @@ def _below(size: int, stored: bytes) -> Numbers:
 def document_counts(database: sqlite3.Connection, words: Sequence[str], layout: Layout) -> DocumentCounts:
     """How often the passages of a layout, and what stands above them, hold words."""
     blocks = [block for (block,) in database.execute("SELECT DISTINCT block FROM blocks ORDER BY block")]
-    size = int(layout.starts[-1])
 
     def entries(level: int, word: str) -> tuple[Numbers, Floats]:
         found = [(block << _BITS, _entries(database, level, block, word)) for block in blocks]
         numbers = np.concatenate([start + some["place"].astype(np.int64) for start, some in found] or [layout.firsts])
         counts = np.concatenate([some["count"] for _, some in found] or [np.zeros(0)]).astype(np.float64)
         places, inside = layout.places(numbers)
-        tf = added_up(places, counts[inside], size)  # a large count has several entries
-        [held] = tf.nonzero()
-        return held, tf[held]
+        held, first = np.unique(places, return_index=True)  # a large count has several entries
+        return held, np.add.reduceat(counts[inside], first) if len(held) else np.zeros(0)
 
     known = {(level, word): entries(level, word) for word in dict.fromkeys(words) for level in (0, *LEVELS)}
     return DocumentCounts(words, {level: [known[level, word] for word in words] for level in (0, *LEVELS)})

@@ -226,18 +226,18 @@ class D3:
     def _evidence(
         self, tree: Outline, levels: Callable[[str], Levels], frequencies: Callable[[], Mapping[str, int]]
     ) -> Evidence:
-        names = [entry.name for entry in tree.leaves(range(len(tree.sections)))]
-        readable = [
-            _under(name, p) for name, section in zip(names, tree.sections, strict=True) for p in section.readable
-        ]
+        # Under names in the outline, which leave out what is above all sections.
+        names = ["" if entry.name == BEGINNING else entry.name for entry in tree.leaves(range(len(tree.sections)))]
+        readable = [paragraph for section in tree.sections for paragraph in section.readable]
+        section_indices = [at for at, section in enumerate(tree.sections) for _ in section.readable]
+        titles = [names[at] for at in section_indices]
         lm = self.language_model
         if lm.wants_fit and not isinstance(lm, UnigramModel):
             try:
                 lm = lm.fitted(CollectionStatistics(len(readable), {}, frequencies(), lm.language))
             except InvalidInput:  # statistics do not tell it all: κ of an encoder is found in texts
-                lm = lm.fitted([paragraph.titled_text for paragraph in readable])
-        section_indices = [at for at, section in enumerate(tree.sections) for _ in section.readable]
-        return Evidence(readable, lm, levels, self.embed, section_indices)
+                lm = lm.fitted([replace(p, title=title).titled_text for p, title in zip(readable, titles, strict=True)])
+        return Evidence(readable, titles, lm, levels, self.embed, section_indices)
 
     def _longest(self) -> int:
         """Tokens of the longest paragraph: the other half of what the instruction leaves is for the question."""
@@ -381,8 +381,3 @@ class D3:
                 stacklevel=3,
             )
         return found
-
-
-def _under(name: str, passage: Passage) -> Passage:
-    """The passage as it is scored: under its name in the outline, which leaves out what is above all sections."""
-    return replace(passage, title="" if name == BEGINNING else name)

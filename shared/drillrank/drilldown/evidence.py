@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ class Evidence:
     """Paragraphs, made ready for scoring.
 
     Args:
-        paragraphs: What a neural model reads, titles included.
+        paragraphs: What a model reads, as a reader sees it; `titles` are what each stands under.
         lm: A language model; fitted, if it is lexical.
         levels: From a question to the levels of the same paragraphs.
         embed: From texts to an array of shape (texts, dimensions), for questions and for paragraphs, which it sees
@@ -61,12 +61,13 @@ class Evidence:
     def __init__(
         self,
         paragraphs: Sequence[Passage],
+        titles: Sequence[str],
         lm: LanguageModel,
         levels: Callable[[str], Levels],
         embed: Embed | None = None,
         section_indices: Sequence[int] | None = None,
     ) -> None:
-        self._paragraphs = tuple(paragraphs)
+        self._paragraphs, self._titles = tuple(paragraphs), tuple(titles)
         self._ranker = UPR(lm, prior=None)
         self._levels = levels
         self._last: tuple[str, Levels] | None = None  # of the last question
@@ -116,7 +117,7 @@ class Evidence:
         totals = words.totals[positions]
         order = top(totals, len(positions))
         read, unread = order[:READ], order[READ:]
-        ranking = self._ranker.rank(question, [self._paragraphs[positions[place]] for place in read])
+        ranking = self._ranker.rank(question, [self._read_as(positions[place]) for place in read])
         tokens = ranking[0].details["tokens"]
         followed = totals[unread] - totals[unread[:1]] - 1
         details: dict[int, dict[str, Any]] = {}
@@ -134,6 +135,9 @@ class Evidence:
         left = {"tokens": tokens, "nothing_matched": False, "read": False}
         return Scores(totals, tokens, lambda place: details.get(place, left))
 
+    def _read_as(self, position: int) -> Passage:
+        return replace(self._paragraphs[position], title=self._titles[position])
+
     def explain(self, question: str, ranking: Sequence[Ranked[Passage]], positions: Sequence[int]) -> list[Explanation]:
         """What S of each entry is added up from, given its paragraph's position."""
         model, found = self._ranker.language_model, self.levels(question)
@@ -141,7 +145,7 @@ class Evidence:
         read = [at for at, lexical in zip(positions, by_words, strict=True) if not lexical]
         likelihoods: Iterator[Likelihood] = iter(())
         if read:
-            texts = [self._paragraphs[position] for position in read]
+            texts = [self._read_as(position) for position in read]
             *answers, nothing = self._ranker.likelihoods(question, [*texts, Passage("")])
             likelihoods = iter(answers)
         explained = []

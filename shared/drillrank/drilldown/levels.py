@@ -381,24 +381,12 @@ def stored_counts(
         collection: p(w|C); None takes that of all the texts.
         whole_paths: Whether headings that name a whole document count for its paragraphs.
     """
-    size = int(layout.starts[-1])
-
-    def dense(level: int, word: int) -> Floats:
-        """At the place of each paragraph, what stands above it."""
-        counted = np.zeros(size)
-        places, times = found.entries[level][word]
-        counted[places] = times
-        return counted[layout.path_of]
-
     texts, titled = [], []
-    for word in range(len(found.words)):
-        places, times = found.entries[0][word]
-        counted = np.zeros(size)
-        counted[places] = times
-        own, left_out = dense(1, word), dense(2, word)
-        texts.append(_held(counted - own - left_out))
-        titled.append((places, times) if whole_paths else _held(counted - left_out))
-    own, left_out = (layout.lengths[level][layout.path_of] for level in (1, 2))
+    for word, (places, times) in enumerate(found.entries[0]):
+        own, left_out = (_at(layout.first_of[places], found.entries[level][word]) for level in (1, 2))
+        texts.append(_held(places, times - own - left_out))
+        titled.append((places, times) if whole_paths else _held(places, times - left_out))
+    own, left_out = (layout.lengths[level][layout.first_of] for level in (1, 2))
     text_lengths = layout.lengths[0] - own - left_out
     documents = len(layout.ids)
     beginnings = np.zeros((len(found.words), documents))
@@ -420,9 +408,18 @@ def stored_counts(
     )
 
 
-def _held(counted: Floats) -> Entries:
-    [held] = counted.nonzero()
-    return held, counted[held]
+def _at(places: Integers, entries: Entries) -> Floats:
+    """How often each of some places holds a word, given what all do."""
+    where, times = entries
+    if not len(where):
+        return np.zeros(len(places))
+    at = np.minimum(np.searchsorted(where, places), len(where) - 1)
+    counted: Floats = np.where(where[at] == places, times[at], 0.0)
+    return counted
+
+
+def _held(places: Integers, times: Floats) -> Entries:
+    return places[times > 0], times[times > 0]
 
 
 def _of_collection(

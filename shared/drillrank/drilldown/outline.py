@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 
@@ -90,16 +90,15 @@ def _sections(number: int, document: Document) -> Iterator[OutlineSection]:
         )
 
 
-def stored_sections(id_: str, passages: Sequence[Passage], guessed: bool) -> Iterator[OutlineSection]:
-    """Sections of a document in a corpus, given its passages: text as a reader sees it."""
-    for path, inside in groupby(passages, lambda passage: tuple(passage.metadata["section_path"])):
-        place = {"document": id_, "section_path": path}
-        shown = []
-        for passage in inside:
-            pages = {"pages": tuple(passage.metadata["pages"])} if "pages" in passage.metadata else {}
-            shown.append(replace(passage, metadata={**passage.metadata, **place, **pages}))
+def stored_sections(
+    id_: str, passages: Sequence[Passage], section_of: Sequence[int], guessed: bool
+) -> Iterator[OutlineSection]:
+    """Sections of a document in a corpus, given its passages, text as a reader sees it, and the section of each."""
+    for _, inside in groupby(zip(section_of, passages, strict=True), itemgetter(0)):
+        shown = tuple(passage for _, passage in inside)
+        place = {"document": id_, "section_path": shown[0].metadata["section_path"]}
         own = Passage("\n\n".join(p.text for p in shown), f"{shown[0].id}:section", shown[0].title, metadata=place)
-        yield OutlineSection(own, tuple(shown), tuple(shown), guessed)
+        yield OutlineSection(own, shown, shown, guessed)
 
 
 class Outline:

@@ -162,7 +162,8 @@ class PreparedCorpus:
             passages = self._corpus.passages(id_)
             if end - first != len(passages):
                 raise CorpusError(f"The document {id_!r:.200} was changed while it was read: ask again.")
-            sections += stored_sections(id_, passages, self._corpus.above(id_).guessed)
+            section_of = self._layout.first_of[first:end].tolist()
+            sections += stored_sections(id_, passages, section_of, self._corpus.above(id_).guessed)
             at.append(np.arange(first, end))
             known[id_] = self.names[id_]
         tree = Outline(sections, whole_paths=self._whole_paths)

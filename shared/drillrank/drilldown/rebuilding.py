@@ -173,7 +173,7 @@ class _Rebuilding:
         for run, group in zip(runs, groups, strict=True):
             self._members = [(chunk.start, next(places)) for chunk in group]
             sections += self._sections(run, format, beside=_end(run) in starts or run.start in ends)
-        return sections
+        return [one for one, after in zip(sections, [*sections[1:], None], strict=False) if not _only_above(one, after)]
 
     def _sections(self, run: StoredChunk, format: str, beside: bool) -> list[OutlineSection]:
         document = parse_document(run.text, format, metadata=run.metadata)
@@ -242,6 +242,13 @@ class _Rebuilding:
 
     def _above(self, stored: str) -> HeadingPath:
         return self._paths.get(stored) or tuple(filter(None, stored.split(self._separator)))
+
+
+def _only_above(section: OutlineSection, after: OutlineSection | None) -> bool:
+    """Whether a section holds nothing but its heading, which stands above the next section."""
+    alone = bool(section.path[1:]) and [p.id for p in section.paragraphs] == [section.passage.id]
+    depth = len(section.path)
+    return alone and after is not None and len(after.path) > depth and after.path[:depth] == section.path
 
 
 def _end(chunk: StoredChunk) -> int:

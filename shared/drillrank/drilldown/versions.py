@@ -103,6 +103,7 @@ class Versions:
         self.dates: dict[Any, Date] = {}
         self._texts = texts
         self._keys: dict[Any, tuple[Date, tuple[int, ...], Date]] = {}
+        self._bare = {document: _bare(name) for document, name in names.items()}
         self._alike: dict[tuple[str, ...], list[Any]] = {}
         self._groups: dict[tuple[str, ...], list[list[Any]]] = {}
         for document, name in names.items():
@@ -112,13 +113,12 @@ class Versions:
             self._keys[document] = date, tuple(map(int, number.split("."))) if number else (), given
             if date or given:
                 self.dates[document] = date or given
-            self._alike.setdefault(_bare(name), []).append(document)
+            self._alike.setdefault(self._bare[document], []).append(document)
 
     def of(self, document: Any) -> list[Any]:
         """The versions that a document is one of, the newest first; none where there are no others."""
-        if document not in self.names:
+        if (name := self._bare.get(document)) is None:
             return []
-        name = _bare(self.names[document])
         if name not in self._groups:
             self._groups[name] = list(self._grouped(self._alike[name]))
         return next((group for group in self._groups[name] if document in group), [])

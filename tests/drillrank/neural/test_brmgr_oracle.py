@@ -47,10 +47,7 @@ def test_scores_pairs_and_totals(name, wording):
         case = inputs()["brmgr"][row["case"]]
         retrieved = [Passage(item["text"], id=item["id"], title=item["title"]) for item in case["retrieved"]]
         generated = [Passage(item["text"], id=item["id"]) for item in case["generated"]]
-        brmgr = BRMGR(
-            lm,
-            settings={"template": TEMPLATE, "generated_template": WORDINGS[wording]},
-        )
+        brmgr = BRMGR(lm, settings={"template": TEMPLATE, "generated_template": WORDINGS[wording]})
         ranking = brmgr.rank(case["question"], retrieved, generated)
         means = {item["id"]: item["mean"] for item in row["retrieved"]}
         means |= {item["id"]: item["variants"][wording]["mean"] for item in row["generated"]}

@@ -144,33 +144,6 @@ def test_every_limit_of_the_whole_from_none_to_all(tokenizers, kind, text):
     assert kept[0] <= len("Zürich")
 
 
-def test_a_limit_of_nothing_is_refused(tokenizers):
-    with pytest.raises(InvalidInput, match="Nothing would be left of document 1"):
-        fit(tokenizers["unigram"], Request((Evidence("Basel", 0),), "who?"))
-
-
-def test_a_character_of_more_tokens_than_its_limit_leaves_nothing(tokenizers):
-    fitted = fit(tokenizers["byte-level"], Request(("Read: ", Evidence("🦊 a", 3), " Ask."), "who?"))
-    assert fitted.text == "Read:  Ask."
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_target_counts_for_the_window_and_not_for_the_prompt(tokenizers, kind):
-    tokenizer = tokenizers[kind]
-    parts = ("Read: ", Evidence("The old town of Basel lies on the Rhine."), " Ask.")
-    whole = fit(tokenizer, Request(parts, "Which town lies there?"), with_target=True)
-    in_prompt = sum(end <= len(whole.text) for end in whole.tokens.ends)
-    assert in_prompt < len(whole.tokens.ids)
-    for budget, window, cut in (
-        (in_prompt, None, False),
-        (in_prompt - 1, None, True),
-        (None, len(whole.tokens.ids), False),
-        (None, len(whole.tokens.ids) - 1, True),
-    ):
-        fitted = fit(tokenizer, Request(parts, "Which town lies there?", budget), window, with_target=True)
-        assert (fitted.cut_tokens > 0) is (fitted.text != whole.text) is cut
-
-
 @pytest.mark.parametrize(
     ("parts", "target", "budget", "window", "message"),
     [

@@ -66,15 +66,6 @@ def test_sixteen_threads_find_exactly_what_one_finds(folder, kind, tmp_path):
         assert in_sixteen_threads(scores, QUESTIONS) == alone
 
 
-def test_rankings_of_many_users_are_those_of_each(model):
-    ranker = UPR(model)
-
-    def rank(question):
-        return [(item.passage.text, item.score) for item in ranker.rank(question, DOCUMENTS)]
-
-    assert in_sixteen_threads(rank, QUESTIONS) == [rank(question) for question in QUESTIONS]
-
-
 def test_an_error_is_that_of_its_caller_alone(model):
     def score(number):
         if number % 2:

@@ -9,11 +9,10 @@ import sys
 
 import numpy as np
 import pytest
-import torch
 import transformers
 from scipy.stats import kendalltau
 
-from drillrank import UPR, load_language_model
+from drillrank import load_language_model
 from drillrank.errors import InvalidInput, MissingExtra
 from drillrank.likelihood.ct2 import LIMITS
 from drillrank.likelihood.local import NotFinite
@@ -157,9 +156,3 @@ def test_limits_are_those_of_the_checkpoint(gpt2):
     assert json.loads((gpt2.parent / f"{gpt2.name}-ct2" / LIMITS).read_text()) == {
         "max_length": 300, "longest_target": None,
     }  # fmt: skip
-
-
-def test_it_ranks_without_gradients_or_torch_tensors(t5):
-    ranking = UPR(loaded(t5, "ct2")).rank("which river?", ["Basel lies on the Rhine.", "Emma is a novel."])
-    assert [type(item.score) for item in ranking] == [float, float]
-    assert torch.is_grad_enabled()

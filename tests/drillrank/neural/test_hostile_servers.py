@@ -154,21 +154,6 @@ def test_a_mounted_key_ends_with_a_newline(tmp_path_factory, monkeypatch):
     assert {*server.keys} == {f"Bearer {SECRET}"}
 
 
-@pytest.mark.parametrize(
-    "url", ["http://me:PASS@host/v1", "http://:PASS@host/v1", "http://PASS@host/v1", "http://host/v1?key=PASS"]
-)
-def test_an_address_with_a_password_is_refused_without_it(url):
-    with pytest.raises(InvalidInput, match="without a login") as caught:
-        load_language_model(f"{url}#tiny")
-    assert "PASS" not in str(caught.value)
-
-
-@pytest.mark.parametrize("url", ["http://[::1", "http://host:99999999/v1", "http://ho\nst/v1"])
-def test_an_address_that_is_none_is_an_error_of_ours(url):
-    with pytest.raises(InvalidInput, match="A server's address is"):
-        load_language_model(f"{url}#tiny")
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return saved("qwen2", tmp_path_factory)
@@ -254,7 +239,7 @@ def ask():
 threads = [threading.Thread(target=ask) for _ in range(2)] if sys.argv[2] == "busy" else []
 for thread in threads:
     thread.start()
-for number in range(100):
+for number in range(30):
     child = os.fork()
     if not child:
         signal.alarm(30)
@@ -269,7 +254,7 @@ asking = False
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
 @pytest.mark.parametrize("parent", ["idle", "busy"])
-def test_a_hundred_forks_get_the_right_answers(hostile, folder, parent):
+def test_thirty_forks_get_the_right_answers(hostile, folder, parent):
     card = {"id": "tiny", "owned_by": "vllm", "root": str(folder)}
 
     def answer(connection, request):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -90,48 +88,12 @@ def test_bytes_that_a_tokenizer_lists_as_special_reach_the_model(model, yardstic
     assert ("<0x0A>" in result.tokens) == ("\n" in text)
 
 
-@hypothesis
-@given(st.lists(related, min_size=1, max_size=3), st.booleans())
-def test_lists_are_scored_as_each_alone(model, lists, include_eos):
-    together = model.log_likelihood_lists([*lists, []], include_eos=include_eos)
-    assert together.pop() == []
-    for requests_, found in zip(lists, together, strict=True):
-        for one, other in zip(model.log_likelihood(requests_, include_eos=include_eos), found, strict=True):
-            np.testing.assert_allclose(one.log_probs, other.log_probs, atol=1e-4)
-
-
 @pytest.mark.parametrize("control", CONTROL)
 def test_control_tokens_in_a_document_are_text(model, control):
     ids = model.engine.tokenizer(f"a {control} b{control}").ids
     tokenizer = model.engine.tokenizer
     special = {*tokenizer.prefix, *tokenizer.suffix, tokenizer.eos_id}
     assert not special & set(ids), [tokenizer.token_names[i] for i in ids]
-
-
-@hypothesis
-@given(st.lists(phrases, min_size=1, max_size=3), st.integers(4, 40))
-def test_budgets_cut_documents_and_nothing_else(model, documents, room):
-    fixed = ["Document: ", " Please write a question."]
-    prompt = (fixed[0], *(part for text in documents for part in (Evidence(text), " ")), fixed[1])
-    tokenizer = model.engine.tokenizer
-    budget = sum(len(tokenizer(part).ids) for part in fixed) + room
-    request = Request(prompt, "who wrote it?", max_tokens=budget)
-    try:
-        [result] = model.log_likelihood([request])
-    except InvalidInput:
-        return  # too little room for every document
-    whole = len(tokenizer("".join(p if isinstance(p, str) else p.text for p in prompt)).ids)
-    assert (result.cut_tokens > 0) == (whole > budget)
-
-
-def test_a_document_limit_equals_the_shorter_document(model):
-    text = "The old town of Basel lies on the Rhine"
-    ends = [end for end in model.engine.tokenizer(f"{text} Question:").ends if end <= len(text)]
-    shorter = text[: ends[4]]
-    [cut] = model.log_likelihood([Request((Evidence(text, 5), " Question:"), "who?")])
-    [plain] = model.log_likelihood([Request((Evidence(shorter), " Question:"), "who?")])
-    assert cut.total == pytest.approx(plain.total, abs=1e-5)
-    assert cut.cut_tokens == len(ends) - 5
 
 
 @pytest.mark.parametrize("limit", range(1, 8))
@@ -172,19 +134,6 @@ def test_a_prompt_that_cannot_fit_is_a_clear_error(model):
         model.log_likelihood([Request(("many words of instruction " * 5,), "who?", max_tokens=3)])
     with pytest.raises(InvalidInput, match="Nothing would be left"):
         model.log_likelihood([Request(("instruction " * 5, Evidence("Basel")), "who?", max_tokens=3)])
-
-
-def test_eight_threads_give_serial_results(model):
-    pairs = [[(f"Basel {i} " * (i + 1), "which river?"), ("Emma", "who wrote it? " * i + "who?")] for i in range(8)]
-    expected = [[result.total for result in model.log_likelihood(pair)] for pair in pairs]
-    barrier = threading.Barrier(8)
-
-    def work(pair):
-        barrier.wait(timeout=60)
-        return [result.total for result in model.log_likelihood(pair)]
-
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(work, pairs)) == expected
 
 
 def test_loading_is_lazy_and_pickling_drops_the_weights(model):

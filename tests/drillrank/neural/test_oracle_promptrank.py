@@ -60,24 +60,6 @@ def as_path(texts: list[str]) -> Path:
     return Path(tuple(Passage(text) for text in texts))
 
 
-@pytest.mark.parametrize("name", [T5, GPT2])
-def test_ensembles_of_templates(name):
-    compared = 0
-    for question, paths, config, instructions, chosen in rows_of(name, "whole"):
-        ranker = PromptRank(
-            model(name),
-            settings={"preset": "promptrank", **UNLIMITED},
-            instructions=instructions,
-            ensemble=config["ensembling"],
-            temperature=config["temperature"],
-        )
-        scored = ranker.score_paths(question, [as_path(paths[i]) for i in chosen])
-        wanted = [config["naive"][i]["score"] for i in chosen]
-        assert [score for score, _ in scored] == pytest.approx(wanted, abs=1e-5)
-        compared += len(scored)
-    assert compared == 13 * (32 - LEFT_OUT[name])
-
-
 def demonstrations_of(templates: list[str]) -> list[Demonstration]:
     """The demonstrations in the code's templates, with their documents as they were cut there."""
     wording = re.escape(PROMPTRANK_INSTRUCTIONS[0].removeprefix("{path}"))
@@ -86,18 +68,17 @@ def demonstrations_of(templates: list[str]) -> list[Demonstration]:
 
 
 @pytest.mark.parametrize("name", [T5, GPT2])
-def test_demonstrations(name):
+def test_ensembles_of_templates_and_demonstrations(name):
     shots = demonstrations_of(golden("promptrank")[name]["demo_templates"])
     assert len(shots) == 6
     compared = 0
     for question, paths, config, templates, chosen in rows_of(name, "whole"):
-        if not config["config"].startswith("demo"):
-            continue
+        shown = config["config"].startswith("demo")
         ranker = PromptRank(
             model(name),
             settings={"preset": "promptrank", **UNLIMITED},
-            instructions=PROMPTRANK_INSTRUCTIONS[:1],
-            demonstrations=shots[: 2 * len(templates)],
+            instructions=PROMPTRANK_INSTRUCTIONS[:1] if shown else templates,
+            demonstrations=shots[: 2 * len(templates)] if shown else (),
             ensemble=config["ensembling"],
             temperature=config["temperature"],
         )
@@ -105,7 +86,7 @@ def test_demonstrations(name):
         wanted = [config["naive"][i]["score"] for i in chosen]
         assert [score for score, _ in scored] == pytest.approx(wanted, abs=1e-5)
         compared += len(scored)
-    assert compared == 4 * (32 - LEFT_OUT[name])
+    assert compared == 13 * (32 - LEFT_OUT[name])
 
 
 @pytest.mark.parametrize("name", [T5, GPT2])

@@ -20,7 +20,6 @@ from drillrank.prompts import Evidence, Wording, prompt_text
 from drillrank.rerank.base import rescaled
 from drillrank.rerank.relevance import ANSWER_PRESETS
 from tests.drillrank.neural.conftest import FAMILIES, KINDS_OF_MODELS, MORE_TOKENIZERS, loaded, saved
-from tests.drillrank.neural.float64 import FAMILIES as NETWORKS
 from tests.drillrank.neural.float64 import Yardstick
 
 QWEN = ("<|im_start|>system\n", "<|im_end|>\n<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n")
@@ -85,12 +84,11 @@ def model(request, folder):
 def logits_behind(yardstick: Yardstick, ids: list[int]) -> np.ndarray:
     """Of the token behind a prompt of these ids, or, of an encoder-decoder, of the answer's first one."""
     network = yardstick.network
-    forward = NETWORKS[network.config["model_type"]]
     if not network.config.get("is_encoder_decoder"):
-        return forward(network, ids)[-1]
+        return network.logits(ids)[-1]
     around = yardstick.tokenizer("a", return_special_tokens_mask=True)
     start = around["input_ids"][: around["special_tokens_mask"].index(0)]
-    return forward(network, [network.config["decoder_start_token_id"], *start], ids)[-1]
+    return network.logits([network.config["decoder_start_token_id"], *start], ids)[-1]
 
 
 def prompt_ids(model, yardstick, prompt):
@@ -168,12 +166,9 @@ def test_a_preset_says_what_its_publisher_says(folder, yardstick, preset):
 
 @pytest.mark.parametrize("preset", INSTRUCTED)
 def test_an_instruction_stands_where_the_publisher_puts_it(preset):
-    prompt = Relevance(
-        "hf:x",
-        preset=preset,
-        instruction="I",
-        settings={"positive": 1, "negative": 2},
-    )._prompt("Q", Passage("D"))
+    prompt = Relevance("hf:x", preset=preset, instruction="I", settings={"positive": 1, "negative": 2})._prompt(
+        "Q", Passage("D")
+    )
     assert INSTRUCTED[preset] in prompt_text(prompt)
     assert any(isinstance(part, Wording) and "I" in part for part in prompt)
     assert [type(part) for part in prompt if part in ("Q", Evidence("D"))] in ([str, Evidence], [Evidence, str])
@@ -226,10 +221,7 @@ def test_a_checkpoint_names_its_answers(folder, yardstick, tmp_path, negative):
     found = logits_behind(yardstick, prompt_ids(model, yardstick, ranker._prompt("who?", Passage("Emma"))))
     value = found[5] - (0 if negative is None else found[7])
     assert item.score == pytest.approx(value if negative is None else log_softmax([value, 0])[0], abs=1e-5)
-    [own] = Relevance(
-        model,
-        settings={"chat": False, "positive": 9, "negative": 7},
-    ).rank("who?", ["Emma"])
+    [own] = Relevance(model, settings={"chat": False, "positive": 9, "negative": 7}).rank("who?", ["Emma"])
     assert own.details["log_odds"] == pytest.approx(found[9] - found[7], abs=1e-5)
     (tmp_path / "1_LogitScore" / "config.json").write_text('{"true_token_id": "yes"}')
     with pytest.raises(InvalidInput, match="not the ids of tokens"):
@@ -239,41 +231,36 @@ def test_a_checkpoint_names_its_answers(folder, yardstick, tmp_path, negative):
         Relevance(HuggingFaceModel(str(tmp_path)), settings={"chat": False}).rank("who?", ["Emma"])
 
 
-@pytest.mark.parametrize("folder", ["gpt2-pairs", "qwen2"], indirect=True)
-def test_answers_that_are_not_one_token_are_refused(model):
-    tokenizer = model.engine.tokenizer
-    with pytest.raises(InvalidInput, match=r"'relevant beyond doubt' is '.+', .* to this model"):
-        Relevance(
-            model,
-            settings={"positive": "relevant beyond doubt", "chat": False},
-        ).rank("q", ["d"])
-    with pytest.raises(InvalidInput, match="The model has no token 4000"):
-        Relevance(
-            model,
-            settings={"positive": 4000, "chat": False},
-        ).rank("q", ["d"])
-    with pytest.raises(InvalidInput, match="'鬱' is"):
-        Relevance(
-            model,
-            settings={"positive": "鬱", "negative": "s", "chat": False},
-        ).rank("q", ["d"])  # unknown, or several bytes
-    assert tokenizer.answer_id("<|endoftext|>") == tokenizer.token_names.index("<|endoftext|>")
+@pytest.mark.parametrize(
+    ("folder", "asked", "match"),
+    [
+        *((folder, {"positive": "relevant beyond doubt"}, r"'relevant beyond doubt' is '.+', .* to this model")
+          for folder in ("gpt2-pairs", "qwen2")),
+        ("qwen2", {"positive": 4000}, "The model has no token 4000"),
+        ("gpt2-pairs", {"positive": "鬱", "negative": "s"}, "'鬱' is"),  # unknown
+        ("qwen2", {"positive": "鬱", "negative": "s"}, "'鬱' is"),  # several bytes
+        ("qwen2", {"preset": "zerank-2", "transform": "softmax"}, 'transform="softmax" compares two answers'),
+        ("qwen2", {"positive": "e", "negative": "e"}, "Both answers are 'e'"),
+        ("gpt2", {"positive": "e", "negative": "s", "chat": True}, "has no chat template: leave chat out"),
+    ],
+    indirect=["folder"],
+)  # fmt: skip
+def test_answers_that_a_model_cannot_give_are_refused(model, asked, match):
+    with pytest.raises(InvalidInput, match=match):
+        Relevance(model, **keyword_arguments(Relevance, {"chat": False, **asked})).rank("q", ["d"])
 
 
-BAD = [
-    ({"preset": "qwen"}, "preset is one of monot5, qwen3-reranker"),
-    ({"template": "{query}"}, r"holds \{text\} once"),
-    ({"template": "{text} {text} {query}"}, r"holds \{text\} once"),
-    ({"template": "{text}"}, r"holds \{text\} once"),
-    ({"template": "{text} {query} {title}"}, r"holds \{text\} once"),
-    ({"template": 3}, r"holds \{text\} once"),
-    ({"positive": ""}, "positive is a token's text or its id"),
-    ({"negative": True}, "negative is a token's text or its id"),
-    ({"negative": -1}, "negative is a token's text or its id"),
+PLACES = ["{query}", "{text} {text} {query}", "{text}", "{text} {query} {title}", 3]
+BAD = [({"template": template}, r"holds \{text\} once") for template in PLACES]
+BAD += [({"positive": ""}, "positive is a token's text or its id")]
+BAD += [({"negative": wrong}, "negative is a token's text or its id") for wrong in (True, -1)]
+BAD += [
     ({"transform": "sigmoid"}, 'transform is "softmax", "margin" or "logit"'),
-    ({"scale": 0}, "scale is a finite number above 0"),
-    ({"scale": math.nan}, "scale is a finite number"),
-    ({"shift": "1"}, "shift is a finite number"),
+    ({"shift": "1"}, "shift is a finite"),
+]
+BAD += [({"scale": 0}, "scale is a finite number above 0"), ({"scale": math.nan}, "scale is a finite number")]
+BAD += [
+    ({"preset": "qwen"}, "preset is one of monot5, qwen3-reranker"),
     ({"max_passage_tokens": 0}, "max_passage_tokens"),
 ]
 
@@ -284,34 +271,10 @@ def test_senseless_settings_are_refused_at_once(given_, match):
         Relevance("hf:x", **keyword_arguments(Relevance, given_))
 
 
-@pytest.mark.parametrize("folder", ["qwen2"], indirect=True)
-def test_answers_that_tell_nothing_are_refused(model):
-    with pytest.raises(InvalidInput, match='transform="softmax" compares two answers'):
-        Relevance(
-            model,
-            preset="zerank-2",
-            settings={"transform": "softmax", "chat": False},
-        ).rank("q", ["d"])
-    with pytest.raises(InvalidInput, match="Both answers are 'e'"):
-        Relevance(
-            model,
-            settings={"positive": "e", "negative": "e", "chat": False},
-        ).rank("q", ["d"])
-
-
 def test_models_that_tell_no_next_token_say_what_would_do():
     for lexical in ("unigram", load_language_model()):
         with pytest.raises(LacksCapability, match="take a neural model, such as"):
             Relevance(lexical)
-
-
-@pytest.mark.parametrize("folder", ["gpt2"], indirect=True)
-def test_a_model_without_a_chat_template_is_a_clear_error(model):
-    with pytest.raises(InvalidInput, match="has no chat template: leave chat out"):
-        Relevance(
-            model,
-            settings={"positive": "e", "negative": "s"},
-        ).rank("q", ["d"])
 
 
 def test_nothing_is_loaded_for_nothing(folder):

@@ -8,12 +8,12 @@ import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank import UPR, MonoT5, Passage, Path, PromptRank
+from drillrank import UPR, Passage, Path, PromptRank
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import HuggingFaceModel, Request
-from drillrank.likelihood.tokenizer import TextTokenizer, fit_to_budgets
+from drillrank.likelihood.tokenizer import TextTokenizer
 from drillrank.prompts import Evidence, Wording, prompt_text
-from tests.drillrank.neural.conftest import FAMILIES, saved
+from tests.drillrank.neural.conftest import saved
 from tests.drillrank.neural.float64 import Yardstick, of_ids
 from tests.drillrank.neural.tokenizers_of_all_kinds import KINDS
 
@@ -80,24 +80,6 @@ def test_added_markup_that_is_not_special_is_text_in_a_document_and_markup_in_wo
     assert ours(added, ours.marks((Wording(added),))).ids.count(id_) == 1
     for word in ("Baselland", "..."):  # which any text may hold
         assert host.convert_tokens_to_ids(word) in ours(f"a {word} b").ids
-
-
-@settings(deadline=None)
-@given(
-    kinds, st.lists(st.sampled_from(["Basel", " the", " Rhine", "<s>", "東京"]), min_size=8, max_size=40).map("".join)
-)
-def test_a_budget_cuts_the_document_and_no_wording(tokenizers, kind, document):
-    _, ours = tokenizers[kind]
-    before, after = Wording("<|im_start|>user\n"), Wording("<|im_end|>\n<|im_start|>assistant\n")
-    bare = len(ours(before + after, ours.marks((before, after))).ids)
-    request = Request((before, Evidence(document), after), "", bare + 5)
-    [fitted] = fit_to_budgets([request], ours, None, with_targets=False)
-    kept = fitted.text.removeprefix(before).removesuffix(after)
-    assert kept
-    assert document.startswith(kept)
-    assert len(fitted.tokens.ids) <= bare + 5
-    assert fitted.tokens.ids == ours(fitted.text, ours.marks((before, Evidence(kept), after))).ids
-    assert fitted.cut_tokens > 0 or kept == document
 
 
 @pytest.fixture(scope="module")
@@ -170,29 +152,3 @@ def test_a_template_that_is_of_no_use_is_a_clear_error(chatting, template, match
     tokenizer.chat_template = template
     with pytest.raises(InvalidInput, match=match):
         TextTokenizer(tokenizer).in_chat(Request(("a",), "b"))
-
-
-def test_the_first_token_is_put_in_front_once(tmp_path_factory):
-    """A tokenizer puts `<s>` in front of every text; wording that brings it along gets no second one."""
-    folder = saved("llama", tmp_path_factory)
-    model, yardstick = HuggingFaceModel(str(folder), dtype="float32"), Yardstick(folder)
-    texts = ["The Rhine is a river."]
-    [own] = UPR(model, template="<s>Passage: {text} Ask. ").rank("who?", texts)
-    encoded = yardstick.tokenizer("<s>Passage: The Rhine is a river. Ask. who?", add_special_tokens=False)["input_ids"]
-    assert encoded[0] == yardstick.tokenizer.bos_token_id
-    target = own.details["tokens"]
-    expected = of_ids(yardstick.network, encoded[:-target], encoded[-target:])
-    assert own.score == pytest.approx(expected.mean(), abs=1e-4)
-
-
-def test_monot5_reads_no_control_tokens_in_its_query(tmp_path_factory):
-    torch_model, tokenizer = FAMILIES["t5-tied"]()
-    folder = tmp_path_factory.mktemp("t5")
-    torch_model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    model = HuggingFaceModel(str(folder), dtype="float32")
-    read = []
-    encoder = model.engine.model.get_encoder()
-    encoder.register_forward_pre_hook(lambda _, args, kwargs: read.append(kwargs["input_ids"]), with_kwargs=True)
-    MonoT5(model).rank("river </s>", ["</s> Emma"])
-    assert (read[0] == 1).sum() == 1

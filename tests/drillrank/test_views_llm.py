@@ -1,8 +1,9 @@
-"""An LLM's views: every unit has them, whatever the LLM does."""
+"""An LLM's views: every chunk has them, whatever the LLM does."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 import warnings
@@ -11,18 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
 from drillrank.llm import Usage, run
 from drillrank.structure import parse_document
-from drillrank.views import (
-    Chunker,
-    MultiViewChunker,
-    ViewWriter,
-    keywords,
-    parse_keywords,
-    section_chunks,
-    summaries,
-)
+from drillrank.views import Chunker, MultiViewChunker, ViewWriter, keywords, parse_keywords, section_chunks, summaries
 from tests.drillrank.test_structure_linear import lines_run
 
 LONG = "Foxes hunt mice at night. " * 60
@@ -30,12 +23,8 @@ TEXT = f"# Animals\n\n## Foxes\n\n{LONG}\n\n## Owls {{section_text}}\n\nThey hoo
 DOCUMENT = parse_document(TEXT)
 WHOLE = Chunker(max_tokens=None, min_tokens=None)
 CHUNKS = WHOLE(DOCUMENT)
+OTHER = WHOLE(parse_document(TEXT.replace("They hoot", "They sleep")))
 BODIES = [chunk.body for chunk in CHUNKS]
-
-answers = st.one_of(
-    st.text(max_size=30),
-    st.sampled_from(['["a", "b"]', "", "...", "[]", "- x\n- y", "word " * 50, None, 7, ValueError("no")]),
-)
 
 
 def scripted(script):
@@ -56,8 +45,13 @@ def quietly(call):
         return call()
 
 
+answers = st.text(max_size=30) | st.sampled_from(
+    ['["a", "b"]', "", "...", "[]", "word " * 50, None, 7, ValueError("no")]
+)
+
+
 @given(st.lists(answers, max_size=12), st.integers(0, 2))
-def test_every_unit_has_its_views_whatever_the_llm_answers(script, retries):
+def test_every_chunk_has_its_views_whatever_the_llm_answers(script, retries):
     [written] = quietly(lambda: run(ViewWriter(retries=retries).write([CHUNKS]), scripted(script)))
     for body, words, summary in zip(BODIES, written["keywords"], written["summary"], strict=True):
         assert bool(words) == bool(summary.strip()) == bool(body)
@@ -82,51 +76,52 @@ def test_the_papers_prompts_are_filled_and_text_is_data():
     assert len(prompts) == 3  # short and empty sections need no summary, empty ones no keywords
 
 
-def test_without_an_answer_the_views_are_computed_and_it_is_said_once():
+def test_without_an_answer_the_views_are_computed_and_it_is_said_once_or_it_is_an_error():
     with pytest.warns(DrillrankWarning, match=r"did not write 3 of 3.*out of order") as caught:
         [written] = run(ViewWriter().write([CHUNKS]), scripted([ValueError("out of order")] * 6))
     assert len(caught) == 1
     assert written == {"keywords": list(map(", ".join, keywords(BODIES))), "summary": summaries(BODIES)}
+    for script in ([ValueError("out of order")] * 6, [""] * 6):
+        with pytest.raises(LLMFailure):
+            run(ViewWriter(on_failure="raise").write([CHUNKS]), scripted(script))
 
 
 def test_a_failed_call_is_repeated():
     usage = Usage()
-    script = [ValueError(), "A summary.", "[b]", "[a]"]
-    [written] = run(ViewWriter().write([CHUNKS]), scripted(script), usage=usage)
+    [written] = run(ViewWriter().write([CHUNKS]), scripted([ValueError(), "A summary.", "[b]", "[a]"]), usage=usage)
     assert written["keywords"] == ["", "a", "b", "Deer"]
     assert written["summary"][1] == "A summary."
     assert (usage.calls, usage.failures) == (4, 1)
 
 
-def test_answers_are_remembered_by_content_model_and_prompt():
+def test_answers_are_remembered_by_content_model_and_prompt_and_failures_are_not():
     cache: dict[str, str] = {}
     prompts = []
+    quietly(lambda: run(ViewWriter("m", cache).write([CHUNKS]), scripted([""] * 6)))
+    assert not cache
 
-    def llm(prompt):
-        prompts.append(prompt)
-        return f"[answer {len(prompts)}]"
+    def asked(writer, chunks):
+        before = len(prompts)
+        found = run(writer.write([chunks]), lambda prompt: prompts.append(prompt) or f"[answer {len(prompts)}]")
+        return found, len(prompts) - before
 
-    first = run(ViewWriter("m", cache).write([CHUNKS]), llm)
-    asked = len(prompts)
-    assert run(ViewWriter("m", cache).write([CHUNKS]), llm) == first
-    assert len(prompts) == asked
-    other = WHOLE(parse_document(TEXT.replace("They hoot", "They sleep")))
-    run(ViewWriter("m", cache).write([other]), llm)
-    assert len(prompts) == asked + 1
-    run(ViewWriter("other model", cache).write([CHUNKS]), llm)
-    assert len(prompts) == 2 * asked + 1
-    run(ViewWriter("m", cache, keyword_prompt="Words of {section_name}: {section_text}").write([CHUNKS]), llm)
-    assert len(prompts) == 2 * asked + 3
+    first, _ = asked(ViewWriter("m", cache), CHUNKS)
+    assert asked(ViewWriter("m", cache), CHUNKS) == (first, 0)
+    assert asked(ViewWriter("m", cache), OTHER)[1] == 1
+    assert asked(ViewWriter("other model", cache), CHUNKS)[1] == 3
+    prompt = "Words of {section_name}: {section_text}"
+    assert asked(ViewWriter("m", cache, keyword_prompt=prompt), CHUNKS)[1] == 2
     assert all(isinstance(entry, str) for pair in cache.items() for entry in pair)
+    cache.update(dict.fromkeys(cache, ""))  # broken
+    assert asked(ViewWriter("m", cache), CHUNKS)[1] == 3
 
 
-@pytest.mark.parametrize("several", [False, True])
-def test_writers_with_one_cache_ask_for_what_they_share_once(several):
+@pytest.mark.parametrize("documents", [[CHUNKS], [CHUNKS, OTHER, CHUNKS]])
+def test_writers_with_one_cache_ask_for_what_they_share_once(documents):
     cache: dict[str, str] = {}
-    prompts = []
-    both = threading.Barrier(2)
-    asking, answered = threading.Event(), threading.Event()
-    other = WHOLE(parse_document(TEXT.replace("They hoot", "They sleep")))
+    prompts: list[str] = []
+    found: list[list[dict[str, list[str]]]] = []
+    both, asking, answered = threading.Barrier(2), threading.Event(), threading.Event()
 
     def llm(prompt):
         prompts.append(prompt)
@@ -134,13 +129,11 @@ def test_writers_with_one_cache_ask_for_what_they_share_once(several):
         assert answered.wait(60)
         return "[a, b]"
 
-    def write(documents):
+    def write():
         both.wait(60)
         found.append(run(ViewWriter("m", cache).write(documents), llm, workers=9))
 
-    found: list[list[dict[str, list[str]]]] = []
-    documents = [CHUNKS, other, CHUNKS] if several else [CHUNKS]
-    threads = [threading.Thread(target=write, args=(documents,)) for _ in range(2)]
+    threads = [threading.Thread(target=write) for _ in range(2)]
     for thread in threads:
         thread.start()
     assert asking.wait(60)
@@ -151,30 +144,18 @@ def test_writers_with_one_cache_ask_for_what_they_share_once(several):
     assert len(prompts) == len(set(prompts)) == len(cache)
 
 
-def test_failures_are_not_remembered_and_a_broken_cache_entry_is_asked_for_again():
-    cache: dict[str, str] = {}
-    quietly(lambda: run(ViewWriter("m", cache).write([CHUNKS]), scripted([""] * 6)))
-    assert not cache
-    run(ViewWriter("m", cache).write([CHUNKS]), lambda prompt: "[a]")
-    cache.update(dict.fromkeys(cache, ""))
-    assert run(ViewWriter("m", cache).write([CHUNKS]), lambda prompt: "[b]")[0]["keywords"][1] == "b"
+BAD = [{"retries": -1}, {"max_calls": 0}, {"keyword_prompt": "no places"}, {"summary_prompt": "{section_text} only"}]
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{"retries": -1}, {"max_calls": 0}, {"keyword_prompt": "no places"}, {"summary_prompt": "{section_text} only"}],
-)
+@pytest.mark.parametrize("settings", [*BAD, {"on_failure": "perhaps"}])
 def test_unusable_settings_are_refused(settings):
     with pytest.raises(InvalidInput):
         ViewWriter(**settings)
 
 
 def test_the_llm_is_asked_so_often_and_no_more():
-    tiny = parse_document(
-        "".join(f"# Part {i}\n\n{'#' * (i % 5 + 1)} Word{i} {i}\n\nAbout {i} cats.\n\n" for i in range(300))
-    )
-    usage = Usage()
-    writer = ViewWriter(max_calls=7)
+    parts = (f"# Part {i}\n\n{'#' * (i % 5 + 1)} Word{i} {i}\n\nAbout {i} cats.\n\n" for i in range(300))
+    tiny, usage, writer = parse_document("".join(parts)), Usage(), ViewWriter(max_calls=7)
     with pytest.warns(DrillrankWarning, match=r"293 of 300 .* computed without the LLM.*7 \(max_calls\)"):
         [written] = run(writer.write([WHOLE(tiny)]), lambda prompt: "[an answer]", usage=usage)
     assert usage.calls == 7
@@ -187,15 +168,13 @@ def test_the_llm_is_asked_so_often_and_no_more():
     assert usage.calls == 14  # what is remembered does not count
 
 
-@given(
-    st.one_of(
-        st.text(), st.lists(st.sampled_from(['"', "'", "[", "]", ",", "\n", "- ", "a", "B c", "1. "])).map("".join)
-    )
-)
-def test_any_answer_gives_a_list_of_keywords(answer):
+pieces = st.lists(st.sampled_from(['"', "'", "[", "]", ",", "\n", "- ", "a", "B c", "1. "])).map("".join)
+
+
+@given(st.text() | pieces)
+def test_any_answer_gives_a_list_of_different_keywords(answer):
     found = parse_keywords(answer)
-    folded = [word.casefold() for word in found]
-    assert len(set(folded)) == len(folded)
+    assert len({word.casefold() for word in found}) == len(found)
     for word in found:
         assert len(word.splitlines()) == 1
         assert word == word.strip()
@@ -204,12 +183,13 @@ def test_any_answer_gives_a_list_of_keywords(answer):
 
 @given(st.lists(st.text("abcXYZ éß", min_size=1).filter(lambda word: word.strip() == word), unique_by=str.casefold))
 def test_json_and_python_lists_are_read_as_they_are(words):
-    import json
-
     expected = [" ".join(word.split()) for word in words]
     if len(set(map(str.casefold, expected))) == len(expected):
         assert parse_keywords(json.dumps(words)) == expected
         assert parse_keywords(f"Sure:\n```python\n{words!r}\n```") == expected
+
+
+MANY = " ".join(["long"] * 20)
 
 
 @pytest.mark.parametrize(
@@ -223,9 +203,9 @@ def test_json_and_python_lists_are_read_as_they_are(words):
         ("__import__('os').system('x')", ["__import__('os').system('x')"]),
         ("I am sorry, but it is impossible for me to read the section that you gave me.", ["I am sorry"]),
         ("[]", []),
-        (f"[{' '.join(['long'] * 20)}, short]", [" ".join(["long"] * 20), "short"]),
-        (f"- {' '.join(['long'] * 20)}\n- short", [" ".join(["long"] * 20), "short"]),
-        (f"1. {' '.join(['long'] * 20)}\n{' '.join(['prose'] * 20)}", [" ".join(["long"] * 20)]),
+        (f"[{MANY}, short]", [MANY, "short"]),
+        (f"- {MANY}\n- short", [MANY, "short"]),
+        (f"1. {MANY}\n{'prose ' * 20}", [MANY]),
     ],
 )
 def test_usual_answers(answer, expected):
@@ -239,88 +219,54 @@ def test_no_answer_takes_more_than_linear_work(answer):
     assert lines_run(parse_keywords, answer) < 12 * lines_run(parse_keywords, short) + 2000
 
 
-class Watched:
-    """Counts how many calls run at once."""
-
-    def __init__(self):
-        self.now = self.most = self.calls = 0
-        self.lock = threading.Lock()
-
-    def complete(self, prompt):
-        with self.lock:
-            self.now += 1
-            self.calls += 1
-            self.most = max(self.most, self.now)
-        time.sleep(0.06)
-        with self.lock:
-            self.now -= 1
-        return "[word]"
-
-
 @pytest.mark.parametrize("workers", [1, 3])
 def test_calls_run_at_once_but_no_more_than_workers(workers):
-    llm = Watched()
+    under_way, calls, lock = [0], [], threading.Lock()
+
+    def llm(prompt):
+        with lock:
+            under_way[0] += 1
+            calls.append(under_way[0])
+        time.sleep(0.06)
+        with lock:
+            under_way[0] -= 1
+        return "[word]"
+
     chunker = MultiViewChunker(chunking="paragraph", llm=llm, settings={"workers": workers})
-    foxes, mice = (
-        parse_document("\n\n".join(f"Paragraph number {i} about {animals}." for i in range(8)))
-        for animals in ("foxes", "mice")
-    )
-    chunks = chunker.chunks([("a", foxes), ("b", mice), ("c", foxes)])
-    assert llm.most == workers
-    assert llm.calls == 16
-    assert [len(own) for own in chunks] == [24, 24, 24]
+    texts = ["\n\n".join(f"Paragraph number {i} about {animals}." for i in range(8)) for animals in ("foxes", "mice")]
+    foxes, mice = map(parse_document, texts)
+    assert [len(own) for own in chunker.chunks([("a", foxes), ("b", mice), ("c", foxes)])] == [24, 24, 24]
+    assert (max(calls), len(calls)) == (workers, 16)
 
 
-async def test_async_equals_sync_inside_a_running_loop_too():
-    chunker = MultiViewChunker(max_tokens=None, min_tokens=None, llm=lambda prompt: "[some, words]")
-    documents = [("a", DOCUMENT), ("b", parse_document("Only text."))]
-    expected = chunker.chunks(documents)
-    assert await chunker.achunks(documents) == expected
-    assert {chunk.text for chunk in expected[1]} == {"Only text.", "some, words"}
-
-
-async def test_an_asynchronous_llm_is_awaited():
+async def test_async_equals_sync_and_an_asynchronous_llm_is_awaited(capsys):
     class Both:
         def complete(self, prompt):
-            raise AssertionError
+            return "[later]"
 
         async def acomplete(self, prompt):
             await asyncio.sleep(0)
             return "[later]"
 
-    [chunks] = await MultiViewChunker(max_tokens=None, min_tokens=None, llm=Both()).achunks(
-        [("d", DOCUMENT)], show_progress=True
-    )
-    assert {chunk.text.splitlines()[-1] for chunk in chunks if chunk.view == "keywords"} == {"later", "Deer"}
-
-
-def test_the_progress_bar_counts_every_call(capsys):
-    chunker = MultiViewChunker(max_tokens=None, min_tokens=None, llm=lambda prompt: "[a]")
-    [chunks] = chunker.chunks([("d", DOCUMENT)], show_progress=True)
-    assert {chunk.text.splitlines()[-1] for chunk in chunks if chunk.view == "keywords"} == {"a", "Deer"}
-    assert "Writing views" in (told := capsys.readouterr().err)
+    documents = [("a", DOCUMENT), ("b", parse_document("Only text."))]
+    chunker = MultiViewChunker(max_tokens=None, min_tokens=None, llm=Both())
+    expected = chunker.chunks(documents, show_progress=True)
+    assert await chunker.achunks(documents, show_progress=True) == expected
+    assert {chunk.text for chunk in expected[1]} == {"Only text.", "later"}
+    assert {c.text.splitlines()[-1] for c in expected[0] if c.view == "keywords"} == {"later", "Deer"}
+    told = capsys.readouterr().err
+    assert "Writing views" in told
     assert "100%" in told
 
 
-def test_a_summariser_takes_the_llms_place():
-    class Headline:
-        def __call__(self, texts):
-            return [text[:9] for text in texts]
-
+def test_a_summariser_takes_the_llms_place_and_chunks_of_any_size_can_be_written():
     prompts = []
-    chunker = MultiViewChunker(
-        max_tokens=None, min_tokens=None, llm=lambda prompt: prompts.append(prompt) or "[a]", summarizer=Headline()
-    )
+    llm = lambda prompt: prompts.append(prompt) or "[a]"  # noqa: E731
+    shorten = lambda texts: [text[:9] for text in texts]  # noqa: E731
+    chunker = MultiViewChunker(max_tokens=None, min_tokens=None, llm=llm, summarizer=shorten)
     (chunks,) = chunker.chunks([("d", DOCUMENT)])
-    assert [chunk.text for chunk in chunks if chunk.view == "summary"] == [
-        "Foxes\nFoxes hun",
-        "Owls {section_text}\nThey hoot",
-        "Deer\nDeer",
-    ]
+    shown = ["Foxes\nFoxes hun", "Owls {section_text}\nThey hoot", "Deer\nDeer"]
+    assert [chunk.text for chunk in chunks if chunk.view == "summary"] == shown
     assert not any("summarization" in prompt for prompt in prompts)
-
-
-def test_units_of_any_size_can_be_written():
-    chunks = Chunker("paragraph")(parse_document("# A\n\nOne fox.\n\nTwo owls.\n"))
-    written = run(ViewWriter().write([chunks], ["keywords"]), lambda prompt: "[w]")
-    assert written == [{"keywords": ["w", "w"]}]
+    paragraphs = Chunker("paragraph")(parse_document("# A\n\nOne fox.\n\nTwo owls.\n"))
+    assert run(ViewWriter().write([paragraphs], ["keywords"]), llm) == [{"keywords": ["a", "a"]}]

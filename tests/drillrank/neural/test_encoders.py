@@ -1,0 +1,288 @@
+"""Words and meaning: the unigram model with sentence encoders of three kinds, tiny ones that are built here."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+from llama_index.core.schema import NodeWithScore, TextNode
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+import langchain_ext
+import llama_index_ext
+from drillrank import UPR, Passage, PromptRank, load_language_model
+from drillrank.errors import InvalidInput, MissingExtra
+from drillrank.likelihood import EmbeddingModel, Request, UnigramModel
+from drillrank.multihop.path_rerank import PathRerank
+from drillrank.prompts import Evidence
+from drillrank.rerank.base import rescaled
+from tests.drillrank.neural.tiny_encoder import saved_encoder
+
+model2vec = pytest.importorskip("model2vec")
+sentence_transformers = pytest.importorskip("sentence_transformers")
+
+TEXTS = [
+    "The physician treats patients in the hospital. She works at night.",
+    "The Rhine flows through Basel. It is a river of Europe.",
+    "Emma is a novel by Jane Austen. It was printed in 1815.",
+    "Zürich has a lake. The lake is cold.",
+]
+QUESTION = "Which river flows through the town?"
+VOCABULARY = ["[UNK]", "river", "Rhine", "doctor", "physician", "novel", "the", "a"]
+VECTORS = np.array([[0, 0, 0], [1, 0, 0.1], [0.9, 0.1, 0], [0, 1, 0], [0.1, 1, 0], [0, 0, 1], [0.1] * 3, [0.1] * 3])
+
+
+def static_table(place):
+    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(VOCABULARY)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    model2vec.StaticModel(VECTORS.astype(np.float32), tokenizer, normalize=True).save_pretrained(place)
+    return str(place)
+
+
+def mean_vectors(texts):
+    """Of the words that the table knows."""
+    words = [["[UNK]", *(word for word in text.replace("?", " ").replace(".", " ").split())] for text in texts]
+    rows = [[VECTORS[VOCABULARY.index(word)] for word in own if word in VOCABULARY] for own in words]
+    return np.array([np.sum(own, axis=0) for own in rows])
+
+
+class Function:
+    """An encoder that the user brings, with a way of its own for questions."""
+
+    def __call__(self, texts):
+        return mean_vectors(texts) + np.array([0, 0, 0.5])
+
+    def questions(self, texts):
+        return mean_vectors(texts) + np.array([0, 0.5, 0])
+
+
+class Kind:
+    """How a kind is loaded, and its vectors of questions and of texts in float64."""
+
+    def __init__(self, name, place):
+        self.name, self.usual = name, 10.0 if name == "m2v" else 20.0
+        self.questions = self.documents = mean_vectors
+        if name == "st":
+            self.spec = f"st:{saved_encoder(place, TEXTS)}"
+            library = sentence_transformers.SentenceTransformer(self.spec[3:], device="cpu").double()
+            self.questions, self.documents = library.encode_query, library.encode_document
+        elif name == "m2v":
+            self.spec = f"m2v:{static_table(place)}"
+        else:
+            self.questions, self.documents = Function().questions, Function()
+
+    def __call__(self, **options):
+        if self.name == "function":
+            return EmbeddingModel(Function(), **options)
+        return load_language_model(self.spec, **({"device": "cpu"} if self.name == "st" else {}), **options)
+
+    def cosine(self, question, text):
+        one, other = self.questions([question])[0], self.documents([text])[0]
+        lengths = np.linalg.norm(one) * np.linalg.norm(other)
+        return float(one @ other / lengths) if text.strip() and lengths else 0.0
+
+
+@pytest.fixture(scope="module", params=["st", "m2v", "function"])
+def kind(request, tmp_path_factory):
+    return Kind(request.param, tmp_path_factory.mktemp(request.param))
+
+
+def paths(texts, target=QUESTION):
+    """Single documents, and all neighbouring pairs."""
+    single = [Request(("Document: ", Evidence(text)), target) for text in texts]
+    return [*single, *(Request((Evidence(one), " and ", Evidence(two)), target) for one, two in pairwise(texts))]
+
+
+def totals(model, requests=None):
+    return [likelihood.total for likelihood in model.log_likelihood(requests or paths(TEXTS))]
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.5])
+@pytest.mark.parametrize("kappa", [None, 3.0])
+@pytest.mark.parametrize("fitted", [False, True])
+def test_the_formula(kind, kappa, temperature, fitted):
+    model, words = kind(**({} if kappa is None else {"kappa": kappa})), UnigramModel()
+    model, words = (model.fit(TEXTS), words.fit(TEXTS)) if fitted else (model, words)
+    requests = paths([*TEXTS, ""])
+    found = model.log_likelihood(requests, temperature=temperature)
+    for request, likelihood, word in zip(
+        requests, found, words.log_likelihood(requests, temperature=temperature), strict=True
+    ):
+        texts = [part.text for part in request.prompt if isinstance(part, Evidence)]
+        chances = [np.exp((kappa or kind.usual) / temperature * (kind.cosine(QUESTION, text) - 1)) for text in texts]
+        assert likelihood.total == pytest.approx(word.total + np.log(np.mean(chances)), abs=1e-4)
+        assert likelihood.total == pytest.approx(likelihood.log_probs.sum(), abs=1e-9)
+        assert likelihood.tokens == [*word.tokens, "<meaning>"]
+        assert len(likelihood.tokens) == len(likelihood.log_probs)
+        assert (likelihood.log_probs <= 1e-9).all()
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(texts=st.lists(st.sampled_from(TEXTS) | st.text(max_size=30), min_size=1, max_size=6), cut=st.integers(1, 6))
+def test_a_text_has_the_same_score_alone_as_among_others(kind, texts, cut):
+    model, texts = kind().fit(TEXTS), [text.encode("utf-8", "replace").decode() for text in texts]
+    together = totals(model, [Request((Evidence(text, max_tokens=cut),), QUESTION) for text in texts])
+    for text, total in zip(texts, together, strict=True):
+        assert totals(model, [Request((Evidence(text, max_tokens=cut),), QUESTION)]) == pytest.approx([total], abs=1e-4)
+    alone = [model.log_likelihood([(text, QUESTION)])[0].log_probs for text in texts]
+    assert model.document_log_probs(QUESTION, texts) == pytest.approx(np.stack(alone), abs=1e-5)
+
+
+@pytest.mark.parametrize("twin_of", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_copies_keep_fit_and_scores_and_a_specification_builds_an_equal_model(kind, twin_of):
+    model = kind(kappa=7.0).fit(TEXTS)
+    twin = twin_of(model)
+    assert not twin.wants_fit
+    assert totals(twin) == totals(model)
+    with pytest.raises(InvalidInput, match=r"pass the model itself|names no kind"):
+        load_language_model(model.spec, **model.options)
+    if kind.name != "function":
+        fresh = kind(kappa=5, mu=50)
+        again = load_language_model(fresh.spec, **fresh.options)
+        assert (again.spec, again.options, again.kappa) == (kind.spec, fresh.options, 5.0)
+
+
+@pytest.fixture
+def encoded(monkeypatch):
+    """Every text that sentence-transformers is asked to encode."""
+    texts, encode = [], sentence_transformers.SentenceTransformer.encode
+
+    def counted(self, *args, **kwargs):
+        texts.extend([*args, *kwargs.values()][0])
+        return encode(self, *args, **kwargs)
+
+    monkeypatch.setattr(sentence_transformers.SentenceTransformer, "encode", counted)
+    return texts
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    return saved_encoder(tmp_path_factory.mktemp("encoder"), TEXTS)
+
+
+def test_each_text_is_encoded_once_whatever_threads_ask_and_a_directory_keeps_the_vectors(encoder, tmp_path, encoded):
+    load = lambda: load_language_model(f"st:{encoder}", device="cpu", directory=tmp_path / "vectors")  # noqa: E731
+    model = load().fit(TEXTS[:1])
+    with ThreadPoolExecutor(8) as pool:
+        scores = list(pool.map(lambda _: totals(model), range(16)))
+    assert all(own == scores[0] for own in scores)
+    for _ in range(3):
+        UPR(model).rank(QUESTION, [Passage(text) for text in TEXTS])
+    assert sorted(encoded) == sorted([*TEXTS, QUESTION])
+    expected = totals(load().fit(TEXTS))
+    encoded.clear()
+    assert totals(load().fit(TEXTS)) == expected
+    assert encoded == [QUESTION]
+
+
+def test_a_search_without_passages_of_its_own_loads_the_encoder_once(encoder, encoded, monkeypatch):
+    """Each question has a collection of its own, and a copy of the model that is fitted with it."""
+    loaded, load = [], sentence_transformers.SentenceTransformer
+    counting = lambda *name, **chosen: loaded.append(name) or load(*name, **chosen)  # noqa: E731
+    monkeypatch.setattr(sentence_transformers, "SentenceTransformer", counting)
+    reranker = PathRerank(PromptRank(f"st:{encoder}"))
+    for question in (QUESTION, "Who printed a novel?", QUESTION):
+        reranker.rank(question, TEXTS)
+    assert len(loaded) == 1
+    assert sorted(encoded) == sorted([*TEXTS, QUESTION, "Who printed a novel?"])
+
+
+def test_kappa_is_fitted_to_texts(encoder):
+    letters = "bcdfghjklm"
+    words = [f"{letters[i % 10]}a{letters[i // 10]}o{letters[(3 * i) % 10]}e" for i in range(40)]
+    model = load_language_model(f"st:{encoder}", device="cpu", kappa="fit")
+    assert (model.kappa, model.options["kappa"]) == (20.0, "fit")
+    assert model.fit([f"The {word} is old. The {word} was printed." for word in words]).kappa != 20.0
+
+
+@pytest.mark.parametrize(
+    "options", [{"kappa": 0}, {"kappa": -1.0}, {"kappa": "auto"}, {"kappa": float("nan")}, {"mu": 0}, {"nope": 1}]
+)
+@pytest.mark.parametrize("spec", ["st", "m2v"])
+def test_bad_options(spec, options):
+    with pytest.raises(InvalidInput, match=next(iter(options))):
+        load_language_model(f"{spec}:x", **options)
+
+
+@pytest.mark.parametrize(("spec", "module"), [("st", "sentence_transformers"), ("m2v", "model2vec")])
+def test_an_encoder_or_a_library_that_is_not_there(spec, module, tmp_path, monkeypatch):
+    with pytest.raises(InvalidInput, match="no encoder that can be loaded"):
+        load_language_model(f"{spec}:{tmp_path}/nothing").log_likelihood([("a", "b")])
+    with pytest.raises(InvalidInput, match="after the colon"):
+        load_language_model(f"{spec}:")
+    with pytest.raises(InvalidInput, match="include_eos"):
+        load_language_model(f"{spec}:x").log_likelihood([("a", "b")], include_eos=True)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtra, match=rf"drillrank\[{spec}\]"):
+        load_language_model(f"{spec}:any")
+
+
+def test_a_table_is_an_expert_of_a_sum_and_loads_no_torch(tmp_path):
+    place = static_table(tmp_path)
+    model = load_language_model(f"unigram+0.5*m2v:{place}", mu=50)
+    pairs = [(text, QUESTION) for text in TEXTS]
+    parts = [load_language_model(one, mu=50).log_likelihood(pairs) for one in ("unigram", f"m2v:{place}")]
+    expected = [one.mean + 0.5 * other.mean for one, other in zip(*parts, strict=True)]
+    assert [item.mean for item in model.log_likelihood(pairs)] == pytest.approx(expected)
+    code = (
+        f"import sys\nfrom drillrank import UPR\nUPR('m2v:{place}').rank('river', ['a stream'])\n"
+        "assert 'model2vec' in sys.modules\nassert not {'torch', 'transformers', 'scipy'} & {*sys.modules}"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_both_hosts_rerank_with_it_and_keep_it_in_their_configuration(encoder):
+    chosen = {"model": f"st:{encoder}", "model_options": {"device": "cpu", "kappa": 15.0}, "top_n": 2, "prior": None}
+    node_rerank = llama_index_ext.UPRRerank(**chosen)
+    nodes = [NodeWithScore(node=TextNode(text=text)) for text in TEXTS]
+    found = [(hit.text, hit.score) for hit in node_rerank.postprocess_nodes(nodes, query_str=TEXTS[1])]
+    assert found[0][0] == TEXTS[1]
+    again = llama_index_ext.UPRRerank.from_dict(node_rerank.to_dict())
+    assert [(hit.text, hit.score) for hit in again.postprocess_nodes(nodes, query_str=TEXTS[1])] == found
+    documents = [Document(page_content=text) for text in TEXTS]
+    kept = langchain_ext.UPRRerank(**chosen).compress_documents(documents, TEXTS[1])
+    assert [(document.page_content, document.metadata["relevance_score"]) for document in kept] == found
+
+
+@given(
+    st.permutations(TEXTS),
+    st.sampled_from(["Which novel?", "The river is cold?", "The work of the hospital in Europe"]),
+    st.booleans(),
+)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_cosine_of_the_same_encoder_is_no_prior_beside_meaning_and_one_formula_beside_words(
+    kind, texts, question, fitted
+):
+    lm, words = kind(kappa=20.0), UnigramModel()
+    lm, words = (lm.fit(TEXTS), words.fit(TEXTS)) if fitted else (lm, words)
+    alone, found = UPR(lm).rank(question, texts), lm.log_likelihood([(text, question) for text in texts])
+    meaning = [item.log_probs[-1] for item in found]
+    cosines = [1 + log / 20 for log in meaning]
+    of_words = [item.total - log for item, log in zip(found, meaning, strict=True)]
+    for scores, prior in ((meaning, "retrieval"), (of_words, "retrieval"), (cosines, "cosine")):
+        ranking = UPR(lm, prior=prior).rank(question, texts, scores=scores)
+        assert [item.passage for item in ranking] == [item.passage for item in alone]
+        uniform = pytest.approx([-np.log(len(texts))] * len(texts), abs=1e-4)
+        assert [item.details["log_prior"] for item in ranking] == uniform
+    if fitted and question.startswith("The"):  # each text has a word of the question
+        other = rescaled(UPR(words, prior="cosine").rank(question, texts, scores=cosines), "softmax")
+        posterior = {item.passage.text: item.score for item in rescaled(alone, "softmax")}
+        assert {i.passage.text: i.score for i in other} == pytest.approx(posterior, rel=1e-4)
+
+
+@pytest.mark.parametrize("fitted", [False, True])
+def test_the_lists_of_several_questions_are_collections_of_their_own(kind, fitted):
+    ranker = UPR(kind().fit(TEXTS) if fitted else kind())
+    queries, lists = [QUESTION, "Who wrote the novel?"], [TEXTS[:2], TEXTS[1:]]
+    for query, texts, ranking in zip(queries, lists, ranker.rank_many(queries, lists), strict=True):
+        alone = {item.passage.text: item.score for item in ranker.rank(query, texts)}
+        assert {item.passage.text: item.score for item in ranking} == pytest.approx(alone, abs=1e-5)
