@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; each would compile what it imports
 
-.PHONY: help demo test types suite integration test-vllm test-llama-cpp test-serving test-ray test-families lowest fuzz test-large mutation record fix bench clean
+.PHONY: help demo test types pyright suite integration test-vllm test-llama-cpp test-serving test-ray test-families lowest fuzz test-large mutation record fix bench clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -22,7 +22,7 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml
 	@touch $@ $(VENV)/.demo
 
 demo: $(VENV)/.demo  ## Cut, index, search, rerank and drill down in a long document, through both frameworks
-	$(BIN)/drillrank demo
+	$(BIN)/python examples/demo.py
 
 # One thread in each process: idle ones of the tiny models would spin on the cores of the other processes.
 test: $(VENV)/.dev  ## Format, lint, types and the whole test suite
@@ -32,6 +32,10 @@ test: $(VENV)/.dev  ## Format, lint, types and the whole test suite
 
 types:
 	$(BIN)/mypy
+
+pyright: $(VENV)/.dev  ## A user's file under pyright, strict; needs pyright, and node or a network
+	$(BIN)/python tools/install.py "pyright>=1.1.400"
+	$(BIN)/pyright
 
 suite:
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal

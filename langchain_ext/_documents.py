@@ -37,7 +37,7 @@ def index_fields(component: Any, model: LanguageModel) -> Callable[[Iterable[Doc
     of_results = {"documents", "filters", "model", "model_options", "settings", "top_n", "explain"}
     names = type(component).model_fields.keys() - of_results
     fields = {name: getattr(component, name) for name in sorted(names)}
-    settings = {name: value for name, value in vars(component.settings).items() if name != "score_key"}
+    settings = {name: value for name, value in vars(component._settings).items() if name != "score_key"}
     return partial(
         _with_documents, fields | {"settings": settings, "model": model_fields(model)}
     )  # the component itself is not kept alive

@@ -74,13 +74,19 @@ class Guard(Guarding[Document]):
         """
         return super().kept(_documents(documents), told_by)
 
-    def for_store(self, store: VectorStore, **wanted: Any) -> Any:
+    def for_store(self, store: VectorStore, where: Mapping[str, str | tuple[str, ...]]) -> Any:
         """What a vector store filters its search by: metadata values, and the component's filter if it can take it."""
-        filters = [{key: value} for key, value in wanted.items()]
-        if isinstance(store, InMemoryVectorStore):
-            holds = from_dictionary({"$and": filters}) if filters else None
-            plain = holds is None and self._own is None
-            return None if plain else lambda found: bool((not holds or holds(found.metadata)) and self.kept([found]))
+        if isinstance(store, InMemoryVectorStore):  # which asks a function of each document
+            allowed = [(key, value if isinstance(value, tuple) else (value,)) for key, value in where.items()]
+            passes = self._sees
+
+            def holds(found: Document) -> bool:
+                return all(found.metadata.get(key) in values for key, values in allowed) and passes(found)
+
+            return holds if allowed or self._own is not None else None
+        filters: list[dict[str, Any]] = [
+            {key: {"$in": list(value)} if isinstance(value, tuple) else value} for key, value in where.items()
+        ]
         if isinstance(self.filter, Mapping):
             filters += one_by_one(self.filter)
         return {"$and": filters} if len(filters) > 1 else filters[0] if filters else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 from uuid import uuid4
 
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
@@ -17,7 +17,6 @@ from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableWithFallbacks
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import ensure_config
-from pydantic import BeforeValidator, InstanceOf
 
 from drillrank.errors import InvalidInput, warn
 from drillrank.hosts.models import reported_tokens
@@ -25,17 +24,10 @@ from drillrank.hosts.prompting import Filler, asked_with
 from drillrank.llm import Reply
 
 
-def _as_template(prompt: Any) -> Any:
-    return PromptTemplate.from_template(prompt) if isinstance(prompt, str) else prompt
-
-
-PromptField = Annotated[InstanceOf[BasePromptTemplate], BeforeValidator(_as_template)]  # type: ignore[type-arg]
-"""A component's prompt: a template, or its text."""
-
-
 def filler(name: str, template: BasePromptTemplate[Any] | str) -> Filler:
     """A function for the core that fills the places of a template, or of its text."""
-    return Filler(name, partial(_filled, _as_template(template)))
+    form = PromptTemplate.from_template(template) if isinstance(template, str) else template
+    return Filler(name, partial(_filled, form))
 
 
 def _filled(template: BasePromptTemplate[Any], values: dict[str, str]) -> tuple[str, PromptValue]:

@@ -64,7 +64,7 @@ class StoreLookups(Store):
 
     def _searched(self, k: int, wanted: Mapping[str, str]) -> Requests[tuple[list[Document], int]]:
         assert self.store is not None
-        hits = yield from self._similar(self.store, k, self._guard.for_store(self.store, **wanted))
+        hits = yield from self._similar(self.store, k, self._guard.for_store(self.store, wanted))
         [seen] = yield [Call(partial(self._guard.kept, hits))]
         return seen, len(hits)
 
@@ -77,7 +77,7 @@ class StoreLookups(Store):
         if store is None:
             return None
         if request.where is not None:
-            form = self._guard.for_store(store, **_values(request.where))
+            form = self._guard.for_store(store, request.where)
             [held] = yield [Call(partial(_held, store, form))]
             return (yield from self._allowed((yield from self._similar(store, _ALL, form)) if held is None else held))
         ids = list(request.ids)
@@ -117,10 +117,6 @@ def _of_keys(ids: Sequence[str], found: Sequence[Document | None]) -> list[Docum
             )
     pairs = zip(ids, found, strict=True)
     return [document.model_copy(update={"id": key}) for key, document in pairs if document is not None]
-
-
-def _values(where: Mapping[str, str | tuple[str, ...]]) -> dict[str, Any]:
-    return {key: {"$in": list(value)} if isinstance(value, tuple) else value for key, value in where.items()}
 
 
 def _held(store: VectorStore, form: Any) -> list[Document] | None:

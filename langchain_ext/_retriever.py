@@ -6,35 +6,71 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
-from typing import Annotated, Any
+from dataclasses import is_dataclass
+from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
+from langchain_core.load import Serializable
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import ensure_config, patch_config, var_child_runnable_config
 from langchain_core.vectorstores import VectorStore
-from pydantic import BeforeValidator, InstanceOf
+from pydantic import field_validator
 
 from drillrank.hosts.metadata import noted
 from drillrank.hosts.settings import HostFields
+from drillrank.likelihood import LanguageModel
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import check_query, check_top_n
+from drillrank.settings import as_json
 
-
-def _as_runnable(given: object) -> object:
-    plain = callable(given) and not isinstance(given, Runnable | VectorStore | type)
-    return RunnableLambda(given) if plain else given  # type: ignore[call-overload]
-
-
-Retriever = Annotated[InstanceOf[Runnable], BeforeValidator(_as_runnable)]  # type: ignore[type-arg]
+Retriever = Runnable[str, list[Document]]
 """A Runnable from a question to documents, or a function; a retriever is one, with fallbacks, retries and all."""
 
 
-class ConfiguredRetriever(BaseRetriever):
-    """Base of the retrievers: the host's own keeps all of a run's configuration but the callbacks to itself."""
+class WithSource(HostFields):
+    """In front of components that ask a source, which may be a function, too."""
+
+    @field_validator("source", mode="before", check_fields=False)
+    @classmethod
+    def _as_runnable(cls, given: Any) -> Any:
+        if isinstance(given, dict):
+            return {name: cls._as_runnable(one) for name, one in given.items()}
+        plain = callable(given) and not isinstance(given, Runnable | VectorStore | type)
+        return RunnableLambda(given) if plain else given
+
+
+class Loadable(Serializable):
+    """What the host's `dumps` writes, and `loads` builds again if it is allowed this class and namespace.
+
+    What cannot be written, such as a function or a store, is named in its place, and `loads` refuses it.
+    """
 
     model_config = HostFields.model_config  # the last base's counts
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Whether it can be loaded."""
+        return True
+
+    @property
+    def lc_attributes(self) -> dict[str, Any]:
+        """Settings by name, a model by its specification, and what `model_dump` leaves out, such as filters."""
+        written: dict[str, Any] = {}
+        for name, field in type(self).model_fields.items():
+            value = getattr(self, name)
+            if isinstance(value, LanguageModel):
+                written |= {name: value.spec, "model_options": value.options}
+            elif is_dataclass(value) or (field.exclude and value is not None):
+                written[name] = as_json(value)
+        return written
+
+
+class ConfiguredRetriever(WithSource, Loadable, BaseRetriever):
+    """Base of the retrievers: the host's own keeps all of a run's configuration but the callbacks to itself."""
+
+    model_config = HostFields.model_config
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
         """Documents for a question."""
@@ -65,9 +101,9 @@ class AskedRetriever(ConfiguredRetriever):
         return await arun(requests, self._framework_llm(config), usage=usage, workers=self._at_once)
 
     def _asked(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
-        own: int | None = self.top_n  # type: ignore[attr-defined]  # a field of each
+        top_n = self.top_n if top_n is None else top_n  # type: ignore[attr-defined]  # a field of each
         check_top_n(top_n)
-        return self._found(check_query(query), own if top_n is None else top_n, config, usage)
+        return self._found(check_query(query), top_n, config, usage)
 
     @property
     def _at_once(self) -> int:

@@ -6,9 +6,10 @@ from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
-from pydantic import Field, InstanceOf
+from pydantic import Field
 
 from drillrank import Passage
+from drillrank.errors import check_positive
 from drillrank.hosts.generated import retrieved_and_generated
 from drillrank.hosts.lookups import Answer
 from drillrank.hosts.settings import EXPLAIN, ModelFields
@@ -58,19 +59,20 @@ class BRMGRRetriever(ModelFields, AskedRetriever):
 
     source: Retriever = Field(kw_only=False, description="Finds documents.")
     llm: Runnable[Any, Any] = Field(kw_only=False, description="Writes documents.")
-    n_generated: int = Field(default=3, gt=0, description="Documents to ask for, one call each.")
-    top_n: int | None = Field(default=None, gt=0, description="Documents to return; None returns all.")
+    n_generated: int = Field(default=3, description="Documents to ask for, one call each.")
+    top_n: int | None = Field(default=5, description="Documents to return; None returns all.")
     filters: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
     prior: Prior | None = Field(default="retrieval", description="What the retrieved documents' scores say.")
     guard: bool | float = Field(default=False, description="Drop what an LLM wrote and nothing retrieved supports.")
     generated_share: float = Field(default=1.0, description="Largest share of what an LLM wrote among the results.")
     explain: bool = Field(default=False, description=EXPLAIN)
-    settings: InstanceOf[BRMGRRetrieverSettings] = Field(
+    settings: BRMGRRetrieverSettings | dict[str, Any] = Field(
         default=BRMGRRetrieverSettings(), description="What is rarely touched."
     )
 
     def _make(self) -> BRMGRRerank:
         Guard(self.filters)  # says now what is wrong
+        check_positive(n_generated=self.n_generated)
         return BRMGRRerank(
             self.model,
             model_options=self.model_options,
@@ -79,32 +81,33 @@ class BRMGRRetriever(ModelFields, AskedRetriever):
             guard=self.guard,
             generated_share=self.generated_share,
             explain=self.explain,
-            settings=self.settings,
+            settings=self._settings,
         )
 
     @property
     def _at_once(self) -> int:
-        return self.settings.workers
+        return int(self._settings.workers)
 
     def _framework_llm(self, config: RunnableConfig) -> FrameworkLLM:
         return FrameworkLLM(self.llm, "write a passage", config)
 
     def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
         store = StoreLookups(query, self.source, Guard(self.filters), config, told_by=type(self).__name__)
-        found, written = yield from retrieved_and_generated(self.settings, query, self.n_generated, store)
-        return self._merged(query, top_n, found, written)
+        found, written = yield from retrieved_and_generated(self._settings, query, self.n_generated, store)
+        return self._merged(query, top_n, found, written, config)
 
-    def _merged(self, query: str, top_n: int | None, found: Answer, written: list[Passage]) -> list[Document]:
+    def _merged(
+        self, query: str, top_n: int | None, found: Answer, written: list[Passage], config: RunnableConfig
+    ) -> list[Document]:
         generated = [
-            Document(id=passage.id, page_content=passage.text, metadata={self.settings.origin_key: "generated"})
+            Document(id=passage.id, page_content=passage.text, metadata={self._settings.origin_key: "generated"})
             for passage in written
         ]
-        key = (
-            self.settings.origin_key
-        )  # what was retrieved was written by nobody's LLM here, whatever is stored with it
+        key = self._settings.origin_key
+        # What was retrieved was written by nobody's LLM here, whatever is stored with it.
         retrieved = [
             one.model_copy(update={"metadata": {name: value for name, value in one.metadata.items() if name != key}})
             for one in found or ()
         ]
         reranker: BRMGRRerank = self.method.model_copy(update={"top_n": top_n})
-        return reranker.compress_documents([*retrieved, *generated], query)
+        return reranker.compress_documents([*retrieved, *generated], query, config.get("callbacks"))

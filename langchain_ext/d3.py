@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import VectorStore
-from pydantic import Field, InstanceOf
+from pydantic import Field
 
 from drillrank import D3, LanguageModel
 from drillrank.drilldown.drill import Step
@@ -55,7 +55,7 @@ class D3Retriever(ModelFields, AskedRetriever):
             document to True or False. It governs the search and whatever is looked up beside it.
         model: Language model that scores: a `load_language_model` specification, or a ready one.
         embed: An embedding model, or a function from texts to vectors, whose cosines join the likelihood.
-        top_n: Paragraphs to return; None returns what the LLM chose, or as many as make the expected F1 largest.
+        top_n: Most paragraphs to return; None returns what the LLM chose, or as many as make the expected F1 largest.
             `invoke(query, top_n=...)` overrides it.
         explain: Whether results say why they stand where they stand.
         model_options: Options of the language model.
@@ -83,16 +83,14 @@ class D3Retriever(ModelFields, AskedRetriever):
 
     documents: list[Document] | None = Field(default=None, kw_only=False, description="What is read.")
     llm: Runnable[Any, Any] | None = Field(default=None, description="Chooses; None lets likelihood choose.")
-    source: InstanceOf[VectorStore] | Retriever | None = Field(
-        default=None, description="Proposes documents or sections."
-    )
+    source: VectorStore | Retriever | None = Field(default=None, description="Proposes documents or sections.")
     filters: Filter | None = Field(default=None, description="What may be seen of what is stored.")
-    embed: InstanceOf[Embeddings] | Embed | None = Field(
+    embed: Embeddings | Embed | None = Field(
         default=None, description="An embedding model, or a function from texts to vectors."
     )
-    top_n: int | None = Field(default=None, gt=0, description="Paragraphs to return; None leaves it to the method.")
+    top_n: int | None = Field(default=5, description="Paragraphs to return; None leaves it to the method.")
     explain: bool = Field(default=False, description=EXPLAIN)
-    settings: InstanceOf[D3RetrieverSettings] = Field(
+    settings: D3RetrieverSettings | dict[str, Any] = Field(
         default=D3RetrieverSettings(), description="What is rarely touched."
     )
 
@@ -101,13 +99,13 @@ class D3Retriever(ModelFields, AskedRetriever):
     def _make(self) -> Drilling[Document]:
         check_searched(self, self.documents, self.source)
         documents = self.documents or []
-        prompts: Any = self.settings.prompts  # the host's, or texts
+        prompts: Any = self._settings.prompts  # the host's, or texts
         d3 = D3(
             FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
             self.language_model,
             embed=embedding_of(self.embed),
             settings=replace(
-                self.settings,
+                self._settings,
                 section_prompt=filler("section_prompt", prompts[0]),
                 paragraph_prompt=filler("paragraph_prompt", prompts[1]),
             ),
@@ -115,7 +113,7 @@ class D3Retriever(ModelFields, AskedRetriever):
         guard = Guard(self.filters)  # says now what is wrong with it
         return Drilling(
             d3,
-            self.settings,
+            self._settings,
             documents,
             given_chunks(documents),
             READING,
@@ -151,7 +149,7 @@ class D3Retriever(ModelFields, AskedRetriever):
             id=paragraph.id,
             page_content=paragraph.text,
             metadata=with_score(
-                metadata, self.settings.score_key, evidence.score, evidence.told | reasons(evidence.explanation)
+                metadata, self._settings.score_key, evidence.score, evidence.told | reasons(evidence.explanation)
             ),
         )
 

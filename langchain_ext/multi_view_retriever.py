@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableConfig
 from langchain_core.vectorstores import VectorStore
-from pydantic import Field, InstanceOf
+from pydantic import Field
 
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explanation
 from drillrank.hosts.metadata import prefixed, reasons, with_own
-from drillrank.hosts.settings import EXPLAIN, HostFields
+from drillrank.hosts.settings import EXPLAIN
 from drillrank.hosts.views import Merged, Searched, ViewRetrieval, check_searched
 from drillrank.llm import Requests, Usage
 from drillrank.vectors import Embed
@@ -23,10 +25,10 @@ from langchain_ext._retriever import AskedRetriever, Retriever, with_score
 from langchain_ext._sections import as_raw, read_section, stored_sections
 from langchain_ext.settings import ScoreSettings
 
-Source = InstanceOf[VectorStore] | Retriever | dict[View, Retriever]
+Source = VectorStore | Retriever | dict[View, Retriever]
 
 
-class MultiViewRetriever(HostFields, AskedRetriever):
+class MultiViewRetriever(AskedRetriever):
     r"""Ranks sections in each view separately and merges the rankings.
 
     Args:
@@ -82,13 +84,13 @@ class MultiViewRetriever(HostFields, AskedRetriever):
     retriever: RetrieverName = Field(default="bm25", description="Index of each view in memory.")
     weights: dict[str, float] | None = Field(default=None, description="How much each view counts.")
     language: str = Field(default="english", description="Whose stemmer words go through.")
-    embed: InstanceOf[Embeddings] | Embed | None = Field(default=None, description="Ranks by meaning in memory.")
+    embed: Embeddings | Embed | None = Field(default=None, description="Ranks by meaning in memory.")
     merge: Merge = Field(default="fusion", description="How the views' rankings become one.")
     views: tuple[View, ...] = Field(default=VIEWS, description="The views that are searched.")
-    top_n: int = Field(default=5, gt=0, description="Sections to return.")
+    top_n: int = Field(default=5, description="Sections to return.")
     expand: Expansion | None = Field(default=None, description="What comes after each section found.")
     explain: bool = Field(default=False, description=EXPLAIN)
-    settings: InstanceOf[ScoreSettings] = Field(default=ScoreSettings(), description="What is rarely touched.")
+    settings: ScoreSettings | dict[str, Any] = Field(default=ScoreSettings(), description="What is rarely touched.")
 
     def _make(self) -> ViewRetrieval:
         Guard(self.filters)  # says now what is wrong with it
@@ -128,7 +130,7 @@ class MultiViewRetriever(HostFields, AskedRetriever):
         document = as_raw(section.record, section.text) if section.view else section.record
         metadata = with_own(document.metadata, matched_views=None, expanded_from=None)
         name, value = ("matched_views", merged.matched_views) if origin is None else ("expanded_from", origin)
-        metadata = with_score(metadata, self.settings.score_key, merged.score, {prefixed(name): value} | reasons(why))
+        metadata = with_score(metadata, self._settings.score_key, merged.score, {prefixed(name): value} | reasons(why))
         return document.model_copy(update={"metadata": metadata})
 
 

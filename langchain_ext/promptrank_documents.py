@@ -9,7 +9,6 @@ from typing import Any
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import ensure_config, get_callback_manager_for_config
 from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import VectorStore
 
@@ -75,15 +74,9 @@ class DocumentPaths:
         return read_section(document)
 
     def tell(self, hop: dict[str, Any]) -> None:
-        """Dispatch the event of a hop; outside of a run, where none can be, nothing happens."""
-        if _in_a_run(self.config):
-            dispatch_custom_event(HOP_EVENT, hop, config=self.config)
+        """Dispatch the event of a hop."""
+        dispatch_custom_event(HOP_EVENT, hop, config=self.config)
 
     async def atell(self, hop: dict[str, Any]) -> None:
         """As `tell`."""
-        if _in_a_run(self.config):
-            await adispatch_custom_event(HOP_EVENT, hop, config=self.config)
-
-
-def _in_a_run(config: RunnableConfig | None) -> bool:
-    return get_callback_manager_for_config(ensure_config(config)).parent_run_id is not None
+        await adispatch_custom_event(HOP_EVENT, hop, config=self.config)

@@ -9,7 +9,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import VectorStore
-from pydantic import Field, InstanceOf
+from pydantic import Field
 
 from drillrank.hosts.metadata import reasons
 from drillrank.hosts.paths import FoundRecord, PathRetrieval
@@ -89,24 +89,24 @@ class PromptRankRetriever(ModelFields, AskedRetriever):
         default=LINKS_IN_TEXTS, description="What links a document to others."
     )
     llm: Runnable[Any, Any] | None = Field(default=None, description="Names what a path lacks; None asks nobody.")
-    store: InstanceOf[BaseStore] | InstanceOf[VectorStore] | None = Field(  # type: ignore[type-arg]
+    store: BaseStore[str, Document] | VectorStore | None = Field(
         default=None, exclude=True, description="Knows linked documents by id."
     )
     filters: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
-    embed: InstanceOf[Embeddings] | Embed | None = Field(
+    embed: Embeddings | Embed | None = Field(
         default=None, description="An embedding model, or a function from texts to vectors."
     )
-    top_n: int | None = Field(default=5, gt=0, description="Documents to return; None returns all.")
+    top_n: int | None = Field(default=5, description="Documents to return; None returns all.")
     explain: bool = Field(default=False, description=EXPLAIN)
-    settings: InstanceOf[PromptRankRetrieverSettings] = Field(
+    settings: PromptRankRetrieverSettings | dict[str, Any] = Field(
         default=PromptRankRetrieverSettings(), description="What is rarely touched."
     )
 
     def _make(self) -> PathRetrieval[Document]:
-        missing_prompt: Any = self.settings.missing_prompt  # the host's, or a text
+        missing_prompt: Any = self._settings.missing_prompt  # the host's, or a text
         return PathRetrieval(
-            self.settings,
-            self.settings.prompt_rank(self.language_model, self.settings.prior),
+            self._settings,
+            self._settings.prompt_rank(self.language_model, self._settings.prior),
             self.documents,
             self._host(Guard(self.filters, self.source)),
             links=self.links,
@@ -130,10 +130,10 @@ class PromptRankRetriever(ModelFields, AskedRetriever):
         return list(map(self._document, (yield from self.method.retrieve(query, host, top_n, usage))))
 
     def _host(self, guard: Guard, config: RunnableConfig | None = None) -> DocumentPaths:
-        settings = self.settings
+        settings = self._settings
         return DocumentPaths(guard, self.source, self.store, config, settings.title_key, settings.metadata_fields)
 
     def _document(self, found: FoundRecord[Document]) -> Document:
         told = found.notes | reasons(found.explanation)
-        metadata = with_score(found.record.metadata, self.settings.score_key, found.score, told)
+        metadata = with_score(found.record.metadata, self._settings.score_key, found.score, told)
         return found.record.model_copy(update={"id": found.id, "metadata": metadata})

@@ -13,14 +13,13 @@ from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnableParallel, RunnablePassthrough
-from langchain_core.runnables.config import ensure_config
 from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import VectorStore
-from pydantic import Field, InstanceOf
+from pydantic import Field
 
 from drillrank import BRMGR, UPR, LanguageModel, MonoT5, Passage, Relevance
 from drillrank.errors import InvalidInput
-from drillrank.hosts.metadata import notes, reasons
+from drillrank.hosts.metadata import notes, prefixed, reasons
 from drillrank.hosts.paths import path_rerank, rank_with_reached
 from drillrank.hosts.reranking import RerankerFields
 from drillrank.llm import Requests, arun, run
@@ -29,12 +28,11 @@ from drillrank.passages import Ranking
 from drillrank.rerank.base import LikelihoodFormula, RetrievalScores
 from drillrank.rerank.prior import Prior
 from drillrank.rerank.upr import UPR_PROMPT
-from drillrank.settings import as_settings
 from drillrank.vectors import Embed
 from langchain_ext._documents import document_names, passage_of
 from langchain_ext._embedding import embedding_of
 from langchain_ext._filters import Filter, Guard
-from langchain_ext._retriever import Retriever, with_score
+from langchain_ext._retriever import Loadable, Retriever, WithSource, with_score
 from langchain_ext.promptrank_documents import DocumentPaths
 from langchain_ext.settings import (
     BRMGRRerankSettings,
@@ -44,45 +42,58 @@ from langchain_ext.settings import (
 )
 
 
-class LikelihoodCompressor(RerankerFields, BaseDocumentCompressor):
+class LikelihoodCompressor(RerankerFields, Loadable, BaseDocumentCompressor):
     """Base of the rerankers.
 
     Documents come back as copies, best first, with the score in their metadata, and `drillrank_cut_tokens` where the
     model did not read all of one; the given ones are left alone.
     """
 
-    settings: InstanceOf[RerankSettings] | dict[str, Any] = Field(
-        default=RerankSettings(), description="What is rarely touched."
-    )
+    settings: RerankSettings | dict[str, Any] = Field(default=RerankSettings(), description="What is rarely touched.")
 
     def _passage(self, document: Document, position: int) -> Passage:
-        settings = as_settings(RerankSettings, self.settings)
+        settings = self._settings
         name = document.id or f"document-{position}"
         return passage_of(document, name, settings.title_key, settings.metadata_fields)
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
-        """Rerank documents; `callbacks` are those of the run that this belongs to, for what is called below.
+        """Rerank documents, as a run of this component's name; `callbacks` are those of the run that it belongs to.
 
         Raises:
-            InvalidInput: the query is blank.
+            InvalidInput: the query is blank, or a source has a filter that cannot be checked on linked documents.
         """
-        documents = list(documents)
-        if not documents:
-            return []
-        passages = [self._passage(document, position) for position, document in enumerate(documents)]
-        return self._best(documents, self._rank(query, passages, self._scores(documents)))
+        given, config = self._given(documents, query, callbacks)
+        return self.as_runnable().invoke(given, config) if given["documents"] else []
 
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
-        """As `compress_documents`, on a thread."""
-        return await self.language_model.run_in_worker(self.compress_documents, documents, query, callbacks)
+        """As `compress_documents`, without blocking the event loop."""
+        given, config = self._given(documents, query, callbacks)
+        return await self.as_runnable().ainvoke(given, config) if given["documents"] else []
+
+    def _given(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None
+    ) -> tuple[dict[str, Any], RunnableConfig]:
+        """The input of a run, and its configuration: in traces it is told what is reranked, and how."""
+        documents = list(documents)
+        model = self.model.spec if isinstance(self.model, LanguageModel) else self.model
+        told = {"candidates": len(documents), "top_n": self.top_n, "model": model}
+        metadata = {prefixed(name): value for name, value in told.items()}
+        return {"query": query, "documents": documents}, {"callbacks": callbacks, "metadata": metadata}
+
+    def _compressed(self, documents: list[Document], query: str, config: RunnableConfig) -> list[Document]:
+        passages = [self._passage(document, position) for position, document in enumerate(documents)]
+        return self._best(documents, self._rank(query, passages, self._scores(documents)))
+
+    async def _acompressed(self, documents: list[Document], query: str, config: RunnableConfig) -> list[Document]:
+        return await self.language_model.run_in_worker(self._compressed, documents, query, config)
 
     def _scores(self, documents: Sequence[Document]) -> RetrievalScores:
         """What documents bring under the key under which they leave; their order as evidence where none does."""
-        key = as_settings(RerankSettings, self.settings).score_key
+        key = self._settings.score_key
         found: list[Any] = [None if key is None else document.metadata.get(key) for document in documents]
         scores = [float(one) if _is_score(one) else None for one in found]
         by_order = getattr(self, "prior", None) == "retrieval" and all(score is None for score in scores)
@@ -90,7 +101,7 @@ class LikelihoodCompressor(RerankerFields, BaseDocumentCompressor):
 
     def _best(self, documents: Sequence[Document], ranking: Ranking[Passage]) -> list[Document]:
         """What is kept, with the new scores; `details["reached"]` is a document that was not given."""
-        key = as_settings(RerankSettings, self.settings).score_key
+        key = self._settings.score_key
         best = []
         for item, why in self._kept(ranking):
             reached = item.details.get("reached")
@@ -120,11 +131,12 @@ class LikelihoodCompressor(RerankerFields, BaseDocumentCompressor):
         """
 
         def rerank(given: dict[str, Any], config: RunnableConfig) -> list[Document]:
-            return self.compress_documents(*_documents_and_query(given), callbacks=config.get("callbacks"))
+            documents, query = _documents_and_query(given)
+            return self._compressed(documents, query, config) if documents else []
 
         async def arerank(given: dict[str, Any], config: RunnableConfig) -> list[Document]:
             documents, query = _documents_and_query(given)
-            return list(await self.acompress_documents(documents, query, callbacks=config.get("callbacks")))
+            return await self._acompressed(documents, query, config) if documents else []
 
         step: Runnable[Any, list[Document]] = RunnableLambda(rerank, afunc=arerank, name=type(self).__name__)
         if retriever is None:
@@ -138,7 +150,7 @@ class UPRRerank(LikelihoodCompressor):
 
     Args:
         model: A `load_language_model` specification, or a ready language model.
-        top_n: Documents to keep, 3 by default as in LangChain's own rerankers; None keeps all.
+        top_n: Documents to keep, 3 by default; None keeps all.
         prior: What the first stage says before the texts are read (see `drillrank.UPR`). LangChain's retrievers keep
             their scores to themselves: `"retrieval"` takes the ranks by the scores that documents bring in their
             metadata under `score_key`, and where none does, or the key is None, their order, so that documents in an
@@ -190,7 +202,7 @@ class RelevanceRerank(LikelihoodCompressor):
     Args:
         model: A `load_language_model` specification, or a ready language model; one that tells the probabilities of
             its next token.
-        top_n: Documents to keep, 3 by default as in LangChain's own rerankers; None keeps all.
+        top_n: Documents to keep, 3 by default; None keeps all.
         score: `"log_likelihood"`, the score of the transform: the logarithm of P(relevant) or its log-odds;
             `"probability"`, P(relevant); or `"softmax"`, each one's share of the sum of all P(relevant).
         explain: Whether results say why they stand where they stand.
@@ -210,12 +222,12 @@ class RelevanceRerank(LikelihoodCompressor):
     []
     """
 
-    model: InstanceOf[LanguageModel] | str = Field(kw_only=False, description="A neural model, or its specification.")
+    model: LanguageModel | str = Field(kw_only=False, description="A neural model, or its specification.")
     preset: str = Field(default="yes-no", description="How published models are asked.")
     template: str | None = Field(default=None, description="Prompt with `{query}`, `{text}` and `{instruction}`.")
     instruction: str | None = Field(default=None, description="What the model is told of the task.")
     max_passage_tokens: int | None = Field(default=None, description="Tokens that a passage may keep.")
-    settings: InstanceOf[RelevanceRerankSettings] | dict[str, Any] = Field(
+    settings: RelevanceRerankSettings | dict[str, Any] = Field(
         default=RelevanceRerankSettings(), description="What is rarely touched."
     )
 
@@ -226,7 +238,7 @@ class RelevanceRerank(LikelihoodCompressor):
             template=self.template,
             instruction=self.instruction,
             max_passage_tokens=self.max_passage_tokens,
-            settings=as_settings(RelevanceRerankSettings, self.settings),
+            settings=self._settings,
         )
 
 
@@ -235,7 +247,7 @@ class MonoT5Rerank(LikelihoodCompressor):
 
     Args:
         model: A `load_language_model` specification, or a ready language model; one that reads instructions.
-        top_n: Documents to keep, 3 by default as in LangChain's own rerankers; None keeps all.
+        top_n: Documents to keep, 3 by default; None keeps all.
         score: `"log_likelihood"`, the logarithm of P(relevant), at most 0; `"probability"`, P(relevant) itself; or
             `"softmax"`, each one's share of the sum of all P(relevant).
         explain: Whether results say why they stand where they stand.
@@ -251,7 +263,7 @@ class MonoT5Rerank(LikelihoodCompressor):
     []
     """
 
-    model: InstanceOf[LanguageModel] | str = Field(kw_only=False, description="A neural model, or its specification.")
+    model: LanguageModel | str = Field(kw_only=False, description="A neural model, or its specification.")
     max_passage_tokens: int | None = Field(default=None, description="Tokens that a passage may keep.")
 
     def _make(self) -> Relevance:
@@ -265,7 +277,7 @@ class BRMGRRerank(LikelihoodCompressor):
 
     Args:
         model: A `load_language_model` specification, or a ready language model.
-        top_n: Documents to keep, 3 by default as in LangChain's own rerankers; None keeps all.
+        top_n: Documents to keep, 3 by default; None keeps all.
         prior: As for `UPRRerank`; it counts for retrieved documents alone.
         score: `"log_likelihood"`, for both documents of a pair the sum of their mean log-likelihoods; `"probability"`,
             its exponential; or `"softmax"`.
@@ -291,12 +303,12 @@ class BRMGRRerank(LikelihoodCompressor):
     prior: Prior | None = Field(default="retrieval", description="What documents' scores say, as for UPRRerank.")
     guard: bool | float = Field(default=False, description="Drop what an LLM wrote and nothing retrieved supports.")
     generated_share: float = Field(default=1.0, description="Largest share of what an LLM wrote among the results.")
-    settings: InstanceOf[BRMGRRerankSettings] | dict[str, Any] = Field(
+    settings: BRMGRRerankSettings | dict[str, Any] = Field(
         default=BRMGRRerankSettings(), description="What is rarely touched."
     )
 
     def _passage(self, document: Document, position: int) -> Passage:
-        settings = as_settings(BRMGRRerankSettings, self.settings)
+        settings = self._settings
         generated = document.metadata.get(settings.origin_key) == "generated"
         passage = super()._passage(document, position)
         text = document.page_content if generated else passage.text  # the LLM did not write the metadata
@@ -308,7 +320,7 @@ class BRMGRRerank(LikelihoodCompressor):
             prior=self.prior,
             guard=self.guard,
             generated_share=self.generated_share,
-            settings=as_settings(BRMGRRerankSettings, self.settings),
+            settings=self._settings,
         )
 
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
@@ -317,12 +329,12 @@ class BRMGRRerank(LikelihoodCompressor):
         return self.method.rank_mixed(query, passages, generated, self.top_n, scores=counted)  # type: ignore[no-any-return]
 
 
-class PromptRankRerank(LikelihoodCompressor):
+class PromptRankRerank(WithSource, LikelihoodCompressor):
     """Reranks documents by the best path of linked documents among them, and beyond them if told where.
 
     Args:
         model: A `load_language_model` specification, or a ready language model.
-        top_n: Documents to keep, 3 by default as in LangChain's own rerankers; None keeps all.
+        top_n: Documents to keep, 3 by default; None keeps all.
         links: What links a document to others: `"metadata"` (ids that its metadata lists under `links_key`),
             `"hyperlinks"` (Markdown and HTML, to the addresses in the metadata), `"titles"` (its text mentions another
             document's title, metadata `title_key`), `"names"` (they mention the same name).
@@ -342,8 +354,8 @@ class PromptRankRerank(LikelihoodCompressor):
         settings: What is rarely touched: `langchain_ext.settings.PromptRankRerankSettings`. Its `instructions`,
             `ensemble` and `temperature` are what `tune` finds.
 
-    `store`, `source`, `filters` and `embed` are no part of the serialised configuration. Inside a run every hop
-    dispatches the custom event `promptrank_hop`.
+    `store`, `source`, `filters` and `embed` are no part of the serialised configuration. Every hop dispatches
+    the custom event `promptrank_hop`.
 
     >>> from langchain_core.documents import Document
     >>> turing = Document(page_content="Alan Turing was born in Maida Vale.", metadata={"title": "Alan Turing"})
@@ -357,56 +369,45 @@ class PromptRankRerank(LikelihoodCompressor):
 
     links: tuple[TextLinkName, ...] = Field(default=LINKS_IN_TEXTS, description="What links a document to others.")
     prior: Prior | None = Field(default=None, description="What documents' scores say, as for UPRRerank.")
-    store: InstanceOf[BaseStore] | InstanceOf[VectorStore] | None = Field(  # type: ignore[type-arg]
+    store: BaseStore[str, Document] | VectorStore | None = Field(
         default=None, exclude=True, description="Knows linked documents by id."
     )
     source: Retriever | None = Field(default=None, exclude=True, description="Finds more documents for each path.")
     filters: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
-    embed: InstanceOf[Embeddings] | Embed | None = Field(
+    embed: Embeddings | Embed | None = Field(
         default=None, exclude=True, description="An embedding model, or a function from texts to vectors."
     )
-    settings: InstanceOf[PromptRankRerankSettings] | dict[str, Any] = Field(
+    settings: PromptRankRerankSettings | dict[str, Any] = Field(
         default=PromptRankRerankSettings(), description="What is rarely touched."
     )
 
     def _make(self) -> PathRerank:
         Guard(self.filters)  # says what is wrong with it
-        settings = as_settings(PromptRankRerankSettings, self.settings)
+        settings = self._settings
         links: tuple[LinkName, ...] = self.links if self.source is None else (*self.links, "retrieval")
         prompt_rank = settings.prompt_rank(self.language_model, self.prior)
         return path_rerank(settings, prompt_rank, links, embedding_of(self.embed))
 
     def _passage(self, document: Document, position: int) -> Passage:
-        settings = as_settings(PromptRankRerankSettings, self.settings)
+        settings = self._settings
         [name] = document_names([document])
         return passage_of(document, name, settings.title_key, settings.metadata_fields)
 
-    def compress_documents(
-        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
-    ) -> list[Document]:
-        """Rerank documents; `callbacks` are told of the hops and of what the retriever does.
-
-        Raises:
-            InvalidInput: the query is blank, or the retriever has a filter that cannot be checked on linked documents.
-        """
+    def _compressed(self, documents: list[Document], query: str, config: RunnableConfig) -> list[Document]:
         documents = Guard(self.filters).kept(documents)
-        return self._best(documents, run(self._requests(documents, query, callbacks))) if documents else []
+        return self._best(documents, run(self._requests(documents, query, config))) if documents else []
 
-    async def acompress_documents(
-        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
-    ) -> list[Document]:
-        """As `compress_documents`, without blocking the event loop."""
+    async def _acompressed(self, documents: list[Document], query: str, config: RunnableConfig) -> list[Document]:
         documents = await asyncio.to_thread(Guard(self.filters).kept, documents)
         if not documents:
             return []
-        ranking = await arun(self._requests(documents, query, callbacks))
+        ranking = await arun(self._requests(documents, query, config))
         return await asyncio.to_thread(self._best, documents, ranking)
 
     def _requests(
-        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None
+        self, documents: Sequence[Document], query: str, config: RunnableConfig
     ) -> Requests[Ranking[Passage]]:
-        config = ensure_config(None if callbacks is None else {"callbacks": callbacks})
-        settings = as_settings(PromptRankRerankSettings, self.settings)
+        settings = self._settings
         guard = Guard(self.filters, self.source, config)
         host = DocumentPaths(guard, self.source, self.store, config, settings.title_key, settings.metadata_fields)
         passages = [self._passage(document, position) for position, document in enumerate(documents)]

@@ -6,33 +6,33 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from functools import reduce
 from operator import add
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForChainRun,
     CallbackManagerForChainRun,
 )
 from langchain_core.documents import Document
+from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
 from langchain_core.runnables.config import patch_config
 from langchain_core.runnables.utils import AddableDict
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from drillrank import Passage, SelfAsk
 from drillrank.drilldown.answering import ANSWER_PROMPT
 from drillrank.drilldown.self_ask import SELF_ASK_PROMPT, FollowUp, SelfAskAnswer
 from drillrank.errors import OnFailure
 from drillrank.hosts.lookups import RetrievedPassages
-from drillrank.hosts.settings import HostFields
 from drillrank.text import Tokens
 from langchain_ext._documents import passage_of
 from langchain_ext._filters import Filter, Guard
-from langchain_ext._llm import FrameworkLLM, PromptField, filler
+from langchain_ext._llm import FrameworkLLM, filler
 from langchain_ext._lookups import StoreLookups
-from langchain_ext._retriever import Retriever
+from langchain_ext._retriever import Loadable, Retriever, WithSource
 
 
-class SelfAskChain(HostFields, RunnableSerializable[str, dict[str, Any]]):
+class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, dict[str, Any]]):
     r"""Answers multi-hop questions by follow-up questions, each answered from what a retriever finds.
 
     Args:
@@ -70,15 +70,20 @@ class SelfAskChain(HostFields, RunnableSerializable[str, dict[str, Any]]):
     ['answer', 'steps', 'problems', 'usage'] Jane Austen
     """
 
-    model_config = ConfigDict(extra="forbid", validate_default=True)
+    model_config = WithSource.model_config  # the last base's counts
 
     source: Retriever = Field(kw_only=False, description="Finds what follow-up questions are answered from.")
     llm: Runnable[Any, Any] = Field(kw_only=False, description="Asks and answers.")
-    max_steps: int = Field(default=5, gt=0, description="Most follow-up questions.")
-    max_prompt_tokens: int = Field(default=3000, gt=0, description="Budget of a prompt.")
+    max_steps: int = Field(default=5, description="Most follow-up questions.")
+    max_prompt_tokens: int = Field(default=3000, description="Budget of a prompt.")
     tokens: Tokens = Field(default=None, description="What counts the tokens of a text.")
-    prompt: PromptField = Field(default=cast("Any", SELF_ASK_PROMPT), description="Asks for the next step.")
-    answer_prompt: PromptField = Field(default=cast("Any", ANSWER_PROMPT), description="Asks for an answer.")
+    # Without a parameter: one of another kind would be built anew.
+    prompt: BasePromptTemplate | str = Field(  # type: ignore[type-arg]
+        default=SELF_ASK_PROMPT, description="Asks for the next step."
+    )
+    answer_prompt: BasePromptTemplate | str = Field(  # type: ignore[type-arg]
+        default=ANSWER_PROMPT, description="Asks for an answer."
+    )
     on_failure: OnFailure = Field(default="continue", description="What a failed call means.")
     workers: int = Field(default=4, description="Most LLM calls at the same time.")
     title_key: str = Field(default="title", description="Metadata key of the title.")

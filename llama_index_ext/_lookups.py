@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from threading import Lock
 
@@ -25,6 +25,8 @@ from llama_index_ext._waiting import Question, nodes_of
 
 DOCUMENT = "ref_doc_id"
 """The key under which a `Fetch` names a node's document: stores filter by it, though it is not among the metadata."""
+
+_WIDER = 8  # times as many nodes are searched first where a function hides some of them
 
 Source = VectorStoreIndex | BaseRetriever | Mapping[str, BaseRetriever]
 
@@ -57,6 +59,7 @@ class StoreLookups(Store):
         self._docstore = docstore
         self._told_by = told_by
         self._ids: list[str] | None = None
+        self._met: dict[str, BaseNode] = {}  # nodes that the document store has brought
         self._lock = Lock()
         self.index = index_behind(source)
 
@@ -69,8 +72,15 @@ class StoreLookups(Store):
         assert self.index is not None
         if self._ids is None:
             yield [Call(self._seen)]
-        search = _AsStored(self.index, k, self._guard, wanted, self._ids or [])
+        search = _AsStored(self.index, k, self._guard, wanted, self._ids or [], self._met)
         return (yield from self._question.asked(search)), search.brought
+
+    def _widths(self, n: int) -> Iterator[int]:
+        """In memory as wide as need be: a function is asked of what a search brings, which may be little of it."""
+        if self.index is None or not isinstance(self.index.vector_store, SimpleVectorStore):
+            return super()._widths(n)
+        everything = len(self.index.index_struct.nodes_dict)
+        return iter([_WIDER * n, everything] if callable(self._guard.filters) else [n])
 
     def _seen(self) -> None:
         """Find out, once for a question, what of an index may be seen, where its store cannot."""
@@ -106,18 +116,26 @@ def _looked_up(index: VectorStoreIndex, request: Fetch, guard: Guard) -> list[Ba
 class _AsStored(VectorIndexRetriever):
     """Over an index: what may be seen, as the store has it, and so in the host's events, traces and log.
 
-    A node that leads to another one stays itself; the copy of that one in it is taken out.
+    An object of the index stands for its pointer. Any other node that leads to one stays itself, without its copy.
     """
 
     def __init__(
-        self, index: VectorStoreIndex, k: int, guard: Guard, wanted: Mapping[str, str], ids: list[str]
+        self,
+        index: VectorStoreIndex,
+        k: int,
+        guard: Guard,
+        wanted: Mapping[str, str],
+        ids: list[str],
+        met: dict[str, BaseNode],
     ) -> None:
-        takes_ids = guard.filters is not None and isinstance(index.vector_store, SimpleVectorStore)
+        takes_ids = isinstance(guard.filters, MetadataFilters) and isinstance(index.vector_store, SimpleVectorStore)
         filters = (Guard(None) if takes_ids else guard).for_store(**wanted)
         super().__init__(
             index, similarity_top_k=k, filters=filters, node_ids=ids, callback_manager=index._callback_manager
         )
         self._guard = guard
+        self._met = met
+        self._objects = index.as_retriever().object_map
         self.brought = 0
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -133,24 +151,26 @@ class _AsStored(VectorIndexRetriever):
         result: VectorStoreQueryResult
         [result] = yield [Call(partial(store.query, query), partial(store.aquery, query))]
         if ids := self._determine_nodes_to_fetch(result):
-            [fetched] = yield [nodes_of(self._docstore, ids)]
-            if fetched:
-                result.nodes = self._insert_fetched_nodes_into_query_result(result, fetched)
+            [fetched] = yield [nodes_of(self._docstore, [id_ for id_ in ids if id_ not in self._met])]
+            self._met.update((node.node_id, node) for node in fetched)
+            if there := [self._met[id_] for id_ in ids if id_ in self._met]:
+                result.nodes = self._insert_fetched_nodes_into_query_result(result, there)
         hits = self._convert_nodes_to_scored_nodes(result)
         self.brought = len(hits)
-        return [NodeWithScore(node=_without_copy(hit.node), score=hit.score) for hit in self._guard.hits(hits)]
+        seen = [NodeWithScore(node=self._led_to(hit.node), score=hit.score) for hit in self._guard.hits(hits)]
+        return self._guard.hits(seen)
+
+    def _led_to(self, node: BaseNode) -> BaseNode:
+        """What a node of `VectorStoreIndex(objects=...)` points to; any other one without the copy that it holds."""
+        object = self._objects.get(node.index_id) if isinstance(node, IndexNode) else None
+        return object if isinstance(object, BaseNode) else _without_copy(node)
 
 
 def _ids_seen(index: VectorStoreIndex, guard: Guard) -> list[str]:
-    """Ids of all nodes, of which a store in memory takes those that may be seen: it knows no function, nor all filters.
-
-    What it knows of their metadata is enough for declared filters; a function is asked of each node.
-    """
+    """Ids of all nodes, of which a store in memory takes those that may be seen: it does not know all filters."""
     ids, store = list(index.index_struct.nodes_dict.values()), index.vector_store
-    if guard.filters is None or not isinstance(store, SimpleVectorStore):
+    if not isinstance(guard.filters, MetadataFilters) or not isinstance(store, SimpleVectorStore):
         return ids
-    if callable(guard.filters):
-        return [node.node_id for node in guard.kept(index.docstore.get_nodes(ids, raise_error=False))]
     known, sees = store.data.metadata_dict, metadata_filter(guard.filters)
     return [id_ for id_ in ids if sees(known.get(id_, {}))]
 

@@ -14,13 +14,13 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, TextNode
 
 from drillrank import LanguageModel, Passage
-from drillrank.errors import check_positive
+from drillrank.errors import check_positive, warn
 from drillrank.hosts.generated import retrieved_and_generated
 from drillrank.llm import Call, Requests, Usage
 from drillrank.passages import check_top_n
 from drillrank.rerank.prior import Prior
 from drillrank.settings import as_settings
-from llama_index_ext._filters import Filters, Guard
+from llama_index_ext._filters import Filters, Guard, indexes_behind
 from llama_index_ext._given import check_retriever
 from llama_index_ext._llm import FrameworkLLM
 from llama_index_ext._lookups import StoreLookups
@@ -72,7 +72,7 @@ class BRMGRRetriever(AskedRetriever):
     _: KW_ONLY
     model: str | LanguageModel = "unigram"
     model_options: dict[str, Any] | None = None
-    top_n: int | None = None
+    top_n: int | None = 5
     filters: Filters | None = None
     prior: Prior | None = "retrieval"
     guard: bool | float = False
@@ -88,6 +88,8 @@ class BRMGRRetriever(AskedRetriever):
         check_positive(n_generated=self.n_generated)
         check_top_n(self.top_n)
         Guard(self.filters)  # says now what is wrong with them
+        if self.prior == "cosine":
+            _check_cosines(self.source)
         ranking: dict[str, Any] = {
             "model": self.model,
             "model_options": self.model_options or {},
@@ -135,3 +137,16 @@ class BRMGRRetriever(AskedRetriever):
             excluded_llm_metadata_keys=[self._settings.origin_key],
         )
         return NodeWithScore(node=node)
+
+
+def _check_cosines(source: BaseRetriever) -> None:
+    """Warn where the store behind a retriever says that it scores with something else than cosines."""
+    for index in indexes_behind(source)[0]:
+        store = index.vector_store
+        metric = str(getattr(store, "similarity_metric", "") or "").lower()  # of Milvus and those like it
+        distances = type(store).__name__ in ("ChromaVectorStore", "FaissVectorStore")
+        if distances or metric in ("l2", "euclidean"):
+            warn(
+                f'BRMGRRetriever: prior="cosine" takes scores for cosines; those of {type(store).__name__} are made of '
+                'distances. Give prior="retrieval", which takes their ranks.'
+            )

@@ -60,7 +60,7 @@ class D3Retriever(Prompted, AskedRetriever):
         model: Language model that scores: a `load_language_model` specification, or a ready one.
         model_options: Options of that model.
         embed: An embedding model, or a function from texts to vectors, whose cosines join the likelihood.
-        top_n: Paragraphs to return; None returns what the LLM chose, or as many as make the expected F1 largest.
+        top_n: Most paragraphs to return; None returns what the LLM chose, or as many as make the expected F1 largest.
         explain: Whether results say why they stand where they stand.
         settings: What is rarely touched: `llama_index_ext.settings.D3RetrieverSettings`, or a mapping of its fields.
         callback_manager: As for every LlamaIndex retriever.
@@ -94,7 +94,7 @@ class D3Retriever(Prompted, AskedRetriever):
     model: str | LanguageModel = "unigram"
     model_options: dict[str, Any] | None = None
     embed: BaseEmbedding | Embed | None = None
-    top_n: int | None = None
+    top_n: int | None = 5
     explain: bool = False
     settings: D3RetrieverSettings | Mapping[str, Any] = D3RetrieverSettings()
     callback_manager: InitVar[CallbackManager | None] = None

@@ -28,7 +28,7 @@ from llama_index.core.schema import (
     TextNode,
 )
 from llama_index.core.utils import get_tqdm_iterable
-from pydantic import InstanceOf, PrivateAttr, computed_field, model_validator
+from pydantic import PrivateAttr, computed_field, model_validator
 
 from drillrank.errors import InvalidInput, WarnOnce, warn
 from drillrank.hosts.beginnings import Cut, beginnings
@@ -133,7 +133,9 @@ class MultiViewNodeParser(HostFields, NodeParser):
     summarizer: Summarizer | None = Field(default=None, description="Makes the summaries.")
     namespace: str | None = Field(default=None, description="Of all documents.")
     namespace_key: str | None = Field(default=None, description="Metadata key of each document's namespace.")
-    settings: InstanceOf[SplitterSettings] = Field(default=SplitterSettings(), description="What is rarely touched.")
+    settings: SplitterSettings | dict[str, Any] = Field(
+        default=SplitterSettings(), description="What is rarely touched."
+    )
 
     _warned: WarnOnce = PrivateAttr(default_factory=WarnOnce)
     _own: tuple[Any, str] = PrivateAttr(default=(None, ""))  # an LLM whose identity nobody knows, and one for it
@@ -172,7 +174,7 @@ class MultiViewNodeParser(HostFields, NodeParser):
             context=self.context,
             summarizer=self.summarizer,
             writer=writer,
-            settings=self.settings,
+            settings=self._settings,
         )
 
     @field_serializer("summarizer", "id_func")
@@ -205,13 +207,13 @@ class MultiViewNodeParser(HostFields, NodeParser):
         return await arun(self._split(nodes, show_progress))
 
     def _split(self, nodes: Sequence[BaseNode], show_progress: bool) -> Requests[list[BaseNode]]:
-        nodes = join_pages(nodes) if self.settings.join_pages else nodes
+        nodes = join_pages(nodes) if self._settings.join_pages else nodes
         if self._own[0] is not self.llm:
             self._own = self.llm, uuid4().hex
         who = (identity(self.llm) or self._own[1]) if self.llm else ""
         chunker = self._chunker(
             FrameworkLLM(self.llm, "write a view") if self.llm else None,
-            ViewWriter(who, self.cache, on_failure=self.settings.on_failure, max_calls=self.settings.max_calls),
+            ViewWriter(who, self.cache, on_failure=self._settings.on_failure, max_calls=self._settings.max_calls),
         )
         documents = list(map(self._uncut, nodes))
         shown = get_tqdm_iterable(documents, show_progress, "Parsing sections")
@@ -253,7 +255,7 @@ class MultiViewNodeParser(HostFields, NodeParser):
         described = document if self.include_metadata else replace(document, metadata={})
         for chunk in chunks:
             names = {"section_id": ids[chunk.section_id], "context": chunk.context or None}
-            metadata = described.metadata_of(chunk, self.settings, begin, **names)
+            metadata = described.metadata_of(chunk, self._settings, begin, **names)
             fields = _fields(node, metadata) | {
                 "id_": ids[chunk.id],
                 "text": chunk.text,

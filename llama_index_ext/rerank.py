@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from inspect import BoundArguments
 from typing import Any, Literal
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -12,14 +13,16 @@ from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events.exception import ExceptionEvent
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
+from llama_index.core.instrumentation.span_handlers import NullSpanHandler
+from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.storage.docstore.types import BaseDocumentStore
-from pydantic import Field, InstanceOf
+from pydantic import Field
 
 from drillrank import BRMGR, UPR, LanguageModel, MonoT5, Passage, Relevance
-from drillrank.errors import InvalidInput
+from drillrank.errors import InvalidInput, warn
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.metadata import noted, notes
 from drillrank.hosts.paths import path_rerank, rank_with_reached
@@ -30,7 +33,6 @@ from drillrank.passages import Ranking
 from drillrank.rerank.base import LikelihoodFormula, RetrievalScores
 from drillrank.rerank.prior import Prior
 from drillrank.rerank.upr import UPR_PROMPT
-from drillrank.settings import as_settings
 from drillrank.vectors import Embed
 from llama_index_ext._embedding import embedding_of
 from llama_index_ext._filters import Filters, Guard
@@ -47,6 +49,26 @@ from llama_index_ext.settings import (
 dispatcher = get_dispatcher(__name__)
 
 
+class _CutOff(NullSpanHandler):
+    """Says so where the host's cut-off on similarities is behind scores that are logarithms, and leaves nothing."""
+
+    def span_exit(
+        self, id_: str, bound_args: BoundArguments, instance: Any = None, result: Any = None, **kwargs: Any
+    ) -> None:
+        """A postprocessor of the host's is done."""
+        nodes = [] if result else bound_args.arguments["nodes"]
+        negative = nodes and all(hit.score is not None and hit.score < 0 for hit in nodes)
+        if negative and isinstance(instance, SimilarityPostprocessor):
+            warn(
+                f"SimilarityPostprocessor(similarity_cutoff={instance.similarity_cutoff}) drops all {len(nodes)} "
+                "nodes: their scores are negative, as logarithms of likelihoods are. Take it away, or give a reranker "
+                'score="probability", which is between 0 and 1.'
+            )
+
+
+get_dispatcher(SimilarityPostprocessor.__module__).add_span_handler(_CutOff())
+
+
 class LikelihoodRerank(RerankerFields, BaseNodePostprocessor):
     """Base of the rerankers.
 
@@ -54,10 +76,7 @@ class LikelihoodRerank(RerankerFields, BaseNodePostprocessor):
     metadata: `drillrank_cut_tokens` where the model did not read all of one, or with `keep_retrieval_score`.
     """
 
-    top_n: int | None = Field(default=None, gt=0, description="Nodes to keep; None keeps all.")
-    settings: InstanceOf[RerankSettings] | dict[str, Any] = Field(
-        default=RerankSettings(), description="What is rarely touched."
-    )
+    settings: RerankSettings | dict[str, Any] = Field(default=RerankSettings(), description="What is rarely touched.")
 
     @classmethod
     def class_name(cls) -> str:
@@ -65,7 +84,7 @@ class LikelihoodRerank(RerankerFields, BaseNodePostprocessor):
         return cls.__name__
 
     def _passage(self, node: BaseNode) -> Passage:
-        mode = as_settings(RerankSettings, self.settings).metadata_mode
+        mode = self._settings.metadata_mode
         return Passage(node.get_content(metadata_mode=mode), id=node.node_id)
 
     def _postprocess_nodes(
@@ -112,7 +131,7 @@ class LikelihoodRerank(RerankerFields, BaseNodePostprocessor):
 
     def _best(self, nodes: list[NodeWithScore], query: str, ranking: Ranking[Passage]) -> list[NodeWithScore]:
         """What is kept, with the new scores; `details["reached"]` is a node that was not given."""
-        keeps = as_settings(RerankSettings, self.settings).keep_retrieval_score
+        keeps = self._settings.keep_retrieval_score
         best, why = [], []
         for item, reason in self._kept(ranking):
             reached = item.details.get("reached")
@@ -133,7 +152,7 @@ class UPRRerank(LikelihoodRerank):
 
     Args:
         model: A `load_language_model` specification, or a ready language model.
-        top_n: Nodes to keep; None keeps all.
+        top_n: Nodes to keep, 3 by default; None keeps all.
         prior: What the nodes' scores say before their texts are read (see `drillrank.UPR`): `"retrieval"` takes their
             ranks, on whatever scale they are; `"cosine"` takes them as the cosines of a sentence encoder, as most
             vector indexes give them. A node without a score counts as an average one; where none has one, nothing
@@ -183,7 +202,7 @@ class RelevanceRerank(LikelihoodRerank):
     Args:
         model: A `load_language_model` specification, or a ready language model; one that tells the probabilities of
             its next token.
-        top_n: Nodes to keep; None keeps all.
+        top_n: Nodes to keep, 3 by default; None keeps all.
         score: `"log_likelihood"`, the score of the transform: the logarithm of P(relevant) or its log-odds;
             `"probability"`, P(relevant); or `"softmax"`, each one's share of the sum of all P(relevant).
         explain: Whether results say why they stand where they stand.
@@ -203,12 +222,12 @@ class RelevanceRerank(LikelihoodRerank):
     []
     """
 
-    model: InstanceOf[LanguageModel] | str = Field(kw_only=False, description="A neural model, or its specification.")
+    model: LanguageModel | str = Field(kw_only=False, description="A neural model, or its specification.")
     preset: str = Field(default="yes-no", description="How published models are asked.")
     template: str | None = Field(default=None, description="Prompt with `{query}`, `{text}` and `{instruction}`.")
     instruction: str | None = Field(default=None, description="What the model is told of the task.")
     max_passage_tokens: int | None = Field(default=None, description="Tokens that a passage may keep.")
-    settings: InstanceOf[RelevanceRerankSettings] | dict[str, Any] = Field(
+    settings: RelevanceRerankSettings | dict[str, Any] = Field(
         default=RelevanceRerankSettings(), description="What is rarely touched."
     )
 
@@ -219,7 +238,7 @@ class RelevanceRerank(LikelihoodRerank):
             template=self.template,
             instruction=self.instruction,
             max_passage_tokens=self.max_passage_tokens,
-            settings=as_settings(RelevanceRerankSettings, self.settings),
+            settings=self._settings,
         )
 
 
@@ -228,7 +247,7 @@ class MonoT5Rerank(LikelihoodRerank):
 
     Args:
         model: A `load_language_model` specification, or a ready language model; one that reads instructions.
-        top_n: Nodes to keep; None keeps all.
+        top_n: Nodes to keep, 3 by default; None keeps all.
         score: `"log_likelihood"`, the logarithm of P(relevant), at most 0; `"probability"`, P(relevant) itself; or
             `"softmax"`, each one's share of the sum of all P(relevant).
         explain: Whether results say why they stand where they stand.
@@ -244,7 +263,7 @@ class MonoT5Rerank(LikelihoodRerank):
     []
     """
 
-    model: InstanceOf[LanguageModel] | str = Field(kw_only=False, description="A neural model, or its specification.")
+    model: LanguageModel | str = Field(kw_only=False, description="A neural model, or its specification.")
     max_passage_tokens: int | None = Field(default=None, description="Tokens that a passage may keep.")
 
     def _make(self) -> Relevance:
@@ -258,7 +277,7 @@ class BRMGRRerank(LikelihoodRerank):
 
     Args:
         model: A `load_language_model` specification, or a ready language model.
-        top_n: Nodes to keep; None keeps all.
+        top_n: Nodes to keep, 3 by default; None keeps all.
         prior: As for `UPRRerank`; it counts for retrieved nodes alone.
         score: `"log_likelihood"`, for both nodes of a pair the sum of their mean log-likelihoods; `"probability"`, its
             exponential; or `"softmax"`.
@@ -286,12 +305,12 @@ class BRMGRRerank(LikelihoodRerank):
     prior: Prior | None = Field(default="retrieval", description="What nodes' scores say, as for UPRRerank.")
     guard: bool | float = Field(default=False, description="Drop what an LLM wrote and nothing retrieved supports.")
     generated_share: float = Field(default=1.0, description="Largest share of what an LLM wrote among the results.")
-    settings: InstanceOf[BRMGRRerankSettings] | dict[str, Any] = Field(
+    settings: BRMGRRerankSettings | dict[str, Any] = Field(
         default=BRMGRRerankSettings(), description="What is rarely touched."
     )
 
     def _passage(self, node: BaseNode) -> Passage:
-        settings = as_settings(BRMGRRerankSettings, self.settings)
+        settings = self._settings
         generated = node.metadata.get(settings.origin_key) == "generated"
         mode = MetadataMode.NONE if generated else settings.metadata_mode  # the LLM did not write the metadata
         return Passage(node.get_content(metadata_mode=mode), id=node.node_id, metadata={"generated": generated})
@@ -302,7 +321,7 @@ class BRMGRRerank(LikelihoodRerank):
             prior=self.prior,
             guard=self.guard,
             generated_share=self.generated_share,
-            settings=as_settings(BRMGRRerankSettings, self.settings),
+            settings=self._settings,
         )
 
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
@@ -316,7 +335,7 @@ class PromptRankRerank(LikelihoodRerank):
 
     Args:
         model: A `load_language_model` specification, or a ready language model.
-        top_n: Nodes to keep; None keeps all.
+        top_n: Nodes to keep, 3 by default; None keeps all.
         links: What links a node to others: `"metadata"` (node ids that its metadata lists under `links_key`),
             `"hyperlinks"` (Markdown and HTML, to the addresses in the metadata), `"titles"` (its text mentions another
             node's title, metadata `title_key`), `"names"` (they mention the same name), `"relationships"` (next,
@@ -355,22 +374,22 @@ class PromptRankRerank(LikelihoodRerank):
     store: BaseDocumentStore | None = Field(default=None, exclude=True, description="Knows linked nodes by id.")
     source: BaseRetriever | None = Field(default=None, exclude=True, description="Finds more nodes for each path.")
     filters: Filters | None = Field(default=None, exclude=True, description="Which nodes may be seen.")
-    embed: InstanceOf[BaseEmbedding] | Embed | None = Field(
+    embed: BaseEmbedding | Embed | None = Field(
         default=None, exclude=True, description="An embedding model, or a function from texts to vectors."
     )
-    settings: InstanceOf[PromptRankRerankSettings] | dict[str, Any] = Field(
+    settings: PromptRankRerankSettings | dict[str, Any] = Field(
         default=PromptRankRerankSettings(), description="What is rarely touched."
     )
 
     def _make(self) -> PathRerank:
         Guard(self.filters)  # says what is wrong with them
-        settings = as_settings(PromptRankRerankSettings, self.settings)
+        settings = self._settings
         links: tuple[LinkName, ...] = self.links if self.source is None else (*self.links, "retrieval")
         prompt_rank = settings.prompt_rank(self.language_model, self.prior)
         return path_rerank(settings, prompt_rank, links, embedding_of(self.embed))
 
     def _passage(self, node: BaseNode) -> Passage:
-        settings = as_settings(PromptRankRerankSettings, self.settings)
+        settings = self._settings
         return passage_of(node, node.node_id, settings.title_key, settings.metadata_mode)
 
     def _postprocess_nodes(
@@ -393,7 +412,7 @@ class PromptRankRerank(LikelihoodRerank):
         return run(self._requests(query, passages, scores))
 
     def _requests(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Requests[Ranking[Passage]]:
-        settings = as_settings(PromptRankRerankSettings, self.settings)
+        settings = self._settings
         guard = Guard(self.filters, self.source)
         host = NodePaths(guard, self.source, self.store, settings.title_key, settings.metadata_mode)
         return rank_with_reached(self.method, query, passages, scores, host)

@@ -42,7 +42,7 @@ def work():
     assert UPR(model).rank(QUESTION, passages)
     assert PathSearch(PromptRank(model), passages).search(QUESTION, 3)
     assert main(["ask", str(HANDBOOK), QUESTION]) == 0
-    assert main(["demo"]) == 0
+    assert main(["components"]) == main(["doctor"]) == 0
     try:
         cluster_prompts([("Who wrote Emma?", "Jane Austen did.")])
     except MissingExtra as missing:

@@ -40,3 +40,14 @@ def test_the_recording_shows_what_the_command_prints():
     texts = [re.findall(r"<text [^>]*>([^<]*)</text>", svg) for svg in (shown, recorded)]
     assert texts[0] == texts[1]
     assert any("six" in text for text in texts[0])
+
+
+def test_the_way_of_a_question_names_what_is_there():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    way = page.partition("## The way of a question")[2].partition("\n## ")[0]
+    files = re.findall(r"`([\w/]+/\w+\.py)`", way)
+    assert len(files) > 20
+    assert [file for file in files if not (ROOT / file).is_file()] == []
+    for names, file in re.findall(r"^\| .* \| (.*?) in `([\w/]+\.py)`", way, re.MULTILINE):
+        for name in re.findall(r"`(\w+)`", names):
+            assert re.search(rf"\b{name}\b", (ROOT / file).read_text(encoding="utf-8")), (name, file)

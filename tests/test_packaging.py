@@ -99,9 +99,7 @@ def test_the_bare_install_does_all_the_embedded_work():
     script = [sys.executable, str(ROOT / "tests" / "bare_install.py"), *sorted(tops)]
     result = subprocess.run(script, capture_output=True, text=True, cwd=ROOT, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
-    said = "".join(result.stdout.split())  # tables wrap their lines
-    for extra in ("llama-index", "langchain", "clusters"):
-        assert f'pipinstall"drillrank[{extra}]"' in said
+    assert 'pip install "drillrank[clusters]"' in result.stdout
 
 
 def _folded(name):
@@ -141,11 +139,10 @@ def test_the_wheel_holds_three_packages_and_no_module_called_shared(wheel):
     assert tops == {"drillrank", "llama_index_ext", "langchain_ext"}
 
 
-def test_the_wheel_holds_types_handbook_licence_and_command(wheel):
+def test_the_wheel_holds_types_licence_and_command(wheel):
     names = wheel.namelist()
     for package in ("drillrank", "llama_index_ext", "langchain_ext"):
         assert f"{package}/py.typed" in names
-    assert "drillrank/handbook.md" in names
     for file in (
         "english_stems.tsv.gz",
         "german_stems.tsv.gz",

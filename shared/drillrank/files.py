@@ -11,11 +11,17 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from drillrank import limits
 from drillrank.errors import DrillrankWarning, InvalidInput
 
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+Rules = list[tuple[str, "GitIgnoreSpec"]]
+"""Folders, and what their `.gitignore` says."""
+_IGNORE_BYTES = 1_000_000  # of a .gitignore
 _SPECIAL = "a pipe or device is there, whose place no file takes"
 
 
@@ -52,31 +58,69 @@ def why_not_read(path: Path) -> str:
 def files_below(folder: Path, *, follow_links: bool = False) -> Iterator[tuple[Path, str]]:
     """The files below a folder by name, each with `why_not_read`.
 
-    Names that begin with a dot are passed over. Each folder is entered once, however many links lead to it.
+    Names that begin with a dot are passed over, and what files called `.gitignore` name: those in the folders that are
+    read, and those above them as far as the root of a repository. Each folder is entered once, however many links lead
+    to it.
 
     Args:
-        folder: Where to look, no deeper than `limits.FOLDER_DEPTH`.
+        folder: Where to look, no deeper than `limits.FOLDER_DEPTH`; it is read even if it is ignored itself.
         follow_links: Whether links that lead outside the folder are followed; else a warning counts them.
     """
     seen: set[str] = set()
     failed: list[OSError] = []
     outside = 0
+    rules = {str(folder): _rules_above(folder)}
     for here, folders, files in os.walk(folder, onerror=failed.append, followlinks=True):
+        ignore = [*rules.pop(here, ()), *_rules_in(Path(here))]
         if (real := os.path.realpath(here)) in seen:
             folders.clear()
             continue
         seen.add(real)
         for names in (folders, files):
-            found = [Path(here, name) for name in sorted(names) if not name.startswith(".")]
-            inside = [path for path in found if follow_links or not (path.is_symlink() and leads_outside(path, folder))]
-            names[:] = [path.name for path in inside]
+            shown = [name for name in sorted(names) if not name.startswith(".")]
+            found = [
+                path for path in map(Path(here).joinpath, shown) if not _is_ignored(path, names is folders, ignore)
+            ]
+            inside = [p.name for p in found if follow_links or not (os.path.islink(p) and leads_outside(p, folder))]
+            names[:] = inside
             outside += len(found) - len(inside)
+        rules |= {os.path.join(here, name): ignore for name in folders}
         if folders and len(Path(here).parts) - len(folder.parts) >= limits.FOLDER_DEPTH:
             folders.clear()
             yield Path(here), "has folders that lie too deep: name them to have them read"
         yield from ((path, why_not_read(path)) for path in (Path(here, name) for name in files))
     yield from ((Path(error.filename), f"cannot be read: {error.strerror}") for error in failed)
     warn_of_links(outside, folder)
+
+
+def _rules_in(folder: Path) -> Rules:
+    """Those of its file; a pattern with many asterisks, on which somebody's long name would take hours, is no rule."""
+    try:
+        with opened(folder / ".gitignore") as file:
+            lines = file.read(_IGNORE_BYTES).decode(errors="replace").splitlines()
+        few = [line for line in lines if line.count("**") < 4 and max(part.count("*") for part in line.split("/")) < 4]
+    except ValueError:  # there is none that can be read
+        return []
+    from pathspec import GitIgnoreSpec
+
+    return [(os.path.abspath(folder), GitIgnoreSpec.from_lines(few))]
+
+
+def _rules_above(folder: Path) -> Rules:
+    """Those of the repository that a folder lies in, if it does, and if they do not name the folder itself."""
+    parents = Path(os.path.abspath(folder)).parents
+    root = next((place for place, parent in enumerate(parents) if (parent / ".git").exists()), -1)
+    found = [rule for parent in reversed(parents[: root + 1]) for rule in _rules_in(parent)]
+    return [] if _is_ignored(folder, True, found) else found
+
+
+def _is_ignored(path: Path, is_folder: bool, rules: Rules) -> bool:
+    """As the last of the rules has it that speaks of it."""
+    for folder, spec in reversed(rules):
+        found = spec.check_file(os.path.relpath(path, folder) + "/" * is_folder).include
+        if found is not None:
+            return found
+    return False
 
 
 def leads_outside(path: Path, folder: Path) -> bool:

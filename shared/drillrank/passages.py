@@ -73,22 +73,23 @@ class Passage:
 class Path:
     """A chain of passages, in reading order, that together may answer a question.
 
+    Attributes:
+        passages: At least one.
+        ids: Their identifiers.
+
     >>> path = Path((Passage("one", id="1"),)).extended(Passage("two", id="2"))
     >>> path.ids, path.text
     (('1', '2'), 'one two')
     """
 
     passages: tuple[Passage, ...]
+    ids: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "passages", tuple(self.passages))
         if not self.passages or not all(isinstance(passage, Passage) for passage in self.passages):
             raise InvalidInput(f"A path needs at least one passage, and nothing else; not {self.passages!r:.200}.")
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """The passages' identifiers, in order."""
-        return tuple(passage.id for passage in self.passages)
+        object.__setattr__(self, "ids", tuple([passage.id for passage in self.passages]))
 
     @property
     def text(self) -> str:

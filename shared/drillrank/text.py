@@ -168,9 +168,9 @@ class _Terms(dict[str, str]):
 
     def _stem(self, word: str) -> str:
         if self._stemmer is None or self._folds_first:
-            word = _folded(word)
+            word = unaccented(word)
         stem = self._pinned.get(word) or (self._stemmer.stemWord(word) if self._stemmer else word)
-        return _folded(stem)
+        return unaccented(stem)
 
 
 def _known(language: str) -> _Terms:
@@ -197,7 +197,12 @@ def _plain(word: str) -> str:
     return "".join(str(int(c)) if c.isdecimal() else c for c in word)
 
 
-def _folded(word: str) -> str:
+def unaccented(word: str) -> str:
+    """A word without its accents and the like.
+
+    >>> unaccented("Wałęsa"), unaccented("Zürich")
+    ('Wałesa', 'Zurich')
+    """
     if word.isascii():
         return word
     return normalize("NFC", _NOT_FOLDED.sub("", normalize("NFD", word))).replace("ß", "ss")

@@ -10,9 +10,7 @@ import sys
 from .data import data_folder
 
 BENCHMARKS = (
-    "unigram_speed",
     "text",
-    "parsing",
     "multihop",
     "cascade",
     "path_prior",
@@ -36,12 +34,13 @@ BENCHMARKS = (
     "flat_headings",
     "financebench",
     "which_document",
+    "all_reports",
     "not_here",
     "contracts",
     "loaded_pages",
     "pdf_folder",
     "stores",
-    "tokens",
+    "filtered_views",
     "neural_operations",
     "neural_speed",
     "side_by_side",
@@ -50,6 +49,7 @@ BENCHMARKS = (
     "waiting_threads",
     "quantised",
     "corpus_scale",
+    "growing_pool",
     "store_scale",
     "ray_papers",
     "light",
@@ -62,12 +62,14 @@ WITHOUT_DATA = (
     "nulls",
     "financebench",
     "which_document",
+    "all_reports",
     "not_here",
     "contracts",
     "loaded_pages",
     "pdf_folder",
     "store_scale",
     "readme_folder",
+    "growing_pool",
 )
 
 

@@ -9,13 +9,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from drillrank import D3, Passage
+from drillrank import D3, Passage, PromptRank, Ranked, load_language_model
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.evaluation import Comparison, compare
+from drillrank.multihop.path_rerank import PathRerank
 
 from .data import multihop_pool, read
-from .drilldown_baselines import bm25
-from .long_documents import papers
+from .long_documents import bm25, papers
 from .minilm import minilm
 from .multihop import FIRST_STAGE, PAPER, TITLES
 
@@ -23,6 +23,7 @@ HITS = ("Success@1", "Success@3", "Success@5", "Success@10")
 RERANKERS = {
     "UPR over 5": {"component": "UPR", "depth": 5},
     "UPR over 50": "UPR",
+    "UPR over 5, fitted": {"component": "UPR", "depth": 5, "fitted": True},
     "UPR over 50, fitted": {"component": "UPR", "fitted": True},
 }
 SEARCHES = {
@@ -42,7 +43,14 @@ def main(questions: int | None = None) -> None:
             Passage(item["text"], id=item["id"], title=item["title"]) for item in read(f"rerank/{dataset}_passages")
         ]
         asked = read(f"rerank/{dataset}")[:questions]
-        _add(table, dataset, compare(asked, RERANKERS, corpus, measures=HITS, columns={"candidates": "bm25_top"}))
+        fitted = load_language_model("unigram").fitted(passage.titled_text for passage in corpus)
+        paths = PathRerank(PromptRank(fitted), corpus=corpus)  # questions that one passage answers are unharmed by them
+        known = {item["question"]: {*item["bm25_top"]} for item in asked}
+        over = partial(_paths, paths, known)
+        ways = {f"paths over {depth}, fitted": {"component": over, "depth": depth} for depth in (5, 50)}
+        _add(
+            table, dataset, compare(asked, RERANKERS | ways, corpus, measures=HITS, columns={"candidates": "bm25_top"})
+        )
     console.print(table)
     measures = ("R@5", "AllR@2", "AllR@10")
     table = _table("Multi-hop: recall@5, R@2, R@10", measures)
@@ -53,6 +61,12 @@ def main(questions: int | None = None) -> None:
     table = _table("QASPER dev without an LLM: evidence F1", (f"F1@{ALL}",))
     _add(table, "qasper", _qasper(questions))
     console.print(table)
+
+
+def _paths(
+    paths: PathRerank, known: dict[str, set[str]], query: str, passages: Sequence[Passage]
+) -> list[Ranked[Passage]]:
+    return [item for item in paths.rank(query, passages) if item.passage.id in known[query]]
 
 
 def _qasper(questions: int | None) -> Comparison:

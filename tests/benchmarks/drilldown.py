@@ -15,8 +15,7 @@ from drillrank.llm import Usage
 from drillrank.text import count_tokens
 from drillrank.views import summaries
 
-from .drilldown_baselines import bm25, dense
-from .long_documents import Paper, papers
+from .long_documents import Paper, bm25, dense, papers
 from .minilm import minilm
 from .oracle import Oracle, SummaryReader
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from drillrank import BRMGR, UPR, LanguageModel, Passage, load_language_model
-from drillrank.evaluation.exact_match import exact_match
+from drillrank.evaluation.metrics import exact_match
 from drillrank.likelihood import Request
 from drillrank.rerank.brmgr import GENERATED_PROMPT, generated_prompt, support
 from drillrank.structure.sentences import sentences

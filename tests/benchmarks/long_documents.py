@@ -1,4 +1,4 @@
-"""QASPER papers as Markdown documents, with their questions and the ids of the gold paragraphs."""
+"""QASPER papers as Markdown documents, their questions with the ids of the gold paragraphs, and plain rankings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from drillrank import D3, parse_document
 from drillrank.drilldown.prepared import PreparedDocuments
-from drillrank.evaluation.evidence import paragraphs
+from drillrank.vectors import BM25Index, top
 
 from .data import read
 
@@ -39,7 +39,7 @@ def papers(name: str, d3: D3, questions: int | None = None) -> list[Paper]:
         document = parse_document(item["markdown"], "markdown")
         ready = d3.prepare([document])
         places = [(i, j) for i, section in enumerate(item["sections"]) for j in range(len(section["paragraphs"]))]
-        starts = [block.start for block in paragraphs(document) if block.kind != "heading"]
+        starts = [block.start for _, block in document.paragraphs() if block.kind != "heading"]
         known = {paragraph.metadata["start"]: paragraph.id for paragraph in ready.paragraphs}
         ids = {place: known[start] for place, start in zip(places, starts, strict=True)}
         asked = [question for question in (_question(q, ids) for q in item["questions"]) if question.gold][:left]
@@ -51,3 +51,16 @@ def papers(name: str, d3: D3, questions: int | None = None) -> list[Paper]:
 def _question(item: dict[str, Any], ids: dict[tuple[int, int], str]) -> Question:
     annotations = [{ids[tuple(place)] for place in evidence} for evidence in item["evidence"]]
     return Question(item["question"], annotations, set().union(*annotations))
+
+
+def bm25(question: str, ready: PreparedDocuments) -> list[str]:
+    """BM25 over the paragraphs of the paper."""
+    scores = BM25Index([passage.text for passage in ready.readable]).scores(question)
+    return [ready.paragraphs[at].id for at in top(scores, 10)]
+
+
+def dense(question: str, ready: PreparedDocuments) -> list[str]:
+    """Cosine of the embeddings that the paper was made ready with."""
+    scored = ready.evidence.scored(question, range(len(ready.paragraphs)))
+    order = sorted(range(len(scored)), key=lambda at: scored[at][1]["cosine"], reverse=True)
+    return [ready.paragraphs[at].id for at in order]

@@ -1,15 +1,20 @@
-"""Side-by-side timing, where the variants take turns in one process, and side-by-side quality."""
+"""Side-by-side timing, where the variants take turns in one process, side-by-side quality, and a busy machine."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+_UNTIL_ORPHANED = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
 
 
 def medians(variants: dict[str, Callable[[], object]], repeats: int = 15) -> dict[str, float]:
@@ -36,3 +41,14 @@ def bootstrap_interval(differences: npt.NDArray[Any], samples: int = 10_000, see
     drawn = np.random.default_rng(seed).multinomial(len(differences), counts / len(differences), size=samples)
     low, high = np.quantile(drawn @ values / len(differences), [0.025, 0.975])
     return float(low), float(high)
+
+
+@contextmanager
+def busy_core() -> Iterator[None]:
+    """Another process computes all the time."""
+    process = subprocess.Popen([sys.executable, "-c", _UNTIL_ORPHANED])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()

@@ -19,8 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from drillrank import UPR, Passage, PathSearch, PromptRank, load_language_model
-from drillrank.evaluation.exact_match import exact_match
-from drillrank.evaluation.metrics import recall_all
+from drillrank.evaluation.metrics import exact_match, recall_all
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import LanguageModel
 from drillrank.multihop.links import RetrievedLinks, given_links
@@ -38,7 +37,7 @@ LINKED = ((0, 0), (1, 1), (2, 4), (5, 10**9))  # incoming links, least and most
 NOBODY_NAMED = PathPrior(named=1e-12)
 
 TITLES: dict[str, Any] = {"links": given_links}
-PAPER: dict[str, Any] = TITLES | {"hops": 2, "beam": 5, "branch": 3, "pairs": 0, "link_prior": None, "prune": "tfidf"}
+PAPER: dict[str, Any] = TITLES | {"path_preset": "paper"}
 TWO_HOPS: dict[str, Any] = TITLES | {"hops": 2}
 NAMES = [given_links, TitleMentions(), NameMentions()]
 SEARCHES: dict[str, dict[str, Any]] = {

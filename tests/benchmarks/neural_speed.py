@@ -25,8 +25,8 @@ from drillrank.likelihood import HuggingFaceModel, Request
 from drillrank.prompts import prompt_text
 
 from . import random_models
-from .busy_core import busy_core
 from .data import read
+from .measure import busy_core
 from .neural_operations import QUESTION, executed_by, fewest, passages_of, prompts_of
 from .plain_loops import examples_of, harness_like_loop, reference_loop
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import tracemalloc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from drillrank.evaluation.statistics import Floats, difference, randomisation_test, verdict
-from drillrank.evaluation.trials import forward_validated
-from drillrank.evaluation.tuned import adopts
+from drillrank.evaluation.tuning import adopts, forward_validated
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], Floats]
 VALUES: dict[str, Draw] = {
@@ -78,29 +77,13 @@ def null_grids(n: int, grids: int, values: str, sizes: tuple[int, int]) -> int:
     chance = np.random.default_rng(n)
     adopted = 0
     for _ in range(grids):
-        trials = Chance(VALUES[values](chance, (sizes[0] + 1, sizes[1] + 1, n)))
+        table = VALUES[values](chance, (sizes[0] + 1, sizes[1] + 1, n))
         parts = np.array_split(chance.permutation(n), min(n, 10))
         steps: list[list[dict[str, Any]]] = [
             [{name: at + 1} for at in range(size)] for name, size in zip("ab", sizes, strict=True)
         ]
-        _, best, changes = forward_validated(steps, parts, trials)  # type: ignore[arg-type]
+        _, best, changes = forward_validated(
+            steps, parts, lambda found, table=table: table[found.get("a", 0), found.get("b", 0)], {}
+        )
         adopted += adopts(best, difference(changes))
     return adopted
-
-
-class Chance:
-    """In the place of trials: values of every setting and question, of two settings that change nothing but noise."""
-
-    def __init__(self, values: Floats) -> None:
-        self._values = values
-
-    def changed(self, changes: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in {**changes, **more}.items() if value}
-
-    def values(self, changes: Mapping[str, Any]) -> Floats:
-        return self._values[changes.get("a", 0), changes.get("b", 0)]
-
-    known = values
-
-    def plan(self, more: object) -> None:
-        """Nothing is asked."""

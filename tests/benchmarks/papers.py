@@ -13,8 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from drillrank import BRMGR, UPR, LanguageModel, Passage, PromptRank, load_language_model
-from drillrank.evaluation.exact_match import exact_match
-from drillrank.evaluation.metrics import recall_all
+from drillrank.evaluation.metrics import exact_match, recall_all
 from drillrank.passages import Path, Ranked
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
 

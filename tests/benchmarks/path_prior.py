@@ -1,12 +1,13 @@
 """The path prior: what each of its terms adds, on training questions and on the development questions.
 
 HotpotQA: the demonstrations' questions, their passages added to the development pool. MuSiQue: the tuning questions and
-the demonstrations'. 2Wiki has no training questions here.
+the demonstrations'. 2Wiki has no training questions here. The registers (`tests.registers`) are of another domain.
 """
 
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from drillrank.multihop.links import given_links
 from drillrank.multihop.mentions import NameMentions, TitleMentions
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.prior import PathPrior
+from tests.registers import pages
+from tests.registers import questions as questions_on_registers
 
 from .data import multihop_pool, read
 
@@ -71,7 +74,8 @@ def data() -> dict[str, tuple[list[Passage], list[dict[str, Any]]]]:
         "training, HotpotQA": with_demonstrations("hotpotqa"),
         "training, MuSiQue": (musique, [*asked, *read("multihop/musique_tune")]),
     }
-    return found | {name: (multihop_pool(name), read(f"multihop/{name}")) for name in ("hotpotqa", "2wiki", "musique")}
+    found |= {name: (multihop_pool(name), read(f"multihop/{name}")) for name in ("hotpotqa", "2wiki", "musique")}
+    return found | {"registers": (pages(), [asdict(one) for one in questions_on_registers()])}
 
 
 def recalls(search: PathSearch, questions: list[dict[str, Any]]) -> Floats:

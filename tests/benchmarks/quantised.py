@@ -25,8 +25,8 @@ from drillrank.prompts import Evidence
 from drillrank.rerank.upr import UPR_PROMPT
 
 from . import random_models
-from .busy_core import busy_core
 from .data import read
+from .measure import busy_core
 from .trained_decoder import held_out, train
 
 PASSAGES, PASSAGE_TOKENS, TARGET_TOKENS = 12, 240, 31

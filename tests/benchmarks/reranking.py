@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -10,6 +13,7 @@ from drillrank.evaluation.metrics import hit
 from drillrank.multihop.path_rerank import PathRerank
 
 from .data import read
+from .path_prior import Floats, compared
 
 
 def main(model: str = "unigram", questions: int | None = None) -> None:
@@ -22,9 +26,7 @@ def main(model: str = "unigram", questions: int | None = None) -> None:
             for item in read(f"rerank/{dataset}_passages")
         }
         rankings = {"BM25": [item["bm25_top"] for item in asked]}
-        models = {lm.spec: lm}
-        if lm.wants_fit:
-            models = {"as it comes": lm, "fitted": lm.fitted(p.titled_text for p in passages.values())}
+        models = {"as it comes": lm, "fitted": lm.fitted(p.titled_text for p in passages.values())}
         for state, scorer in models.items():
             for depth in (5, 50):
                 candidates = [[passages[id_] for id_ in item["bm25_top"][:depth]] for item in asked]
@@ -42,4 +44,11 @@ def main(model: str = "unigram", questions: int | None = None) -> None:
                 for k in (1, 3, 5, 10)
             ]
             table.add_row(dataset, str(len(asked)), name, *(f"{value:.3f}" for value in hits))
-    Console().print(table)
+        [behind] = compared(*(top_1(rankings[f"{name} over 50, fitted"], asked) for name in ("paths", "UPR")))
+        table.add_row(dataset, str(len(asked)), "paths over 50, interval of the difference to UPR", behind)
+    Console(width=130).print(table)
+
+
+def top_1(rankings: list[list[str]], asked: list[dict[str, Any]]) -> Floats:
+    """Whether the first passage is gold, shape (questions, 1)."""
+    return np.array([[float(hit(one, item["gold"], 1))] for one, item in zip(rankings, asked, strict=True)])

@@ -12,8 +12,7 @@ from rich.console import Console
 from drillrank import D3, Passage
 from drillrank.evaluation import compare, tune
 
-from .drilldown_baselines import bm25
-from .long_documents import papers
+from .long_documents import bm25, papers
 
 MEASURE = "nDCG@10"
 

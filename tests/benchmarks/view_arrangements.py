@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
-from drillrank.evaluation.evidence import paragraphs as evidence_paragraphs
 from drillrank.structure import Document, parse_document
 from drillrank.views import (
     VIEWS,
@@ -53,7 +52,7 @@ def load(name: str, limit: int | None = None) -> list[Paper]:
     for item in read(name):
         text = item["markdown"].partition("\n")[2]  # the title is not searched
         document = parse_document(text, "markdown")
-        spans = iter([(block.start, block.end) for block in evidence_paragraphs(document) if block.kind != "heading"])
+        spans = iter([(block.start, block.end) for _, block in document.paragraphs() if block.kind != "heading"])
         places, headings, at = [], [], 0
         for section in item["sections"]:
             heading = text.find(section["path"][-1], at)

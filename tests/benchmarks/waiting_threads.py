@@ -23,8 +23,8 @@ from drillrank.likelihood import Request, load_language_model
 from drillrank.prompts import Evidence
 from drillrank.rerank.upr import UPR_PROMPT
 
-from .busy_core import busy_core
 from .data import read
+from .measure import busy_core
 
 PASSAGES, WORDS = 12, 180
 ROUNDS, REPEATS = 3, 5

@@ -28,7 +28,7 @@ from .minilm import minilm
 DOCUMENTS, PAGES = (1, 5), (1, 3, 5, 10)
 _PARAGRAPHS = 400  # of a ranking: they hold ten different pages
 
-Place = tuple[int, int]  # of a page: the number of its report, and its own
+Place = tuple[int | str, int]  # of a page: the number of its report, and its own
 Ranker = Callable[[str, int], Iterable[Place]]  # a question, and its report
 
 
@@ -57,7 +57,7 @@ def _table(half: str, chosen: Sequence[Report], models: Sequence[str], vectors: 
     for name, ranker in _rankers(chosen, models, vectors):
         started = time.perf_counter()
         rows = [
-            _measures([*ranker(question.text, number)], number, question.pages)
+            measures([*ranker(question.text, number)], number, question.pages)
             for number, report in enumerate(chosen)
             for question in report.questions
         ]
@@ -66,7 +66,8 @@ def _table(half: str, chosen: Sequence[Report], models: Sequence[str], vectors: 
     return table
 
 
-def _measures(places: Sequence[Place], document: int, pages: Iterable[int]) -> list[float]:
+def measures(places: Sequence[Place], document: int | str, pages: Iterable[int]) -> list[float]:
+    """doc@k and page@k of a ranking of pages, given the question's document and pages."""
     documents = [*dict.fromkeys(number for number, _ in places)]
     different = [*dict.fromkeys(places)]
     gold = {(document, page) for page in pages}

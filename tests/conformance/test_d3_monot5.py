@@ -66,6 +66,8 @@ def test_any_judge_of_relevance_does_the_same(tiny_monot5, strategy, transform):
 @strategies
 def test_without_a_model_for_it_the_strategy_is_an_error(strategy):
     with pytest.raises(InvalidInput, match="unigram"):
-        llama_index_ext.D3Retriever([], llama_index_reader.Reader(), settings={"paragraphs": strategy})
+        llama_index_ext.D3Retriever(
+            [LlamaIndexDocument(text=BOOK)], llama_index_reader.Reader(), settings={"paragraphs": strategy}
+        )
     with pytest.raises(InvalidInput, match="unigram"):
-        langchain_ext.D3Retriever(documents=[], llm=langchain_reader.Reader(), settings={"paragraphs": strategy})
+        langchain_ext.D3Retriever([Document(BOOK)], llm=langchain_reader.Reader(), settings={"paragraphs": strategy})

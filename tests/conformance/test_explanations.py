@@ -188,7 +188,7 @@ def test_the_option_survives_configurations_and_pickles(host, name):
 
 
 def test_langchain_tells_the_tree_with_the_end_of_a_drill_down():
-    retriever = langchain_ext.D3Retriever(documents=[Document(text, id=str(n)) for n, text in enumerate(TEXTS)])
+    retriever = langchain_ext.D3Retriever([Document(text, id=str(n)) for n, text in enumerate(TEXTS)], top_n=None)
 
     async def ends(component):
         return [e["data"] async for e in component.astream_events(QUERY, version="v2") if e.get("name") == "d3_end"]

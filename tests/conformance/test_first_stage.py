@@ -55,7 +55,7 @@ class LlamaIndex:
     """Nodes with scores, or None."""
 
     def __init__(self, name, **fields):
-        self.component = build(getattr(llama_index_ext, name), **ALONE.get(name, {}) | fields)
+        self.component = build(getattr(llama_index_ext, name), **{"top_n": None} | ALONE.get(name, {}) | fields)
 
     def found(self, scores, generated=()):
         nodes = [NodeWithScore(node=TextNode(text=text)) for text in TEXTS[: len(scores)]]
@@ -214,7 +214,7 @@ def test_retrieval_with_generation_hands_it_on():
         def _retrieve(self, query_bundle):
             return [NodeWithScore(node=TextNode(text=t), score=s) for t, s in zip(TEXTS, COSINES, strict=True)]
 
-    nodes = llama_index_ext.BRMGRRetriever(Found(), MockLLM(), n_generated=1, prior="cosine").retrieve(QUERY)
+    nodes = llama_index_ext.BRMGRRetriever(Found(), MockLLM(), n_generated=1, prior="cosine", top_n=9).retrieve(QUERY)
     assert [item.node.text for item in nodes if item.node.text in TEXTS] == by(COSINES)
     documents = [Document(page_content=t, metadata={"relevance_score": s}) for t, s in zip(TEXTS, COSINES, strict=True)]
     retriever = langchain_ext.BRMGRRetriever(
@@ -222,6 +222,7 @@ def test_retrieval_with_generation_hands_it_on():
         llm=FakeListChatModel(responses=["A bridge."]),
         n_generated=1,
         prior="cosine",
+        top_n=9,
     )
     found = [document.page_content for document in retriever.invoke(QUERY)]
     assert [text for text in found if text in TEXTS] == by(COSINES)

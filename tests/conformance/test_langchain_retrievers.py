@@ -18,7 +18,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import DrillrankWarning, InvalidInput
 from langchain_ext import (
     BRMGRRetriever,
     D3Retriever,
@@ -102,13 +102,10 @@ def test_finds_the_evidence(build: Build):
 
 
 @for_each
-def test_no_documents_give_no_results(build: Build):
-    assert build([]).invoke(QUESTION) == []
-
-
-@for_each
-def test_an_empty_document_gives_no_results(build: Build):
-    assert build([Document(page_content="")]).invoke(QUESTION) == []
+@pytest.mark.parametrize("documents", [[], [Document(page_content="")]])
+def test_nothing_to_search_is_said(build: Build, documents: list[Document]):
+    with pytest.raises((InvalidInput, DrillrankWarning), match=r"nothing to (search|drill into)"):
+        build(documents).invoke(QUESTION)
 
 
 @for_each

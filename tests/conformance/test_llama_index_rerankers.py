@@ -56,8 +56,8 @@ def models(component, request):
 
 @pytest.fixture(scope="session")
 def reranker(cls, models):
-    """Builds the component, with its usual language model unless told otherwise."""
-    return partial(build, cls, **models.usual)
+    """Builds the component, with its usual language model, for all nodes, unless told otherwise."""
+    return partial(build, cls, top_n=None, **models.usual)
 
 
 def make_nodes(texts: list[str] = TEXTS, score: float | None = 0.5) -> list[NodeWithScore]:
@@ -109,10 +109,8 @@ def test_one_node(reranker):
     assert len(reranker().postprocess_nodes(make_nodes(["one text"]), query_str=QUERY)) == 1
 
 
-def test_default_keeps_every_node_and_only_reorders(reranker):
-    nodes = make_nodes()
-    result = reranker().postprocess_nodes(nodes, query_str=QUERY)
-    assert sorted(node.node.node_id for node in result) == sorted(node.node.node_id for node in nodes)
+def test_by_default_three_nodes_come_back(cls, models):
+    assert len(build(cls, **models.usual).postprocess_nodes(make_nodes(), query_str=QUERY)) == 3
 
 
 @pytest.mark.parametrize(("top_n", "expected"), [(1, 1), (3, 3), (99, len(TEXTS)), (None, len(TEXTS))])

@@ -17,7 +17,7 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import DrillrankWarning, InvalidInput
 from llama_index_ext import (
     BRMGRRetriever,
     D3Retriever,
@@ -98,12 +98,10 @@ def test_finds_the_evidence(build: Build):
     assert section_path(best.metadata) == "Rivers > The Rhine"
 
 
-def test_no_documents_give_no_results(build: Build):
-    assert build([]).retrieve(QUESTION) == []
-
-
-def test_an_empty_document_gives_no_results(build: Build):
-    assert build([Document(text="")]).retrieve(QUESTION) == []
+@pytest.mark.parametrize("documents", [[], [Document(text="")]])
+def test_nothing_to_search_is_said(build: Build, documents: list[Document]):
+    with pytest.raises((InvalidInput, DrillrankWarning), match=r"nothing to (search|drill into)"):
+        build(documents).retrieve(QUESTION)
 
 
 def test_one_document_without_headings(build: Build):

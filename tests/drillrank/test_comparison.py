@@ -1,24 +1,34 @@
-"""Comparisons on one's own questions: what is read, what is asked, what is found, and what is never lost."""
+"""Comparisons on one's own questions: what is asked, what is found and advised, and what is never lost."""
 
 from __future__ import annotations
 
 import asyncio
-import csv
 import json
 import math
+import random
 import re
+import signal
 import sys
+import tempfile
+import time
+from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from langchain_core.documents import BaseDocumentCompressor, Document
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 
-from drillrank import UPR, Passage, PathSearch, PromptRank
+from drillrank import D3, UPR, Passage, PathSearch, PromptRank, load_language_model
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation import compare, html_report
-from drillrank.evaluation.questions import read_questions
+from drillrank.evaluation.questions import read_corpus
+from drillrank.evaluation.records import spec_of
+from drillrank.multihop.prior import PathPrior
 from langchain_ext import UPRRerank as LangChainUPR
 from llama_index_ext import UPRRerank as LlamaIndexUPR
+from tests.processes import interruptible
+from tests.word_files import word_file
 
 MEASURES = ["AllR@1", "F1@2"]
 WORDS = ["fox", "whale", "owl", "bear", "lynx", "crow", "toad", "wasp", "newt", "hare"]
@@ -60,6 +70,25 @@ class FailsAt:
         return UPR().rank(query, passages)
 
 
+def many(count, **more):
+    return [{**QUESTIONS[n % len(WORDS)], "id": str(n), "candidates": WORDS, **more} for n in range(count)]
+
+
+def wrong_at(places):
+    """The gold passage first, but for some questions."""
+    asked = iter(range(10**6))
+
+    def rank(query, passages):
+        first = [passage for passage in passages if passage.id in query]
+        others = [passage for passage in passages if passage.id not in query]
+        return [others[0], *first, *others[1:]] if next(asked) in places else [*first, *others]
+
+    return rank
+
+
+# What is compared
+
+
 def test_all_kinds_of_components_see_the_same_candidates():
     seen = {}
 
@@ -67,36 +96,40 @@ def test_all_kinds_of_components_see_the_same_candidates():
         seen.setdefault(query, []).append([passage.id for passage in passages])
         return passages
 
-    found = compare(
-        BACKWARDS,
-        {
-            "core": "UPR",
-            "object": UPR(),
-            "PromptRank": PromptRank(),
-            "LlamaIndex": LlamaIndexUPR(),
-            "LangChain": LangChainUPR(top_n=None, prior=None),  # by default the order counts, which is backwards here
-            "postprocessor": Backwards(),
-            "compressor": LostIds(),
-            "function": last_first,
-            "one": watching,
-            "other": watching,
-        },
-        CORPUS,
-        measures=MEASURES,
-    )
+    async def later(query, passages):
+        await asyncio.sleep(0)
+        return passages[::-1]
+
+    components = {
+        "core": "UPR",
+        "object": UPR(),
+        "class": {"component": UPR, "prior": None},
+        "fitted": {"component": "UPR", "fitted": True},
+        "PromptRank": PromptRank(),
+        "LlamaIndex": LlamaIndexUPR(),
+        "LangChain": LangChainUPR(top_n=None, prior=None),  # by default the order counts, which is backwards here
+        "path": {"component": "llama_index_ext:UPRRerank", "top_n": 1},
+        "postprocessor": Backwards(),
+        "compressor": LostIds(),
+        "function": last_first,
+        "asynchronous": later,
+        "one": watching,
+        "other": watching,
+    }
+    found = compare(BACKWARDS, components, CORPUS, measures=MEASURES)
     assert found.complete
-    assert found.components[:3] == ("first stage", "BM25", "first stage + BM25")
-    assert found.mean("first stage") == 0
-    for name in ("BM25", *found.components[3:-2]):
-        assert found.mean(name, "AllR@1") == 1, name
+    assert found.components == ("first stage", "BM25", "first stage + BM25", *components)
+    assert {name: found.mean(name) for name in components if found.mean(name) != 1} == {"one": 0, "other": 0}
     for question in BACKWARDS:
         assert seen[question["question"]] == [question["candidates"]] * 2
-    assert found.results["core"]["q3"].ids == [r.passage.id for r in UPR().rank("Where does the bear live?", [
-        next(p for p in CORPUS if p.id == id_) for id_ in BACKWARDS[3]["candidates"]
-    ])]  # fmt: skip
-    assert "would" in found.advice[0]  # so many pairs ask for more questions
+    assert {len(record.ids) for record in found.results["path"].values()} == {1}
     assert found.oracle_recall["first stage"] == (1, 1, 1)
     assert found.oracle_recall["core"].inverted == 0
+
+    async def notebook():
+        return compare(BACKWARDS, {"later": later}, CORPUS, measures=MEASURES)
+
+    assert asyncio.run(notebook()).mean("later") == 1
 
 
 def test_components_that_look_for_themselves_and_the_first_stage():
@@ -110,241 +143,46 @@ def test_components_that_look_for_themselves_and_the_first_stage():
         candidates=3,
         measures=MEASURES,
     )
+    assert found.components == ("first stage", "paths", "search")
     assert found.mean("first stage") == found.mean("paths") == found.mean("search") == 1
     assert all(len(record.ids) == 3 for record in found.results["first stage"].values())
+    assert found.advice[-1].startswith("The first stage is BM25")
     elsewhere = compare(QUESTIONS, ["UPR"], first_stage=lambda query: CORPUS[:2], measures=MEASURES, candidates=1)
-    assert elsewhere.mean("UPR") == 0.1
-    assert elsewhere.oracle_recall["UPR"].some == 0.1
+    assert (elsewhere.mean("UPR"), elsewhere.oracle_recall["UPR"].some) == (0.1, 0.1)
     assert "no evidence among the candidates" in elsewhere.advice[-1]
 
 
-def test_a_reranker_that_hurts_is_told():
-    found = compare(QUESTIONS, {"wrong": last_first}, CORPUS, candidates=5, measures=MEASURES)
-    assert found.pair("first stage", "wrong").verdict == "worse"
-    assert "hurts a first stage" in found.advice[0]
-    worse, better = found.extremes("first stage", "wrong", 3)
-    assert len(worse) == 3
-    assert better == []
+def test_bm25_and_its_fusion_stand_beside_another_first_stage():
+    found = compare(QUESTIONS, {"ours": "UPR"}, CORPUS, first_stage=lambda _: CORPUS[:3], measures=["RR", "R@10"])
+    assert (found.mean("BM25"), found.mean("first stage", "R@10")) == (1, 0.3)
+    ranking = found.results["first stage + BM25"]["q5"]
+    assert ranking.ids[:4] == ["fox", "whale", "owl", "crow"]  # in both, then by the rank in one
+    assert ranking.scores[0] == pytest.approx(1 / 61 + 1 / 62)
+    assert {(pair.before, pair.after) for pair in found.pairs} == {(name, "ours") for name in found.components[:3]}
+    assert "BM25 is better: RR" in found.advice[0]
+    for rows, corpus, stage in (
+        (BACKWARDS, CORPUS, None),
+        ([{**row, "candidates": CORPUS} for row in QUESTIONS], None, None),
+        (QUESTIONS, None, lambda query: CORPUS[::-1]),
+    ):
+        found = compare(rows, {"ours": "UPR"}, corpus, first_stage=stage, measures=["RR"])
+        assert found.mean("BM25") == 1
+        assert all(len(record.ids) == len(WORDS) for record in found.results["first stage + BM25"].values())
 
 
-def test_a_reranker_that_helps_is_told():
-    found = compare(BACKWARDS, ["UPR"], CORPUS, measures=MEASURES)
-    assert found.pair("first stage", "UPR").verdict == "better"
-    assert found.advice == [
-        "UPR helps: AllR@1 +1.000 (+1.000 to +1.000). BM25 is not shown to be worse: AllR@1 +0.000 (+0.000 to +0.000). "
-        'To try next: model="st:..." or "hf:...", `drillrank tune --component UPR`.'
-    ]
+def test_all_candidates_are_ranked_however_many_there_are():
+    corpus, seen = [Passage(f"Fox number {n}.", id=str(n)) for n in range(150)], []
 
+    def last(query, passages):
+        seen.append(len(passages))
+        return [passage for passage in passages if passage.id == "149"]
 
-def test_few_questions_cannot_tell_and_say_how_many_would():
-    found = compare(BACKWARDS[:3], ["UPR"], CORPUS, measures=MEASURES)
-    pair = found.pair("first stage", "UPR")
-    assert (pair.difference.mean, pair.verdict) == (1.0, "cannot tell")
-    assert pair.needed >= 2
-
-
-def test_a_component_that_raises_loses_its_questions_alone(tmp_path):
-    file = tmp_path / "results.jsonl"
-    flaky = FailsAt(ValueError("quota"), 5)
-    with pytest.warns(DrillrankWarning, match=r"flaky failed on Question 5: ValueError: quota"):
-        found = compare(BACKWARDS, {"flaky": flaky, "ours": "UPR"}, CORPUS, measures=MEASURES, results=file)
-    assert not found.complete
-    assert (found.failed["flaky"], found.failed["ours"]) == (1, 0)
-    assert list(found.values["flaky"]["AllR@1"]) == [1, 1, 1, 1, 0, 1, 1, 1, 1, 1]
-    assert (found.mean("flaky"), found.pair("flaky", "ours").difference.mean) == (0.9, pytest.approx(0.1))
-    assert "It failed on 1 of 10 questions, which count 0." in found.advice[0]
-    again = compare(BACKWARDS, {"flaky": flaky, "ours": "UPR"}, CORPUS, measures=MEASURES, results=file)
-    assert again.complete
-    assert flaky.asked == 11  # the one that failed, and no other
-    assert re.search(r'<th scope="row">flaky</th><td>0.900</td><td>0.\d+</td><td>1</td><td>0</td>', html_report(found))
-
-
-def test_a_component_that_always_raises_is_given_up():
-    broken = FailsAt(OSError("no network"), *range(100))
-    with pytest.warns(DrillrankWarning, match="failed on Question 1"):
-        found = compare(BACKWARDS, {"broken": broken, "ours": "UPR"}, CORPUS, measures=MEASURES)
-    assert broken.asked == 5
-    assert "given up" in " ".join(found.problems)
-    assert (found.failed["broken"], found.mean("broken"), found.mean("ours")) == (10, 0, 1)
-    assert "broken answered no question." in found.advice
-    assert json.dumps(found.to_dict(), allow_nan=False)
-
-
-def test_an_interruption_leaves_a_partial_comparison_that_goes_on_later(tmp_path):
-    file = tmp_path / "results.jsonl"
-    slow = FailsAt(KeyboardInterrupt(), 7)
-    with pytest.warns(DrillrankWarning, match="Interrupted: 6 of 10"):
-        found = compare(BACKWARDS, {"slow": slow}, CORPUS, measures=MEASURES, results=file)
-    assert (found.complete, found.pair("first stage", "slow").difference.questions) == (False, 6)
-    with file.open("ab") as lines:
-        lines.write(b'{"component": "slow", "spec')  # what a kill leaves
-    again = compare(BACKWARDS, {"slow": slow}, CORPUS, measures=MEASURES, results=file)
-    assert (again.complete, slow.asked) == (True, 11)
-    assert again.mean("slow") == 1
-    with pytest.raises(InvalidInput, match="results of other questions"):
-        compare(QUESTIONS, {"slow": slow}, CORPUS, measures=MEASURES, results=file)
-
-
-def test_other_settings_are_computed_anew(tmp_path):
-    file = tmp_path / "results.jsonl"
-    first = compare(BACKWARDS, {"x": {"component": "UPR", "depth": 2}}, CORPUS, measures=MEASURES, results=file)
-    with pytest.warns(DrillrankWarning, match=r"holds results of x with other settings.*computed anew"):
-        second = compare(BACKWARDS, {"x": "UPR"}, CORPUS, measures=MEASURES, results=file)
-    assert (first.mean("x"), second.mean("x")) == (0, 1)
-
-
-def test_spans_and_answers_say_what_is_right():
-    rows = [{"question": "Where does the owl live?", "spans": ["owl lives in region 2"], "answers": ["region 2"]}]
-    found = compare(rows, ["UPR"], CORPUS, measures=["AllR@1", "SpanR@9", "AnswerR@1"])
-    assert found.evidence["1"].spans == (("owl", "lives", "in", "region", "2"),)
-    assert [found.mean("UPR", name) for name in found.measures] == [1, 1, 1]
-
-
-def test_documents_are_compared_by_their_sections(tmp_path):
-    warranty = "## Warranty\n\nThe heater is covered for two years."
-    manual = f"# Kettle\n\nRead this.\n\n{warranty}\n\n## Cleaning\n\nBoil vinegar.\n"
-    (tmp_path / "manual.md").write_text(manual, encoding="utf-8")
-    rows = [{"question": "How long is the heater covered?", "spans": ["covered for two years"]}]
-    found = compare(rows, ["UPR", "D3", "MultiViewIndex"], tmp_path, measures=["SpanR@20", "AnswerR@1"][:1])
-    assert [found.mean(name) for name in found.components] == [1, 1, 1, 1]
-
-
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        ([{"query": "Who?", "gold": ["fox"]}], r"line 1 has no question; its columns: query, gold"),
-        ([{"question": "Who?", "gold": ["fox"]}, {"question": " ", "gold": ["fox"]}], "line 2 has no question"),
-        ([{"question": "Who?", "golds": ["fox"]}], "neither gold nor spans nor answers; its columns: question, golds"),
-        ([{"question": "Who?", "gold": []}], "gold are empty"),
-        ([{"question": "Who?", "gold": ["fox", 3.5]}], r"line 1, gold holds strings that are not blank; not 3.5"),
-        ([{"question": "Who?", "gold": True}], r"line 1, gold is a list, not True"),
-        ([{"question": "Who?", "gold": ["cat"]}], r"line 1: the gold id 'cat' is not in the corpus of 10"),
-        ([{"id": "a", "question": "Who?", "gold": ["fox"]}] * 2, r"line 2 has the id 'a' of questions.jsonl, line 1"),
-        ([{"question": "Who?", "gold": ["fox"], "candidates": ["cat"]}], "candidate 'cat' is not in the corpus"),
-        ([{"question": "Who?", "gold": ["fox"], "candidates": ["fox"], "scores": [1, 2]}], "2 scores for 1 candidates"),
-        ([{"question": "Who?", "gold": ["fox"], "candidates": ["fox"], "scores": [math.nan]}], "numbers, not NaN"),
-        ([{"question": "Who?", "gold": ["fox"], "candidates": [{"id": "fox"}]}], "a candidate is an id, or an object"),
-        ([], "There is no question"),
-    ],
-)
-def test_a_bad_row_is_named(tmp_path, rows, said):
-    file = tmp_path / "questions.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    with pytest.raises(InvalidInput, match=said):
-        compare(file, ["UPR"], CORPUS, measures=MEASURES)
-
-
-def test_a_bad_row_among_100000_is_named(tmp_path):
-    file = tmp_path / "questions.jsonl"
-    good = json.dumps({"question": "Who?", "gold": ["fox"]}) + "\n"
-    file.write_text(good * 99_999 + '{"question": "Who?"\n', encoding="utf-8")
-    with pytest.raises(InvalidInput, match=r"questions.jsonl, line 100000 is no JSON"):
-        read_questions(file)
-
-
-def test_numbers_are_ids_and_answers(tmp_path):
-    passages = tmp_path / "passages.jsonl"
-    passages.write_text("".join(json.dumps({"id": n, "text": f"In 198{n} it rained."}) + "\n" for n in range(3)))
-    rows = [
-        {"question": "When?", "gold": [0, 2], "candidates": [2, 1, 0]},
-        {"question": "And when?", "gold": 1, "candidates": [0, 1]},
-        {"question": "And then?", "answers": 1981, "candidates": [0, 1]},
-        {"question": "And who?", "gold": [[0], [1, 2]], "candidates": [0, 1]},
-    ]
-    found = compare(rows, ["UPR"], passages, measures=["AllR@1"])
-    assert [one.ids or one.answers for one in found.evidence.values()] == [
-        ("0", "2"),
-        ("1",),
-        ("1981",),
-        ("0", "1", "2"),
-    ]
-
-
-def test_csv_of_spreadsheets_has_spaces_blank_rows_and_long_cells(tmp_path):
-    file = tmp_path / "questions.csv"
-    long = "rain " * 50_000
-    file.write_text(f'question, gold ,note\nWho?, fox,"{long}"\n,,\n , ,,\n', encoding="utf-8")
-    [one] = read_questions(file)
-    assert one.gold == ("fox",)
-    assert csv.field_size_limit() == 131_072
-    file.write_text("question,gold\nWho?,fox\n,owl\n", encoding="utf-8")
-    with pytest.raises(InvalidInput, match="line 3 has no question"):
-        read_questions(file)
-
-
-def test_csv_holds_lists_and_bars(tmp_path):
-    file = tmp_path / "questions.csv"
-    with file.open("w", newline="", encoding="utf-8") as lines:
-        table = csv.writer(lines)
-        table.writerows([["question", "gold", "answers"], ["Who, me?", "fox | owl", '["a|b"]'], ["Who?", "fox", ""]])
-    first, second = read_questions(file)
-    assert (first.text, first.gold, first.answers) == ("Who, me?", ("fox", "owl"), ("a|b",))
-    assert second.answers == ()
-    file.write_text("question,gold\nWho?,fox,owl\n", encoding="utf-8")
-    with pytest.raises(InvalidInput, match="line 2 has not as many cells"):
-        read_questions(file)
-    assert read_questions([{"q": "Who?", "gold": ["fox"]}], {"question": "q"})[0].text == "Who?"
-
-
-@pytest.mark.parametrize("separator", [",", ";", "\t"])
-@pytest.mark.parametrize("start", ["", "\ufeff"])
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_csv_as_spreadsheets_of_any_country_write_it(tmp_path, separator, start, end):
-    file = tmp_path / "questions.csv"
-    rows = [("question", "gold"), ("Who hunts, and; when?", "fox"), ('A "line"\nmore', "owl")]
-    with file.open("w", encoding="utf-8", newline="") as lines:
-        lines.write(start)
-        csv.writer(lines, delimiter=separator, lineterminator=end).writerows(rows)
-    assert [(one.text, {*one.gold}) for one in read_questions(file)] == [(text, {gold}) for text, gold in rows[1:]]
-    file.write_text("question,gold\nWho?,fox\n", encoding="utf-16")
-    with pytest.raises(InvalidInput, match=r"is no UTF-8: .* Save it in that encoding\."):
-        read_questions(file)
-
-
-@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
-def test_scores_that_are_no_numbers_do_not_cost_the_report(tmp_path, score):
-    components = {"odd": lambda _query, passages: [(passage, score) for passage in passages]}
-    kept = tmp_path / "results.jsonl"
-    found = compare(BACKWARDS, components, CORPUS, measures=MEASURES, results=kept)
-    assert {one for record in found.results["odd"].values() for one in record.scores} == {None}
-    assert "odd" in html_report(found)
-    assert not re.search("NaN|Infinity", kept.read_text())
-
-
-def test_ids_may_hold_anything():
-    names = ["half \ud800", "other half \udc00", "nul\0a", "nul\0b", "a b\tc", "é", " "]
-    passages = [Passage(f"Town {number} lies on the Rhine.", id=name) for number, name in enumerate(names)]
-    rows = [
-        {"id": f"{name}?", "question": "Where?", "gold": [name], "candidates": passages}
-        for name in names
-        if name.strip()
-    ]
-    found = compare(rows, {"same": lambda _query, given: given}, measures=["RR", "Success@1", "R@3"])
-    assert list(found.values["same"]["RR"]) == pytest.approx([1 / rank for rank in range(1, len(names))])
-    assert list(found.values["same"]["R@3"]) == [1, 1, 1, 0, 0, 0]
-
-
-@pytest.mark.parametrize(
-    "name", ["nDCG@0", "R@-1", "RBP(p=2)", "alpha_nDCG@5", "P(rel=0)@5", f"P@{10**20}", "", "P@5 R@5"]
-)
-def test_a_measure_that_cannot_be_computed_is_told_before_anything_is_asked(name):
-    with pytest.raises(InvalidInput, match=r"There is no measure|cannot be computed"):
-        compare(QUESTIONS, {"never": lambda _query, _passages: pytest.fail("asked")}, CORPUS, measures=[name])
-
-
-def test_half_characters_of_documents_and_names_that_are_no_strings_do_not_cost_the_report():
-    broken = [{"id": word, "text": f"The {word}\ud800 lives.", "title": "\udfff"} for word in WORDS]
-    found = compare(BACKWARDS, {5: "UPR", "half \ud800": last_first}, broken, measures="RR")
-    assert found.measures == ("RR",)
-    assert found.components[3:] == ("5", "half \ud800")
-    assert "half �" in html_report(found).encode().decode()
-    with pytest.raises(InvalidInput, match=r"Question 1: The query holds half a character"):
-        compare([{"question": "Who\ud800?", "gold": ["fox"]}], ["UPR"], CORPUS)
-
-
-def test_a_class_is_made():
-    assert compare(BACKWARDS, {"ours": UPR}, CORPUS, measures=["AllR@1"]).mean("ours") == 1
-    assert compare(BACKWARDS, {"x": {"component": UPR, "prior": None}}, CORPUS, measures=["AllR@1"]).mean("x") == 1
+    asked = {"question": "Which fox?", "gold": ["149"]}
+    given = {**asked, "candidates": [passage.id for passage in corpus]}
+    for row, first_stage in ((asked, lambda query: corpus), (given, None)):
+        found = compare([row], {"last": last}, corpus, first_stage=first_stage, candidates=150, measures=["RR"])
+        assert (found.mean("last"), found.oracle_recall["last"].some) == (1.0, 1.0)
+    assert seen == [150, 150]
 
 
 @pytest.mark.parametrize(("links", "by"), [("titles", "title mention"), (["names"], "name mention")])
@@ -362,83 +200,218 @@ def test_links_of_a_path_search_are_given_by_name(links, by):
         compare(rows, {"paths": {"component": "PathSearch", "links": ["title"]}}, passages)
 
 
-def later(query, passages):
-    async def first_last():
-        await asyncio.sleep(0)
-        return passages[::-1]
-
-    return first_last()
-
-
-def test_asynchronous_components_are_awaited_also_in_a_notebook():
-    found = compare(BACKWARDS, {"later": later}, CORPUS, measures=["AllR@1"])
-    assert found.mean("later") == compare(BACKWARDS, {"now": last_first}, CORPUS, measures=["AllR@1"]).mean("now") == 1
-
-    async def notebook():
-        return compare(BACKWARDS, {"later": later}, CORPUS, measures=["AllR@1"])
-
-    assert asyncio.run(notebook()).mean("later") == 1
+def test_a_folder_is_compared_by_its_sections_whatever_its_files_are(tmp_path):
+    (tmp_path / "manual.md").write_text("# Kettle\n\n## Warranty\n\nThe heater is covered for two years.\n")
+    (tmp_path / "cleaning.docx").write_bytes(word_file([("Cleaning", 1), ("Boil vinegar once a month.", 0)]))
+    rows = [
+        {"question": "How long is the heater covered?", "spans": ["covered for two years"]},
+        {"question": "When is vinegar boiled?", "spans": ["vinegar once a month"]},
+    ]
+    found = compare(rows, ["UPR", "D3", "MultiViewIndex"], tmp_path, measures=["SpanR@20"])
+    assert [found.mean(name) for name in found.components] == [1, 1, 1, 1]
 
 
-def test_of_a_first_stage_that_fails_no_ceiling_is_told():
-    def broken(query):
-        raise RuntimeError("no index")
-
-    with pytest.warns(DrillrankWarning, match="no index"):
-        found = compare(QUESTIONS, ["UPR"], CORPUS, first_stage=broken, measures=MEASURES)
-    assert list(found.advice) == ["UPR answered no question."]
+# Figures depend on nobody else
 
 
-def test_a_component_that_ends_the_program_ends_its_question_alone():
-    found_by = {"ends": lambda _query, _passages: sys.exit(3)}
-    with pytest.warns(DrillrankWarning, match="SystemExit: 3"):
-        assert not compare(BACKWARDS, found_by, CORPUS, measures=MEASURES).complete
+WORDS_OF_MANUALS = "heater kettle lime scale warranty vinegar boil water month cover damage year valve tank"
+VOCABULARY = WORDS_OF_MANUALS.split(" ")
 
 
-def test_a_class_that_raises_when_it_is_made_is_named(tmp_path, monkeypatch):
-    (tmp_path / "keyless.py").write_text("class Ranker:\n    def __init__(self):\n        raise ValueError('no key')\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(InvalidInput, match=r"^ranker cannot be made: ValueError: no key$"):
-        compare(BACKWARDS, {"ranker": "keyless:Ranker"}, CORPUS)
+def sentences(query):
+    """Another index: the corpus in other pieces, which have ids of D3's kind and share no id of the corpus."""
+    if len(query) % 7 == 0:
+        raise RuntimeError("out of luck")
+    pieces = sorted(sentences.pieces, key=lambda piece: -len({*query.split()} & {*piece.split()}))
+    return [Passage(piece, id=f"0:{number}") for number, piece in enumerate(pieces)]
 
 
-def test_a_module_that_raises_when_it_is_imported_is_named(tmp_path, monkeypatch):
-    (tmp_path / "raises_on_import.py").write_text("raise RuntimeError('no key')", encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(InvalidInput, match=r"x: 'raises_on_import\.ranker' cannot be loaded: RuntimeError: no key\."):
-        compare(QUESTIONS, {"x": "raises_on_import.ranker"}, CORPUS, measures=MEASURES)
+COMPONENTS = {
+    "UPR": "UPR",
+    "first stage counts": {"component": "UPR", "prior": "retrieval"},
+    "D3": "D3",
+    "views": "MultiViewIndex",
+    "sentences": sentences,
+    "backwards": last_first,
+}
+
+
+@given(st.integers(0, 10**6), st.sampled_from(["gold", "spans", "answers"]))
+@settings(max_examples=8)
+@pytest.mark.filterwarnings("ignore:The comparison is not complete")
+def test_figures_are_the_same_alone_beside_others_in_another_order_and_from_results(seed, kind):
+    chance, paragraphs = random.Random(seed), []
+
+    def figures(found, name):
+        said = found.to_dict()
+        own = {key: value for key, value in said["components"][name].items() if key != "cost"}
+        return own, {id_: values[name] for id_, values in said["values"].items()}
+
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(chance.randint(1, 3)):
+            parts = ["# Manual"]
+            for section in range(chance.randint(2, 5)):
+                own = [" ".join(chance.choices(VOCABULARY, k=chance.randint(3, 14))) + "." for _ in range(2)]
+                parts += [f"## {chance.choice(VOCABULARY)} {section}", *own]
+                paragraphs += own
+            Path(folder, f"{number}.md").write_text("\n\n".join(parts) + "\n")
+        sentences.pieces = [piece for one in paragraphs for piece in (one[: len(one) // 2], one[len(one) // 2 :])]
+        pool = [*read_corpus(folder).passages] if kind == "gold" else paragraphs
+        right = [chance.sample(pool, k=min(2, len(pool))) for _ in range(4)]
+        right = [[" ".join(one[0].split()[:2])] if kind == "answers" else one for one in right]
+        rows = [{"question": " ".join(chance.choices(VOCABULARY, k=3)), kind: one} for one in right]
+        asked = {"measures": ["nDCG@10", "RR", "R@1", "R@5", "AllR@2", "F1@5"]}
+        file = Path(folder, ".results.jsonl")
+        together, again = (compare(rows, COMPONENTS, folder, results=file, **asked) for _ in range(2))
+        turned = compare(rows, dict(reversed(COMPONENTS.items())), folder, **asked)
+        name = chance.choice([*COMPONENTS])
+        alone = compare(rows, {name: COMPONENTS[name]}, folder, **asked)
+        for other in (together, again, turned):
+            assert figures(alone, name) == figures(other, name)
+            assert figures(alone, "first stage") == figures(other, "first stage")
+
+
+# Advice
+
+
+ALWAYS_WRONG = {n for n in range(200) if n % len(WORDS)}  # places where the candidates begin with another one
 
 
 @pytest.mark.parametrize(
-    ("components", "said"),
+    ("rows", "component", "verdict", "said"),
     [
-        ({"x": "UPPR"}, "x: No component is called 'UPPR'"),
-        ({"x": {"component": "UPR", "temprature": 2}}, "x: .*temprature"),
-        ({"x": "MonoT5"}, "x: MonoT5 needs a neural model"),
-        ({"x": "BRMGR"}, "x: BRMGR needs more than questions"),
-        ({"x": "D3"}, "x: D3 reads documents"),
-        ({"x": "no_such_module:thing"}, "x: 'no_such_module:thing' cannot be loaded"),
-        ({"x": 7}, "x: a int does not rank"),
-        ({"first stage": "UPR"}, "take part anyway"),
-        ({}, "Name the components"),
+        (BACKWARDS, "UPR", "better", [
+            "UPR helps: AllR@1 +1.000 (+1.000 to +1.000). BM25 is not shown to be worse: AllR@1 +0.000 (+0.000 to "
+            '+0.000). To try next: model="st:..." or "hf:...", `drillrank tune --component UPR`.'
+        ]),
+        ([{**row, "candidates": row["gold"] + WORDS} for row in BACKWARDS], last_first, "worse", ["hurts a first st"]),
+        (BACKWARDS[:3], "UPR", "cannot tell", ["3 questions cannot tell", "about 7 such questions would"]),
+        (BACKWARDS[:3], "UPR", "cannot tell", ['To try next: prior="retrieval", fitted=true, model="st:..."']),
+        (BACKWARDS[:3], {"component": "UPR", "prior": "retrieval", "fitted": True}, "cannot tell", ["next: model="]),
+        ([{**row, "candidates": [*row["gold"], *WORDS]} for row in many(600)], wrong_at({7}), "cannot tell",
+         ["are practically equal: AllR@1 -0.002"]),
+        (many(200), wrong_at({*range(200)} - {*sorted(ALWAYS_WRONG)[:21]}), "cannot tell",
+         ["200 questions cannot tell", "so small a difference is not worth the questions that would tell"]),
     ],
-)
-def test_a_component_that_cannot_be_used_is_named(components, said):
-    with pytest.raises(InvalidInput, match=said):
-        compare(QUESTIONS, components, CORPUS, measures=MEASURES)
+)  # fmt: skip
+def test_advice_says_what_the_test_shows(rows, component, verdict, said):
+    found = compare(rows, {"UPR": component}, CORPUS, measures=["AllR@1"])
+    assert found.pair("first stage", "UPR").verdict == verdict
+    assert all(part in found.advice[0] for part in said), found.advice
+    assert ("To try next" in found.advice[0]) == (not callable(component))
+    change = found.values["UPR"]["AllR@1"] - found.values["first stage"]["AllR@1"]
+    worse, better = found.extremes("first stage", "UPR", 3)
+    assert (len(worse), len(better)) == (min(3, sum(change < 0)), min(3, sum(change > 0)))
 
 
-def test_other_arguments_that_cannot_be_used():
-    with pytest.raises(InvalidInput, match="AnswerR@1 needs answers, and Question 1 has none"):
-        compare(QUESTIONS, ["UPR"], CORPUS, measures=["AnswerR@1"])
-    with pytest.raises(InvalidInput, match="Nothing is there to rank"):
-        compare(QUESTIONS, ["UPR"], measures=MEASURES)
-    with pytest.raises(InvalidInput, match="Prices are"):
-        compare(QUESTIONS, ["UPR"], CORPUS, measures=MEASURES, prices={"tokens": 1})
-    with pytest.raises(InvalidInput, match="Passage 2 has the id 'fox' of another"):
-        compare(QUESTIONS, ["UPR"], [CORPUS[0], Passage("Another fox.", id="fox")], measures=MEASURES)
-    with pytest.raises(InvalidInput, match="no candidates, and other questions have"):
-        compare([BACKWARDS[0], QUESTIONS[1]], ["UPR"], CORPUS, measures=MEASURES)
+def test_what_brings_only_unjudged_results_is_not_said_to_hurt():
+    def elsewhere(query):
+        return [Passage(f"Of another index: {query}", id="another's")]
+
+    def at_times(query):
+        return [CORPUS[0]] if "fox" in query else elsewhere(query)
+
+    found = compare(QUESTIONS, {"elsewhere": elsewhere, "at times": at_times}, CORPUS, measures=["AllR@1"])
+    assert found.advice[0].startswith("Nothing that elsewhere brought is in the corpus or among the candidates")
+    assert found.advice[1].startswith("at times hurts")
+    assert (found.unjudged["elsewhere"], found.unjudged["at times"], found.unjudged["first stage"]) == (10, 9, 0)
+    answers = [{"question": row["question"], "answers": ["region"]} for row in QUESTIONS]
+    assert compare(answers, {"elsewhere": elsewhere}, CORPUS, measures=["AnswerR@1"]).unjudged["elsewhere"] == 0
+
+
+def test_a_comparison_prints_its_tables_and_advice():
+    found = compare(BACKWARDS, {"UPR": "UPR", "[red]": last_first}, CORPUS, measures=MEASURES)
+    shown = str(found)
+    assert re.search(r"┃ first stage +┃ BM25 +┃ first stage \+ BM25 +┃ UPR +┃ \[red\] +┃", shown)
+    assert re.search(r"│ AllR@1 +│ 0\.000 +│ 1\.000 +│ 0\.000 +│ 1\.000 +│ 1\.000 +│", shown)
+    assert "Differences in AllR@1" in shown
+    assert re.search(r"first stage → UPR +│ \+1\.000 +│ \+1\.000 to", shown)
+    assert all(line[:40] in shown for line in found.advice)
+    assert "Comparison(" not in shown
+
+
+# Answers and the papers' strategies
+
+
+MANUAL = """# Kettle
+
+Read this.
+
+## Warranty
+
+The heater is covered for two years.
+
+Damage by lime scale is left out.
+
+## Cleaning
+
+Boil vinegar once a month.
+"""
+
+
+def reader(prompt):
+    """An oracle: chooses and answers what the question's words name."""
+    asked = prompt.rpartition("Question:")[2] if "Question:" in prompt else prompt
+    word = "heater" if "heater" in asked else "vinegar"
+    if "each with its number" in prompt:
+        answers = {"heater": "two years", "vinegar": "once a month"}
+        number = re.search(rf"\[(\d+)\](?:(?!\n\[).)*{answers[word]}", prompt, re.DOTALL)
+        return f"{answers[word].capitalize()} [{number[1]}]." if number else "No answer."
+    if "yes or no" in prompt:
+        return "yes" if word in prompt.partition("Question:")[0] else "no"
+    if "section names" in prompt:
+        return "Warranty" if word == "heater" else "Cleaning"
+    return ", ".join(re.findall(rf"(\d+)[^\n]*{word}", prompt.partition("Question:")[0]))
+
+
+def test_the_papers_strategies_stand_beside_each_other_with_evidence_answers_and_tokens(tmp_path, hash_model):
+    (tmp_path / "manual.md").write_text(MANUAL)
+    rows = [
+        {"question": "How long is the heater covered?", "spans": ["The heater is covered for two years."],
+         "answers": ["two years", "24 months"]},
+        {"question": "When is vinegar boiled?", "spans": ["Boil vinegar once a month."], "answers": ["every month"]},
+    ]  # fmt: skip
+    strategies = ["base", "hierbase", "paragraph", "chunk", "map-reduce", "map-reduce-optimised", "monot5"]
+    components = {name: {"component": "D3", "llm": reader, "paragraphs": name} for name in strategies}
+    components["monot5"] |= {"model": hash_model()}
+    components["nothing"] = lambda query: []
+    prices, file = {"prompt": 1.0, "completion": 2.0}, tmp_path / ".results.jsonl"
+    found = compare(rows, components, tmp_path, llm=reader, prices=prices, results=file)
+    assert found.complete
+    assert found.measures[-4:] == ("SpanR@500", "AnswerR@5", "EM", "AnswerF1")
+    for name in strategies[:-1]:
+        assert [found.mean(name, of) for of in ("SpanR@500", "EM")] == [1, 0.5]
+        assert found.mean(name, "AnswerF1") == pytest.approx((1 + 0.5) / 2)
+    assert [found.costs[name].calls for name in strategies[:-1]] == [3, 4, 8, 2, 10, 4]  # one paragraph needs no call
+    assert found.costs["monot5"].calls == 2
+    assert all(found.costs[name].answer_tokens > 0 for name in strategies)
+    assert all(found.costs[name].prompt_tokens > 0 for name in strategies)
+    assert (found.mean("nothing", "EM"), found.results["nothing"]["1"].answer) == (0, "")
+    cost = found.costs["first stage"]
+    assert (cost.prompt_tokens, found.mean("first stage", "EM")) == (None, 0.5)
+    assert 0 < cost.money < found.costs["base"].money
+    assert found.to_dict()["answers"]["base"] == {"1": "Two years.", "2": "Once a month."}
+    _, shown = found.tables()["Means and costs"]
+    assert [row[0] for row in shown][-9:-4] == ["tokens in", "tokens out", "calls", "tokens to answer", "money"]
+    assert "Two years." in html_report(compare(rows, {"one": components["base"], "none": lambda _: []}, tmp_path,
+                                               llm=reader, primary="EM"))  # fmt: skip
+
+    def silent(prompt):
+        raise AssertionError
+
+    again = compare(rows, {**components, "base": {**components["base"]}}, tmp_path, llm=reader, results=file)
+    assert again.to_dict()["answers"] == found.to_dict()["answers"]
+    with pytest.warns(DrillrankWarning, match="computed anew|not complete"):
+        other = compare(rows, {"base": components["base"]}, tmp_path, llm=silent, results=file)
+    assert other.failed["base"] == 2
+    with pytest.raises(InvalidInput, match="EM is of answers: give an LLM"):
+        compare(rows, components, tmp_path, measures=["EM"])
+
+
+def test_unanswerable_questions_are_answered_by_no_answer():
+    rows = [{"question": "Who wrote it?", "answers": ["Unanswerable"], "candidates": [CORPUS[0]]}]
+    found = compare(rows, ["UPR"], llm=lambda prompt: "No answer.", measures=["EM", "AnswerF1"])
+    assert [found.mean("UPR", of) for of in found.measures] == [1, 1]
 
 
 def test_money_is_counted_where_tokens_are_told():
@@ -456,16 +429,194 @@ def test_money_is_counted_where_tokens_are_told():
     assert 0 < cost.p50 <= cost.p95
 
 
-def test_a_dotted_path_is_called_with_its_settings():
-    found = compare(
-        BACKWARDS,
-        {
-            "path": {"component": "llama_index_ext:UPRRerank", "top_n": 1},
-            "fitted": {"component": "UPR", "fitted": True},
-        },
-        CORPUS,
-        measures=MEASURES,
-    )
-    assert {len(record.ids) for record in found.results["path"].values()} == {1}
-    assert found.mean("path") == found.mean("fitted") == 1
-    assert found.costs["fitted"].preparing > 0
+# Failures, interruptions and recorded results
+
+
+def test_a_component_that_raises_loses_its_questions_alone(tmp_path):
+    file = tmp_path / "results.jsonl"
+    flaky, broken = FailsAt(ValueError("quota"), 5), FailsAt(OSError("no network"), *range(100))
+    components = {"flaky": flaky, "broken": broken, "ends": lambda _query, _passages: sys.exit(3), "ours": "UPR"}
+    with pytest.warns(DrillrankWarning, match=r"broken failed on Question 1: OSError: no network"):
+        found = compare(BACKWARDS, components, CORPUS, measures=[*MEASURES, "RR"], results=file)
+    assert not found.complete
+    assert "flaky failed on Question 5: ValueError: quota" in found.problems
+    assert "broken failed 5 times in a row and was given up." in found.problems
+    assert any("SystemExit: 3" in problem for problem in found.problems)
+    assert [found.failed[name] for name in components] == [1, 10, 10, 0]
+    assert [found.values["flaky"][measure][4] for measure in found.measures] == [0, 0, 0]
+    assert (found.mean("flaky"), found.mean("broken"), found.mean("ours")) == (0.9, 0, 1)
+    assert found.pair("flaky", "ours").difference.mean == pytest.approx(0.1)
+    assert broken.asked == 5
+    assert "It failed on 1 of 10 questions, which count 0." in found.advice[0]
+    assert found.advice[1] == "broken answered no question."
+    assert json.dumps(found.to_dict(), allow_nan=False)
+    again = compare(BACKWARDS, {"flaky": flaky}, CORPUS, measures=MEASURES, results=file)
+    assert again.complete
+    assert flaky.asked == 11  # the one that failed, and no other
+    page = html_report(found)
+    assert "It failed: OSError: no network" in page
+    assert re.search(r'<th scope="row">failed</th>(<td>\d+</td>){3}<td>1</td><td>10</td>', page)
+
+
+def test_of_a_first_stage_that_fails_no_ceiling_is_told():
+    def broken(query):
+        raise RuntimeError("no index")
+
+    with pytest.warns(DrillrankWarning, match="no index"):
+        found = compare(QUESTIONS, {"UPR": "UPR", "finds": lambda query: CORPUS}, CORPUS, first_stage=broken)
+    assert [found.failed[name] for name in ("first stage", "UPR", "finds", "BM25")] == [10, 10, 0, 0]
+    assert (found.mean("UPR"), found.mean("finds", "R@10"), found.mean("BM25")) == (0, 1, 1)
+    assert found.advice[0] == "UPR answered no question."
+    assert not any("no evidence among the candidates" in line for line in found.advice)
+
+
+def test_an_interruption_leaves_a_partial_comparison_that_goes_on_later(tmp_path):
+    file = tmp_path / "results.jsonl"
+    slow = FailsAt(KeyboardInterrupt(), 7)
+    with pytest.warns(DrillrankWarning, match="Interrupted: 6 of 10"):
+        found = compare(BACKWARDS, {"slow": slow}, CORPUS, measures=MEASURES, results=file)
+    assert (found.complete, found.pair("first stage", "slow").difference.questions) == (False, 6)
+    with file.open("ab") as lines:
+        lines.write(b'{"component": "slow", "spec')  # what a kill leaves
+    again = compare(BACKWARDS, {"slow": slow}, CORPUS, measures=MEASURES, results=file)
+    assert (again.complete, slow.asked, again.mean("slow")) == (True, 11, 1)
+    with pytest.raises(InvalidInput, match="results of other questions"):
+        compare(QUESTIONS, {"slow": slow}, CORPUS, measures=MEASURES, results=file)
+
+
+@pytest.mark.parametrize("command", ["compare", "tune"])
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT is a POSIX signal")
+def test_ctrl_c_keeps_what_was_computed(tmp_path, command):
+    count = 3000
+    (tmp_path / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in many(count)))
+    rows = [{"id": p.id, "text": p.text} for p in CORPUS]
+    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    results = tmp_path / "results.jsonl"
+    started = [sys.executable, "-m", "drillrank", command, "asked.jsonl", "corpus.jsonl", "--results", str(results)]
+    process = interruptible(started, cwd=tmp_path, text=True)
+    try:
+        while process.poll() is None and (not results.exists() or results.read_bytes().count(b"\n") < 20):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == (1 if command == "compare" else 130), err
+    assert "Interrupted" in " ".join(err.split())
+    lines = results.read_text().splitlines()
+    assert 20 <= len(lines) < 2 * count
+    assert all(json.loads(line) for line in lines)
+    assert "Traceback" not in out + err
+
+
+class Depth:
+    """Ranks as UPR as many as its setting says; counts what it is asked."""
+
+    def __init__(self, most):
+        self.most, self.asked = most, 0
+
+    def __call__(self, query, passages):
+        self.asked += 1
+        return UPR().rank(query, passages, self.most)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "stage"),
+    [
+        ({"component": "UPR", "depth": 2}, "UPR", None),
+        (Depth(1), Depth(2), None),
+        ({"component": last_first, "version": "1"}, {"component": last_first, "version": "2"}, None),
+        ("UPR", "UPR", lambda query: [passage for passage in CORPUS if passage.id not in query]),
+    ],
+)
+def test_what_has_changed_is_computed_anew_and_nothing_else(tmp_path, one, other, stage):
+    asked = {"corpus": CORPUS, "measures": ["RR"], "results": tmp_path / "results.jsonl"}
+    first = compare(QUESTIONS, {"x": one}, **asked)
+    compare(QUESTIONS, {"x": one}, **asked)
+    assert not isinstance(one, Depth) or one.asked == 10
+    with pytest.warns(DrillrankWarning, match=r"holds results of (x|first stage) with other settings.*computed anew"):
+        changed = compare(QUESTIONS, {"x": other}, first_stage=stage, **asked)
+    fresh = compare(QUESTIONS, {"x": other}, CORPUS, measures=["RR"], first_stage=stage)
+    assert [record.ids for record in changed.results["x"].values()] == [r.ids for r in fresh.results["x"].values()]
+    assert first.complete
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (lambda: UPR(), lambda: UPR(load_language_model("unigram", mu=30.0))),
+        (lambda: UPR(), lambda: UPR(prior=None)),
+        (lambda: D3(), lambda: D3(settings={"sections": 3})),
+        (lambda: path_search(0.5), lambda: path_search(0.9)),
+        (lambda: LlamaIndexUPR(), lambda: LlamaIndexUPR(prior="cosine")),
+        (lambda: LlamaIndexUPR(), lambda: LlamaIndexUPR(model=load_language_model("unigram", mu=30.0))),
+        (lambda: LangChainUPR(), lambda: LangChainUPR(top_n=5)),
+        (lambda: {"component": UPR()}, lambda: {"component": UPR(prior=None)}),
+    ],
+)
+def test_objects_are_told_apart_by_their_settings_and_by_nothing_else(one, other):
+    assert spec_of(one()) == spec_of(one()) != spec_of(other())
+
+
+def path_search(jump):
+    return PathSearch(PromptRank(), CORPUS, settings={"link_prior": PathPrior(jump=jump)})
+
+
+def test_results_of_another_version_are_computed_anew_and_no_secret_is_written_down(tmp_path, monkeypatch):
+    file, counts = tmp_path / "results.jsonl", Depth(3)
+    compare(BACKWARDS, {"ours": counts}, CORPUS, measures=["RR"], results=file)
+    monkeypatch.setattr("drillrank.evaluation.records.version", lambda _: "9.9")
+    with pytest.warns(DrillrankWarning, match="of another version"):
+        compare(BACKWARDS, {"ours": counts}, CORPUS, measures=["RR"], results=file)
+    assert counts.asked == 20
+    named = {"component": "tests.drillrank.test_comparison:Depth", "most": "sk-secret"}
+    with pytest.warns(DrillrankWarning):  # no number of results
+        compare(BACKWARDS, {"named": named, "made": Depth("sk-secret")}, CORPUS, measures=["RR"], results=file)
+    assert "Depth" in file.read_text()
+    assert not [row for row in map(json.loads, file.read_text().splitlines()) if "sk-secret" in row.get("spec", "")]
+
+
+# What cannot be used
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
+def test_scores_that_are_no_numbers_do_not_cost_the_report(tmp_path, score):
+    kept = tmp_path / "results.jsonl"
+    odd = {"odd": lambda _query, passages: [(passage, score) for passage in passages]}
+    found = compare(BACKWARDS, odd, CORPUS, measures=MEASURES, results=kept)
+    assert {one for record in found.results["odd"].values() for one in record.scores} == {None}
+    assert "odd" in html_report(found)
+    assert not re.search("NaN|Infinity", kept.read_text())
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        *(({"measures": [name]}, "There is no measure|cannot be computed") for name in
+          ["nDCG@0", "R@-1", "RBP(p=2)", "alpha_nDCG@5", "P(rel=0)@5", f"P@{10**20}", "", "P@5 R@5"]),
+        ({"components": {"x": "UPPR"}}, "x: No component is called 'UPPR'"),
+        ({"components": {"x": {"component": "UPR", "temprature": 2}}}, "x: .*temprature"),
+        ({"components": {"x": "MonoT5"}}, "x: MonoT5 needs a neural model"),
+        ({"components": {"x": "BRMGR"}}, "x: BRMGR needs more than questions"),
+        ({"components": {"x": "D3"}}, "x: D3 reads documents"),
+        ({"components": {"x": "no_such_module:thing"}}, "x: 'no_such_module:thing' cannot be loaded"),
+        ({"components": {"x": "raises_on_import.ranker"}}, r"cannot be loaded: RuntimeError: no key\."),
+        ({"components": {"x": "keyless:Ranker"}}, "^x cannot be made: ValueError: no key$"),
+        ({"components": {"x": 7}}, "x: a int does not rank"),
+        ({"components": {"first stage": "UPR"}}, "take part anyway"),
+        ({"components": {}}, "Name the components"),
+        ({"measures": ["AnswerR@1"]}, "AnswerR@1 needs answers, and Question 1 has none"),
+        ({"corpus": None}, "Nothing is there to rank"),
+        ({"prices": {"tokens": 1}}, "Prices are"),
+        ({"corpus": [CORPUS[0], Passage("Another fox.", id="fox")]}, "Passage 2 has the id 'fox' of another"),
+        ({"questions": [BACKWARDS[0], QUESTIONS[1]]}, "no candidates, and other questions have"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_named_before_anything_is_asked(tmp_path, monkeypatch, changes, said):
+    (tmp_path / "keyless.py").write_text("class Ranker:\n    def __init__(self):\n        raise ValueError('no key')\n")
+    (tmp_path / "raises_on_import.py").write_text("raise RuntimeError('no key')", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    never = {"never": lambda _query, _passages: pytest.fail("asked")}
+    asked = {"questions": QUESTIONS, "components": never, "corpus": CORPUS, "measures": MEASURES, **changes}
+    with pytest.raises(InvalidInput, match=said):
+        compare(**asked)

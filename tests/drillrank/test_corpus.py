@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,9 +19,8 @@ from drillrank.corpus import CorpusError, bm25, documents
 from drillrank.corpus import corpus as implementation
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
-from drillrank.multihop.mentions import TitleIndex
+from drillrank.multihop.prior import titles_of
 from drillrank.structure import Document, file_key, parse_document, read_document
-from drillrank.structure.pages import Pages
 from drillrank.text import name_tokens, terms
 from drillrank.vectors import BM25Index, top
 from tests.counting import statistics_of
@@ -183,7 +181,7 @@ def test_passages_and_titles_come_back(contents, question):
     corpus.add(passages)
     assert corpus.fetch([*map(str, range(9)), "0"]) == passages == list(corpus)
     tokens = name_tokens(question)
-    expected = TitleIndex(passages, fold_case=True).mentions(tokens)
+    expected = titles_of(passages).mentions([token.casefold() for token in tokens])
     assert corpus.mentions(tokens) == [(start, end, list(ids)) for start, end, ids in expected]
 
 
@@ -335,29 +333,6 @@ def test_what_is_used_stays_and_the_rest_expires(monkeypatch):
     corpus.expire(500)
     assert [passage.id for passage in corpus] == ["a"]
     agrees(corpus)
-
-
-def test_counts_of_documents_are_those_of_their_passages():
-    corpus = Corpus()
-    texts = {"a": "# Owls\n\nfox\n\nowl fox fox\n\n# Elks\n\nowl", "b": "elk", "empty": "", "d": "fox"}
-    corpus.add((name, parse_document(text, "markdown")) for name, text in texts.items())
-    corpus.remove(["d"])
-    pages = replace(parse_document("A fox ran.\n\nAn owl flew.\n\nIt fled."), pages=Pages((0, 12), (1, 2), ("1", "2")))
-    corpus.add([("paged", pages), ("e", Passage("a fox"))])
-    found = corpus.document_counts("Fox and owls?", ["paged", "b", "a", "empty", "missing", "e"])
-    assert found.ids == ["a", "b", "empty", "paged", "e"]
-    assert found.words[0] == "fox"
-    tf = {
-        word: dict(zip(*map(np.ndarray.tolist, entries), strict=True))
-        for word, entries in zip(found.words, found.entries, strict=True)
-    }
-    assert tf["fox"] == {0: 1, 1: 2, 4: 1, 7: 1}
-    assert tf["owl"] == {0: 1, 1: 2, 2: 1, 5: 1}  # under its heading, too
-    assert found.section_of.tolist() == [0, 0, 1, 2, 3, 4, 4, 5]
-    assert found.document_of.tolist() == [0, 0, 1, 3, 3, 4]
-    assert found.paged.tolist() == [False, False, False, True, False]
-    assert found.beginnings[:2] == ["Owls fox owl fox fox Elks owl", " elk"]
-    assert not len(corpus.document_counts("fox", []).lengths)
 
 
 # What cannot be added

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank import Corpus, Passage, limits
+from drillrank import D3, Corpus, Passage, limits
 from drillrank.corpus import CorpusError
 from drillrank.errors import InvalidInput
 from drillrank.structure import parse_document
@@ -38,7 +38,7 @@ def asks(corpus):
         lambda: corpus.document("doc"),
         lambda: list(corpus),
         lambda: len(corpus),
-        lambda: corpus.document_counts("fox", ["doc", "9"]),
+        lambda: D3().retrieve("fox", corpus, 3),
         lambda: corpus.add([Passage("a fox", id="9")]),
         lambda: corpus.remove(["8"]),
     ]
@@ -115,7 +115,7 @@ def test_a_file_that_is_damaged_while_it_is_used_is_told(file, damage):
 
 
 BLOBS = {
-    "documents": ["parse"],
+    "documents": ["parse", "above", "pages", "sections", "digests", "first", "size"],
     "passages": ["text", "links", "metadata", "title", "digest"],
     "blocks": ["lengths", "units", "words"],
     "postings": ["entries", "holding", "occurrences"],

@@ -152,9 +152,14 @@ def test_prepared_parsed_and_plain_documents_and_async_agree():
     assert [(item.passage.id, item.score) for item in found] == expected
 
 
-@pytest.mark.parametrize("texts", [[], [""], ["# Only a heading"]])
+@pytest.mark.parametrize("texts", [[], [""], ["\n \n"]])
 def test_nothing_to_read(texts):
     assert list(D3().retrieve(QUESTION, texts)) == []
+
+
+def test_a_heading_that_nothing_stands_under_is_read():
+    [found] = D3().retrieve("Are there whales?", ["# Sea\n\nCod.\n\n## Whales\n"], 1)
+    assert found.passage.text == "## Whales"
 
 
 @pytest.mark.parametrize("wrong", [MANUAL, [5], [None]])

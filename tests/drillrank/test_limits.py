@@ -16,8 +16,7 @@ from drillrank.cli.sources import found_sources
 from drillrank.drilldown.outline import outline
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation import compare
-from drillrank.evaluation.corpus import read_corpus
-from drillrank.evaluation.questions import read_questions
+from drillrank.evaluation.questions import read_corpus, read_questions
 from drillrank.structure.document import document_from_json, document_to_json
 from drillrank.structure.imported import document_from_docling, document_from_unstructured
 from drillrank.structure.pages import Pages
@@ -148,8 +147,7 @@ def test_headings_below_many_others_stay_in_the_text():
 def test_a_files_name_is_no_option(folder, capsys, name, command):
     (folder / name).write_text(GOOD, encoding="utf-8")
     (folder / "s.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(SystemExit, match="2"):
-        main([command, *sorted(os.listdir(folder)), "the warranty"])  # as a shell writes `*`
+    assert main([command, *sorted(os.listdir(folder)), "the warranty"]) == 2  # as a shell writes `*`
     printed = capsys.readouterr()
     assert f"{name} is an option and the name of a file" in printed.err
     assert not printed.out
@@ -171,18 +169,16 @@ def test_a_file_whose_name_is_an_option_is_read_where_it_can_be_none(folder, cap
     "command", [["ask", "--\x1b[31mred"], ["ask", "--e\x1b]0;title\x07"], ["\x1b[2J"], ["outline"]]
 )
 def test_an_argument_that_is_unknown_reaches_no_terminal_as_a_command(folder, capsys, command):
-    with pytest.raises(SystemExit, match="2"):
-        main([*command, "good.md", "a question", "--\u202e\x1b[31m"])
+    assert main([*command, "good.md", "a question", "--\u202e\x1b[31m"]) == 2
     told = capsys.readouterr().err
     assert not {"\x1b", "\x07", "\u202e"} & {*told}
-    assert "usage" in told
+    assert "--help" in told
 
 
 @pytest.mark.parametrize("command", [["ask", "--" + "x" * 9999], ["ask", "x" * 9999, "Who?"], ["outline", "x*" * 9999]])
 def test_what_is_quoted_of_an_argument_ends(folder, capsys, command):
-    with pytest.raises(SystemExit, match="2"):
-        raise SystemExit(main(command))
-    *_, told = capsys.readouterr().err.splitlines()
+    assert main(command) == 2
+    [told] = capsys.readouterr().err.splitlines()
     assert len(told) < 300
 
 
@@ -225,11 +221,11 @@ def test_two_asterisks_enter_no_circle(folder):
         "**": ["a/deep.md", "good.md"],
         "a/**": ["a/deep.md"],
     }.items():
-        with found_sources([pattern]) as (sources, skipped):
-            assert sorted(source.name for source in sources) == names
-            assert not skipped
-    with found_sources([str(folder.parent / "f*" / "**" / "d*.md")]) as (sources, _):
-        assert [source.path for source in sources] == [folder / "a" / "deep.md"]
+        sources, skipped = found_sources([pattern])
+        assert sorted(source.name for source in sources) == names
+        assert not skipped
+    sources, _ = found_sources([str(folder.parent / "f*" / "**" / "d*.md")])
+    assert [source.path for source in sources] == [folder / "a" / "deep.md"]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
@@ -255,9 +251,9 @@ def test_a_deep_folder_is_read_as_far_as_the_limit(folder, capsys):
         place.mkdir(exist_ok=True)
         (place / f"{depth}.md").write_text(f"{GOOD}{depth}", encoding="utf-8")
     for given in (".", "**/*.md"):
-        with found_sources([given]) as (sources, skipped):
-            assert len(sources) == limits.FOLDER_DEPTH + 2
-            assert len(skipped) == (given == ".")
+        sources, skipped = found_sources([given])
+        assert len(sources) == limits.FOLDER_DEPTH + 2
+        assert len(skipped) == (given == ".")
     assert main(["ask", ".", "What does the warranty cover?"]) == 0
     assert capsys.readouterr().err.count("too deep") == 1
 

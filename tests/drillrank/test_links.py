@@ -12,9 +12,10 @@ from drillrank.multihop.links import (
     MetadataLinks,
     RetrievedLinks,
     bound_links,
+    followed,
     given_links,
-    linked,
     links_from_metadata,
+    targets_of,
 )
 from drillrank.multihop.mentions import TitleMentions
 from drillrank.multihop.path_rerank import PathRerank, named_links
@@ -61,7 +62,7 @@ def test_following_links_wherever_the_passages_are(pool_and_paths, at_hand):
     known = by_id(pool)
     reachable = {name: passage for name, passage in known.items() if name in at_hand}
     library = Library(pool)
-    found = run(linked(bound_links(None, pool), QUERY, paths, reachable), handlers=handlers(library))
+    found = run(followed(paths, [path.passages[-1].links for path in paths], reachable), handlers=handlers(library))
     targets = [dict.fromkeys(path.passages[-1].links) for path in paths]
     assert found == [
         [known[name] for name in of_path if name in known and name not in path.ids]
@@ -127,7 +128,10 @@ def test_links_that_see_the_question_and_the_path():
     pool = [Passage(name, id=name) for name in "abce"]
     reachable = by_id(pool)
     library = Library([], found=[pool[3], pool[0], pool[2]])
-    [found] = run(linked(bound_links(Asked(), pool), "who?", [Path(pool[:2])], reachable), handlers=handlers(library))
+    [(kind, follow)] = bound_links(Asked(), pool)
+    assert kind == "Asked"
+    path = Path(pool[:2])
+    [found] = run(followed([path], [targets_of(follow, "who?", path)], reachable), handlers=handlers(library))
     assert [passage.id for passage in found] == ["c", "d", "e"]  # "a" is on the path
     assert library.queries == [("who?", 2)]
     assert library.fetched == []
@@ -135,12 +139,9 @@ def test_links_that_see_the_question_and_the_path():
 
 
 def test_the_lookups_of_a_hop_are_asked_for_together():
-    class Both:
-        def follow(self, query, path):
-            return [f"{path.ids[0]}-linked", Retrieve(path.ids[0], 1), Retrieve("the same", 1)]
-
     paths = [Path([Passage("x", id=name)]) for name in "ab"]
-    [lookups] = [next(linked(Both(), QUERY, paths, {}))]
+    targets = [[f"{name}-linked", Retrieve(name, 1), Retrieve("the same", 1)] for name in "ab"]
+    lookups = next(followed(paths, targets, {}))
     assert lookups == [Fetch(("a-linked", "b-linked")), Retrieve("a", 1), Retrieve("the same", 1), Retrieve("b", 1)]
 
 
@@ -164,12 +165,15 @@ def test_a_retrieval_of_nothing_is_refused(n):
         RetrievedLinks(n)
 
 
-def test_combined_sources_keep_their_order_without_repetition():
+def all_targets(links, path, query=QUERY):
+    return [target for _, follow in links for target in targets_of(follow, query, path)]
+
+
+def test_combined_sources_keep_their_order():
     path = Path([Passage("a", links=("x", "y", "x"))])
-    links = bound_links([given_links, lambda _: ["z", "y", "w"]], [])
-    assert list(links.follow(QUERY, path)) == ["x", "y", "z", "w"]
-    assert list(bound_links([], []).follow(QUERY, path)) == []
-    assert list(bound_links([[given_links], links], []).follow(QUERY, path)) == ["x", "y", "z", "w"]
+    assert all_targets(bound_links([given_links, lambda _: ["z", "y", "w"]], []), path) == ["x", "y", "z", "y", "w"]
+    assert bound_links([], []) == []
+    assert [kind for kind, _ in bound_links([[given_links], [MetadataLinks()]], [])] == ["link", "metadata"]
 
 
 def test_links_that_need_the_passages_get_the_pool_or_else_the_candidates():
@@ -199,8 +203,13 @@ def test_names_of_links():
     pool = [Passage("a", id="b", metadata={"file_name": "b.md"}), Passage("a", id="t", title="It is in")]
     names = ["relationships", "metadata", "hyperlinks", "titles", "retrieval"]
     links = bound_links(named_links(names, metadata_key="see"), pool)
-    targets = list(links.follow("who?", Path([passage])))
-    assert targets == ["x", "y", "b", Mention("t", 1.0), Retrieve("who? It is in [Bern](b.md).", 4)]
+    assert all_targets(links, Path([passage]), "who?") == [
+        "x",
+        "y",
+        "b",
+        Mention("t", 1.0),
+        Retrieve("who? It is in [Bern](b.md).", 4),
+    ]
     with pytest.raises(InvalidInput, match="not 'title'"):
         named_links(["title"])
 

@@ -41,8 +41,29 @@ class Scripted:
         return answer
 
 
+class Found:
+    """A source that knows the text that is missing."""
+
+    def retrieve(self, query, n):
+        return [HOLM]
+
+    def fetch(self, ids):
+        return []
+
+
 def search(llm, **settings):
     return PathSearch(PromptRank(UnigramModel()), POOL, links=given_links, llm=llm, settings={"pool": 3, **settings})
+
+
+def test_settings_of_a_call_go_before_those_of_the_search():
+    llm = Scripted("the childhood of Ada Holm", "nothing")
+    silent = search(None)
+    asked = PathSettings(missing_prompt="Of this call: {documents} {question}")
+    found = run(silent.requests(QUERY, candidates=[FILM, PORT], missing=asked), llm, handlers(Found()))
+    assert llm.prompts[0].startswith("Of this call: The Silent Pier")
+    assert found[0].details["missing"] == ("the childhood of Ada Holm",)
+    assert "usage" not in found[0].details
+    assert "missing" not in silent.search(QUERY)[0].details
 
 
 @pytest.mark.parametrize(

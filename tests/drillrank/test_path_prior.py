@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
-from drillrank.multihop.prior import NamedPassages, PathPrior, check_by_order
+from drillrank.multihop.prior import PathPrior, check_by_order, named_in, titles_of
 from drillrank.multihop.state import Residual
 from drillrank.passages import Passage, Path
 
@@ -98,7 +98,7 @@ def test_shares_that_are_none(name, wrong):
 
 
 def titled(*titles):
-    return NamedPassages([Passage("", id=title, title=title) for title in titles])
+    return titles_of([Passage("", id=title, title=title) for title in titles])
 
 
 @pytest.mark.parametrize(
@@ -121,9 +121,9 @@ def test_what_a_question_names(question, expected):
     named = titled(
         "Gold for the Caesars (film)", "Film", "Up", "1984", "3D Film", "A Day", "A Day of Roses", "Roses", ""
     )
-    assert named(question) == expected
+    assert named_in(question, named) == expected
 
 
 def test_all_passages_of_one_title_are_named():
-    named = NamedPassages([Passage("a", id="1", title="Basel"), Passage("b", id="2", title="Basel (town)")])
-    assert named("Is Basel a town?") == {"1", "2"}
+    titles = titles_of([Passage("a", id="1", title="Basel"), Passage("b", id="2", title="Basel (town)")])
+    assert named_in("Is Basel a town?", titles) == {"1", "2"}

@@ -5,16 +5,18 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.vectorstores import InMemoryVectorStore
 
-from drillrank import Passage, Path, PathSearch, PromptRank
-from drillrank.errors import DrillrankWarning, WarnOnce
+import langchain_ext
+from drillrank import Passage, PathSearch, PromptRank
+from drillrank.errors import DrillrankWarning, InvalidInput, WarnOnce
+from drillrank.hosts.record_names import GivenPassages, RecordNames, differ
 from drillrank.llm import run
-from drillrank.multihop.hyperlinks import Hyperlinks
-from drillrank.multihop.links import bound_links, given_links, restricted_links
+from drillrank.multihop.links import given_links
 from drillrank.multihop.mentions import TitleMentions
-from drillrank.multihop.prior import NamedPassages
-from drillrank.multihop.record_names import GivenPassages, RecordNames, differ
-from drillrank.multihop.search import Scope, handlers
+from drillrank.multihop.search import handlers
 from drillrank.passages import by_id
 
 TITLES = ["Ada Holm", "Ada Holm Pier", "The Pier", "Pier (film)", "d1", ""]
@@ -30,36 +32,6 @@ POOLS = st.lists(PAGES, min_size=1, max_size=6).map(
         for i, (title, text, url) in enumerate(pages)
     ]
 )
-
-
-class Neighbours:
-    """Links of a user's own, which know nothing of restrictions."""
-
-    def over(self, passages):
-        return lambda passage: [other.id for other in passages if other.id != passage.id][:1]
-
-
-@given(POOLS, st.sets(st.integers(0, 5).map(str)), PAGES)
-def test_links_within_some_are_links_over_these(pool, ids, page):
-    title, text, url = page
-    start = Path((Passage(text, id="start", title=title, metadata={"url": url}),))
-    allowed = [passage for passage in pool if passage.id in ids]
-    for source in (Hyperlinks(), TitleMentions(), Neighbours(), given_links, [TitleMentions(), Hyperlinks()]):
-        restricted = restricted_links(bound_links(source, pool), ids)
-        assert list(restricted.follow("", start)) == list(bound_links(source, allowed).follow("", start))
-    question = f"Who saw {title} and {text} or The pier?"
-    assert NamedPassages(pool).within(ids)(question) == NamedPassages(allowed)(question)
-
-
-@given(POOLS, st.sets(st.integers(0, 5).map(str)), st.integers(1, 3))
-def test_a_passage_out_of_scope_is_not_found_scored_or_named(pool, ids, hops):
-    search = PathSearch(PromptRank(), pool, links=[Hyperlinks(), TitleMentions(), given_links], settings={"hops": hops})
-    first = [passage for passage in pool if passage.id in ids][:2]
-    told = []
-    requests = search.requests("Which fox saw the Pier?", candidates=first, scope=Scope(ids))
-    found = run(requests, handlers=handlers(search._collection, told.append))
-    assert {item.passage.id for item in found} <= ids
-    assert {id_ for hop in told for item in hop.paths for id_ in item.passage.ids} <= ids
 
 
 class Shelf:
@@ -82,10 +54,43 @@ def test_what_lends_its_structure_is_read_as_the_source_has_it(pool, there, hops
     first = [records.get(pool[0].id, pool[0])]
     shelf = Shelf(records.values())
     search = PathSearch(PromptRank(), pool, links=[TitleMentions(), given_links], settings={"hops": hops})
-    found = run(search.requests("which record", candidates=first, scope=Scope(fetched=True)), handlers=handlers(shelf))
+    found = run(search.requests("which record", candidates=first, fetched=True), handlers=handlers(shelf))
     for item in found:
         assert item.passage in (first[0], records.get(item.passage.id))
     assert len(shelf.asked) <= hops - 1
+
+
+@pytest.mark.parametrize("top_n", [0, -1])
+def test_paths_are_not_cut_to_nothing(top_n):
+    search = PathSearch(PromptRank(), ["a fox"])
+    for asked in (search.search, search.search_paths):
+        with pytest.raises(InvalidInput, match="top_n"):
+            asked("Which fox?", top_n)
+
+
+def test_what_a_filter_hides_is_neither_linked_to_nor_named():
+    """The Rhine is hidden: paths and scores are those of a retriever that was never given it."""
+    texts = {"Rhine": "a river", "Basel": "a town on the Rhine", "Zürich": "another town, not on the Rhine"}
+    documents = [
+        Document(text, id=title, metadata={"title": title, "hidden": title == "Rhine"}) for title, text in texts.items()
+    ]
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
+    store.add_documents(documents)
+
+    def found(given, **filters):
+        retriever = langchain_ext.PromptRankRetriever(
+            source=store.as_retriever(), documents=given, top_n=None, **filters
+        )
+        results = retriever.invoke("Is Basel on the Rhine?")
+        return {
+            result.id: (result.metadata["drillrank_path"], result.metadata["drillrank_path_score"])
+            for result in results
+        }
+
+    shown = lambda document: not document.metadata["hidden"]  # noqa: E731
+    alone = found(documents[1:], filters=shown)
+    assert found(documents, filters=shown) == alone
+    assert set(alone) == {"Basel", "Zürich"}
 
 
 def test_a_source_may_call_what_it_fetches_otherwise():

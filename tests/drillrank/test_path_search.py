@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import asdict
 from itertools import pairwise, permutations
 
 import numpy as np
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 from drillrank.errors import InvalidInput
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import LanguageModel, Likelihood, UnigramModel
+from drillrank.multihop.links import given_links
 from drillrank.multihop.mentions import TitleMentions
 from drillrank.multihop.path_rerank import PathRerank
+from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage, Path
 from drillrank.prompts import prompt_text
@@ -312,3 +315,31 @@ def test_strings_and_nothing_can_be_reranked():
 def test_numbers_below_one_are_refused_at_once(option):
     with pytest.raises(InvalidInput, match="at least 1"):
         PathRerank(PromptRank(), settings={option: 0})
+
+
+def test_the_papers_search_by_one_word():
+    paper = PathSettings(path_preset="paper")
+    assert (paper.hops, paper.beam, paper.branch, paper.pairs, paper.link_prior, paper.prune) == (
+        2,
+        5,
+        3,
+        0,
+        None,
+        "tfidf",
+    )
+    assert PathSettings.from_dict({**asdict(paper), "beam": [7, 2]}).beam == (7, 2)
+    assert PathSettings(path_preset="paper", hops=3).hops == 3
+    with pytest.raises(InvalidInput, match="path_preset"):
+        PathSettings(path_preset="pap")
+
+
+@given(st.lists(st.integers(1, 3), min_size=1, max_size=4))
+def test_each_hop_has_its_own_beam(beam):
+    passages = [Passage(f"fox {i}", id=str(i), links=[str(k) for k in range(9) if k != i]) for i in range(9)]
+    seen = []
+    settings = {"hops": 4, "beam": beam, "branch": 1, "pairs": 0, "link_prior": None}
+    PathSearch(PromptRank(), passages, links=given_links, settings=settings).search("which fox?", on_hop=seen.append)
+    paths = len(passages)
+    for hop in seen[1:]:
+        paths = min(paths, beam[min(hop.number - 1, len(beam)) - 1])
+        assert len(hop.paths) == paths

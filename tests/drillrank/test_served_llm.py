@@ -109,6 +109,8 @@ def test_what_is_no_address(address):
 def test_compare_sets_the_papers_strategies_beside(manual):
     def judge(prompt: str) -> str:
         offered = prompt.partition("Question:")[0]
+        if "each with its number" in prompt:
+            return "Damage by lime scale [1]."
         if "yes or no" in prompt:
             return "yes" if "lime" in offered else "no"
         return says(prompt) if "section" in prompt else str(re.findall(r"\[(\d+)\] .*lime", offered)[0])
@@ -116,9 +118,17 @@ def test_compare_sets_the_papers_strategies_beside(manual):
     with serving(judge) as server:
         strategies = ("base", "map-reduce", "map-reduce-optimised")
         components = {name: {"component": "D3", "llm": server.address, "paragraphs": name} for name in strategies}
-        asked = [{"question": QUESTION, "spans": ["It leaves out damage by lime scale."]}]
-        found = compare(asked, components, [manual])
+        asked = [
+            {
+                "question": QUESTION,
+                "spans": ["It leaves out damage by lime scale."],
+                "answers": ["damage by lime scale"],
+            }
+        ]
+        found = compare(asked, components, [manual], llm=server.address)
     assert [found.mean(name, "SpanR@500") for name in strategies] == [1, 1, 1]
+    assert [found.mean(name, "EM") for name in ("first stage", *strategies)] == [1, 1, 1, 1]
+    assert all(found.costs[name].answer_tokens > 0 for name in strategies)
     assert [found.costs[name].calls for name in strategies] == [2, 6, 2]
 
 

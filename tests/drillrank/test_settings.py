@@ -36,6 +36,7 @@ from tests.conformance import langchain_reader, llama_index_reader
 from tests.drillrank.conftest import HashModel
 
 HOSTS = (llama_index_ext, langchain_ext)
+ONE = {llama_index_ext: [TextNode(text="A text.")], langchain_ext: [Document("A text.")]}
 CORE_SETTINGS = (D3Settings, PathSettings, ViewSettings, PromptRankSettings, BRMGRSettings, RelevanceSettings)
 OF_HOSTS = [
     cls
@@ -121,6 +122,7 @@ BAD = {
     "link_prior": "unknown",
     "cascade": 0,
     "prune": "words",
+    "path_preset": "pap",
     "prompts": ("no place",),
     "origin_key": 5,
     "links_key": 5,
@@ -199,10 +201,11 @@ def needed(cls):
         return {"chunks": []}
     for host, reader in ((langchain_ext, langchain_reader), (llama_index_ext, llama_index_reader)):
         if cls in [getattr(host, name, None) for name in ("BRMGRRetriever", "SelfAskChain", "SelfAskQueryEngine")]:
-            return {"llm": reader.Reader(), "source": host.D3Retriever([])}
+            return {"llm": reader.Reader(), "source": host.D3Retriever(ONE[host])}
         if cls is host.PromptRankRetriever:
-            return {"source": host.D3Retriever([]), "model": Reading()}
-    listed = {"documents": []} if "documents" in parameters(cls) else {}
+            return {"source": host.D3Retriever(ONE[host]), "model": Reading()}
+    [host] = [host for host in HOSTS if cls in vars(host).values()] or [None]
+    listed = {"documents": ONE[host]} if "documents" in parameters(cls) else {}
     return {"model": Reading(), **listed} if "model" in parameters(cls) else listed
 
 
@@ -296,7 +299,9 @@ def test_what_are_no_settings_is_refused_with_those_there_are(given):
         lambda given: drillrank.PathSearch(drillrank.PromptRank(), [], settings=given),
         lambda given: langchain_ext.PromptRankRerank(settings=given),
         lambda given: llama_index_ext.PromptRankRerank(settings=given),
-        lambda given: llama_index_ext.PromptRankRetriever(source=llama_index_ext.D3Retriever([]), settings=given),
+        lambda given: llama_index_ext.PromptRankRetriever(
+            source=llama_index_ext.D3Retriever(ONE[llama_index_ext]), settings=given
+        ),
     ):
         with pytest.raises(ValueError, match=r"PathSettings has hops, beam|Settings has .*hops, beam") as caught:
             build(given)

@@ -7,8 +7,6 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import drillrank
 import langchain_ext
@@ -18,9 +16,7 @@ from drillrank.cli import main
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation import compare, tune
 from drillrank.evaluation.statistics import difference
-from drillrank.evaluation.trials import forward_validated, searched
-from drillrank.evaluation.tuned import adopts, setting_line
-from drillrank.evaluation.tuning_grid import steps_of
+from drillrank.evaluation.tuning import adopts, forward_validated, setting_line
 from drillrank.views import MultiViewIndex
 from tests.drillrank.test_comparison import CORPUS, WORDS
 
@@ -52,23 +48,9 @@ def nobody_knows(count):
     return rows
 
 
-class Matrix:
-    """In the place of trials: random values of every setting and question."""
-
-    def __init__(self, values):
-        self.table, self.asked = values, 0
-
-    def changed(self, changes, more):
-        return {name: value for name, value in {**changes, **more}.items() if value}
-
-    def values(self, changes):
-        self.asked += 1
-        return self.table[changes.get("a", 0), changes.get("b", 0)]
-
-    known = values
-
-    def plan(self, more):
-        pass
+def values_of(table):
+    """In the place of trials: values of every setting and question."""
+    return lambda changes: table[changes.get("a", 0), changes.get("b", 0)]
 
 
 STEPS = [[{"a": 1}, {"a": 2}], [{"b": 1}, {"b": 2}]]
@@ -103,62 +85,36 @@ def test_settings_that_help_are_found_saved_and_loaded_everywhere(tmp_path):
     )
 
 
-def test_noise_keeps_the_defaults_and_says_so(tmp_path):
+def test_noise_and_nothing_better_keep_the_defaults_and_say_so(tmp_path):
     tuned = tune(nobody_knows(40), measure="RR")
-    assert not tuned.adopted
-    assert tuned.settings == {}
-    assert tuned.gain.low <= 0
-    assert "kept" in tuned.advice
+    assert (tuned.adopted, tuned.settings, tuned.gain.low <= 0, "kept" in tuned.advice) == (False, {}, True, True)
     tuned.save(tmp_path / "settings.json")
     assert load_settings(tmp_path / "settings.json", "UPR") == {"model": "unigram"}
-
-
-def test_nothing_better_keeps_the_defaults():
     tuned = tune(first_stage_knows(10), grid={"prior": [], "prior_weight": []}, measure="AllR@3")
     assert (tuned.best, tuned.adopted, tuned.gain.mean) == ({}, False, 0.0)
     assert tuned.advice == "Nothing that was tried is better than the defaults of UPR: they are kept."
 
 
-@given(st.integers(2, 9), st.integers(0, 10_000))
-def test_each_group_chooses_by_its_own_questions_alone(questions, seed):
-    random_values = np.random.default_rng(seed)
-    table = random_values.integers(0, 4, (3, 3, questions)) / 4
-    groups = [np.flatnonzero(random_values.random(questions) < 0.6) for _ in range(3)]
-    groups = [rows if len(rows) else np.array([0]) for rows in groups]
-    for rows, chosen in zip(groups, searched(STEPS, groups, Matrix(table)), strict=True):
-        means = table[:, :, rows].mean(axis=-1)
-        a = int(np.argmax(means[:, 0] - 1e-9 * np.arange(3)))
-        b = int(np.argmax(means[a] - 1e-9 * np.arange(3)))
-        assert (chosen.get("a", 0), chosen.get("b", 0)) == (a, b)
-        other = table.copy()
-        unseen = np.setdiff1d(np.arange(questions), rows)
-        other[:, :, unseen] = 1 - other[:, :, unseen]
-        assert searched(STEPS, [rows], Matrix(other)) == [chosen]
-
-
-@pytest.mark.parametrize("questions", [10, 20, 100])
-def test_of_400_tunings_on_noise_few_change_anything(questions):
+def test_of_400_tunings_on_noise_few_change_anything():
     adopted = 0
     for seed in range(400):
         random_values = np.random.default_rng(seed)
-        matrix = Matrix(random_values.integers(0, 2, (3, 3, questions)).astype(float))
-        parts = np.array_split(random_values.permutation(questions), 10)
-        _, best, changes = forward_validated(STEPS, parts, matrix)
+        table = random_values.integers(0, 2, (3, 3, 20)).astype(float)
+        parts = np.array_split(random_values.permutation(20), 10)
+        _, best, changes = forward_validated(STEPS, parts, values_of(table), {})
         adopted += adopts(best, difference(changes))
     assert adopted <= 20  # 5 %; 2.5 % on one side would be 10
 
 
-def test_two_questions_change_nothing_and_the_least_number_that_could_is_named():
-    tuned = tune(first_stage_knows(2), grid={"prior_weight": [8.0]}, measure="RR")
-    assert tuned.best  # and looks better on both
-    assert (tuned.gain.low > 0, tuned.adopted, tuned.settings) == (True, False, {})
-    assert "so few questions cannot show that others are better, 7 are the least that can" in tuned.advice
-    for folds, least in ((10, 7), (5, 8), (2, 12)):
-        few, enough = (
-            tune(first_stage_knows(n), grid={"prior_weight": [8.0]}, measure="RR", folds=folds)
-            for n in (least - 1, least)
-        )
-        assert (few.adopted, enough.adopted, few.least, enough.least) == (False, True, least, least)
+@pytest.mark.parametrize(("folds", "least"), [(10, 7), (5, 8), (2, 12)])
+def test_few_questions_change_nothing_and_the_least_number_that_could_is_named(folds, least):
+    few, enough = (
+        tune(first_stage_knows(n), grid={"mu": [], "prior": [], "prior_weight": [8.0]}, measure="RR", folds=folds)
+        for n in (least - 1, least)
+    )
+    assert few.best  # and looks better on all
+    assert (few.adopted, few.settings, enough.adopted, few.least, enough.least) == (False, {}, True, least, least)
+    assert f"so few questions cannot show that others are better, {least} are the least that can" in few.advice
 
 
 def test_an_interrupted_tuning_goes_on_and_asks_nothing_twice(tmp_path, monkeypatch):
@@ -183,23 +139,17 @@ def test_an_interrupted_tuning_goes_on_and_asks_nothing_twice(tmp_path, monkeypa
     assert again.trials == tune(rows, **settings).trials
 
 
-def test_a_question_is_measured_by_a_choice_that_has_seen_neither_it_nor_a_later_one(monkeypatch):
-    seen = []
-
-    def watched(steps, groups, trials):
-        seen.extend(groups)
-        return searched(steps, groups, trials)
-
-    monkeypatch.setattr("drillrank.evaluation.trials.searched", watched)
-    tuned = tune(first_stage_knows(7), measure="RR", folds=3, grid={"mu": [10], "prior": [], "prior_weight": []})
-    first, second, everything = map(set, seen)
-    assert first < second < everything == set(range(7))
-    assert (tuned.gain.questions, len(tuned.by_fold)) == (7 - len(first), 2)
-
-
-def test_mu_is_nothing_to_what_has_no_unigram_model():
-    with pytest.raises(InvalidInput, match="mu does nothing with the model None"):
-        steps_of("MultiViewIndex", None, {"mu": [3.0]})
+def test_a_question_is_measured_by_a_choice_that_has_seen_neither_it_nor_a_later_one():
+    """Whatever the last part holds, the choices before it are the same."""
+    table = np.random.default_rng(3).random((3, 3, 9))
+    parts = [np.array([4, 0, 7]), np.array([2, 8, 1]), np.array([3, 5, 6])]
+    chosen, _, changes = forward_validated(STEPS, parts, values_of(table), {})
+    turned = table.copy()
+    turned[:, :, parts[2]] = 1 - turned[:, :, parts[2]]
+    others, _, other_changes = forward_validated(STEPS, parts, values_of(turned), {})
+    assert (len(chosen), len(changes)) == (2, 6)
+    assert chosen == others
+    assert changes[:3].tolist() == other_changes[:3].tolist()
 
 
 def test_progress_counts_questions_and_settings():
@@ -207,7 +157,6 @@ def test_progress_counts_questions_and_settings():
     tune(first_stage_knows(6), measure="RR", grid={"mu": [10], "prior": ["retrieval"], "prior_weight": [1, 8]},
          on_progress=lambda done, whole: seen.append((done, whole)))  # fmt: skip
     assert [done for done, _ in seen] == list(range(1, len(seen) + 1))
-    assert seen[-1][0] == seen[-1][1]
     assert all(done <= whole for done, whole in seen)
 
 
@@ -292,6 +241,7 @@ def test_one_file_holds_the_settings_of_several_components(tmp_path):
         ({"grid": {"mu": [], "prior": [], "prior_weight": []}}, "There is nothing to tune in UPR"),
         ({"component": "PromptRank", "grid": {"instructions": ["{path} Ask."]}}, "instructions does nothing with"),
         ({"component": "D3"}, "D3 reads documents"),
+        ({"component": lambda _query, passages: passages}, "Components whose settings are tuned are UPR"),
     ],
 )
 def test_what_cannot_be_tuned_is_told(named, said):
@@ -332,14 +282,22 @@ def test_the_command_writes_a_file_that_the_others_load(tmp_path, capsys, monkey
         (["--instructions", "nowhere.txt"], "nowhere.txt cannot be read"),
         (["--component", "{"], "no JSON"),
         (["--folds", "0"], "folds"),
+        (["--out", "asked.jsonl/settings.json"], "cannot be written"),
+        (["--out", "folder"], "folder cannot be written: it is a folder"),
+        (["--out", "notes.json"], "notes.json is no file of settings"),
+        (["--out", "tuned.json"], '"tuned" holds, by component'),
     ],
 )
-def test_arguments_of_the_command_that_cannot_be_used(tmp_path, capsys, monkeypatch, arguments, said):
+def test_what_the_command_cannot_use_is_told_before_anything_is_asked(tmp_path, capsys, monkeypatch, arguments, said):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in first_stage_knows(6)))
-    assert main(["tune", "asked.jsonl", *arguments]) == 2
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "notes.json").write_text("{}")
+    (tmp_path / "tuned.json").write_text('{"format": "drillrank-settings-1", "settings": {}, "tuned": [5]}')
+    assert main(["tune", "asked.jsonl", *arguments, "--results", "results.jsonl"]) == 2
     assert said in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "settings.json").exists()
+    assert not (tmp_path / "results.jsonl").exists() or "--folds" in arguments
 
 
 def test_instructions_of_a_file_are_templates_to_upr(tmp_path, capsys, monkeypatch):
@@ -358,30 +316,3 @@ def test_what_is_given_stays_and_is_saved(tmp_path):
     tuned.save(tmp_path / "settings.json")
     loaded = UPR(**load_settings(tmp_path / "settings.json", "UPR"))
     assert (loaded.max_passage_tokens, loaded.language_model.options) == (50, {"mu": 20.0})
-
-
-@pytest.mark.parametrize(
-    ("out", "said"),
-    [
-        ("asked.jsonl/settings.json", "cannot be written"),
-        ("folder", "folder cannot be written: it is a folder"),
-        ("notes.json", "notes.json is no file of settings"),
-        ("tuned.json", '"tuned" holds, by component'),
-    ],
-)
-def test_a_file_that_cannot_take_the_settings_is_told_before_anything_is_asked(
-    tmp_path, capsys, monkeypatch, out, said
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in first_stage_knows(6)))
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "notes.json").write_text("{}")
-    (tmp_path / "tuned.json").write_text('{"format": "drillrank-settings-1", "settings": {}, "tuned": [5]}')
-    assert main(["tune", "asked.jsonl", "--out", out, "--results", "results.jsonl"]) == 2
-    assert said in " ".join(capsys.readouterr().err.split())
-    assert not (tmp_path / "results.jsonl").exists()
-
-
-def test_a_function_has_no_settings_to_tune():
-    with pytest.raises(InvalidInput, match="Components whose settings are tuned are UPR"):
-        tune(GOLD, lambda _query, passages: passages, CORPUS, folds=2)

@@ -30,7 +30,6 @@ from langchain_core.runnables import (
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.settings import HostFields
 from langchain_ext import BRMGRRetriever, D3Retriever, MultiViewRetriever, PromptRankRetriever, UPRRerank
 from langchain_ext._filters import Guard
 from langchain_ext._retriever import ConfiguredRetriever
@@ -150,7 +149,7 @@ def test_arguments_bound_to_a_retriever_go_before_its_own():
     assert seen(bound.with_retry()) == ["2"]
 
 
-class Filtered(HostFields, ConfiguredRetriever):
+class Filtered(ConfiguredRetriever):
     """As all of ours that fetch."""
 
     source: Any
@@ -212,18 +211,18 @@ def test_what_a_store_in_memory_brings_is_what_may_be_seen(held: list[dict], wan
     guard = Guard((lambda document: document.id in allowed) if function else own)
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
     store.add_documents(documents)
-    assert {d.id for d in store.similarity_search("q", k=9, filter=guard.for_store(store, **wanted))} == expected
+    assert {d.id for d in store.similarity_search("q", k=9, filter=guard.for_store(store, wanted))} == expected
 
 
 def test_other_stores_get_each_condition_for_itself():
     own = {"tenant": "a", "level": {"$gte": 1, "$lt": 3}}
-    assert Guard(own).for_store(STORE, view="raw") == {
+    assert Guard(own).for_store(STORE, {"view": "raw"}) == {
         "$and": [{"view": "raw"}, {"tenant": "a"}, {"level": {"$gte": 1}}, {"level": {"$lt": 3}}]
     }
-    assert Guard({"tenant": "a"}).for_store(STORE) == {"tenant": "a"}
-    assert Guard(None).for_store(STORE, view="raw") == {"view": "raw"}
-    assert Guard(None).for_store(STORE) is Guard({}).for_store(STORE) is None
-    assert Guard(lambda document: False).for_store(STORE, view="raw") == {"view": "raw"}
+    assert Guard({"tenant": "a"}).for_store(STORE, {}) == {"tenant": "a"}
+    assert Guard(None).for_store(STORE, {"view": "raw"}) == {"view": "raw"}
+    assert Guard(None).for_store(STORE, {}) is Guard({}).for_store(STORE, {}) is None
+    assert Guard(lambda document: False).for_store(STORE, {"view": "raw"}) == {"view": "raw"}
 
 
 NO_DOCUMENTS = [None, "a text", {"documents": []}, 7, ["a text"], [Document("one"), None]]

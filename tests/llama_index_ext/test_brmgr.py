@@ -93,6 +93,7 @@ def test_the_key_that_marks_generated_nodes_is_configurable():
         *marked([FALSE], "drillrank_origin", "generated"),
     ]
     merged = BRMGRRerank(
+        top_n=None,
         settings={"origin_key": "source", "metadata_mode": MetadataMode.NONE},
     ).postprocess_nodes(nodes, query_str=QUERY)
     expected = BRMGR().rank(QUERY, [*FOUND, FALSE], [TRUE])

@@ -5,218 +5,149 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import date
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
-from rich.progress import Progress
-from rich.table import Table
+from rich.padding import Padding
+from rich.progress import track
 
 from drillrank.cli import terminal
-from drillrank.cli.corpus import FileCorpus
-from drillrank.cli.sources import STANDARD_INPUT, Skipped, Source, found_sources, reported
-from drillrank.cli.terminal import EXCERPT, excerpt, one_line, print_json, tell
+from drillrank.cli.corpus import FileCorpus, cache_folder
+from drillrank.cli.sources import STANDARD_INPUT, found_sources, lines_of
+from drillrank.cli.terminal import EXCERPT, counted, excerpt, one_line, print_json, tell
 from drillrank.drilldown.answering import Answer, answer
 from drillrank.drilldown.d3 import D3, EvidenceRanking
 from drillrank.drilldown.evidence import load_evidence_model
-from drillrank.drilldown.prepared import PreparedDocuments
-from drillrank.drilldown.settings import MAX_DOCUMENTS, D3Settings
-from drillrank.drilldown.versions import Date
+from drillrank.drilldown.prepared import PreparedCorpus
+from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.explanation import Explanations
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.chat import load_llm
 from drillrank.llm import Reply, Usage, run
-from drillrank.passages import Passage, Ranked, check_query, check_top_n
+from drillrank.passages import Passage, Ranked, Ranking, check_query, check_top_n
 from drillrank.rerank.upr import UPR
 from drillrank.settings import as_settings
-from drillrank.structure import Document, read_document
+from drillrank.structure import breadcrumb
 from drillrank.structure.pages import page_range
 from drillrank.text import token_counter
 
-Chosen = Sequence[tuple[str, Document]]  # names and documents
+Record = dict[str, Any]
+"""A paragraph as JSON has it."""
+_FIELDS = ("question", "rank", "score", "file", "page", "last_page", "section", "span", "text", "found")
 _TOLD = 10  # skipped files that are named
 _ALSO = 3  # places of the same text that are named
 _RETRIES = 2  # of the LLM's server: somebody waits
 _SLOW = 8  # files from which on a progress bar is worth a line
+_NOT_HERE = "Nothing here seems to speak of this. What is nearest: "
+_LEGEND = (
+    "Best first; the number is the mean log-likelihood of the question's words, given the paragraph: nearer to 0 is "
+    "better, comparable within one question."
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What `drillrank ask` was asked.
-
-    Attributes:
-        files: Files, folders and patterns; `-` is standard input.
-        questions: At least one.
-        model: A language model's specification; None for that of the settings, or the unigram model.
-        settings: A file of settings; None for the defaults.
-        trust: Whether that file may name folders, addresses, code and keys.
-        language: Whose stemmer the unigram model takes; None for that of the settings, or English.
-        as_of: Documents of later are not read; None for that of the settings, or none.
-        top_n: Evidence paragraphs for each question.
-        as_json: Whether to write JSON Lines.
-        explain: Whether to say why.
-        llm: Address of a served chat model that drills; None for likelihood.
-        answer: Whether it answers from the evidence.
-        cache: Where documents are cached; None for nowhere.
-        follow_links: Whether links that lead outside a folder are followed.
-    """
-
-    files: Sequence[str]
-    questions: Sequence[str]
-    model: str | None
-    settings: str | None
-    trust: bool
-    language: str | None
-    as_of: str | None
-    top_n: int
-    as_json: bool
-    explain: bool
-    llm: str | None
-    answer: bool
-    cache: Path | None
-    follow_links: bool
-
-
-def asked_of(given: Any, cache: Path | None) -> Asked:
-    """What the parsed arguments ask for.
+def run_ask(
+    words: Sequence[str],
+    questions: str | None,
+    llm: str | None,
+    with_answer: bool,
+    top_n: int,
+    as_json: bool,
+    explain: bool,
+    follow_links: bool,
+    no_cache: bool,
+    **options: Any,
+) -> bool:
+    """Print evidence for each question; whether there was any.
 
     Raises:
         InvalidInput: there is no question, there are no files, they cannot be read, or nobody can answer.
     """
-    if given.answer and given.llm is None:
+    if with_answer and llm is None:
         raise InvalidInput("--answer needs an LLM: give --llm http://host:port/v1#model.")
-    files, questions = list(given.arguments), []
-    if files.count(STANDARD_INPUT) + (given.questions == STANDARD_INPUT) > 1:
-        raise InvalidInput("Standard input can be read only once.")
-    if given.questions is not None:
-        questions = _questions_in(given.questions)
-    elif files:
-        questions = [readable(files.pop())]
-        if not files and os.path.exists(questions[0]):
-            raise InvalidInput(f'There is no question after {questions[0]}: drillrank ask FILE... "question".')
-    if not files:
-        if sys.stdin is None or sys.stdin.isatty() or given.questions == STANDARD_INPUT:
-            raise InvalidInput("There is nothing to read: name files or folders, or give a text on standard input.")
-        files = [STANDARD_INPUT]
-    for question in questions:
-        check_query(question)
-    check_top_n(given.top_n)
-    return Asked(
-        files,
-        questions,
-        given.model,
-        given.settings,
-        given.trust_settings,
-        given.language,
-        given.as_of,
-        given.top_n,
-        given.json,
-        given.explain,
-        given.llm,
-        given.answer,
-        cache,
-        given.follow_links,
-    )
-
-
-def readable(argument: str) -> str:
-    """An argument; as UTF-8 where the terminal's own encoding could not read it."""
-    try:
-        argument.encode()
-    except UnicodeEncodeError:
-        return os.fsencode(argument).decode("utf-8", "replace")
-    return argument
-
-
-def _questions_in(file: str) -> list[str]:
-    """The lines of a file that are not blank."""
-    with found_sources([file]) as (sources, _):
-        if len(sources) != 1 or not sources[0].named:
-            raise InvalidInput(f"{file} is not one file of questions.")
-        with reported(sources[0]):
-            text = read_document(sources[0].path).text
-    questions = [line.strip() for line in text.splitlines() if line.strip()]
-    if not questions:
-        raise InvalidInput(f"{file} holds no question: write one on each line.")
-    return questions
-
-
-def run_ask(asked: Asked) -> bool:
-    """Print evidence for each question; whether there was any."""
-    d3 = D3(load_llm(asked.llm, retries=_RETRIES), **_settings(asked))
+    files, asked = _files_and_questions(words, questions)
+    check_top_n(top_n)
+    d3 = evidence_finder(llm=llm, **options)
     # Loads a neural model, so that what is wrong with it is told first.
-    UPR(d3.language_model).rank(asked.questions[0], [Passage(asked.questions[0])])
-    with found_sources(asked.files, follow_links=asked.follow_links) as (sources, skipped):
-        corpus = FileCorpus(sources, asked.cache, _tracked, d3.language_model.language)
-        skipped = [*skipped, *corpus.skipped]
-        _tell_skipped(len(corpus.names), skipped)
-        if not corpus.names:
-            raise InvalidInput("There is no file to read among those given.")
-        found_any = False
-        for question, chosen, ranking, here in _rankings(d3, corpus, asked):
-            names = [name for name, _ in chosen]
-            found = [item for item in ranking if d3.llm is not None or item.details.get("matched", True)]
-            said = _answered(d3, question, chosen, found) if asked.answer else None
-            found_any = found_any or bool((found and here) if said is None else said.text)
-            why = _told(ranking, found, names) if asked.explain else None
-            if asked.as_json:
-                if said is not None:
-                    cited = [_record(question, names, found[at]) for at in said.citations]
-                    print_json({"question": question, "answer": said.text or None, "citations": cited})
-                for place, item in enumerate(found):
-                    print_json(_record(question, names, item) | {"found": here} | _reasons(why, place))
-            else:
-                _print(question, chosen, found, said, here, d3.llm is None)
-                if why is not None:
-                    terminal.console.print(why)
+    UPR(d3.language_model).rank(asked[0], [Passage(asked[0])])
+    sources, skipped = found_sources(files, follow_links=follow_links)
+    corpus = FileCorpus(sources, None if no_cache else cache_folder(), _tracked, d3.language_model.language)
+    skipped += corpus.skipped
+    if not corpus.names:
+        reason = f"{skipped[0]} " + f"{len(skipped) - 1:,} more are skipped." * (len(skipped) > 1) if skipped else ""
+        raise InvalidInput(f"There is no file to read (hidden and ignored ones are passed over). {reason}")
+    if skipped:
+        tell("yellow", f"{counted(len(corpus.names), 'file')} read, {len(skipped):,} skipped:")
+        more = [f"and {len(skipped) - _TOLD:,} more."] * (len(skipped) > _TOLD)
+        for reason in [*skipped[:_TOLD], *more]:
+            tell("yellow", reason)
+    found_any = False
+    for question in asked:
+        here, found, records = ask_files(d3, corpus, question, top_n)
+        said = _answered(d3, question, records) if with_answer else None
+        found_any = found_any or bool((records and here) if said is None else said.text)
+        told = _explained(found, corpus.names) if explain else None
+        (_print_json if as_json else _print)(question, records, said, told)
     return found_any
 
 
-def _settings(asked: Asked) -> dict[str, Any]:
-    """The arguments of D3."""
-    model: str | LanguageModel | None = asked.model
-    if asked.language is not None:
-        model = load_evidence_model(asked.model or "unigram", language=asked.language)
-    given: dict[str, Any] = {"model": model or "unigram"}
-    if asked.settings is not None:
+def _files_and_questions(words: Sequence[str], file: str | None) -> tuple[list[str], list[str]]:
+    files = list(words)
+    if [*files, file].count(STANDARD_INPUT) > 1:
+        raise InvalidInput("Standard input can be read only once.")
+    if file is not None:
+        questions = lines_of(file, "question")
+    else:
+        questions = [os.fsencode(files.pop()).decode("utf-8", "replace")] if files else []
+        if not questions or os.path.lexists(questions[0]):
+            after = f" after {questions[0]}, which is a file" if questions else ""
+            raise InvalidInput(f'There is no question{after}: drillrank ask FILE... "question".')
+    if not files and (sys.stdin is None or sys.stdin.isatty() or file == STANDARD_INPUT):
+        raise InvalidInput("There is nothing to read: name files or folders, or give a text on standard input.")
+    return files or [STANDARD_INPUT], [*map(check_query, questions)]
+
+
+def evidence_finder(
+    model: str | None = None,
+    language: str | None = None,
+    settings: str | None = None,
+    trust_settings: bool = False,
+    as_of: str | None = None,
+    llm: str | None = None,
+) -> D3:
+    """D3 as the options have it.
+
+    Raises:
+        DrillrankError: one of them cannot be used.
+    """
+    lm: str | LanguageModel | None = model
+    if language is not None:
+        lm = load_evidence_model(model or "unigram", language=language)
+    given: dict[str, Any] = {"model": lm or "unigram"}
+    if settings is not None:
         from drillrank.evaluation.settings_file import load_settings
 
-        given = load_settings(asked.settings, "D3", model=model, trust=asked.trust)
-    if asked.as_of is not None:
-        given["settings"] = replace(as_settings(D3Settings, given.get("settings", {})), as_of=asked.as_of)
-    return given
+        given = load_settings(settings, "D3", model=lm, trust=trust_settings)
+    if as_of is not None:
+        given["settings"] = replace(as_settings(D3Settings, given.get("settings", {})), as_of=as_of)
+    return D3(load_llm(llm, retries=_RETRIES), **given)
 
 
-def _rankings(d3: D3, corpus: FileCorpus, asked: Asked) -> Iterator[tuple[str, Chosen, EvidenceRanking, bool]]:
-    """Each question, the documents that were drilled into, its evidence, and whether anything speaks of it."""
-    ready: PreparedDocuments | None = None
-    prepared: Sequence[str] = ()
-    for question in asked.questions:
-        chosen, answerable = corpus.documents(question, d3.settings.max_documents or MAX_DOCUMENTS)
-        names = [name for name, _ in chosen]
-        if ready is None or names != prepared:
-            ready = d3.prepare([document for _, document in chosen], names, [*map(_changed, names)])
-            prepared = names
+def ask_files(d3: D3, corpus: FileCorpus, question: str, top_n: int) -> tuple[bool, Ranking[Passage], list[Record]]:
+    """Whether anything speaks of a question; what holds a word of it, or an LLM chose; and that as JSON has it."""
+
+    def ask(files: PreparedCorpus) -> EvidenceRanking:
         usage = Usage(count=token_counter(d3.settings.tokens))
-        requests = d3.requests(question, ready, asked.top_n, usage=usage)
-        workers = d3.settings.workers
-        found = run(requests, d3.llm, usage=usage, workers=workers, on_reply=_check_reply)
-        here = bool(found) and (found.answerable is None or answerable >= d3.settings.answerable)
-        yield question, chosen, found, here
+        requests = d3.requests(question, files, top_n, usage=usage)
+        return run(requests, d3.llm, usage=usage, workers=d3.settings.workers, on_reply=_check_reply)
 
-
-def _changed(file: str) -> Date | None:
-    """The day on which a file was changed last."""
-    try:
-        day = date.fromtimestamp(Path(file).stat().st_mtime)
-    except (OSError, ValueError, OverflowError):  # standard input
-        return None
-    return day.year, day.month, day.day
+    ranking = corpus.ask(d3, ask)
+    matched = [item for item in ranking if d3.llm is not None or item.details.get("matched", True)]
+    found = Ranking[Passage]([replace(item, rank=rank) for rank, item in enumerate(matched, start=1)], ranking.why)
+    return ranking.found, found, [_record(question, corpus.names, item, ranking.found) for item in found]
 
 
 def _check_reply(reply: Reply) -> None:
@@ -225,13 +156,10 @@ def _check_reply(reply: Reply) -> None:
         raise reply.failure
 
 
-def _answered(d3: D3, question: str, chosen: Chosen, found: Sequence[Ranked[Passage]]) -> Answer:
+def _answered(d3: D3, question: str, records: Sequence[Record]) -> Answer:
     """What the LLM answers from the evidence, which it reads under the names of its files."""
-    read = []
-    for item in found:
-        name, document = chosen[item.passage.metadata["document"]]
-        title = " > ".join(filter(None, (Path(name).name, item.passage.title)))
-        read.append(Passage(_readable(document, item.passage), id=item.passage.id, title=title))
+    titles = [" > ".join(filter(None, (Path(one["file"]).name, breadcrumb(one["section"])))) for one in records]
+    read = [Passage(one["text"], title=title) for one, title in zip(records, titles, strict=True)]
     settings, llm = d3.settings, d3.llm
     assert llm is not None
     said = answer(question, read, llm, max_prompt_tokens=settings.max_prompt_tokens, tokens=settings.tokens)
@@ -240,9 +168,19 @@ def _answered(d3: D3, question: str, chosen: Chosen, found: Sequence[Ranked[Pass
     return said
 
 
-def _record(question: str, names: Sequence[str], item: Ranked[Passage]) -> dict[str, object]:
-    place = item.passage.metadata
+def _explained(found: Ranking[Passage], names: Mapping[str, str]) -> Explanations:
+    """With the names of the files."""
+    why = found.explain()
+    files = [names[item.passage.metadata["document"]] for item in found]
+    entries = [replace(entry, name=f"{file}: {entry.name}") for entry, file in zip(why, files, strict=True)]
+    tree = [replace(node, name=names[node.id or ""]) if node.kind == "document" else node for node in why.tree]
+    return Explanations(entries, why.question, tree)
+
+
+def _record(question: str, names: Mapping[str, str], item: Ranked[Passage], here: bool) -> Record:
+    place, details = item.passage.metadata, item.details
     first, last = place.get("pages", (None, None))
+    also = [{"file": names[at["document"]], "page": at.get("pages", (None,))[0]} for at in details.get("also_at", ())]
     return {
         "question": question,
         "rank": item.rank,
@@ -253,111 +191,66 @@ def _record(question: str, names: Sequence[str], item: Ranked[Passage]) -> dict[
         "section": place["section_path"],
         "span": [place["start"], place["end"]] if "start" in place else None,
         "text": item.passage.text,
-        **{name: item.details[name] for name in ("version", "other_versions") if name in item.details},
-        **({"also": also} if (also := _also(names, item)) else {}),
+        "found": here,
+        **{name: details[name] for name in ("version", "other_versions") if name in details},
+        **({"also": also} if also else {}),
     }
 
 
-def _also(names: Sequence[str], item: Ranked[Passage]) -> list[dict[str, object]]:
-    """Where else the same stands."""
-    places = item.details.get("also_at", ())
-    return [{"file": names[at["document"]], "page": at.get("pages", (None,))[0]} for at in places]
-
-
-def _told(ranking: EvidenceRanking, found: Sequence[Ranked[Passage]], names: Sequence[str]) -> Explanations:
-    """Of what was found, with the names of the files."""
-    why = ranking.explain()
-    entries = [
-        replace(entry, name=f"{names[item.passage.metadata['document']]}: {entry.name}")
-        for entry, item in zip(why, found, strict=False)
-    ]
-    tree = [replace(node, name=names[int(node.id or 0)]) if node.kind == "document" else node for node in why.tree]
-    return Explanations(entries, why.question, tree)
-
-
-def _reasons(why: Explanations | None, place: int) -> dict[str, object]:
-    """Fields of one record; the tree is the question's, and stands in its first."""
-    if why is None:
-        return {}
-    told = why.to_dict()
-    return {"explanation": told["entries"][place]} | ({"tree": told["tree"]} if place == 0 else {})
-
-
-def _readable(document: Document, passage: Passage) -> str:
-    """A paragraph without markup; parts of a long one have none."""
-    place = passage.metadata
-    if "part" in place or "start" not in place:
-        return passage.text
-    blocks = (block for section in document.sections() for block in document.blocks(section))
-    return next((document.readable(block) for block in blocks if block.start == place["start"]), passage.text)
-
-
-def _print(
-    question: str,
-    chosen: Chosen,
-    found: Sequence[Ranked[Passage]],
-    said: Answer | None,
-    here: bool,
-    by_words: bool,
-) -> None:
-    terminal.console.rule(f"Question: {one_line(question)}")
+def _print_json(question: str, records: Sequence[Record], said: Answer | None, why: Explanations | None) -> None:
     if said is not None:
-        text = f"[bold]{one_line(said.text)}[/bold]" if said.text else "The evidence holds no answer."
-        terminal.console.print(text, soft_wrap=True)
-        for place in said.citations:
-            cited = found[place].passage
-            label = escape(f"[{place + 1}]")
-            terminal.console.print(f"{label} {_where(chosen, cited.metadata)} {one_line(cited.title)}", soft_wrap=True)
-    if not found:
-        terminal.console.print(
-            "Nothing matched: no paragraph has a word of the question." if by_words else "The LLM chose nothing."
-        )
-        return
-    if not here:
-        terminal.console.print("Nothing here seems to speak of this. What is nearest:")
-    table = Table("score", "where", "evidence", show_lines=True)
-    for item in found:
-        _, document = chosen[item.passage.metadata["document"]]
-        text = one_line(excerpt(_readable(document, item.passage), 5 * EXCERPT))
-        if also := [_where(chosen, place) for place in item.details.get("also_at", ())]:
-            text += f"\nThe same: {'; '.join(also[:_ALSO])}{f'; and {len(also) - _ALSO} more' * (len(also) > _ALSO)}"
-        where = f"{_where(chosen, item.passage.metadata)}\n{one_line(item.passage.title)}{_version(item)}"
-        score = f"{item.score:.3f}" if said is None else escape(f"[{item.rank}] {item.score:.3f}")
-        table.add_row(score, where, text)
-    terminal.console.print(table)
+        cited = [records[at] for at in said.citations]
+        print_json({"question": question, "answer": said.text or None, "citations": cited})
+    told = why.to_dict() if why else {}
+    tree = {"tree": told["tree"]} if "tree" in told else {}
+    explained = [{"explanation": entry} for entry in told.get("entries", ())] or [{}] * len(records)
+    for place, one in enumerate(records):
+        print_json(one | explained[place] | (tree if place == 0 else {}))
+    if not records:
+        print_json({**dict.fromkeys(_FIELDS), "question": question, "found": False, **tree})
 
 
-def _version(item: Ranked[Passage]) -> str:
-    """Which version of several it stands in."""
-    if not (others := item.details.get("other_versions")):
-        return ""
-    of = f" of {item.details['version']}" if "version" in item.details else ""
-    more = f" and {len(others) - _ALSO} more" if len(others) > _ALSO else ""
-    return f"\nThe version{of}; there are others: {', '.join(map(one_line, others[:_ALSO]))}{more}"
+def _print(question: str, records: Sequence[Record], said: Answer | None, why: Explanations | None) -> None:
+    out = terminal.console
+    out.rule(f"Question: {one_line(question)}")
+    if said is not None:
+        out.print(f"[bold]{one_line(said.text or 'The evidence holds no answer.')}[/bold]", soft_wrap=True)
+        for at in said.citations:
+            out.print(f"{escape(f'[{at + 1}]')} {_where(records[at])}", soft_wrap=True)
+    if not records:
+        out.print("Nothing matched: no paragraph has a word of the question, or the LLM chose none.")
+    else:
+        out.print("[dim]" + ("" if records[0]["found"] else _NOT_HERE) + _LEGEND + "[/dim]")
+    for one in records:
+        out.print(f"\n{one['rank']}. {_where(one)} [dim]{one['score']:.3f}[/dim]", soft_wrap=True)
+        out.print(Padding(one_line(excerpt(one["text"], 5 * EXCERPT)), (0, 0, 0, 3), expand=False))
+        if "other_versions" in one:
+            of = f" of {one['version']}" if "version" in one else ""
+            others = map(one_line, one["other_versions"])
+            out.print(f"   The version{of}; there are others: {_some(others)}", soft_wrap=True)
+        if "also" in one:
+            out.print(f"   The same stands in {_some(map(_where, one['also']))}", soft_wrap=True)
+    if why is not None:
+        out.print(why)
 
 
-def _where(chosen: Chosen, place: Mapping[str, Any]) -> str:
-    """Name of the file, pages and span."""
-    where = [f"[bold]{one_line(chosen[place['document']][0])}[/bold]"]
-    where += [page_range(place["pages"])] if "pages" in place else []
-    where += [f"{place['start']}–{place['end']}"] if "start" in place else []
-    return " ".join(where)
+def _some(items: Iterable[str]) -> str:
+    """The first ones, and how many more."""
+    some = list(items)
+    return ", ".join(some[:_ALSO]) + f" and {len(some) - _ALSO} more" * (len(some) > _ALSO)
 
 
-def _tell_skipped(read: int, skipped: Sequence[Skipped]) -> None:
-    if skipped:
-        tell("yellow", f"{read} files read, {len(skipped)} skipped:")
-        for one in islice(skipped, _TOLD):
-            tell("yellow", one.reason)
-        if len(skipped) > _TOLD:
-            tell("yellow", f"and {len(skipped) - _TOLD} more.")
+def _where(one: Mapping[str, Any]) -> str:
+    """Name of the file, pages, span and headings."""
+    where = [f"[bold]{one_line(one['file'])}[/bold]"]
+    where += [page_range((one["page"], one.get("last_page", one["page"])))] if one["page"] is not None else []
+    where += ["–".join(map(str, one["span"]))] if one.get("span") else []
+    return " ".join([*where, one_line(breadcrumb(one.get("section", ())))]).rstrip()
 
 
-def _tracked(sources: Sequence[tuple[str, Source]]) -> Iterable[tuple[str, Source]]:
-    """Files that are read, with a progress bar where somebody sees it."""
+def _tracked(files: Iterable[Any], number: int) -> Iterable[Any]:
+    """Files that are read, with a progress bar and an estimate where somebody sees it."""
     console = terminal.Terminal(stderr=True, highlight=False)
-    if not console.is_terminal or len(sources) < _SLOW:
-        yield from sources
-        return
-    with Progress(console=console, transient=True) as progress:
-        yield from progress.track(sources, description="Reading")
+    if not console.is_terminal or number < _SLOW:
+        return files
+    return track(files, "Reading", number, console=console, transient=True)

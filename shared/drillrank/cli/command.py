@@ -1,155 +1,217 @@
-"""The command line's arguments and exit status. Errors and warnings go to standard error."""
+"""The commands and their options. What carries a command out is loaded by that command alone."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
-import signal
-import sys
+import traceback
 import warnings
-from collections.abc import Sequence
-from importlib.metadata import version
+from collections.abc import Callable
+from functools import reduce
 from itertools import takewhile
-from types import FrameType
-from typing import NoReturn
+from typing import Any, TypeVar
 
-from drillrank.cli.ask import asked_of, readable, run_ask
-from drillrank.cli.compare import TRUST_SETTINGS, add_arguments
-from drillrank.cli.corpus import cache_folder
-from drillrank.cli.demo import DEMO_QUESTION, run_demo
-from drillrank.cli.listing import run_components
-from drillrank.cli.outline import run_outline
+import click
+
 from drillrank.cli.terminal import make_writable, tell
-from drillrank.cli.tune import add_tune_arguments
 from drillrank.errors import DrillrankError, DrillrankWarning
-from drillrank.structure.read import FORMATS
 
-_FOUND, _NOTHING, _BAD_INPUT = 0, 1, 2  # as grep's
-_BY_SIGNAL, _CLOSED = 128, 141  # as a shell has it for what ends by a signal, such as SIGPIPE
+Function = TypeVar("Function", bound=Callable[..., Any])
+FOUND, NOTHING, ERROR = 0, 1, 2  # as grep's
 _STATUS = (
-    "Exit status: 0 done, and evidence, an answer or headings were found; 1 nothing matched; 2 the input, or the LLM, "
-    "cannot be used; "
-    "130 and 143 interrupted; 141 the output was closed early."
+    "Exit status: 0 done, and evidence, an answer or headings were found; 1 nothing matched; 2 an error; 130, 143 and "
+    "129 interrupted; 141 the output was closed early."
 )
 
 
-class _Parser(argparse.ArgumentParser):
-    """Shows what it cannot use as everything is shown: no terminal obeys it."""
-
-    def error(self, message: str) -> NoReturn:
-        """Ends the command."""
-        self.print_usage(sys.stderr)
-        tell("red", f"{message:.200}")
-        raise SystemExit(_BAD_INPUT)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
+def run(words: list[str]) -> int:
+    """The exit status of a command; errors and warnings go to standard error, each on one line."""
     make_writable()
-    signal.signal(signal.SIGTERM, _interrupt)  # so that no copy of a stream stays behind
-    try:
-        status = _run(arguments)
-        sys.stdout.flush()
-    except BrokenPipeError:  # whoever read the output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _CLOSED
-    except KeyboardInterrupt as stopped:
-        return _BY_SIGNAL + int((*stopped.args, signal.SIGINT)[0])
-    return status
-
-
-def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt(number)
-
-
-def _run(arguments: Sequence[str] | None) -> int:
-    given = _parsed(arguments)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DrillrankWarning)
         try:
-            found = given.run(given)
+            found = _carried_out(words)
+        except click.exceptions.Exit as end:  # --help, --version
+            return end.exit_code
+        except click.ClickException as error:
+            of = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "drillrank"
+            tell("red", f"{error.format_message():.200} Try '{of} --help'.")
+            return ERROR
         except DrillrankError as error:
             tell("red", error)
-            return _BAD_INPUT
+            return ERROR
+        except (BrokenPipeError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            what = f"{type(error).__name__}: {error!s:.300}"
+            tell("red", f"This is a fault of drillrank, at {place.filename}:{place.lineno}: {what}")
+            return ERROR
         finally:
             for warning in caught:
                 tell("yellow", warning.message)
-    return _NOTHING if found is False else _FOUND
+    return NOTHING if found is False else FOUND
 
 
-def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The arguments. Options of `ask` may stand anywhere; argparse itself would refuse what follows them.
+def _carried_out(words: list[str]) -> Any:
+    """What the command returns.
 
     What a shell makes of `*` must not hold options: an argument that could be both is refused.
     """
-    parser = _parser()
-    words = list(sys.argv[1:] if arguments is None else arguments)
     for word in takewhile(lambda word: word != "--", words):
         if word.startswith("-") and os.path.lexists(word):
-            parser.error(
-                f"{word:.100} is an option and the name of a file: put ./ or -- before a file, or go elsewhere"
-            )
-    given, more = parser.parse_known_args(words)
-    at = more.index("--") if "--" in more else len(more)
-    options = [word for word in more[:at] if re.match("-.", word) and " " not in word]
-    if more and (options or not hasattr(given, "arguments")):
-        parser.error(f"unrecognized arguments: {' '.join(more)}")
-    if more:
-        given.arguments += [*more[:at], *more[at + 1 :]]
-    return given
+            where = "put ./ or -- before a file, or go elsewhere"
+            raise click.UsageError(f"{word:.100} is an option and the name of a file: {where}.")
+    if re.match("-.* ", words[-1] if words else "") and "--" not in words:  # a question
+        words = [*words[:-1], "--", words[-1]]
+    with commands.make_context("drillrank", words) as context:
+        return commands.invoke(context)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="drillrank", description="Find the right evidence without any training.", epilog=_STATUS)
-    parser.add_argument("--version", action="version", version=f"drillrank {version('drillrank')}")
-    commands = parser.add_subparsers(required=True, metavar="{ask,outline,demo,compare,tune,components}")
-    ask = commands.add_parser(
-        "ask",
-        help="find evidence in files and folders",
-        usage='drillrank ask [options] [FILE...] "question"\n       drillrank ask [options] --questions FILE [FILE...]',
-        epilog=_STATUS,
-    )
-    ask.add_argument(
-        "arguments",
-        nargs="*",
-        metavar="FILE",
-        help=f"files of {FORMATS} (texts in UTF-8, or in UTF-16 with its mark), folders, patterns, or - for standard "
-        "input, which is also read where there is none; the question comes last",
-    )
-    ask.add_argument("--questions", metavar="FILE", help="questions, one on each line; - for standard input")
-    ask.add_argument("--model", help='language model, "unigram" by default')
-    ask.add_argument(
-        "--llm",
-        metavar="URL#MODEL",
-        help="a served chat model that chooses sections and paragraphs, such as http://localhost:8000/v1#qwen",
-    )
-    ask.add_argument("--answer", action="store_true", help="have the LLM answer from the evidence, with citations")
-    ask.add_argument("--language", help='whose stemmer the unigram model takes, such as german; "english" by default')
-    ask.add_argument("--as-of", metavar="DATE", help="leave out files of later, and take that time's version: 2023-06")
-    ask.add_argument("--settings", metavar="FILE", help="settings of D3, as `drillrank tune` writes them")
-    ask.add_argument("--trust-settings", action="store_true", help=TRUST_SETTINGS)
-    ask.add_argument("--top-n", type=int, default=5, help="evidence paragraphs for each question, 5 by default")
-    ask.add_argument("--json", action="store_true", help="write JSON Lines, an object for each paragraph and answer")
-    ask.add_argument(
-        "--explain",
-        action="store_true",
-        help="say what each word of the question adds to each score, and what was opened, read and left",
-    )
-    ask.add_argument("--follow-links", action="store_true", help="follow links in folders that lead outside them")
-    ask.add_argument("--no-cache", action="store_true", help="neither use nor keep what was read before")
-    ask.set_defaults(run=lambda given: run_ask(asked_of(given, None if given.no_cache else cache_folder())))
-    outline = commands.add_parser("outline", help="print the sections of a file, with pages where it has them")
-    outline.add_argument("file", metavar="FILE", help=f"{FORMATS}; - for standard input")
-    outline.set_defaults(run=lambda given: run_outline(given.file))
-    demo = commands.add_parser("demo", help="find evidence in the handbook, alone and through both frameworks")
-    demo.add_argument("question", nargs="?", type=readable, default=DEMO_QUESTION)
-    demo.set_defaults(run=lambda given: run_demo(given.question))
-    compared = commands.add_parser("compare", help="say whether components help, on questions whose evidence is known")
-    add_arguments(compared)
-    tuned = commands.add_parser("tune", help="find settings for questions whose evidence is known, if any are better")
-    add_tune_arguments(tuned)
-    listed = commands.add_parser("components", help="list the components, or say what there is to set in one")
-    listed.add_argument("name", nargs="?", help="a component, such as D3 or UPRRerank")
-    listed.set_defaults(run=lambda given: run_components(given.name))
-    return parser
+def _options(*options: Callable[[Function], Function]) -> Callable[[Function], Function]:
+    """Several options as one decorator."""
+    return lambda function: reduce(lambda decorated, option: option(decorated), reversed(options), function)
+
+
+@click.group(epilog=_STATUS, no_args_is_help=False)
+@click.version_option(package_name="drillrank", message="drillrank %(version)s")
+def commands() -> None:
+    """Find the right evidence without any training."""
+
+
+_trust = click.option("--trust-settings", is_flag=True, help="The settings may name folders, addresses, code and keys.")
+_json = click.option("--json", "as_json", is_flag=True, help="Write JSON, a line for each answer and paragraph.")
+_finding = _options(
+    click.option("--model", help='Language model, "unigram" by default.'),
+    click.option("--language", help='Whose stemmer the unigram model takes, "english" by default.'),
+    click.option("--settings", metavar="FILE", help="Settings of D3, as `drillrank tune` writes them."),
+    _trust,
+    click.option("--follow-links", is_flag=True, help="Follow links in folders that lead outside them."),
+    click.option("--no-cache", is_flag=True, help="Neither use nor keep what was read before."),
+)
+_judged = _options(
+    click.argument("questions"),
+    click.argument("corpus", nargs=-1),
+    click.option("--first-stage", metavar="PATH", help="A retriever by dotted path; BM25 by default."),
+    click.option("--candidates", default=50, show_default=True, help="Candidates for each question."),
+    click.option("--column", "columns", multiple=True, metavar="OURS=THEIRS", help="What the file calls it."),
+    click.option("--results", metavar="FILE", help="Keep results in this JSON Lines file, and go on from it."),
+    _json,
+)
+
+
+@commands.command(epilog=_STATUS)
+@click.argument("words", nargs=-1, metavar='[FILE]... "QUESTION"')
+@click.option("--questions", metavar="FILE", help="Questions, one on each line; - for standard input.")
+@_finding
+@click.option("--as-of", metavar="DATE", help="Leave out files of later, and take that time's version: 2023-06.")
+@click.option("--top-n", default=5, show_default=True, help="Evidence paragraphs for each question.")
+@click.option("--llm", metavar="URL#MODEL", help="A served chat model that chooses: http://localhost:8000/v1#qwen.")
+@click.option("--answer", "with_answer", is_flag=True, help="Have the LLM answer from the evidence, with citations.")
+@click.option("--explain", is_flag=True, help="Say what each word adds to each score, and what was opened and left.")
+@_json
+def ask(**options: Any) -> bool:
+    """Find evidence in files and folders.
+
+    Name files, folders and quoted patterns; the question comes last. Files are PDF, DOCX, PPTX, EPUB, Markdown, HTML,
+    LaTeX or plain text (in UTF-8, or in UTF-16 with its mark); - is standard input, which is also read where no file is
+    named.
+    """
+    from drillrank.cli.ask import run_ask
+
+    return run_ask(**options)
+
+
+@commands.command(epilog=_STATUS)
+@click.argument("file")
+def outline(file: str) -> bool:
+    """Print the sections of a file, with their pages.
+
+    A FILE called - is standard input.
+    """
+    from drillrank.cli.listing import run_outline
+
+    return run_outline(file)
+
+
+@commands.command()
+@_judged
+@click.option(
+    "--component", "components", multiple=True, default=["UPR"], metavar="[NAME=]COMPONENT", show_default=True,
+    help='One of ours, a dotted path, or JSON with "component" and settings; may be given several times.',
+)  # fmt: skip
+@click.option("--settings", metavar="FILE", help="Settings of the components, as `drillrank tune` writes them.")
+@_trust
+@click.option("--measure", "measures", multiple=True, metavar="NAME", help="Several times; the first one decides.")
+@click.option("--llm", metavar="URL#MODEL", help="A served chat model that answers from what each component found.")
+@click.option("--html", metavar="FILE", help="Write a report that needs no network.")
+def compare(**options: Any) -> bool:
+    """Say whether components help on your questions.
+
+    QUESTIONS, whose evidence is known, are JSON Lines or CSV: question, and gold, spans or answers (docs/comparing.md).
+    CORPUS are files and folders of documents, or tables of passages.
+    """
+    from drillrank.cli.compare import run_compare
+
+    return run_compare(**options)
+
+
+@commands.command()
+@_judged
+@click.option(
+    "--component", default="UPR", show_default=True,
+    help='UPR, PromptRank, PathSearch, MultiViewIndex or D3, or JSON with "component" and settings that stay.',
+)  # fmt: skip
+@click.option("--measure", metavar="NAME", help="What decides; nDCG@10 by default.")
+@click.option(
+    "--try", "tried", multiple=True, metavar="SETTING=LIST",
+    help="Candidates in place of the usual ones, as a JSON list: mu=[30,300]; [] leaves a setting alone.",
+)  # fmt: skip
+@click.option(
+    "--instructions", metavar="FILE|hf:MODEL",
+    help="Instructions, one on each line, with {path} (UPR: {text}); or a T5 that writes twenty.",
+)  # fmt: skip
+@click.option("--folds", default=10, show_default=True, help="Parts, each measured with what those before choose.")
+@click.option("--seed", default=0, show_default=True, help="Which question is in which part.")
+@click.option("--out", metavar="FILE", default="settings.json", show_default=True, help="The settings; see --settings.")
+def tune(**options: Any) -> None:
+    """Find settings for your questions.
+
+    QUESTIONS and CORPUS are as for compare. Settings are better than the defaults by more than noise, or stay.
+    """
+    from drillrank.cli.compare import run_tune
+
+    run_tune(**options)
+
+
+@commands.command()
+@click.argument("name", required=False)
+def components(name: str | None) -> None:
+    """List the components, or what one takes.
+
+    NAME is one of them, such as D3 or UPRRerank.
+    """
+    from drillrank.cli.listing import run_components
+
+    run_components(name)
+
+
+@commands.command()
+def doctor() -> None:
+    """Say what is installed, and what is cached."""
+    from drillrank.cli.listing import run_doctor
+
+    run_doctor()
+
+
+@commands.command()
+@click.argument("folder")
+@_finding
+def mcp(folder: str, **options: Any) -> None:
+    """Let agents ask about a folder (MCP).
+
+    A server of the Model Context Protocol on standard input and output, with the tools ask, outline and read.
+    """
+    from drillrank.cli.mcp import serve
+
+    serve(folder, **options)

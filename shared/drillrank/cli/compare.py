@@ -1,153 +1,125 @@
-"""`drillrank compare`: does a component help on these questions?"""
+"""`drillrank compare`: does a component help on these questions? `drillrank tune`: with which settings?"""
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.markup import escape
-from rich.table import Column, Table
 
 from drillrank.cli import terminal
+from drillrank.cli.sources import lines_of
 from drillrank.errors import InvalidInput
 from drillrank.files import check_target, whole_file
 from drillrank.limits import read_json
 
-if TYPE_CHECKING:
-    from drillrank.evaluation import Comparison
+WRITTEN = 20  # instructions that a model writes
 
 
-TRUST_SETTINGS = "let the file of settings name folders, addresses, code and keys: only if it is your own"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    add_questions(parser)
-    parser.add_argument(
-        "--component",
-        action="append",
-        default=[],
-        metavar="[NAME=]COMPONENT",
-        help='one of ours, a dotted path, or JSON with "component" and settings; may be given several times; '
-        "UPR by default",
-    )
-    parser.add_argument(
-        "--settings", metavar="FILE", help="settings of the components, as `drillrank tune` writes them"
-    )
-    parser.add_argument("--trust-settings", action="store_true", help=TRUST_SETTINGS)
-    parser.add_argument("--measure", action="append", metavar="NAME", help="several times; the first one decides")
-    parser.add_argument("--html", metavar="FILE", help="write a report that needs no network")
-    parser.set_defaults(run=run_compare)
-
-
-def add_questions(parser: argparse.ArgumentParser) -> None:
-    """What is asked, of what, and where the results are kept."""
-    parser.add_argument("questions", help="JSON Lines or CSV: question, and gold, spans or answers (docs/comparing.md)")
-    parser.add_argument("corpus", nargs="*", help="files and folders of documents, or tables of passages")
-    parser.add_argument("--first-stage", metavar="PATH", help="a retriever by dotted path; BM25 by default")
-    parser.add_argument("--candidates", type=int, default=50, help="candidates for each question, 50 by default")
-    parser.add_argument("--column", action="append", default=[], metavar="OURS=THEIRS", help="what the file calls it")
-    parser.add_argument("--results", metavar="FILE", help="keep results in this JSON Lines file, and go on from it")
-    parser.add_argument("--json", action="store_true", help="write JSON in place of the tables")
-
-
-def run_compare(given: argparse.Namespace) -> bool:
+def run_compare(
+    components: Sequence[str],
+    settings: str | None,
+    trust_settings: bool,
+    html: str | None,
+    as_json: bool,
+    **options: Any,
+) -> bool:
     """Compare and print; False where the comparison is partial."""
     from drillrank.evaluation import compare, html_report
 
-    if given.html:
-        check_target(given.html)
-        for other in (given.questions, *given.corpus, given.results, given.settings):
-            if other and Path(other).resolve() == Path(given.html).resolve():
-                raise InvalidInput(f"{given.html} is read or kept: give the report a file of its own.")
-    components = dict(map(component, given.component or ["UPR"]))
-    if len(components) < len(given.component):
+    if html:
+        check_target(html)
+        for other in (options["questions"], *options["corpus"], options["results"], settings):
+            if other and Path(other).resolve() == Path(html).resolve():
+                raise InvalidInput(f"{html} is read or kept: give the report a file of its own.")
+    named = dict(map(_component, components))
+    if len(named) < len(components):
         raise InvalidInput("Two components have one name: give NAME=COMPONENT.")
-    if given.settings:
-        components = {
-            name: {
-                "settings": given.settings,
-                "trust_settings": given.trust_settings,
-                **({"component": what} if isinstance(what, str) else what),
-            }
-            for name, what in components.items()
-        }
+    if settings:
+        more = {"settings": settings, "trust_settings": trust_settings}
+        named = {name: more | ({"component": what} if isinstance(what, str) else what) for name, what in named.items()}
     with terminal.progress("questions") as on_progress:
-        found = compare(
-            given.questions,
-            components,
-            given.corpus or None,
-            first_stage=given.first_stage,
-            candidates=given.candidates,
-            measures=given.measure,
-            columns=dict(map(column, given.column)),
-            results=given.results,
-            on_progress=on_progress,
-        )
-    _print(found, given.json)
-    if given.html:
+        found = compare(components=named, on_progress=on_progress, **_as_arguments(options))
+    if as_json:
+        terminal.print_json(found.to_dict())
+    else:
+        terminal.console.print(found)
+    if html:
         with terminal.progress("explanations") as on_progress:
             page = html_report(found, on_progress)
         try:
-            with whole_file(Path(given.html)) as file:
+            with whole_file(Path(html)) as file:
                 file.write(page.encode())
         except OSError as problem:
-            raise InvalidInput(f"{given.html} cannot be written: {problem.strerror}.") from problem
+            raise InvalidInput(f"{html} cannot be written: {problem.strerror}.") from problem
     return found.complete
 
 
-def _print(found: Comparison, as_json: bool) -> None:
+def run_tune(
+    component: str, tried: Sequence[str], instructions: str | None, out: str, as_json: bool, **options: Any
+) -> None:
+    """Tune, print what was tried, and write the settings."""
+    from drillrank.evaluation import tune
+    from drillrank.evaluation.settings_file import read_settings_file
+
+    _, what = _component(component)
+    grid = {}
+    for one in tried:
+        name, _, values = one.partition("=")
+        grid[name] = read_json(values, f"--try is SETTING=LIST, such as mu=[30,300]; {one[:50]!r}")
+    if instructions:
+        is_upr = (what if isinstance(what, str) else what.get("component")) == "UPR"
+        wordings = _instructions(instructions)
+        grid["template" if is_upr else "instructions"] = [
+            wording.replace("{path}", "{text}") if is_upr else wording for wording in wordings
+        ]
+    check_target(out)
+    if Path(out).exists():
+        read_settings_file(out)  # another file is not overwritten
+    try:
+        with terminal.progress("questions and settings") as on_progress:
+            found = tune(component=what, grid=grid, on_progress=on_progress, **_as_arguments(options))
+    except KeyboardInterrupt:
+        kept = f"{options['results']} keeps what was computed" if options["results"] else "--results FILE would keep it"
+        terminal.tell("yellow", f"Interrupted, nothing was chosen: {kept}; the same command goes on from there.")
+        raise
+    found.save(out)
     if as_json:
         terminal.print_json(found.to_dict())
-        return
-    table = _table("", *found.components)  # there are more measures than a terminal has room for
-    for measure in found.measures:
-        table.add_row(measure, *(f"{found.mean(name, measure):.3f}" for name in found.components))
-    table.add_row("failed", *(f"{found.failed[name]:,}" for name in found.components))
-    table.add_row("unjudged", *(f"{found.unjudged[name]:,}" for name in found.components))
-    costs = [found.costs[name] for name in found.components]
-    table.add_row("p50 ms", *(f"{1000 * cost.p50:.2f}" for cost in costs))
-    table.add_row("p95 ms", *(f"{1000 * cost.p95:.2f}" for cost in costs))
-    terminal.console.print(table)
-    table = _table("pair", "difference", "95 % interval", "p, corrected", "verdict", title=escape(found.primary))
-    for pair in found.pairs:
-        if pair.measure == found.primary:
-            mean, low, high, _, _ = pair.difference
-            names = f"{escape(pair.before)} → {escape(pair.after)}"
-            interval = f"{low:+.3f} to {high:+.3f}"
-            table.add_row(names, f"{mean:+.3f}", interval, f"{pair.adjusted_p:.4f}", pair.verdict)
-    terminal.console.print(table)
-    for line in found.advice:
-        terminal.console.print(escape(line))
+    else:
+        terminal.console.print(escape(f"{found}\n{out} holds the settings of {found.component}."))
 
 
-def _table(*names: str, title: str | None = None) -> Table:
-    """Cells that have no room are folded: an ellipsis would cut digits off."""
-    return Table(*(Column(escape(name), overflow="fold") for name in names), title=title)
+def _as_arguments(options: dict[str, Any]) -> dict[str, Any]:
+    """Of `compare` and `tune`: what is given is None or not empty, and columns are a mapping.
+
+    Raises:
+        InvalidInput: one of the columns is no pair.
+    """
+    columns = [column.partition("=") for column in options["columns"]]
+    for column, equals, _ in columns:
+        if not equals:
+            raise InvalidInput(f"--column is OURS=THEIRS, such as candidates=bm25_top; not {column!r:.200}.")
+    given = {name: value if value != () else None for name, value in options.items()}
+    return {**given, "columns": {ours: theirs for ours, _, theirs in columns}}
 
 
-def component(said: str) -> tuple[str, Any]:
+def _component(given: str) -> tuple[str, Any]:
     """Name and component of `NAME=COMPONENT`.
 
     Raises:
         InvalidInput: it begins like JSON and is none.
     """
-    name, equals, what = said.partition("=")
+    name, equals, what = given.partition("=")
     if not equals or "{" in name:
-        name = what = said
-    if what.startswith("{"):
-        return name, read_json(what, f"--component {name:.50}")
-    return name, what
+        name = what = given
+    return name, read_json(what, f"--component {name:.50}") if what.startswith("{") else what
 
 
-def column(said: str) -> tuple[str, str]:
-    """Our name and theirs.
+def _instructions(given: str) -> list[str]:
+    if not given.startswith("hf:"):
+        return lines_of(given, "instruction")
+    from drillrank.rerank.tuning import generate_instructions
 
-    Raises:
-        InvalidInput: there is only one.
-    """
-    ours, equals, theirs = said.partition("=")
-    if not equals:
-        raise InvalidInput(f"--column is OURS=THEIRS, such as candidates=bm25_top; not {said!r:.200}.")
-    return ours, theirs
+    return generate_instructions(given, WRITTEN)

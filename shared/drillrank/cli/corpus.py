@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
 import stat
 import sys
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from datetime import date
 from importlib.metadata import version
-from itertools import chain
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
+from threading import Thread
+from typing import Any, TypeVar
 
-import numpy as np
-
-from drillrank.cli.sources import Skipped, Source
+from drillrank.cli.sources import Source
 from drillrank.corpus import Corpus, CorpusError
-from drillrank.drilldown.evidence import TEMPERATURE
-from drillrank.drilldown.levels import Levels, stored_counts
+from drillrank.corpus.documents import Prepared, prepared
+from drillrank.drilldown.d3 import D3
+from drillrank.drilldown.prepared import PreparedCorpus
+from drillrank.drilldown.versions import Date
 from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput
-from drillrank.structure import Document, file_key
-from drillrank.vectors import top
+from drillrank.structure import file_key
 
-Track = Callable[[Sequence[tuple[str, Source]]], Iterable[tuple[str, Source]]]
-PARAGRAPHS = 10_000  # that are read for a question, if the likeliest documents have fewer
+Found = TypeVar("Found")
+File = tuple[bytes, Source]
+"""With the key of its content."""
+_EMPTY = "holds no text."
+_MANY_BYTES = 3_000_000  # from which on starting processes is worth it
+_AHEAD = 8  # files that each process is given before
 _KEPT = 30 * 24 * 3600.0  # seconds since a document was asked about
 
 
@@ -50,7 +59,7 @@ class FileCorpus:
     Args:
         sources: The files.
         folder: Where the corpus is kept; None for nowhere.
-        track: Goes through files that are new, and shows how far it is.
+        track: Goes through files that are new, of which it is told the number, and shows how far it is.
         language: Whose stemmer words go through.
 
     Attributes:
@@ -62,10 +71,15 @@ class FileCorpus:
     """
 
     def __init__(
-        self, sources: Sequence[Source], folder: Path | None, track: Track = iter, language: str = "english"
+        self,
+        sources: Sequence[Source],
+        folder: Path | None,
+        track: Callable[[Iterable[Any], int], Iterable[Any]] = lambda files, _: files,
+        language: str = "english",
     ) -> None:
         self._sources = sources
         self._language = language
+        self._ready: tuple[D3, PreparedCorpus] | None = None
         self._track = track
         self._file: Path | None = None
         try:
@@ -83,86 +97,66 @@ class FileCorpus:
         except CorpusError as error:
             self._start_anew(error)
 
-    def documents(
-        self, question: str, limit: int, paragraphs: int = PARAGRAPHS
-    ) -> tuple[list[tuple[str, Document]], float]:
-        """The likeliest documents, and how probable it is that any speaks of the question (`drilldown.levels`).
-
-        Args:
-            question: The question.
-            limit: How many, at least.
-            paragraphs: As many more as have so many paragraphs together.
-
-        Returns:
-            Names and documents, in the order of the files; and the probability, by the words of all files.
-        """
+    def ask(self, d3: D3, question: Callable[[PreparedCorpus], Found]) -> Found:
+        """What a function finds in the files; where the cache turns out to be damaged, it is called once more."""
         try:
-            return self._documents(question, limit, paragraphs)
+            return question(self._prepared(d3))
         except CorpusError as error:
             self._start_anew(error)
-            return self._documents(question, limit, paragraphs)
+            return question(self._prepared(d3))
 
-    def _documents(self, question: str, limit: int, paragraphs: int) -> tuple[list[tuple[str, Document]], float]:
-        found = self._corpus.document_counts(question, list(self.names))
-        levels = Levels(stored_counts(question, found, self.names))
-        order = top(levels.log_posteriors(TEMPERATURE), len(found.ids))
-        read = np.cumsum(np.bincount(found.document_of[found.section_of], minlength=len(found.ids))[order])
-        few = int(np.searchsorted(read, paragraphs, side="right"))
-        chosen = {found.ids[place] for place in order[: max(limit, few)]}
-        documents = [(name, self._corpus.document(id_)) for id_, name in self.names.items() if id_ in chosen]
-        return documents, levels.answerable
+    def _prepared(self, d3: D3) -> PreparedCorpus:
+        if self._ready is None or self._ready[0] is not d3:
+            dates = {id_: date for id_, name in self.names.items() if (date := _changed(name))}
+            self._ready = d3, d3.prepare_corpus(self._corpus, self.names, dates)
+        return self._ready[1]
 
     def _read(self) -> None:
+        self._ready = None
         self.names: dict[str, str] = {}
-        self.skipped: list[Skipped] = []
+        self.skipped: list[str] = []
         alike: dict[bytes, list[Source]] = {}
         for source in self._sources:
-            with self._left_out_if_bad([source]):
+            try:
                 alike.setdefault(file_key(source.path), []).append(source)
-        ids = [(key.hex(), key) for key in alike]
-        known = self._corpus.known(ids)
-        files = iter(self._track([(id_, alike[key][0]) for id_, key in ids if id_ not in known]))
-        for one in files:
-            self._add(chain([one], files))
-        known = self._corpus.known(ids)
-        for id_, key in ids:
-            first, *others = alike[key]
-            if id_ in known:
-                self.names[id_] = first.name
-            for source in others:
-                if id_ in known:
-                    reason = f"{source.name} has the same content as {first.name}."
-                    self.skipped.append(Skipped(source.name, reason))
-                else:  # and is as bad
-                    self._add([(id_, source)])
+            except DrillrankError as error:  # noqa: PERF203  # each file may be one
+                self._leave_out(source, error)
+        stored = {id_.partition(" ")[0]: id_ for id_ in self._corpus.ids()}  # with what there is to tell
+        ids = {key: stored.get(key.hex(), key.hex()) for key in alike}
+        known = self._corpus.known((id_, key) for key, id_ in ids.items())
+        ids = {key: id_ for key, id_ in ids.items() if id_ in known}
+        self._corpus.add(self._new([(key, alike[key][0]) for key in alike if key not in ids], ids))
+        for key, (first, *others) in alike.items():
+            if key not in ids:  # and the others are as bad
+                self._corpus.add(self._new([(key, source) for source in others], ids))
+                continue
+            _, _, problem = ids[key].partition(" ")
+            if problem.endswith(_EMPTY):
+                self.skipped += [problem.replace("{}", source.name) for source in alike[key]]
+            else:
+                self.names[ids[key]] = first.name
+                self.skipped += [f"{source.name} has the same content as {first.name}." for source in others]
+                if problem:
+                    warnings.warn(problem.replace("{}", first.name), DrillrankWarning, stacklevel=3)
 
-    def _add(self, files: Iterable[tuple[str, Source]]) -> None:
-        """Add files, up to one that cannot be read."""
-        taken: list[Source] = []
+    def _new(self, files: Sequence[File], ids: dict[bytes, str]) -> Iterator[tuple[str, Prepared]]:
+        """Files as they are written to the corpus, without those that cannot be read."""
+        for (key, source), found in self._track(_read_all(files), len(files)):
+            if isinstance(found, Prepared):
+                ids[key] = found.id
+                yield found.id, found
+            else:
+                self._leave_out(source, found)
 
-        def paths() -> Iterator[tuple[str, Path]]:
-            for id_, source in files:
-                taken.append(source)
-                yield id_, source.path
-
-        with self._left_out_if_bad(taken):
-            self._corpus.add(paths())
-
-    @contextmanager
-    def _left_out_if_bad(self, taken: Sequence[Source]) -> Iterator[None]:
-        """Where the last file that was taken cannot be read, and is one of a folder's, go on."""
+    def _leave_out(self, source: Source, error: Exception) -> None:
+        """Go on without a file that cannot be read, unless it was named."""
         try:
-            yield
-        except CorpusError:
-            raise
-        except (DrillrankError, MemoryError, RecursionError) as error:
-            source = taken[-1]
-            reason = str(error).replace(str(source.path), source.name)
-            if not isinstance(error, DrillrankError):  # it takes more memory than there is
-                reason = f"{source.name} cannot be read: {type(error).__name__}."
+            with source.reported():
+                raise error
+        except DrillrankError as named:
             if source.named:
-                raise (type(error) if isinstance(error, DrillrankError) else InvalidInput)(reason) from error
-            self.skipped.append(Skipped(source.name, reason if source.name in reason else f"{source.name}: {reason}"))
+                raise
+            self.skipped.append(str(named))
 
     def _start_anew(self, error: CorpusError) -> None:
         """Go on in memory; a file that is damaged is removed, so that the next command makes a new one."""
@@ -175,6 +169,64 @@ class FileCorpus:
                 Path(f"{self._file}{ending}").unlink(missing_ok=True)
         self._corpus, self._file = Corpus(language=self._language), None
         self._read()
+
+
+def _read_all(files: Sequence[File]) -> Iterator[tuple[File, Prepared | Exception]]:
+    """Files, read; many by as many processes as there are cores, in the order given."""
+    workers = min(os.cpu_count() or 1, len(files))
+    if workers < 2 or sum(source.path.stat().st_size for _, source in files) < _MANY_BYTES:
+        yield from ((file, _read(file[0].hex(), file[1].path)) for file in files)
+        return
+    waiting: deque[tuple[File, Future[Prepared | Exception]]] = deque()
+    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_follow_parent) as pool:
+        try:
+            for file in files:
+                waiting.append((file, pool.submit(_read, file[0].hex(), file[1].path)))
+                if len(waiting) > _AHEAD * workers:
+                    file, future = waiting.popleft()
+                    yield file, future.result()
+            yield from ((file, future.result()) for file, future in waiting)
+        except BrokenProcessPool as error:
+            raise InvalidInput("A process that read files was killed, perhaps for its memory: name fewer.") from error
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in active_children():
+                process.kill()
+            raise
+
+
+def _read(id_: str, path: Path) -> Prepared | Exception:
+    """A file as it is written, or the error. What it is warned of is told in its id, and so by later commands, too."""
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", DrillrankWarning)
+            found = prepared(path, id_, lambda _: set())
+            problem = " ".join(str(one.message).replace(str(path), "{}") for one in caught)
+            problem = problem[:500] if found.rows else f"{{}} {_EMPTY}"
+            return prepared(path, f"{id_} {problem}", lambda _: set()) if problem else found
+    except (DrillrankError, MemoryError, RecursionError) as error:
+        return error
+
+
+def _follow_parent() -> None:
+    """Interrupts are the parent's to tell; where it was killed, nobody waits for this process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def end() -> None:
+        if parent := parent_process():
+            parent.join()
+        os._exit(1)
+
+    Thread(target=end, daemon=True).start()
+
+
+def _changed(file: str) -> Date | None:
+    """The day on which a file was changed last."""
+    try:
+        day = date.fromtimestamp(Path(file).stat().st_mtime)
+    except (OSError, ValueError, OverflowError):  # standard input
+        return None
+    return day.year, day.month, day.day
 
 
 def _make_private(folder: Path) -> None:

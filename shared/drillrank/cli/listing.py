@@ -1,17 +1,55 @@
-"""`drillrank components`: what there is, and what there is to set in it."""
+"""`drillrank outline`: the sections of a file; `components`: what there is to set; `doctor`: what is installed."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import os
+import platform
+import re
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
 from rich.table import Column, Table
+from rich.tree import Tree
 
 from drillrank.cli import terminal
-from drillrank.cli.terminal import excerpt
+from drillrank.cli.corpus import cache_folder
+from drillrank.cli.sources import named_source
+from drillrank.cli.terminal import counted, excerpt, one_line
 from drillrank.components import COMPONENTS, component
+from drillrank.structure import Document, read_document
+from drillrank.structure.pages import page_range
+
+_NOT_THE_USERS = ("all", "dev", "integration", "serving", "ray", "mutation")  # extras
+
+
+def run_outline(file: str) -> bool:
+    """Print the sections of a file; whether it has any heading."""
+    source = named_source(file, ": an outline is that of a single one")
+    with source.reported():
+        document = read_document(source.path)
+    terminal.console.print(tree(file, document))
+    return any(section.path for section in document.sections())
+
+
+def tree(name: str, document: Document) -> Tree:
+    """The sections of a document, with pages and spans."""
+    sections = document.sections()
+    size = f"{counted(len(document.text), 'character')}, {counted(len(sections), 'section')}"
+    root = Tree(f"[bold]{one_line(name)}[/bold]: {size}")
+    branches: list[tuple[int, Tree]] = [(0, root)]
+    for section in sections:
+        depth = max(len(section.path), 1)
+        while branches[-1][0] >= depth:
+            branches.pop()
+        pages = document.page_numbers(section.start, section.end)
+        place = ", ".join([*([page_range(pages)] if pages else []), f"{section.start}–{section.end}"])
+        label = f"{one_line(section.heading) or '(no heading)'} [dim]{place}[/dim]"
+        branches.append((depth, branches[-1][1].add(label)))
+    return root
 
 
 def run_components(name: str | None) -> None:
@@ -28,13 +66,11 @@ def run_components(name: str | None) -> None:
     terminal.console.print(f"[bold]{one.name}[/bold] ({one.core_class.__module__}): {escape(does)}")
     if one.paper is not None:
         terminal.console.print(f"{one.paper.authors}, {escape(one.paper.title)}, arXiv {one.paper.arxiv}")
-    for host, names in {"llama_index_ext": one.llama_index, "langchain_ext": one.langchain}.items():
-        terminal.console.print(f"{host}: {', '.join(names)}")
-    for label, items in {"needs": one.needs, "takes": one.takes}.items():
+    extra = (one.extra,) if one.extra else ()
+    lists = {"llama_index_ext": one.llama_index, "langchain_ext": one.langchain, "needs": one.needs, "takes": one.takes}
+    for label, items in {**lists, "extra": extra}.items():
         if items:
             terminal.console.print(f"{label}: {', '.join(items)}")
-    if one.extra:
-        terminal.console.print(f"extra: {one.extra}")
     table = Table("argument", "type", "default")
     for argument, (annotation, default) in _arguments(one.core_class).items():
         table.add_row(argument, escape(annotation), escape(excerpt(repr(default), 40)))
@@ -46,9 +82,45 @@ def _arguments(cls: type) -> dict[str, tuple[str, Any]]:
     found: dict[str, tuple[str, Any]] = {}
     for name, given in inspect.signature(cls).parameters.items():
         if name == "settings":
-            found |= {
-                f"settings.{item.name}": (str(item.type), item.default) for item in dataclasses.fields(given.default)
-            }
+            fields = dataclasses.fields(given.default)
+            found |= {f"settings.{item.name}": (str(item.type), item.default) for item in fields}
         elif given.default is not given.empty:
             found[name] = (str(given.annotation), given.default)
     return found
+
+
+def run_doctor() -> None:
+    """Print what is installed, on what it computes, and what is kept where."""
+    out = terminal.console
+    out.print(f"drillrank {version('drillrank')}, Python {platform.python_version()}, {escape(platform.platform())}")
+    extras: dict[str, list[str]] = {}
+    for line in requires("drillrank") or ():
+        extra = re.search(r"extra == ['\"]([\w-]+)", line)
+        name = re.match(r"[\w.-]+", line)
+        if name and name[0] != "drillrank" and (extra is None or extra[1] not in _NOT_THE_USERS):
+            extras.setdefault(extra[1] if extra else "always", []).append(_installed(name[0]))
+    table = Table("extra", "packages")
+    for extra_name, packages in sorted(extras.items()):
+        table.add_row(extra_name, ", ".join(packages))
+    out.print(table)
+    try:
+        from drillrank.likelihood.huggingface import best_device
+
+        device = best_device()
+    except ImportError:
+        device = "cpu"
+    out.print(f"neural models compute on: {device}, {counted(os.cpu_count() or 1, 'core')} here")
+    hub = os.environ.get("HF_HUB_CACHE") or Path(os.environ.get("HF_HOME") or "~/.cache/huggingface", "hub")
+    models = sorted(path.name[len("models--") :] for path in Path(hub).expanduser().glob("models--*"))
+    names = ["unigram (embedded)", *(name.replace("--", "/") for name in models)]
+    out.print(f"models: {escape(', '.join(names))}", soft_wrap=True)
+    folder = cache_folder()
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) if folder else 0
+    out.print(f"cache: {escape(str(folder))}, {size / 1e6:,.1f} MB", soft_wrap=True)
+
+
+def _installed(package: str) -> str:
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return f"[red]{package} is missing[/red]"

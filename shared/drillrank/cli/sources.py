@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import glob
 import os
+import shutil
 import stat
 import sys
 import tempfile
@@ -12,12 +14,16 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
+from uuid import uuid4
 
 from drillrank import limits
 from drillrank.errors import DrillrankError, InvalidInput
 from drillrank.files import files_below, leads_outside, warn_of_links, why_not_read
+from drillrank.structure import read_document
 
 STANDARD_INPUT = "-"
+COPIES = Path(tempfile.gettempdir(), f"drillrank-{uuid4().hex}")
+"""Where this process copies what can be read only once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,110 +40,124 @@ class Source:
     path: Path
     named: bool = True
 
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """A file that is left out.
-
-    Attributes:
-        name: As the user knows it.
-        reason: Why, as a sentence that names it.
-    """
-
-    name: str
-    reason: str
+    @contextmanager
+    def reported(self) -> Iterator[None]:
+        """Errors name the file as the user knows it; that it takes more memory than there is, is one like others."""
+        try:
+            yield
+        except DrillrankError as error:
+            words = str(error).replace(str(self.path), self.name)
+            raise type(error)(words if self.name in words else f"{self.name}: {words}") from error
+        except (MemoryError, RecursionError) as error:
+            raise InvalidInput(f"{self.name} cannot be read: {type(error).__name__}.") from error
 
 
-@contextmanager
-def found_sources(
-    arguments: Sequence[str], *, follow_links: bool = False
-) -> Iterator[tuple[list[Source], list[Skipped]]]:
-    """The files that arguments name, each once, in order; those of a folder by name.
+def found_sources(arguments: Sequence[str], *, follow_links: bool = False) -> tuple[list[Source], list[str]]:
+    """The files that arguments name, each once, in order, those of a folder by name; and why others are left out.
 
-    Folders are walked with all that is in them, but for names that begin with a dot. What is named and is no plain
-    file, such as a pipe or standard input, is copied to a file that lives as long as the context.
+    What is named and is no plain file, such as a pipe or standard input, is copied to a file that lives as long as the
+    process.
 
     Args:
-        arguments: Files, folders, patterns, or `-` for standard input.
+        arguments: Files, folders (as `files_below` reads them), patterns, or `-` for standard input.
         follow_links: Whether links that lead outside their folder, or that of a pattern, are followed.
 
     Raises:
         InvalidInput: something that was named does not exist, or a pattern matches nothing.
     """
-    sources: list[Source] = []
-    skipped: list[Skipped] = []
-    with tempfile.TemporaryDirectory(prefix="drillrank-") as copies:
-        for argument in arguments:
-            path = Path(argument)
-            try:
-                mode = 0 if argument == STANDARD_INPUT else path.stat().st_mode
-            except (OSError, ValueError) as cause:
-                matches = _matching(argument, cause, follow_links)
-            else:
-                matches = [path] if stat.S_ISDIR(mode) else []
-                if not matches:
-                    sources.append(Source(argument, path) if stat.S_ISREG(mode) else _copied(argument, copies))
-            for match in matches:
-                is_folder = match.is_dir()
-                found = files_below(match, follow_links=follow_links) if is_folder else [(match, why_not_read(match))]
-                for file, problem in found:
-                    if problem:
-                        skipped.append(Skipped(str(file), f"{file} {problem}."))
-                    else:
-                        sources.append(Source(str(file), file, named=matches == [file]))
-        yield list({os.path.realpath(source.path): source for source in reversed(sources)}.values())[::-1], skipped
+    found: list[Source] = []
+    skipped: list[str] = []
+    for argument in arguments:
+        path = Path(argument)
+        if not argument:
+            raise InvalidInput("One of the files has an empty name.")
+        try:
+            mode = 0 if argument == STANDARD_INPUT else path.stat().st_mode
+        except (OSError, ValueError) as cause:
+            files = _matching(argument, cause, follow_links)
+            named = len(files) == 1
+        else:
+            named = not stat.S_ISDIR(mode)
+            if named:
+                found.append(Source(argument, path) if stat.S_ISREG(mode) else _copied(argument))
+                continue
+            files = list(files_below(path, follow_links=follow_links))
+        found += [Source(str(file), file, named) for file, problem in files if not problem]
+        skipped += [f"{file} {problem}." for file, problem in files if problem]
+    first = {_identity(source.path): source for source in reversed(found)}
+    return list(first.values())[::-1], skipped
 
 
-@contextmanager
-def reported(source: Source) -> Iterator[None]:
-    """Errors name the file as the user knows it; one that takes more memory than there is is an error like others."""
+def _identity(path: Path) -> object:
+    """The same for all names and links of a file."""
     try:
-        yield
-    except DrillrankError as error:
-        raise type(error)(str(error).replace(str(source.path), source.name)) from error
-    except (MemoryError, RecursionError) as error:
-        raise InvalidInput(f"{source.name} cannot be read: {type(error).__name__}.") from error
+        return os.stat(path)[1:3]
+    except OSError:  # it is gone, as reading it will tell
+        return path
 
 
-def _matching(pattern: str, cause: Exception, follow_links: bool) -> list[Path]:
-    """Files and folders that a pattern matches, by name.
+def named_source(file: str, purpose: str) -> Source:
+    """The one file of a name.
+
+    Raises:
+        InvalidInput: there is none, or it is a folder or a pattern of several.
+    """
+    sources, _ = found_sources([file])
+    if len(sources) != 1 or not sources[0].named:
+        raise InvalidInput(f"{file:.200} is not one file{purpose}.")
+    return sources[0]
+
+
+def lines_of(file: str, thing: str) -> list[str]:
+    """The lines of a file, or of standard input, that are not blank: each is a thing.
+
+    Raises:
+        InvalidInput: it cannot be read, or there is none.
+    """
+    source = named_source(file, f" of {thing}s")
+    with source.reported():
+        found = [line.strip() for line in read_document(source.path).text.splitlines() if line.strip()]
+    if not found:
+        raise InvalidInput(f"{file} holds no {thing}: write one on each line.")
+    return found
+
+
+def _matching(pattern: str, cause: Exception, follow_links: bool) -> list[tuple[Path, str]]:
+    """Files that a pattern matches, by name, each with `why_not_read`; of folders, those in them.
 
     Raises:
         InvalidInput: there are none, or it is no pattern, but a name that cannot be read for this cause.
     """
-    is_pattern = glob.has_magic(pattern)
-    found = sorted(set(_expanded(Path(pattern).parts))) if is_pattern else []
-    if not found:
-        what = "matches no file" if is_pattern else getattr(cause, "strerror", None) or str(cause)
+    parts = Path(pattern).parts
+    if not glob.has_magic(pattern):
+        what = getattr(cause, "strerror", None) or str(cause)
         raise InvalidInput(f"{pattern:.200} cannot be read: {what}.") from cause
-    if follow_links:
-        return found
-    folder = Path(*takewhile(lambda part: not glob.has_magic(part), Path(pattern).parts))
-    inside = [path for path in found if not leads_outside(path, folder)]
-    warn_of_links(len(found) - len(inside), folder)
-    return inside
+    at = parts.index("**") if "**" in parts else len(parts)
+    tops = sorted(map(Path, glob.glob(os.path.join(*parts[:at])) if at else ["."]))
+    folder = Path(*takewhile(lambda part: not glob.has_magic(part), parts))
+    inside = [top for top in tops if follow_links or not leads_outside(top, folder)]
+    warn_of_links(len(tops) - len(inside), folder)
+    found: list[tuple[Path, str]] = []
+    for top in inside:
+        is_folder = top.is_dir()
+        below = files_below(top, follow_links=follow_links) if is_folder else [(top, why_not_read(top))]
+        if at < len(parts):  # what follows ** means the same in a .gitignore
+            from pathspec import GitIgnoreSpec
+
+            spec = GitIgnoreSpec.from_lines(["/" + "/".join(parts[at:])])
+            below = [(file, problem) for file, problem in below if is_folder and spec.match_file(file.relative_to(top))]
+        found += below
+    if not found and len(inside) == len(tops):
+        raise InvalidInput(f"{pattern:.200} cannot be read: matches no file.") from cause
+    return found
 
 
-def _expanded(parts: Sequence[str]) -> Iterator[Path]:
-    """As `glob`, but that `**` enters no link, and no folder deeper than all are read."""
-    if "**" not in parts:
-        yield from map(Path, glob.glob(os.path.join(*parts)))
-        return
-    at = parts.index("**")
-    for top in _expanded(parts[:at]) if at else [Path()]:
-        if at + 1 == len(parts):
-            yield from filter(Path.is_dir, [top])  # a folder stands for all that is in it
-            continue
-        for here, folders, _ in os.walk(top):
-            too_deep = len(Path(here).parts) - len(top.parts) >= limits.FOLDER_DEPTH
-            folders[:] = [] if too_deep else [name for name in folders if not name.startswith(".")]
-            yield from _expanded((glob.escape(here), *parts[at + 1 :]))
-
-
-def _copied(name: str, copies: str) -> Source:
+def _copied(name: str) -> Source:
     """A copy of what can be read only once; its name may tell its format."""
     shown = "(standard input)" if name == STANDARD_INPUT else name
-    path = Path(tempfile.mkdtemp(dir=copies)) / ("input" if name == STANDARD_INPUT else Path(name).name)
+    atexit.register(shutil.rmtree, COPIES, ignore_errors=True)
+    COPIES.mkdir(mode=0o700, exist_ok=True)
+    path = Path(tempfile.mkdtemp(dir=COPIES), "input" if name == STANDARD_INPUT else Path(name).name)
     try:
         with nullcontext(sys.stdin.buffer) if name == STANDARD_INPUT else Path(name).open("rb") as stream:
             content = stream.read(limits.FILE_BYTES + 1)
@@ -145,7 +165,6 @@ def _copied(name: str, copies: str) -> Source:
     except (OSError, AttributeError) as cause:  # AttributeError: there is no standard input
         raise InvalidInput(f"{shown} cannot be read: {getattr(cause, 'strerror', None) or 'it is closed'}.") from cause
     if len(content) > limits.FILE_BYTES:
-        raise InvalidInput(
-            f"{shown} has more than {limits.FILE_BYTES // 1_000_000} MB: save it as a file, and name that."
-        )
+        megabytes = limits.FILE_BYTES // 1_000_000
+        raise InvalidInput(f"{shown} has more than {megabytes} MB: save it as a file, and name that.")
     return Source(shown, path)

@@ -56,7 +56,8 @@ def tell(color: str, problem: object) -> None:
 @contextmanager
 def progress(name: str) -> Iterator[Callable[[int, int], None]]:
     """A bar on standard error while the block runs; it is told how much is done, and of how much."""
-    with Progress(console=Terminal(stderr=True, highlight=False), transient=True) as shown:
+    console = Terminal(stderr=True, highlight=False)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as shown:
         bar = shown.add_task(name, total=None)
         yield lambda done, whole: shown.update(bar, completed=done, total=whole)
 
@@ -73,6 +74,15 @@ def one_line(name: object) -> str:
     'a\\[b]�c.md'
     """
     return escape(re.sub(r"[\t\n]", "�", str(name)))
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "file"), counted(2_000, "file")
+    ('1 file', '2,000 files')
+    """
+    return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
 def excerpt(text: str, length: int = EXCERPT) -> str:

@@ -6,9 +6,10 @@ import json
 import os
 import sqlite3
 import time
+import uuid
 import weakref
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from itertools import accumulate, islice
@@ -21,8 +22,8 @@ from drillrank import limits
 from drillrank import text as text_module
 from drillrank.corpus import index
 from drillrank.corpus.database import connected
-from drillrank.corpus.documents import Content, Prepared, prepared
-from drillrank.corpus.index import DocumentCounts, Scorer, bm25
+from drillrank.corpus.documents import Above, Content, Prepared, prepared
+from drillrank.corpus.index import LEVELS, DocumentCounts, Layout, Scorer, Unit, bm25
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.structure import Document
@@ -31,8 +32,13 @@ from drillrank.text import check_language, terms, without_surrogates
 from drillrank.vectors import CollectionStatistics, top
 
 BATCH = 5_000  # passages of a transaction
+_OF_NAME = """SELECT passages.id, weight FROM annotations CROSS JOIN passages ON number = passage
+    WHERE kind = ? AND value = ? ORDER BY passage"""
+_NEWEST = "SELECT passage FROM annotations WHERE kind = ? ORDER BY passage DESC LIMIT 1"
 # What Python raises where stored values are damaged.
 _DAMAGE = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError, zlib.error)
+Row = tuple[str, float]
+"""A name of a passage, and how much it counts there."""
 _TITLED = "CASE title WHEN '' THEN text ELSE title || ' ' || text END"
 _USED = "UPDATE documents SET used = ? WHERE id = ? AND key = ?"
 _OF_DOCUMENT = "FROM documents JOIN passages ON number >= first AND number < first + size WHERE documents.id = ?"
@@ -83,7 +89,12 @@ class Corpus:
         with self._transaction(create=True):
             pass
 
-    def add(self, documents: Iterable[Content | tuple[str, Content]]) -> None:
+    @property
+    def language(self) -> str:
+        """Whose stemmer words go through."""
+        return self._language
+
+    def add(self, documents: Iterable[Content | tuple[str, Content | Prepared]]) -> None:
         """Add documents, or change those whose id is there with another content; for the same one nothing is done.
 
         Args:
@@ -155,39 +166,63 @@ class Corpus:
         """The passages of `search`."""
         return [item.passage for item in self.search(query, n)]
 
-    def document_counts(self, query: str, ids: Sequence[str]) -> DocumentCounts:
-        """How often the passages of some documents hold the words of a query, and where in them they stand.
+    def ids(self) -> list[str]:
+        """Of the documents, in the order in which they were added."""
+        with self._transaction() as database:
+            return [id_ for (id_,) in database.execute("SELECT id FROM documents ORDER BY first, used")]
+
+    def layout(self, ids: Iterable[str]) -> Layout:
+        """Where the passages of some documents stand.
 
         Args:
-            query: The question.
             ids: Of the documents, each once; those that are not there are left out.
         """
-        words = terms(query, self._language)
-        select = "SELECT first, size, sections, paged, beginning FROM documents WHERE id = ?"
+        select = "SELECT first, size, pages, sections, above FROM documents WHERE id = ? AND size > 0"
         with self._transaction() as database:
             rows = [(id_, *row) for id_ in ids for row in database.execute(select, (id_,))]
-            rows.sort(key=lambda row: row[1])
-            ids = [row[0] for row in rows]
-            among = np.concatenate([np.arange(row[1], row[1] + row[2]) for row in rows] or [np.zeros(0, np.int64)])
-            parts = list(index.counts_of(database, words, among))
-        own = [np.frombuffer(row[3], "<u4").astype(np.int64) for row in rows]
-        counts = [int(numbers.max(initial=-1)) + 1 for numbers in own]
-        starts = np.cumsum([0, *counts])
-        lengths = np.concatenate([part.lengths.astype(np.float64) for part in parts] or [np.zeros(0)])
-        tfs = [np.concatenate([part.tf(word) for part in parts] or [np.zeros(0)]) for word in words]
-        return DocumentCounts(
-            ids,
-            words,
-            [(np.flatnonzero(tf), tf[tf > 0]) for tf in tfs],
-            lengths,
-            np.concatenate(
-                [numbers + start for numbers, start in zip(own, starts[:-1], strict=True)] or [np.zeros(0, np.int64)]
-            ),
-            np.repeat(np.arange(len(rows)), counts),
-            np.array([bool(row[4]) for row in rows], dtype=bool),
-            [row[5] for row in rows],
-            self._language,
-        )
+            return index.laid_out(database, sorted(rows, key=lambda row: row[1]), self._language)
+
+    def counts(self, query: str, layout: Layout) -> DocumentCounts:
+        """How often passages of some documents, and what stands above them, hold the words of a query."""
+        with self._transaction() as database:
+            return index.document_counts(database, terms(query, self._language), layout)
+
+    def at(self, numbers: Iterable[int]) -> list[Passage]:
+        """The passages with these numbers that exist, in their order."""
+        with self._transaction() as database:
+            return _passages(database, "number", map(int, numbers))
+
+    def passages(self, id_: str) -> list[Passage]:
+        """The passages of a document, in order; none where there is no such document.
+
+        Their metadata hold at least `document`, its id, and `section_path`.
+        """
+        with self._transaction() as database:
+            query = f"SELECT passages.id, title, text, links, metadata {_OF_DOCUMENT} ORDER BY number"
+            found = list(map(_passage, database.execute(query, (id_,))))
+            for passage in found:
+                path = (passage.title,) if passage.title else ()
+                place = {"document": id_, "section_path": path, **passage.metadata}
+                lists = {name: tuple(place[name]) for name in ("section_path", "pages") if name in place}
+                object.__setattr__(passage, "metadata", place | lists)
+        return found
+
+    def above(self, id_: str) -> Above:
+        """What stands above the passages of a document.
+
+        Raises:
+            InvalidInput: there is none of this id.
+        """
+        with self._transaction() as database:
+            for (above,) in database.execute("SELECT above FROM documents WHERE id = ?", (id_,)):
+                return Above(*json.loads(above))
+        raise InvalidInput(f"There is no document {id_!r:.200} in the corpus.")
+
+    def digests(self, id_: str) -> frozenset[int]:
+        """Of the passages' texts, but for white space and capital letters; none where there is no such document."""
+        with self._transaction() as database:
+            rows = database.execute("SELECT digests FROM documents WHERE id = ?", (id_,)).fetchall()
+        return frozenset(np.frombuffer(rows[0][0], "<i8").tolist() if rows else ())
 
     def fetch(self, ids: Collection[str], /) -> list[Passage]:
         """The passages with these ids that exist."""
@@ -219,6 +254,47 @@ class Corpus:
                         break  # no title goes on like this
         return sorted(found, key=lambda mention: (mention[0], -mention[1]))
 
+    def titled(self, names: Iterable[str], /) -> list[Passage]:
+        """The passages whose title counts as one of these, as `drillrank.passages.counted_title` has it; no texts."""
+        query = "SELECT id, title FROM passages WHERE name = ? ORDER BY number"
+        with self._transaction() as database:
+            rows = [row for name in names for row in database.execute(query, (without_surrogates(name),))]
+        return [Passage("", id=id_, title=title) for id_, title in rows]
+
+    def names(self, kind: str, rows: Callable[[Passage], Iterable[Row]], /) -> StoredNames:
+        """What passages are found by, of one kind: kept on disk, those of new passages added when they are asked for.
+
+        Args:
+            kind: Says which names these are, and how they are made.
+            rows: The names of a passage, with weights; of equal ones the first counts.
+        """
+        return StoredNames(self, kind, rows)
+
+    def version(self) -> tuple[int, int]:
+        """Another one after each change of the passages."""
+        with self._transaction() as database:
+            [found] = database.execute("SELECT indexed, (SELECT total(size) FROM documents) FROM state").fetchall()
+        return int(found[0]), int(found[1])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the corpus to a file of its own; what is there is replaced, unless it is this corpus.
+
+        Raises:
+            CorpusError: it cannot be written.
+        """
+        file = Path(path).expanduser().absolute()
+        if file == self._file:
+            return
+        temporary = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
+        lock, held = self._memory or (nullcontext(), None)
+        try:
+            with lock, nullcontext(held) if held else connected(self._file) as database:
+                database.execute("VACUUM INTO ?", (str(temporary),))
+            os.replace(temporary, file)
+        except (sqlite3.Error, OSError) as cause:
+            temporary.unlink(missing_ok=True)
+            raise CorpusError(f"The corpus cannot be written to {str(path)!r:.200}: {cause!s:.200}") from cause
+
     def statistics(self) -> CollectionStatistics:
         """Of all titled texts, for `LanguageModel.fit`; its room grows with the vocabulary."""
         with self._transaction() as database:
@@ -226,17 +302,18 @@ class Corpus:
 
     def __len__(self) -> int:
         with self._transaction() as database:
-            return int(database.execute("SELECT total(size) FROM documents").fetchone()[0])
+            return len(range(int(database.execute("SELECT total(size) FROM documents").fetchone()[0])))
 
     def __iter__(self) -> Iterator[Passage]:
         """The passages, in the order in which they were added."""
-        numbers = [0]
-        while numbers:
+        last = 0
+        while True:
             with self._transaction() as database:
-                query = "SELECT number FROM passages WHERE number > ? ORDER BY number LIMIT ?"
-                numbers = [number for (number,) in database.execute(query, (numbers[-1], BATCH))]
-                some = _passages(database, "number", numbers)
-            yield from some
+                some = _numbered(database, last)
+            if not some:
+                return
+            last = some[-1][0]
+            yield from (passage for _, passage in some)
 
     @contextmanager
     def _transaction(self, kind: str = "DEFERRED", *, create: bool = False) -> Iterator[sqlite3.Connection]:
@@ -274,8 +351,21 @@ class Corpus:
         query = f"""SELECT number, {_TITLED}, number = (SELECT min(number) FROM passages WHERE digest = one.digest)
             FROM passages AS one WHERE number > (SELECT indexed FROM state) ORDER BY number LIMIT ?"""
         rows = database.execute(query, (BATCH,)).fetchall()
-        index.add(database, [(number, terms(text, self._language), first) for number, text, first in rows])
+        index.add(database, 0, [(number, terms(text, self._language), first) for number, text, first in rows])
+        query = "SELECT first, above FROM documents WHERE first BETWEEN ? AND ? AND size > 0 ORDER BY first"
+        documents = database.execute(query, (rows[0][0], rows[-1][0])).fetchall() if rows else []
+        for level in LEVELS:
+            index.add(
+                database, level, (unit for first, above in documents for unit in self._units(level, first, above))
+            )
         database.executemany("UPDATE state SET indexed = ?", [(number,) for number, *_ in rows[-1:]])
+
+    def _units(self, level: int, first: int, above: str) -> Iterator[Unit]:
+        """What stands above the passages of a document, as it is counted at a level."""
+        headings, beginning, *_ = Above(*json.loads(above))
+        texts = [(0, beginning)] if level == 3 else [(place, texts[level - 1]) for place, *texts in headings]
+        for place, text in texts:
+            yield first + place, terms(text, self._language), True
 
     def _write(self, batch: Iterable[Prepared]) -> None:
         """Write what is new or changed; of the rest, that it was added once more."""
@@ -286,9 +376,9 @@ class Corpus:
             for one in changed:
                 if one.rows is not None:  # else somebody has removed it meanwhile
                     [first] = database.execute(next_number).fetchone()
-                    new = (one.id, one.key, time.time(), first, len(one.rows), one.parse)
-                    new_levels = (one.sections, one.paged, without_surrogates(one.beginning))
-                    database.execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (*new, *new_levels))
+                    new = (one.id, one.key, time.time(), first, len(one.rows), one.parse, json.dumps(one.above))
+                    places = (one.pages, one.sections, one.digests)
+                    database.execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*new, *places))
                     numbered = ((number, *row) for number, row in enumerate(one.rows, first))
                     try:
                         database.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?)", numbered)
@@ -300,22 +390,101 @@ class Corpus:
                 self._index(database)
 
     def _discard(self, database: sqlite3.Connection, ids: Iterable[str]) -> None:
-        units: list[index.Unit] = []
+        units: dict[int, list[Unit]] = {level: [] for level in (0, *LEVELS)}
         for id_ in ids:
             rows = database.execute(f"SELECT number, {_TITLED}, digest {_OF_DOCUMENT}", (id_,)).fetchall()
             for number, text, digest in rows:
                 database.execute("DELETE FROM passages WHERE number = ?", (number,))
                 same = database.execute("SELECT 1 FROM passages WHERE digest = ?", (digest,)).fetchone()
-                units.append((number, terms(text, self._language), same is None))
+                units[0].append((number, terms(text, self._language), same is None))
+            document = database.execute("SELECT first, above FROM documents WHERE id = ? AND size > 0", (id_,))
+            for first, above in document.fetchall():
+                for level in LEVELS:
+                    units[level] += self._units(level, first, above)
             database.execute("DELETE FROM documents WHERE id = ?", (id_,))
-        index.discard(database, sorted(units))
+        for level, of_level in units.items():
+            index.discard(database, level, sorted(of_level))
+
+
+class StoredNames:
+    """The names of one kind of all passages of a corpus; those of new passages are added before any answer.
+
+    Args:
+        corpus: Where they are kept.
+        kind: Says which names these are, and how they are made.
+        rows: The names of a passage, with weights; of equal ones the first counts.
+    """
+
+    def __init__(self, corpus: Corpus, kind: str, rows: Callable[[Passage], Iterable[Row]]) -> None:
+        self._corpus, self._kind, self._rows = corpus, kind, rows
+
+    def of(self, names: Iterable[str], /) -> dict[str, dict[str, float]]:
+        """Those of the names that there are, with the ids of their passages."""
+        with self._current() as database:
+            return self._of(database, names)
+
+    def mentions(self, tokens: Sequence[str], /) -> list[tuple[int, int, Mapping[str, float]]]:
+        """Where names begin and end among the tokens; of one start the longest first."""
+        places: dict[str, list[tuple[int, int]]] = {}
+        with self._current() as database:
+            for start in range(len(tokens)):
+                for end, name in enumerate(accumulate(islice(tokens, start, None), "{} {}".format), start + 1):
+                    name = without_surrogates(name)
+                    query = "SELECT min(value) FROM annotations WHERE kind = ? AND value >= ?"
+                    [following] = database.execute(query, (self._kind, name)).fetchone()
+                    if following == name:
+                        places.setdefault(name, []).append((start, end))
+                    if not (following or "").startswith(name):
+                        break
+            found = self._of(database, places)
+        mentions = [(start, end, ids) for name, ids in found.items() for start, end in places[name]]
+        return sorted(mentions, key=lambda mention: (mention[0], -mention[1]))
+
+    def update(self) -> None:
+        """Add the names of passages that are new."""
+        with self._current():
+            pass
+
+    def _of(self, database: sqlite3.Connection, names: Iterable[str]) -> dict[str, dict[str, float]]:
+        found = {}
+        for name in names:
+            if ids := dict(database.execute(_OF_NAME, (self._kind, without_surrogates(name)))):
+                found[name] = ids
+        return found
+
+    @contextmanager
+    def _current(self) -> Iterator[sqlite3.Connection]:
+        while True:
+            with self._corpus._transaction() as database:
+                [last] = database.execute("SELECT coalesce(max(number), 0) FROM passages").fetchone()
+                newest = database.execute(_NEWEST, (self._kind,)).fetchone()
+                if not last or (newest is not None and newest[0] >= last):
+                    yield database
+                    return
+            with self._corpus._transaction("IMMEDIATE") as database:
+                newest = database.execute(_NEWEST, (self._kind,)).fetchone() or (0,)
+                rows = {}
+                for number, passage in _numbered(database, newest[0]):
+                    rows[self._kind, "", number] = 0.0  # so that it is seen to be done
+                    for name, weight in self._rows(passage):
+                        rows.setdefault((self._kind, without_surrogates(name), number), weight)
+                sorted_rows = ((*key, rows[key]) for key in sorted(rows))  # near each other in the file
+                database.executemany("INSERT INTO annotations VALUES (?, ?, ?, 0, 0, ?)", sorted_rows)
+
+
+def _numbered(database: sqlite3.Connection, after: int) -> list[tuple[int, Passage]]:
+    """The next passages after a number."""
+    query = "SELECT number FROM passages WHERE number > ? ORDER BY number LIMIT ?"
+    numbers = [number for (number,) in database.execute(query, (after, BATCH))]
+    return list(zip(numbers, _passages(database, "number", numbers), strict=True))
 
 
 def _passages(database: sqlite3.Connection, column: str, keys: Iterable[object]) -> list[Passage]:
     """Those with these keys that there are, in their order."""
     query = f"SELECT id, title, text, links, metadata FROM passages WHERE {column} = ? ORDER BY number"
-    rows = [row for key in keys for row in database.execute(query, (key,))]
-    return [
-        Passage(text, id=id_, title=title, links=json.loads(links), metadata=json.loads(metadata))
-        for id_, title, text, links, metadata in rows
-    ]
+    return [_passage(row) for key in keys for row in database.execute(query, (key,))]
+
+
+def _passage(row: tuple[str, str, str, str, str]) -> Passage:
+    id_, title, text, links, metadata = row
+    return Passage(text, id=id_, title=title, links=json.loads(links), metadata=json.loads(metadata))

@@ -10,17 +10,17 @@ from pathlib import Path
 
 PATIENCE = 60.0  # seconds to wait for another process that writes
 
-# Numbers of passages rise and are not used again; those of a document follow one another from `first` on; `sections`
-# has the number of each one's page or section (little-endian uint32). `blocks` and `postings` hold statistics of units:
-# of passages at level 0, for others to fill of sections at 1 and documents at 2, which have the number of their first
-# passage. Others fill `annotations`, too (names, dates, mentions, links: each kind by its name), and `vectors`
-# (little-endian float16 or float32).
+# Numbers of passages rise and are not used again; those of a document follow one another from `first` on. `above`,
+# `pages`, `sections` and `digests` are those of `drillrank.corpus.documents.Prepared`. `blocks` and `postings` hold
+# statistics of units, which have the number of a passage: level 0 has passages with their titles, level 1 headings of
+# sections, level 2 what these leave out, and level 3 beginnings of documents. Others fill `annotations` (names, dates,
+# mentions, links: each kind by its name), and `vectors` (little-endian float16 or float32).
 _SCHEMA = """
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS state (analyzer TEXT, indexed INTEGER);
 CREATE TABLE IF NOT EXISTS documents (
     id TEXT PRIMARY KEY, key BLOB, used REAL, first INTEGER, size INTEGER, parse BLOB,
-    sections BLOB, paged INTEGER, beginning TEXT);
+    above TEXT, pages BLOB, sections BLOB, digests BLOB);
 CREATE TABLE IF NOT EXISTS passages (
     number INTEGER PRIMARY KEY, id TEXT UNIQUE, digest INTEGER, name TEXT,
     title TEXT, text TEXT, links TEXT, metadata TEXT);

@@ -1,26 +1,45 @@
-"""What becomes of a document that is added: its id, a key of its content, and rows of its passages."""
+"""What becomes of a document that is added: its id, a key of its content, its passages, and what stands above these."""
 
 from __future__ import annotations
 
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, counted_title
-from drillrank.structure import Document, breadcrumb, file_key, read_document
-from drillrank.structure.document import document_to_json
+from drillrank.structure import Document, Section, breadcrumb, file_key, read_document
+from drillrank.structure.cutting import parts
+from drillrank.structure.document import document_to_json, has_title
 from drillrank.text import check_surrogates, without_surrogates
 
 Content = Passage | Document | os.PathLike[str]
 Row = tuple[str, int, str | None, str, str, str, str]
 """Of a passage: id, digest of the titled text, name, title, text, links, metadata."""
 BEGINNING = 1000  # characters of a document by which it may be meant
+
+
+class Above(NamedTuple):
+    """What stands above the passages of a document.
+
+    Attributes:
+        headings: Of each section: the place of its first passage, the path of its headings as text, and what is left
+            out of it because it names the whole document.
+        beginning: The document's first characters, headings included, as a reader sees them.
+        paged: Whether the document has pages.
+        guessed: Whether nothing marks its headings.
+    """
+
+    headings: Sequence[tuple[int, str, str]] = ()
+    beginning: str = ""
+    paged: bool = False
+    guessed: bool = False
 
 
 class Prepared(NamedTuple):
@@ -31,29 +50,39 @@ class Prepared(NamedTuple):
         key: Of its content.
         parse: None for a passage.
         rows: Its passages; None for a file that is known and was not parsed.
-        sections: The number of each passage's page, or of its section, little-endian uint32.
-        paged: Whether the document has pages.
-        beginning: Its first characters, as a reader sees them.
+        above: What stands above them.
+        pages: The number of each passage's page, or of its section; little-endian uint32.
+        sections: The place of the first passage of the section; as `pages`.
+        digests: Of each passage's text, but for white space and capital letters; little-endian int64.
     """
 
     id: str
     key: bytes
     parse: bytes | None = None
-    rows: list[Row] | None = None
+    rows: Sequence[Row] | None = None
+    above: Above = Above()
+    pages: bytes = b""
     sections: bytes = b""
-    paged: bool = False
-    beginning: str = ""
+    digests: bytes = b""
 
 
-def prepared(content: Content, id_: str | None, known: Callable[[Iterable[tuple[str, bytes]]], set[str]]) -> Prepared:
+def prepared(
+    content: Content | Prepared, id_: str | None, known: Callable[[Iterable[tuple[str, bytes]]], set[str]]
+) -> Prepared:
     """A document as it is written; a file is parsed if it is not known by its id and key.
 
     Raises:
         DrillrankError: it cannot be read or written.
     """
+    if isinstance(content, Prepared):
+        return content
     if isinstance(content, Passage):
         row = _row(content)
-        return Prepared(id_ or content.id, _digest(repr(row)), None, [row], bytes(4), beginning=row[4][:BEGINNING])
+        above = Above([(0, row[3], "")], beginning([row[3], row[4]]))
+        numbers = _numbers([0])
+        return Prepared(
+            id_ or content.id, _digest(repr(row)), None, [row], above, numbers, numbers, _digests([content])
+        )
     key = None
     if isinstance(content, os.PathLike):
         path, id_, key = content, id_ or str(content), file_key(content)
@@ -67,42 +96,98 @@ def prepared(content: Content, id_: str | None, known: Callable[[Iterable[tuple[
     saved = document_to_json(content)
     key = key or _digest(saved)
     id_ = id_ or key.hex()
-    rows, parse = list(map(_row, _paragraphs(id_, content))), zlib.compress(saved.encode(), 1)
-    return Prepared(id_, key, parse, rows, _section_numbers(content), content.pages is not None, _beginning(content))
+    shown, sections = [], []
+    for section, _, passage in paragraphs(content, id_):
+        shown.append(passage)
+        sections.append(section)
+    titled = has_title([section.path for section in dict.fromkeys(sections)])
+    firsts: dict[Section, int] = {}
+    first_of = [firsts.setdefault(section, place) for place, section in enumerate(sections)]
+    apart = {place: told_apart(section.path, titled) for section, place in firsts.items()}
+    headings = [(place, _joined(own), _joined(title)) for place, (own, title) in apart.items()]
+    pages = [passage.metadata.get("pages", (section,))[0] for passage, section in zip(shown, sections, strict=True)]
+    known_pages: dict[object, int] = {}
+    begins = beginning(pieces((section.path, passage.text) for passage, section in zip(shown, sections, strict=True)))
+    guessed = any(section.confidence < 1 for section in content.sections())
+    return Prepared(
+        id_,
+        key,
+        zlib.compress(saved.encode(), 1),
+        list(map(_row, shown)),
+        Above(headings, begins, content.pages is not None, guessed),
+        _numbers(known_pages.setdefault(page, len(known_pages)) for page in pages),
+        _numbers(first_of),
+        _digests(shown),
+    )
 
 
-def _paragraphs(id_: str, document: Document) -> Iterator[Passage]:
-    """Text as a reader sees it, under the path of its headings."""
+def paragraphs(document: Document, id_: int | str) -> Iterator[tuple[Section, Passage, Passage]]:
+    """What there is to read, under its section and the path of its headings: as in the source, and as a reader sees it.
+
+    Long ones come in parts (`drillrank.structure.cutting`). The metadata hold `document`, its id, `section_path`,
+    `start` and `end`, and `pages`, numbers of the first and last, where the document has pages.
+    """
     for section, block in document.paragraphs():
-        place = {"document": id_, "section_path": section.path, "start": block.start, "end": block.end}
+        place: dict[str, Any] = {"document": id_, "section_path": section.path, "start": block.start, "end": block.end}
         if pages := document.page_numbers(block.start, block.end):
             place["pages"] = pages
-        title = breadcrumb(section.path)
-        yield Passage(document.readable(block), id=f"{id_}:{block.start}", title=title, metadata=place)
+        title, shown = breadcrumb(section.path), document.readable(block)
+        own = Passage(document.slice(block), id=f"{id_}:{block.start}", title=title, metadata=place)
+        for source, readable in parts(own, own if shown == own.text else replace(own, text=shown)):
+            yield section, source, readable
 
 
-def _section_numbers(document: Document) -> bytes:
-    """The page of each paragraph, or its section."""
-    known: dict[object, int] = {}
-    numbers = []
-    for section, block in document.paragraphs():
-        pages = document.page_numbers(block.start, block.end)
-        numbers.append(known.setdefault(pages[0] if pages else section, len(known)))
-    return np.array(numbers, dtype="<u4").tobytes()
+def told_apart(path: Sequence[str], titled: bool) -> tuple[Sequence[str], Sequence[str]]:
+    """The headings of a path that tell its section apart; and the title above them that names the whole document.
+
+    >>> told_apart(["Kettle", "Care"], titled=True), told_apart(["Kettle"], titled=True)
+    ((['Care'], ['Kettle']), (['Kettle'], []))
+    """
+    return (path[1:], path[:1]) if titled and len(path) > 1 else (path, path[:0])
 
 
-def _beginning(document: Document) -> str:
-    """Headings and texts."""
-    pieces: list[str] = []
-    left = BEGINNING
-    last: object = None
-    for section, block in document.paragraphs():
-        pieces += [section.heading] if section is not last else []
-        pieces.append(document.readable(block)[:BEGINNING])
-        last, left = section, left - len(pieces[-1])
-        if left <= 0:
-            break
-    return " ".join(pieces)[:BEGINNING]
+def pieces(paragraphs: Iterable[tuple[Sequence[str], str]]) -> Iterator[str]:
+    """Headings and texts of a document in order, each heading once, given paths of headings and texts.
+
+    >>> list(pieces([((), "Hello."), (("A", "B"), "One."), (("A", "B"), "Two."), (("A", "C"), "Three.")]))
+    ['Hello.', 'A', 'B', 'One.', 'Two.', 'C', 'Three.']
+    """
+    seen: set[Sequence[str]] = {()}
+    last: Sequence[str] = ()
+    for path, text in paragraphs:
+        if path != last:
+            above = [path[:depth] for depth in range(1, len(path) + 1)]
+            yield from (heading[-1] for heading in above if heading not in seen)
+            seen.update(above)
+            last = path
+        yield text
+
+
+def beginning(pieces: Iterable[str], most: int = BEGINNING) -> str:
+    """The first pieces of a document, up to so many characters.
+
+    >>> beginning(["One", "Two", "Three"], 6)
+    'One Two'
+    """
+
+    def few() -> Iterator[str]:
+        left = most
+        for piece in pieces:
+            yield piece[:left]
+            left -= len(piece)
+            if left <= 0:
+                return
+
+    return _joined(few())
+
+
+def plain(text: str) -> str:
+    r"""A text but for white space and capital letters.
+
+    >>> plain("Net  Sales\n5")
+    'net sales 5'
+    """
+    return " ".join(text.split()).casefold()
 
 
 def _row(passage: Passage) -> Row:
@@ -112,10 +197,26 @@ def _row(passage: Passage) -> Row:
     except (TypeError, ValueError, RecursionError) as cause:
         raise InvalidInput(f"The metadata of passage {passage.id!r:.200} are nothing for JSON: {cause}.") from cause
     clean = Passage(without_surrogates(passage.text), passage.id, without_surrogates(passage.title))
-    digest = int.from_bytes(_digest(clean.titled_text)[:8], "big", signed=True)
     name = " ".join(counted_title(clean)) or None
+    digest = _int_digest(clean.titled_text)
     return clean.id, digest, name, clean.title, clean.text, json.dumps(passage.links), metadata
 
 
+def _joined(texts: Iterable[str]) -> str:
+    return without_surrogates(" ".join(texts))
+
+
+def _numbers(numbers: Iterable[int]) -> bytes:
+    return np.fromiter(numbers, dtype="<u4").tobytes()
+
+
+def _digests(passages: Iterable[Passage]) -> bytes:
+    return np.fromiter((_int_digest(plain(passage.text)) for passage in passages), dtype="<i8").tobytes()
+
+
+def _int_digest(text: str) -> int:
+    return int.from_bytes(_digest(text)[:8], "big", signed=True)
+
+
 def _digest(text: str) -> bytes:
-    return blake2b(text.encode(), digest_size=20).digest()
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).digest()

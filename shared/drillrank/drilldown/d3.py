@@ -12,20 +12,23 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from drillrank.corpus import Corpus
+from drillrank.corpus.documents import plain
 from drillrank.drilldown.condensing import Condenser
 from drillrank.drilldown.drill import Drill, Plan, Step
-from drillrank.drilldown.evidence import Evidence, load_evidence_model
+from drillrank.drilldown.evidence import READ, Evidence, load_evidence_model
+from drillrank.drilldown.levels import MU, Levels
 from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outline
-from drillrank.drilldown.prepared import PreparedDocuments
+from drillrank.drilldown.prepared import PreparedCorpus, PreparedDocuments
 from drillrank.drilldown.selection import Selection
-from drillrank.drilldown.settings import AnswerBy, D3Settings
+from drillrank.drilldown.settings import MAX_DOCUMENTS, AnswerBy, D3Settings
 from drillrank.drilldown.truncation import LEAST, bounded
-from drillrank.drilldown.versions import Date, Versions
+from drillrank.drilldown.versions import Date, Versions, as_date
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.explanation import Explainable, Explanations
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.chat import load_llm
-from drillrank.likelihood.unigram import UnigramModel
+from drillrank.likelihood.unigram import Collection, UnigramModel
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.prompts import filled
@@ -35,7 +38,7 @@ from drillrank.structure import Document
 from drillrank.text import token_counter
 from drillrank.vectors import CollectionStatistics, Embed
 
-Documents = PreparedDocuments | Sequence[Document | str] | Sequence[OutlineSection]
+Documents = PreparedDocuments | PreparedCorpus | Corpus | Sequence[Document | str] | Sequence[OutlineSection]
 
 
 class EvidenceRanking(Explainable[Ranked[Passage]]):
@@ -182,23 +185,59 @@ class D3:
             sections = outline(documents)  # type: ignore[arg-type]  # it says what is wrong with the others
         sections = [bounded(section, self._longest(), self._count) for section in sections]
         tree = Outline(sections, whole_paths=self.settings.whole_paths)
-        entries = [entry.name for entry in tree.leaves(range(len(sections)))]
-        readable = [_under(name, p) for name, section in zip(entries, sections, strict=True) for p in section.readable]
         known: dict[int | str, str] = {number: name for number, name in enumerate(names) if name}
-        lm = self.language_model
-        collection = lm.collection if isinstance(lm, UnigramModel) else None
-        index = tree.index(known, lm.language, collection)
-        if lm.wants_fit:
-            try:
-                lm = lm.fitted(CollectionStatistics(len(readable), {}, index.collection.frequencies, lm.language))
-            except InvalidInput:  # statistics do not tell it all: κ of an encoder is found in texts
-                lm = lm.fitted([paragraph.titled_text for paragraph in readable])
-        section_indices = [at for at, section in enumerate(sections) for _ in section.readable]
+        index = tree.index(known, self.language_model.language, self._collection)
+        levels = partial(index.levels, mu=self._mu)
         texts: dict[int | str, list[str]] = {}
         for section in sections:
-            texts.setdefault(section.path[0], []).extend(paragraph.text for paragraph in section.readable)
-        versions = Versions(known, texts, {number: date for number, date in enumerate(dates) if date})
-        return PreparedDocuments(tree, Evidence(readable, lm, index, self.embed, section_indices), known, versions)
+            texts.setdefault(section.path[0], []).extend(map(plain, (p.text for p in section.readable)))
+        versions = Versions(known, lambda at: texts.get(at, ()), {at: date for at, date in enumerate(dates) if date})
+        return PreparedDocuments(tree, self._evidence(tree, levels, index.frequencies), known, versions)
+
+    def prepare_corpus(
+        self, corpus: Corpus, names: Mapping[str, str] | None = None, dates: Mapping[str, Date] | None = None
+    ) -> PreparedCorpus:
+        """Documents of a corpus on disk, for many questions: of these only those are read that hold the best.
+
+        Without an LLM, evidence, its order and its scores are those of the same documents in memory; `section_rank` is
+        among the sections that were read. `text` is as a reader sees it.
+
+        Args:
+            corpus: Of the language of the model.
+            names: As for `prepare`, by the documents' ids; only these documents are read. None takes the ids of all.
+            dates: As for `prepare`, by the documents' ids.
+        """
+        if (language := self.language_model.language) != corpus.language:
+            raise InvalidInput(
+                f"The model is in {language!r:.50}, the corpus in {corpus.language!r:.50}: make it anew."
+            )
+        names = {id_: id_ for id_ in corpus.ids()} if names is None else names
+        return PreparedCorpus(corpus, names, dates or {}, whole_paths=self.settings.whole_paths)
+
+    @property
+    def _collection(self) -> Collection | None:
+        """p(w|C) of a lexical model that was fitted."""
+        return self.language_model.collection if isinstance(self.language_model, UnigramModel) else None
+
+    @property
+    def _mu(self) -> float:
+        return self.language_model.mu if isinstance(self.language_model, UnigramModel) else MU
+
+    def _evidence(
+        self, tree: Outline, levels: Callable[[str], Levels], frequencies: Callable[[], Mapping[str, int]]
+    ) -> Evidence:
+        # Under names in the outline, which leave out what is above all sections.
+        names = ["" if entry.name == BEGINNING else entry.name for entry in tree.leaves(range(len(tree.sections)))]
+        readable = [paragraph for section in tree.sections for paragraph in section.readable]
+        section_indices = [at for at, section in enumerate(tree.sections) for _ in section.readable]
+        titles = [names[at] for at in section_indices]
+        lm = self.language_model
+        if lm.wants_fit and not isinstance(lm, UnigramModel):
+            try:
+                lm = lm.fitted(CollectionStatistics(len(readable), {}, frequencies(), lm.language))
+            except InvalidInput:  # statistics do not tell it all: κ of an encoder is found in texts
+                lm = lm.fitted([replace(p, title=title).titled_text for p, title in zip(readable, titles, strict=True)])
+        return Evidence(readable, titles, lm, levels, self.embed, section_indices)
 
     def _longest(self) -> int:
         """Tokens of the longest paragraph: the other half of what the instruction leaves is for the question."""
@@ -221,7 +260,7 @@ class D3:
 
         Args:
             question: The question.
-            documents: What `prepare` returned, or what it takes.
+            documents: What `prepare` or `prepare_corpus` returned, or what these take.
             top_n: Most paragraphs to return. None returns all that the LLM chose; where likelihood chooses, as many
                 as make the expected F1 largest.
             llm: Is asked in place of the one given before; it carries what belongs to this question only.
@@ -296,7 +335,12 @@ class D3:
     ) -> Drill:
         check_query(question)
         check_top_n(top_n)
-        ready = documents if isinstance(documents, PreparedDocuments) else self.prepare(documents)
+        if isinstance(documents, Corpus):
+            documents = self.prepare_corpus(documents)
+        if isinstance(documents, PreparedCorpus):
+            ready = self._of_corpus(question, documents, top_n)
+        else:
+            ready = documents if isinstance(documents, PreparedDocuments) else self.prepare(documents)
         settings = self.settings
         selection = Selection(
             question,
@@ -307,6 +351,24 @@ class D3:
             self._count,
         )
         return Drill(self._plan, ready, selection, on_step)
+
+    def _of_corpus(self, question: str, corpus: PreparedCorpus, top_n: int | None) -> PreparedDocuments:
+        """The documents that hold the best paragraphs."""
+        settings = self.settings
+        levels = corpus.levels(question, self._mu, self._collection)
+        as_of = None if settings.as_of is None else as_date(settings.as_of)
+        limit = settings.max_documents or (MAX_DOCUMENTS if self.llm is not None else None)
+        by_words = self.embed is None and isinstance(self.language_model, UnigramModel)
+        best = None
+        if limit is not None:
+            places = corpus.likeliest(question, levels, as_of, limit)
+        else:
+            least = 1 if by_words else READ
+            places, wanted = corpus.holding(question, levels, as_of, least, top_n, settings.repeats)
+            best = wanted if by_words else None
+        return corpus.documents(
+            places, levels, lambda tree, part: self._evidence(tree, lambda _: part, levels.frequencies), best
+        )
 
     def _found(self, drill: Drill, ranking: Sequence[Ranked[Passage]], usage: Usage) -> EvidenceRanking:
         least = self.settings.answerable
@@ -319,8 +381,3 @@ class D3:
                 stacklevel=3,
             )
         return found
-
-
-def _under(name: str, passage: Passage) -> Passage:
-    """The passage as it is scored: under its name in the outline, which leaves out what is above all sections."""
-    return replace(passage, title="" if name == BEGINNING else name)

@@ -214,7 +214,7 @@ class Drill:
         for position, section in enumerate(ready.outline.sections):
             of_document.setdefault(section.path[0], []).append(position)
         as_of = self._plan.settings.as_of
-        outdated = ready.versions.outdated(self.question, None if as_of is None else as_date(as_of))
+        outdated = ready.versions.outdated(of_document, self.question, None if as_of is None else as_date(as_of))
         limit = self._plan.settings.max_documents or (MAX_DOCUMENTS if self._plan.with_llm else len(of_document))
         current = [document for document in of_document if document not in outdated]
         if len(current) <= limit:
@@ -336,7 +336,7 @@ class Drill:
         """The best by likelihood: `top_n`, or as many as make the expected F1 largest."""
         scored = self.ready.evidence.scored(self.question, candidates)
         order = np.argsort(-scored.means, kind="stable").tolist()
-        most = top_n or self.ready.evidence.best(scored.totals)
+        most = top_n or self.ready.best or self.ready.evidence.best(scored.totals)
         readable = (self.ready.readable[candidates[place]].text for place in order)
         each: dict[int, list[int]] = {at: [] for at in range(min(most, len(order)))}
         repeated = each if self._plan.settings.repeats else distinct(readable, most)

@@ -18,12 +18,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from drillrank.drilldown.levels import MU, LevelIndex, Levels
+from drillrank.drilldown.levels import MU, Levels
 from drillrank.explanation import Explanation, Term
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
 from drillrank.likelihood.unigram import UnigramModel
@@ -47,9 +47,9 @@ class Evidence:
     """Paragraphs, made ready for scoring.
 
     Args:
-        paragraphs: What a neural model reads, titles included.
+        paragraphs: What a model reads, as a reader sees it; `titles` are what each stands under.
         lm: A language model; fitted, if it is lexical.
-        index: The same paragraphs' words, and those of their sections and documents.
+        levels: From a question to the levels of the same paragraphs.
         embed: From texts to an array of shape (texts, dimensions), for questions and for paragraphs, which it sees
             without their headings. If it has a method `questions`, that embeds the questions.
         section_indices: Index of each paragraph's section, from 0; all are of one section by default.
@@ -61,15 +61,15 @@ class Evidence:
     def __init__(
         self,
         paragraphs: Sequence[Passage],
+        titles: Sequence[str],
         lm: LanguageModel,
-        index: LevelIndex,
+        levels: Callable[[str], Levels],
         embed: Embed | None = None,
         section_indices: Sequence[int] | None = None,
     ) -> None:
-        self._paragraphs = tuple(paragraphs)
+        self._paragraphs, self._titles = tuple(paragraphs), tuple(titles)
         self._ranker = UPR(lm, prior=None)
-        self._index = index
-        self._mu = lm.mu if isinstance(lm, UnigramModel) else MU
+        self._levels = levels
         self._last: tuple[str, Levels] | None = None  # of the last question
         self._vectors = None
         if embed is not None and paragraphs:
@@ -79,7 +79,7 @@ class Evidence:
     @property
     def language(self) -> str:
         """Whose stemmer words go through."""
-        return self._index.language
+        return self._ranker.language_model.language
 
     @property
     def by_words(self) -> bool:
@@ -90,7 +90,7 @@ class Evidence:
         """What the words say of all paragraphs."""
         known = self._last
         if known is None or known[0] != question:
-            self._last = known = question, self._index.levels(question, self._mu)
+            self._last = known = question, self._levels(question)
         return known[1]
 
     def scored(self, question: str, positions: Sequence[int]) -> Scores:
@@ -117,13 +117,13 @@ class Evidence:
         totals = words.totals[positions]
         order = top(totals, len(positions))
         read, unread = order[:READ], order[READ:]
-        ranking = self._ranker.rank(question, [self._paragraphs[positions[place]] for place in read])
+        ranking = self._ranker.rank(question, [self._read_as(positions[place]) for place in read])
         tokens = ranking[0].details["tokens"]
         followed = totals[unread] - totals[unread[:1]] - 1
         details: dict[int, dict[str, Any]] = {}
+        contexts = words.context(positions[read]).tolist()
         for item in ranking:
-            place = int(read[item.details["position"]])
-            context = float(words.context[positions[place]])
+            place, context = int(read[item.details["position"]]), contexts[item.details["position"]]
             # Of the score, which is the mean: where no word matches, the likelihood itself tells the length alone.
             totals[place] = item.score * tokens + context
             details[place] = {**item.details, "context": context, "read": True}
@@ -135,6 +135,9 @@ class Evidence:
         left = {"tokens": tokens, "nothing_matched": False, "read": False}
         return Scores(totals, tokens, lambda place: details.get(place, left))
 
+    def _read_as(self, position: int) -> Passage:
+        return replace(self._paragraphs[position], title=self._titles[position])
+
     def explain(self, question: str, ranking: Sequence[Ranked[Passage]], positions: Sequence[int]) -> list[Explanation]:
         """What S of each entry is added up from, given its paragraph's position."""
         model, found = self._ranker.language_model, self.levels(question)
@@ -142,7 +145,7 @@ class Evidence:
         read = [at for at, lexical in zip(positions, by_words, strict=True) if not lexical]
         likelihoods: Iterator[Likelihood] = iter(())
         if read:
-            texts = [self._paragraphs[position] for position in read]
+            texts = [self._read_as(position) for position in read]
             *answers, nothing = self._ranker.likelihoods(question, [*texts, Passage("")])
             likelihoods = iter(answers)
         explained = []

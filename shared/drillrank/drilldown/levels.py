@@ -36,15 +36,15 @@ paragraphs. So which document, which section and which paragraph follow from one
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from drillrank.corpus.documents import BEGINNING
-from drillrank.corpus.index import DocumentCounts
+from drillrank.corpus.index import DocumentCounts, Layout
 from drillrank.data import read_words
 from drillrank.explanation.terms import GAINS, NOTHING, Term
 from drillrank.likelihood.unigram import Collection
@@ -115,6 +115,7 @@ class Levels:
         words: Of the question.
         totals: S, shape (paragraphs,); log p(q|C) of each where no paragraph holds a word of the question.
         matched: Whether a paragraph holds a word of the question.
+        answerable: Probability that the documents speak of the question.
     """
 
     def __init__(self, counts: Counts, mu: float = MU) -> None:
@@ -127,7 +128,8 @@ class Levels:
         self._sections: list[Floats] = []
         self._documents: list[Floats] = []
         holding = np.zeros((len(self.words), documents))
-        self._sums, self.matched = np.zeros(len(section_of)), np.zeros(len(section_of), dtype=bool)
+        own, self.matched = np.zeros(len(section_of)), np.zeros(len(section_of), dtype=bool)
+        without = np.zeros(len(document_of))  # of paragraphs that hold no word, by section
         for word, of_collection in enumerate(counts.collection):
             where, times = counts.texts[word]
             in_sections = added_up(section_of[where], times, len(document_of))
@@ -135,45 +137,53 @@ class Levels:
             of_documents = share * in_documents / document_lengths + (1 - share) * of_collection
             above = of_documents[document_of]
             of_sections = (in_sections + mu * above) / (lengths + mu) if counts.paged else above
-            tf = self._tf(word)
-            self.matched |= tf > 0
-            self._sums += np.log((tf + self._mu * of_sections[section_of]) / (counts.lengths + self._mu))
+            without += np.log(of_sections)
+            places, tf = counts.paragraphs[word]
+            own[places] += np.log1p(tf / (self._mu * of_sections[section_of[places]]))
+            self.matched[places] = True
             self._sections.append(of_sections)
             self._documents.append(of_documents)
             holding[word] = added_up(document_of, (in_sections > 0).astype(float), documents)
         self._holding, self._which = holding, _which_document(counts, holding)
-        self._sums += self._which.sum(axis=0)[document_of][section_of]
+        above = without + self._which.sum(axis=0)[document_of]
+        self._sums = own + above[section_of] - len(self.words) * np.log1p(counts.lengths / self._mu)
         nothing = np.full(len(section_of), np.log(counts.collection).sum())
         self.totals = self._sums if self.matched.any() else nothing
+        best = document_of[section_of[top(self.totals, _BEST)]]
+        self.answerable = _answerable(counts, holding, best) if self.matched.any() else 0.0
 
-    @cached_property
-    def context(self) -> Floats:
-        """What pages and documents add to each paragraph's own likelihood under `UnigramModel`, shape (paragraphs,)."""
-        alone = np.zeros(len(self._sums))
+    def frequencies(self) -> dict[str, int]:
+        """How often each word of the question occurs in the paragraphs, headings left out, and all others together."""
+        return _frequencies(self.words, self._counts.texts, self._counts.text_lengths)
+
+    def at(self, paragraphs: Integers) -> Levels:
+        """Of some paragraphs alone, by their places, which rise; all else counts as before."""
+        part, counts = copy(self), self._counts
+        place = np.full(len(counts.section_of), -1)
+        place[paragraphs] = np.arange(len(paragraphs))
+
+        def among(entries: Entries) -> Entries:
+            where, times = entries
+            return place[where][place[where] >= 0], times[place[where] >= 0]
+
+        part._counts = replace(
+            counts,
+            paragraphs=[among(entries) for entries in counts.paragraphs],
+            lengths=counts.lengths[paragraphs],
+            section_of=counts.section_of[paragraphs],
+        )
+        part._sums, part.totals = self._sums[paragraphs], self.totals[paragraphs]
+        part.matched = self.matched[paragraphs]
+        return part
+
+    def context(self, paragraphs: Integers) -> Floats:
+        """What pages and documents add to these paragraphs' own likelihood under `UnigramModel`."""
+        alone = np.zeros(len(paragraphs))
         for word, of_collection in enumerate(self._counts.collection):
-            alone += np.log((self._tf(word) + ALONE * of_collection) / (self._counts.lengths + ALONE))
-        context: Floats = self._sums - alone
+            own = self._tf(word)[paragraphs] + ALONE * of_collection
+            alone += np.log(own / (self._counts.lengths[paragraphs] + ALONE))
+        context: Floats = self._sums[paragraphs] - alone
         return context
-
-    @cached_property
-    def answerable(self) -> float:
-        """Probability that the documents speak of the question, from its words and from what documents are called."""
-        counts, sections = self._counts, len(self._counts.document_of)
-        if not self.matched.any():
-            return 0.0
-        best = top(self.totals, _BEST)
-        documents = counts.document_of[counts.section_of[best]]
-        sizes = np.bincount(counts.document_of, minlength=counts.names.shape[1])
-        first = [word not in self.words[:at] and word not in _stop_terms() for at, word in enumerate(self.words)]
-        holding = self._holding.sum(axis=1)
-        told = np.array(first) * np.log1p(sections / (holding + 0.5))
-        speaks = np.minimum(self._holding[:, documents] / sizes[documents] / COVERED, 1)
-        covered = np.maximum(speaks, np.maximum(counts.beginnings, counts.names)[:, documents])
-        weight = told * (1 + (_NAMED - 1) * counts.named)
-        few = _FEW / sections
-        most = float(((weight @ covered).max() + few) / (weight.sum() + few))
-        seen = float((told @ (holding > 0) + few) / (told.sum() + few))
-        return float(1 / (1 + np.exp(7.2 - 8.1 * most - 4.5 * seen)))
 
     def _tf(self, word: int) -> Floats:
         """How often each paragraph holds a word, shape (paragraphs,)."""
@@ -226,12 +236,30 @@ def _which_document(counts: Counts, holding: Floats) -> Floats:
         return holding
     sizes = np.bincount(counts.document_of, minlength=holding.shape[1])
     speaks = holding / np.maximum(sizes, 1) + counts.beginnings + counts.names
-    first = np.array([word not in counts.words[:at] for at, word in enumerate(counts.words)], dtype=float)
     size = np.exp(np.log(np.maximum(sizes, 1)).mean())
     weight = DOCUMENT_WEIGHT * size / (size + SHORT)
-    told = first * (1 + (NAME_WEIGHT - 1) * counts.named)
+    told = _first(counts.words) * (1 + (NAME_WEIGHT - 1) * counts.named)
     ratios: Floats = weight * told[:, None] * np.log((speaks + FLOOR) / (speaks.mean(axis=1, keepdims=True) + FLOOR))
     return ratios
+
+
+def _answerable(counts: Counts, holding: Floats, documents: Integers) -> float:
+    """P, given the documents of the best paragraphs; `holding` as for `_which_document`."""
+    sections, sizes = len(counts.document_of), np.bincount(counts.document_of, minlength=holding.shape[1])
+    told = _first(counts.words) * np.log1p(sections / (holding.sum(axis=1) + 0.5))
+    told[[word in _stop_terms() for word in counts.words]] = 0
+    speaks = np.minimum(holding[:, documents] / sizes[documents] / COVERED, 1)
+    covered = np.maximum(speaks, np.maximum(counts.beginnings, counts.names)[:, documents])
+    weight = told * (1 + (_NAMED - 1) * counts.named)
+    few = _FEW / sections
+    most = float(((weight @ covered).max() + few) / (weight.sum() + few))
+    seen = float((told @ (holding.sum(axis=1) > 0) + few) / (told.sum() + few))
+    return float(1 / (1 + np.exp(7.2 - 8.1 * most - 4.5 * seen)))
+
+
+def _first(words: Sequence[str]) -> Floats:
+    """1 where a word of the question was not there before, shape (words,)."""
+    return np.array([word not in words[:at] for at, word in enumerate(words)], dtype=float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,9 +322,12 @@ class LevelIndex:
         self._names = [names.get(document, "") for document in documents]
         self._beginnings = [beginnings.get(document, "") for document in documents]
         self._paged = any(text.paged for text in texts)
-        self.collection = collection or Collection(
-            dict(zip(self._columns, map(int, counts.column_sums().tolist()), strict=True)), language
-        )
+        self._collection = collection
+
+    def frequencies(self) -> dict[str, int]:
+        """How often each word occurs in the paragraphs, headings left out."""
+        counted = added_up(self._texts.rows, self._texts.data, len(self._columns)).astype(int)
+        return dict(zip(self._columns, counted.tolist(), strict=True))
 
     def counts(self, question: str) -> Counts:
         """Counts of the question's words."""
@@ -313,7 +344,7 @@ class LevelIndex:
             titled.append((held, counted[held]))
         return Counts(
             words,
-            self.collection.probability(words),
+            _of_collection(words, texts, self._text_lengths, self.language, self._collection),
             titled,
             texts,
             self._lengths,
@@ -331,31 +362,78 @@ class LevelIndex:
         return Levels(self.counts(question), mu)
 
 
-def stored_counts(question: str, found: DocumentCounts, names: Mapping[str, str]) -> Counts:
-    """Counts of documents in a corpus, which counts headings with the text of each paragraph.
+def stored_counts(
+    question: str,
+    layout: Layout,
+    found: DocumentCounts,
+    names: Mapping[str, str],
+    collection: Collection | None = None,
+    *,
+    whole_paths: bool = False,
+) -> Counts:
+    """Counts of documents in a corpus: those of `LevelIndex` over the same documents.
 
     Args:
         question: The question.
-        found: What the corpus knows of its words.
+        layout: Where the documents' paragraphs stand.
+        found: What the corpus knows of the question's words.
         names: What documents are called, by their ids.
+        collection: p(w|C); None takes that of all the texts.
+        whole_paths: Whether headings that name a whole document count for its paragraphs.
     """
-    frequencies = {word: int(times.sum()) for word, (_, times) in zip(found.words, found.entries, strict=True)}
-    rest = int(found.lengths.sum()) - sum(frequencies.values())
-    asked = {word: frequency for word, frequency in frequencies.items() if frequency}
+    texts, titled = [], []
+    for word, (places, times) in enumerate(found.entries[0]):
+        own, left_out = (_at(layout.first_of[places], found.entries[level][word]) for level in (1, 2))
+        texts.append(_held(places, times - own - left_out))
+        titled.append((places, times) if whole_paths else _held(places, times - left_out))
+    own, left_out = (layout.lengths[level][layout.first_of] for level in (1, 2))
+    text_lengths = layout.lengths[0] - own - left_out
+    documents = len(layout.ids)
+    beginnings = np.zeros((len(found.words), documents))
+    for word, (places, _) in enumerate(found.entries[3]):
+        beginnings[word, np.searchsorted(layout.starts, places, side="right") - 1] = 1
     return Counts(
         found.words,
-        Collection({**asked, _REST: rest}, found.language).probability(found.words),
-        found.entries,
-        found.entries,
-        found.lengths,
-        found.lengths,
-        found.section_of,
-        found.document_of,
-        bool(found.paged.any()),
-        marks(found.words, found.beginnings, found.language),
-        marks(found.words, [names.get(id_, "") for id_ in found.ids], found.language),
-        named(question, found.words, found.language),
+        _of_collection(found.words, texts, text_lengths, layout.language, collection),
+        titled,
+        texts,
+        layout.lengths[0] - (0 if whole_paths else left_out),
+        text_lengths,
+        layout.section_of,
+        layout.document_of,
+        bool(layout.paged.any()),
+        beginnings,
+        marks(found.words, [names.get(id_, "") for id_ in layout.ids], layout.language),
+        named(question, found.words, layout.language),
     )
+
+
+def _at(places: Integers, entries: Entries) -> Floats:
+    """How often each of some places holds a word, given what all do."""
+    where, times = entries
+    if not len(where):
+        return np.zeros(len(places))
+    at = np.minimum(np.searchsorted(where, places), len(where) - 1)
+    counted: Floats = np.where(where[at] == places, times[at], 0.0)
+    return counted
+
+
+def _held(places: Integers, times: Floats) -> Entries:
+    return places[times > 0], times[times > 0]
+
+
+def _of_collection(
+    words: Sequence[str], texts: Sequence[Entries], lengths: Floats, language: str, collection: Collection | None
+) -> Floats:
+    """p(w|C), shape (words,): all words that are not asked about count as one."""
+    if collection is None:
+        collection = Collection(_frequencies(words, texts, lengths), language)
+    return collection.probability(words)
+
+
+def _frequencies(words: Sequence[str], texts: Sequence[Entries], lengths: Floats) -> dict[str, int]:
+    asked = {word: int(times.sum()) for word, (_, times) in zip(words, texts, strict=True) if len(times)}
+    return {**asked, _REST: int(lengths.sum()) - sum(asked.values())}
 
 
 def marks(words: Sequence[str], texts: Sequence[str], language: str) -> Floats:
@@ -388,21 +466,3 @@ def _entries(by_word: SparseMatrix, column: int | None) -> Entries:
     """Which texts hold a word, and how often."""
     start, end = (0, 0) if column is None else by_word.bounds[column : column + 2]
     return by_word.columns[start:end], by_word.data[start:end]
-
-
-def beginning(pieces: Iterable[str], most: int = BEGINNING) -> str:
-    """The first pieces of a document, up to so many characters.
-
-    >>> beginning(["One", "Two", "Three"], 6)
-    'One Two'
-    """
-
-    def few() -> Iterator[str]:
-        left = most
-        for piece in pieces:
-            yield piece[:left]
-            left -= len(piece)
-            if left <= 0:
-                return
-
-    return " ".join(few())

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 
-from drillrank.drilldown.levels import LevelIndex, Text, beginning
+from drillrank.corpus.documents import beginning, paragraphs, pieces
+from drillrank.drilldown.levels import LevelIndex, Text
 from drillrank.errors import InvalidInput
 from drillrank.likelihood.unigram import Collection
 from drillrank.passages import Passage
 from drillrank.structure import Document, breadcrumb, parse_document
+from drillrank.structure.document import has_title
 
 BEGINNING = "(beginning)"  # the name of text before the first heading
 OutlinePath = tuple[int | str, ...]
@@ -73,31 +75,30 @@ def outline(documents: Sequence[Document | str]) -> list[OutlineSection]:
     for number, given in enumerate(documents):
         if not isinstance(given, (str, Document)):
             raise InvalidInput(f"Document {number} is a {type(given).__name__}, not a parsed document or a string.")
-        sections += _sections(number, parse_document(given) if isinstance(given, str) else given)
+        sections.extend(_sections(number, parse_document(given) if isinstance(given, str) else given))
     return sections
 
 
-def _sections(number: int, document: Document) -> list[OutlineSection]:
-    sections = []
+def _sections(number: int, document: Document) -> Iterator[OutlineSection]:
     guessed = any(section.confidence < 1 for section in document.sections())
-    for section in document.sections():
-        title = breadcrumb(section.path)
+    for section, inside in groupby(paragraphs(document, number), itemgetter(0)):
+        own, readable = zip(*((source, shown) for _, source, shown in inside), strict=True)
         place = {"document": number, "section_path": section.path}
-        paragraphs, readable = [], []
-        for block in document.blocks(section):
-            shown = document.readable(block)
-            if block.kind != "heading" and shown.strip():
-                where = {**place, "start": block.start, "end": block.end}
-                if pages := document.page_numbers(block.start, block.end):
-                    where["pages"] = pages
-                paragraph = Passage(document.slice(block), id=f"{number}:{block.start}", title=title, metadata=where)
-                paragraphs.append(paragraph)
-                readable.append(paragraph if shown == paragraph.text else replace(paragraph, text=shown))
-        if paragraphs:
-            text = document.body(section).strip()
-            own = Passage(text, id=f"{number}:{section.start}", title=title, metadata=place)
-            sections.append(OutlineSection(own, tuple(paragraphs), tuple(readable), guessed))
-    return sections
+        text, title = document.body(section).strip(), breadcrumb(section.path)
+        yield OutlineSection(
+            Passage(text, id=f"{number}:{section.start}", title=title, metadata=place), own, readable, guessed
+        )
+
+
+def stored_sections(
+    id_: str, passages: Sequence[Passage], section_of: Sequence[int], guessed: bool
+) -> Iterator[OutlineSection]:
+    """Sections of a document in a corpus, given its passages, text as a reader sees it, and the section of each."""
+    for _, inside in groupby(zip(section_of, passages, strict=True), itemgetter(0)):
+        shown = tuple(passage for _, passage in inside)
+        place = {"document": id_, "section_path": shown[0].metadata["section_path"]}
+        own = Passage("\n\n".join(p.text for p in shown), f"{shown[0].id}:section", shown[0].title, metadata=place)
+        yield OutlineSection(own, shown, shown, guessed)
 
 
 class Outline:
@@ -121,13 +122,10 @@ class Outline:
         paths_of: dict[int | str, list[OutlinePath]] = {}
         for path in self._paths:
             paths_of.setdefault(path[0], []).append(path)
-        # The heading that stands above everything in a document names the document and tells no section apart.
         titles = {
-            document: str(headed[0][1])
+            document: str(next(path[1] for path in paths if len(path) > 1))
             for document, paths in paths_of.items()
-            if (headed := [path for path in paths if len(path) > 1])
-            and len(paths) > 1
-            and len({path[1] for path in headed}) == 1
+            if has_title([tuple(map(str, path[1:])) for path in paths])
         }
         self._titles = titles
         several = len(paths_of) > 1
@@ -163,21 +161,17 @@ class Outline:
             collection: p(w|C); None takes that of all the sections.
         """
         texts = []
-        pieces: dict[int | str, list[str]] = {}
-        seen: set[OutlinePath] = set()
+        shown: dict[int | str, list[tuple[tuple[str, ...], str]]] = {}
         for at, section in enumerate(self.sections):
-            path = section.path
-            document, headings = path[0], tuple(map(str, path[1:]))
-            above = [headings[depth - 2] for depth in range(2, len(path) + 1) if path[:depth] not in seen]
-            seen |= {path[:depth] for depth in range(2, len(path) + 1)}
-            pieces.setdefault(document, []).extend([*above, *(paragraph.text for paragraph in section.readable)])
+            document, headings = section.path[0], tuple(map(str, section.path[1:]))
+            own = headings[self._hidden[document] :] or headings
+            shown.setdefault(document, []).extend((headings, paragraph.text) for paragraph in section.readable)
             for paragraph in section.readable:
                 page = paragraph.metadata.get("pages", (None,))[0]
                 place = at if page is None else (document, page)
-                own = headings[self._hidden[document] :] or headings
                 texts.append(Text(paragraph.text, own, place, document, paged=page is not None))
-        beginnings = {document: beginning(some) for document, some in pieces.items()}
-        known = {document: names.get(document, "") for document in pieces}
+        beginnings = {document: beginning(pieces(some)) for document, some in shown.items()}
+        known = {document: names.get(document, "") for document in shown}
         return LevelIndex(texts, known, beginnings, language, collection)
 
     def leaves(self, positions: Iterable[int]) -> list[Entry]:

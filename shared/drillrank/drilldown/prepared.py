@@ -1,15 +1,29 @@
-"""Documents made ready for drilling down: their outline, their paragraphs and the likelihoods of these."""
+"""Documents made ready for drilling down: their outline, their paragraphs and the likelihoods of these.
+
+Those of a corpus on disk are not read to the end: term statistics tell the levels of all paragraphs
+(`drillrank.drilldown.levels`), and only the documents that hold the best are taken out of it. Evidence is that of the
+same documents in memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 
-from drillrank.drilldown.evidence import Evidence
-from drillrank.drilldown.outline import Outline
-from drillrank.drilldown.versions import Versions
+import numpy as np
+
+from drillrank.corpus import Corpus, CorpusError
+from drillrank.drilldown.evidence import TEMPERATURE, Evidence, distinct, expected_best
+from drillrank.drilldown.levels import Levels, stored_counts
+from drillrank.drilldown.outline import Outline, OutlineSection, stored_sections
+from drillrank.drilldown.versions import Date, Versions
+from drillrank.likelihood.unigram import Collection
 from drillrank.passages import Passage
+from drillrank.vectors import top
+
+MakeEvidence = Callable[[Outline, Levels], Evidence]
 
 
 @dataclass(frozen=True)
@@ -21,12 +35,14 @@ class PreparedDocuments:
         evidence: Likelihoods of their paragraphs.
         names: Of documents, by their place in the input, as far as they are known.
         versions: Which of them are versions of one.
+        best: How many paragraphs make the expected F1 largest, where that is known of more documents than these.
     """
 
     outline: Outline
     evidence: Evidence
     names: Mapping[int | str, str] = field(default_factory=dict)
-    versions: Versions = field(default_factory=lambda: Versions({}, {}))
+    versions: Versions = field(default_factory=lambda: Versions({}, lambda _: ()))
+    best: int | None = None
 
     @cached_property
     def paragraphs(self) -> tuple[Passage, ...]:
@@ -53,3 +69,102 @@ class PreparedDocuments:
     def inside(self, sections: Sequence[int]) -> list[int]:
         """Positions of the paragraphs of some sections."""
         return [at for section in sections for at in range(self._firsts[section], self._firsts[section + 1])]
+
+
+class PreparedCorpus:
+    """Documents of a corpus, made ready for many questions.
+
+    Args:
+        corpus: Which holds them.
+        names: What documents are called, by their ids; documents without a name here are not read.
+        dates: Of documents, by their ids, where names have none.
+        whole_paths: As in `D3Settings`.
+    """
+
+    def __init__(
+        self, corpus: Corpus, names: Mapping[str, str], dates: Mapping[str, Date], *, whole_paths: bool = False
+    ) -> None:
+        self._corpus = corpus
+        self.names = names
+        self._whole_paths = whole_paths
+        self._layout = corpus.layout(names)
+        self._versions = Versions({id_: names[id_] for id_ in self._layout.ids}, corpus.digests, dates)
+
+    @property
+    def language(self) -> str:
+        """Whose stemmer words go through."""
+        return self._layout.language
+
+    def levels(self, question: str, mu: float, collection: Collection | None) -> Levels:
+        """Of the paragraphs of all documents."""
+        counts = self._corpus.counts(question, self._layout)
+        names, whole = self.names, self._whole_paths
+        return Levels(stored_counts(question, self._layout, counts, names, collection, whole_paths=whole), mu)
+
+    def likeliest(self, question: str, levels: Levels, as_of: Date | None, limit: int) -> list[int]:
+        """Places of so many documents, the likeliest, in the order of the corpus."""
+        order = top(levels.log_posteriors(TEMPERATURE), len(self._layout.ids))
+        return sorted(islice((at for at in order if not self._outdated([at], question, as_of)), limit))
+
+    def holding(
+        self, question: str, levels: Levels, as_of: Date | None, paragraphs: int, most: int | None, repeats: bool
+    ) -> tuple[list[int], int]:
+        """Places of the documents that hold the best paragraphs, in the order of the corpus.
+
+        Args:
+            question: The question.
+            levels: Of the paragraphs of all documents.
+            as_of: Documents of later are left out.
+            paragraphs: How many of the best paragraphs are needed at least.
+            most: How many are wanted; None for as many as make the expected F1 largest.
+            repeats: Whether paragraphs that say the same count each for itself.
+
+        Returns:
+            Them, and how many are wanted.
+        """
+        layout = self._layout
+        document_of = layout.document_of[layout.section_of]
+        outdated: set[int] = set()
+        while True:
+            current = ~np.isin(document_of, list(outdated))
+            totals = np.where(current, levels.totals, -np.inf)
+            wanted = most or expected_best(totals[current])
+            best = [at for at in top(totals, max(paragraphs, wanted + 1)) if totals[at] > -np.inf]
+            found = set(document_of[best].tolist())
+            if late := self._outdated(found, question, as_of):
+                outdated |= late
+                continue
+            texts = (passage.text for passage in self._corpus.at(layout.numbers(np.array(best, dtype=np.int64))))
+            if repeats or len(best) == current.sum() or len(distinct(texts, wanted + 1)) > wanted:
+                return sorted(found), wanted
+            paragraphs = 4 * len(best)
+
+    def _outdated(self, documents: Iterable[int], question: str, as_of: Date | None) -> set[int]:
+        ids = self._layout.ids
+        return {at for at in documents if self._versions.outdated([ids[at]], question, as_of)}
+
+    def documents(
+        self, places: Sequence[int], levels: Levels, evidence: MakeEvidence, best: int | None
+    ) -> PreparedDocuments:
+        """Some of the documents, as they are drilled into.
+
+        Args:
+            places: Of the documents, rising.
+            levels: Of the paragraphs of all documents.
+            evidence: Makes it of their outline and levels.
+            best: As `PreparedDocuments` has it.
+        """
+        sections: list[OutlineSection] = []
+        at = [np.zeros(0, np.int64)]
+        known: dict[int | str, str] = {}
+        for document in places:
+            id_, (first, end) = self._layout.ids[document], self._layout.starts[document : document + 2].tolist()
+            passages = self._corpus.passages(id_)
+            if end - first != len(passages):
+                raise CorpusError(f"The document {id_!r:.200} was changed while it was read: ask again.")
+            section_of = self._layout.first_of[first:end].tolist()
+            sections += stored_sections(id_, passages, section_of, self._corpus.above(id_).guessed)
+            at.append(np.arange(first, end))
+            known[id_] = self.names[id_]
+        tree = Outline(sections, whole_paths=self._whole_paths)
+        return PreparedDocuments(tree, evidence(tree, levels.at(np.concatenate(at))), known, self._versions, best)

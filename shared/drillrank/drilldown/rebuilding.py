@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from operator import itemgetter
 from typing import Any
 
@@ -13,6 +14,7 @@ from drillrank.drilldown.covered_text import CoveredText, HeadingPath, covered_s
 from drillrank.drilldown.last_used import LastUsed
 from drillrank.drilldown.outline import OutlineSection, outline
 from drillrank.drilldown.prepared import PreparedDocuments
+from drillrank.drilldown.versions import Date, dates_in
 from drillrank.passages import Passage
 from drillrank.structure import breadcrumb, parse_document
 from drillrank.structure.read import document_name
@@ -22,6 +24,9 @@ _SHORT = 200  # characters of a value that identifies a document
 _TECHNICAL = re.compile(
     r"^_|drillrank|(?:^|_)ids?$|page|size|type|date|hash|producer|creator|mime|total|format|encoding|start|end|language"
 )
+# Of the document; and of its file, the weakest (LlamaIndex's readers, LangChain's of PDF files).
+_DATES: tuple[str, ...] = ("effective_date", "date", "publication_date", "published", "updated")
+_DATES += ("last_modified_date", "last_modified", "moddate", "creation_date", "creationdate")
 _REMEMBERED = 4  # collections; each may be large
 Material = Sequence["StoredChunk"] | Sequence[CoveredText]
 """What is stored of one document: its chunks, sections or all of it; or texts of which chunks hold spans."""
@@ -89,7 +94,7 @@ class PreparedCache:
 
     def __init__(
         self,
-        prepare: Callable[[Sequence[OutlineSection], Sequence[str | None]], PreparedDocuments],
+        prepare: Callable[[Sequence[OutlineSection], Sequence[str | None], Sequence[Date | None]], PreparedDocuments],
         separator: str = " > ",
     ) -> None:
         self._prepare = prepare
@@ -107,7 +112,9 @@ class PreparedCache:
         known: dict[int | str, str] = {
             at: name if names.count(name) == 1 else f"{name} ({at + 1})" for at, name in enumerate(names) if name
         }
-        ready = self._prepare(rebuilt(documents, self._separator), list(map(identifying_words, about)))
+        sections = rebuilt(documents, self._separator)
+        ready = self._prepare(sections, list(map(identifying_words, about)), list(map(document_date, about)))
+        ready.versions.names = {**ready.versions.names, **known}  # what a result calls the others
         return replace(ready, names=known)
 
 
@@ -125,6 +132,21 @@ def identifying_words(metadata: Mapping[str, object]) -> str:
         if isinstance(value, str | int) and 0 < len(text) <= _SHORT and not _TECHNICAL.search(key.lower()):
             words += re.split(r"[/\\]", text.rstrip("/\\"))[-2:]
     return " ".join(words)
+
+
+def document_date(metadata: Mapping[str, object]) -> Date | None:
+    """When a document is of, by its metadata: a date of its own before those that readers of files write.
+
+    >>> document_date({"last_modified_date": "2024-05-01", "date": "June 2023"}), document_date({"date": "soon"})
+    ((2023, 6), None)
+    """
+    for key in _DATES:
+        value = metadata.get(key)
+        if isinstance(value, date):
+            return value.year, value.month, value.day
+        if found := dates_in(str(value)):
+            return found[0]
+    return None
 
 
 class _Rebuilding:
@@ -151,7 +173,7 @@ class _Rebuilding:
         for run, group in zip(runs, groups, strict=True):
             self._members = [(chunk.start, next(places)) for chunk in group]
             sections += self._sections(run, format, beside=_end(run) in starts or run.start in ends)
-        return sections
+        return [one for one, after in zip(sections, [*sections[1:], None], strict=False) if not _only_above(one, after)]
 
     def _sections(self, run: StoredChunk, format: str, beside: bool) -> list[OutlineSection]:
         document = parse_document(run.text, format, metadata=run.metadata)
@@ -220,6 +242,13 @@ class _Rebuilding:
 
     def _above(self, stored: str) -> HeadingPath:
         return self._paths.get(stored) or tuple(filter(None, stored.split(self._separator)))
+
+
+def _only_above(section: OutlineSection, after: OutlineSection | None) -> bool:
+    """Whether a section holds nothing but its heading, which stands above the next section."""
+    alone = bool(section.path[1:]) and [p.id for p in section.paragraphs] == [section.passage.id]
+    depth = len(section.path)
+    return alone and after is not None and len(after.path) > depth and after.path[:depth] == section.path
 
 
 def _end(chunk: StoredChunk) -> int:

@@ -9,7 +9,8 @@ last the date that is given, such as that of the file.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from drillrank.errors import InvalidInput
 from drillrank.text import words
@@ -83,25 +84,28 @@ class Versions:
 
     Args:
         names: Of the documents that have one.
-        paragraphs: Of each document.
+        texts: What stands in a document: its paragraphs, or digests of them. It is asked for documents of like names.
         dates: Of documents, where names have none.
 
-    >>> texts = {0: ["Rent: 5.", "No dogs.", "No cats."], 1: ["Rent: 6.", "No dogs.", "No cats."], 2: ["Whales."]}
-    >>> versions = Versions({0: "lease 2021.md", 1: "lease 2023.md", 2: "whales 2020.md"}, texts)
-    >>> sorted(versions.outdated("What is the rent?")), sorted(versions.outdated("What is the rent?", (2022,)))
-    ([0], [1])
+    >>> texts = {0: {"Rent: 5.", "No dogs.", "No cats."}, 1: {"Rent: 6.", "No dogs.", "No cats."}, 2: {"Whales."}}
+    >>> versions = Versions({0: "lease 2021.md", 1: "lease 2023.md", 2: "whales 2020.md"}, texts.__getitem__)
+    >>> versions.outdated([0, 1, 2], "What is the rent?"), versions.outdated([0, 1, 2], "What is the rent?", (2022,))
+    ({0}, {1})
     """
 
     def __init__(
         self,
-        names: Mapping[int | str, str],
-        paragraphs: Mapping[int | str, Sequence[str]],
-        dates: Mapping[int | str, Date] | None = None,
+        names: Mapping[Any, str],
+        texts: Callable[[Any], Collection[Hashable]],
+        dates: Mapping[Any, Date] | None = None,
     ) -> None:
         self.names = names
-        self.dates: dict[int | str, Date] = {}
-        self._keys: dict[int | str, tuple[Date, tuple[int, ...], Date]] = {}
-        of_name: dict[tuple[str, ...], list[int | str]] = {}
+        self.dates: dict[Any, Date] = {}
+        self._texts = texts
+        self._keys: dict[Any, tuple[Date, tuple[int, ...], Date]] = {}
+        self._bare = {document: _bare(name) for document, name in names.items()}
+        self._alike: dict[tuple[str, ...], list[Any]] = {}
+        self._groups: dict[tuple[str, ...], list[list[Any]]] = {}
         for document, name in names.items():
             said, given = dates_in(name)[-1:], (dates or {}).get(document, ())
             number = next((match[1] for match in _VERSION.finditer(name.replace("_", " ")) if match[1]), "")
@@ -109,34 +113,46 @@ class Versions:
             self._keys[document] = date, tuple(map(int, number.split("."))) if number else (), given
             if date or given:
                 self.dates[document] = date or given
-            if document in paragraphs:
-                of_name.setdefault(_bare(name), []).append(document)
-        self.groups: list[list[int | str]] = []  # of versions, the newest first
-        for alike in of_name.values():
-            left = sorted(alike, key=self._keys.__getitem__, reverse=True)
-            texts = {at: frozenset(map(_plain, paragraphs[at])) for at in left} if len(left) > 1 else {}
-            while len(left) > 1:
-                newest = left[0]
-                group = [newest, *(at for at in left[1:] if _overlap(texts[newest], texts[at]) >= _ALIKE)]
-                left = [at for at in left if at not in group]
-                if len({self._keys[at] for at in group}) > 1:
-                    self.groups.append(group)
+            self._alike.setdefault(self._bare[document], []).append(document)
 
-    def outdated(self, question: str, as_of: Date | None = None) -> set[int | str]:
-        """Documents that are not to be read: those of later than a date, and older versions.
+    def of(self, document: Any) -> list[Any]:
+        """The versions that a document is one of, the newest first; none where there are no others."""
+        if (name := self._bare.get(document)) is None:
+            return []
+        if name not in self._groups:
+            self._groups[name] = list(self._grouped(self._alike[name]))
+        return next((group for group in self._groups[name] if document in group), [])
+
+    def _grouped(self, alike: Sequence[Any]) -> Iterator[list[Any]]:
+        left = sorted(alike, key=self._keys.__getitem__, reverse=True)
+        texts = {at: frozenset(self._texts(at)) for at in left} if len(left) > 1 else {}
+        while len(left) > 1:
+            newest = left[0]
+            group = [newest, *(at for at in left[1:] if _overlap(texts[newest], texts[at]) >= _ALIKE)]
+            left = [at for at in left if at not in group]
+            if len({self._keys[at] for at in group}) > 1:
+                yield group
+
+    def outdated(self, documents: Iterable[Any], question: str, as_of: Date | None = None) -> set[Any]:
+        """Those of some documents that are not to be read: those of later than a date, and older versions.
 
         A question that names a date itself chooses by it: then older versions are read, too.
         """
-        late = {at for at, date in self.dates.items() if as_of is not None and date[: len(as_of)] > as_of}
-        older: set[int | str] = set()
-        if not dates_in(question):
-            for group in self.groups:
-                older.update([at for at in group if at not in late][1:])
-        return late | older
 
-    def details(self, document: int | str) -> dict[str, object]:
+        def late(document: Any) -> bool:
+            return as_of is not None and self.dates.get(document, ())[: len(as_of)] > as_of
+
+        dated = bool(dates_in(question))
+        found = set()
+        for document in documents:
+            newest = document if dated else next((at for at in self.of(document) if not late(at)), document)
+            if late(document) or newest != document:
+                found.add(document)
+        return found
+
+    def details(self, document: Any) -> dict[str, object]:
         """What a result says of the version that it stands in, where there are others."""
-        others = [self.names[at] for group in self.groups if document in group for at in group if at != document]
+        others = [self.names[at] for at in self.of(document) if at != document]
         date = {"version": shown(self.dates[document])} if document in self.dates else {}
         return {**date, "other_versions": tuple(others)} if others else {}
 
@@ -147,10 +163,6 @@ def _bare(name: str) -> tuple[str, ...]:
     return tuple(words(_VERSION.sub(" ", _DATE.sub(" ", plain)).casefold()))
 
 
-def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold()
-
-
-def _overlap(one: Collection[str], other: Collection[str]) -> float:
+def _overlap(one: frozenset[Hashable], other: frozenset[Hashable]) -> float:
     """The share of the shorter one's paragraphs that the other has, too."""
-    return len({*one} & {*other}) / max(min(len(one), len(other)), 1)
+    return len(one & other) / max(min(len(one), len(other)), 1)

@@ -24,11 +24,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from drillrank.evaluation.exact_match import exact_match
+from drillrank.evaluation.metrics import exact_match
 from drillrank.evaluation.questions import Question
 from drillrank.passages import Passage
 from drillrank.structure import Document
-from drillrank.structure.document import Block
 from drillrank.text import words
 
 FOUND = 0.5  # share of a span's characters
@@ -60,7 +59,10 @@ class Evidence(NamedTuple):
             places = {passage.id: rank for rank, passage in reversed([*enumerate(ranking, start=1)])}
             return tuple(places.get(id_, math.inf) for id_ in self.ids)
         if self.spans:
-            return tuple(_rank(span, ranking) for span in self.spans)
+            shares = ([*_shares(span, (passage.text for passage in ranking))] for span in self.spans)
+            return tuple(
+                next((rank for rank, share in enumerate(some, 1) if share >= FOUND), math.inf) for some in shares
+            )
         hits = (rank for rank, passage in enumerate(ranking, 1) if exact_match([passage.text], self.answers, 1))
         return (next(hits, math.inf),)
 
@@ -73,11 +75,6 @@ class Evidence(NamedTuple):
         texts = [passage.text for passage in ranking]
         held = sum(max(_shares(span, texts, words), default=0.0) * _length(span) for span in self.spans)
         return held / sum(map(_length, self.spans))
-
-
-def _rank(span: tuple[str, ...], ranking: Sequence[Passage]) -> float:
-    shares = _shares(span, (passage.text for passage in ranking))
-    return next((rank for rank, share in enumerate(shares, start=1) if share >= FOUND), math.inf)
 
 
 def _shares(span: tuple[str, ...], texts: Iterable[str], words: float = math.inf) -> Iterator[float]:
@@ -123,17 +120,6 @@ def words_of(text: str) -> str:
     return " ".join(["", *words(_MARKUP.sub(" ", text).casefold()), ""])
 
 
-def paragraphs(document: Document) -> list[Block]:
-    r"""The blocks of a document that can be evidence: all but headings, and a heading that nothing stands under.
-
-    >>> from drillrank.structure import parse_document
-    >>> document = parse_document("# Kettle\n\n## Warranty\n\nTwo years.\n\n## Notes\n")
-    >>> [document.slice(block) for block in paragraphs(document)]
-    ['Two years.', '## Notes']
-    """
-    return [block for _, block in document.paragraphs()]
-
-
 def evidence_of(questions: Sequence[Question], documents: Iterable[Document] = ()) -> dict[str, Evidence]:
     """The evidence of each question, by its id.
 
@@ -158,18 +144,16 @@ class _Words(NamedTuple):
 
 
 def _words(document: Document) -> _Words:
-    counting, found = set(paragraphs(document)), _Words(" ", set(), [])
-    parts = [" "]
-    at = 1
+    paragraphs = {block for _, block in document.paragraphs()}  # with a heading that nothing stands under
+    text, headings, places = " ", set(), []
     for block in (block for section in document.sections() for block in document.blocks(section)):
-        words = words_of(document.readable(block))
-        parts.append(words[1:])
-        if block in counting:
-            found.paragraphs.append((at, at + len(words) - 2))
+        words, at = words_of(document.readable(block)), len(text)
+        text += words[1:]
+        if block in paragraphs:
+            places.append((at, len(text) - 1))
         elif block.kind == "heading":
-            found.headings.add(words)
-        at += len(words) - 1
-    return found._replace(text="".join(parts))
+            headings.add(words)
+    return _Words(text, headings, places)
 
 
 def _without_headings(span: str, documents: Sequence[_Words]) -> str:

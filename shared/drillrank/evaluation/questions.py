@@ -1,24 +1,34 @@
-"""Questions with what is right for them: JSON Lines, CSV, or a list of mappings."""
+"""Questions with what is right for them, and what is searched: JSON Lines, CSV, documents, or lists."""
 
 from __future__ import annotations
 
 import csv
 import math
 import os
+import warnings
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput
+from drillrank.files import files_below
 from drillrank.limits import read_json
 from drillrank.passages import Passage, check_query
+from drillrank.structure import Document, breadcrumb, read_document
+from drillrank.structure.office import ENDINGS
+from drillrank.structure.read import named_format
+from drillrank.views import section_chunks
 
-COLUMNS = ("id", "question", "gold", "spans", "answers", "candidates", "scores")
+_COLUMNS = ("id", "question", "gold", "spans", "answers", "candidates", "scores")
 _RIGHT = ("gold", "spans", "answers")
+_TABLES = (".jsonl", ".csv")
 _LONGEST_CELL = 2**31 - 1  # characters: a cell may hold the texts of all candidates
 
 QuestionSource = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
+CorpusSource = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Iterable[Passage | Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -69,33 +79,28 @@ def read_questions(source: QuestionSource, columns: Mapping[str, str] | None = N
     ...
     drillrank.errors.InvalidInput: Question 1 has neither gold nor spans nor answers; its columns: question, answer.
     """
-    names = {name: name for name in COLUMNS} | dict(columns or {})
-    if unknown := names.keys() - {*COLUMNS}:
-        raise InvalidInput(f"Columns of questions are {', '.join(COLUMNS)}; not {', '.join(sorted(unknown)):.200}.")
-    questions: list[Question] = []
-    places: dict[str, str] = {}
-    for place, row in _rows(source):
+    names = {name: name for name in _COLUMNS} | dict(columns or {})
+    if unknown := names.keys() - {*_COLUMNS}:
+        raise InvalidInput(f"Columns of questions are {', '.join(_COLUMNS)}; not {', '.join(sorted(unknown)):.200}.")
+    if isinstance(source, str | os.PathLike):
+        rows: Iterable[tuple[str, Any]] = _rows(Path(source))
+    else:
+        rows = ((f"Question {number}", row) for number, row in enumerate(source, start=1))
+    questions: dict[str, Question] = {}
+    for place, row in rows:
+        if not isinstance(row, Mapping):
+            raise InvalidInput(f"{place} is a {type(row).__name__}; give mappings with {', '.join(_COLUMNS)}.")
         question = _question(place, {name: row.get(called) for name, called in names.items()}, row)
-        if question.id in places:
-            raise InvalidInput(f"{place} has the id {question.id!r:.200} of {places[question.id]}: ids differ.")
-        places[question.id] = place
-        questions.append(question)
+        if question.id in questions:
+            other = questions[question.id].place
+            raise InvalidInput(f"{place} has the id {question.id!r:.200} of {other}: ids differ.")
+        questions[question.id] = question
     if not questions:
         raise InvalidInput(f"There is no question in {source!r:.200}.")
-    return questions
+    return list(questions.values())
 
 
-def _rows(source: QuestionSource) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    if isinstance(source, str | os.PathLike):
-        yield from rows_of_file(Path(source))
-        return
-    for number, row in enumerate(source, start=1):
-        if not isinstance(row, Mapping):
-            raise InvalidInput(f"Question {number} is a {type(row).__name__}; give mappings with {', '.join(COLUMNS)}.")
-        yield f"Question {number}", row
-
-
-def rows_of_file(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Rows of a CSV or JSON Lines file, each with its place, such as "questions.csv, line 7".
 
     Cells of CSV stand between commas, semicolons or tabs, whatever the line of names has most of.
@@ -107,73 +112,63 @@ def rows_of_file(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
             if file.suffix.lower() == ".csv":
-                names = lines.readline()
-                lines.seek(0)
-                table = csv.DictReader(lines, delimiter=max(",;\t", key=names.count))  # spreadsheets differ by country
-                table.fieldnames = [name.strip() for name in table.fieldnames or ()]
-                for row in table:
-                    if not any(cell.strip() for cell in row.values() if isinstance(cell, str)):
-                        continue  # spreadsheets write them below the last row
-                    place = f"{file.name}, line {table.line_num}"
-                    if None in row or None in row.values():
-                        raise InvalidInput(f"{place} has not as many cells as the {len(table.fieldnames)} names.")
-                    yield place, row
+                yield from _cells(file.name, lines)
                 return
             for number, line in enumerate(lines, start=1):
+                place = f"{file.name}, line {number}"
+                row = read_json(line, place) if line.strip() else {}
+                if not isinstance(row, dict):
+                    raise InvalidInput(f"{place} is no JSON object, but a {type(row).__name__}.")
                 if line.strip():
-                    yield f"{file.name}, line {number}", _json_object(line, f"{file.name}, line {number}")
+                    yield place, row
     except UnicodeDecodeError as problem:
         raise InvalidInput(f"{file} is no UTF-8: {problem}. Save it in that encoding.") from problem
-    except OSError as problem:
-        raise InvalidInput(f"{file} cannot be read: {problem.strerror}.") from problem
-    except csv.Error as problem:
-        raise InvalidInput(f"{file} cannot be read: {problem}.") from problem
+    except (OSError, csv.Error) as problem:
+        raise InvalidInput(f"{file} cannot be read: {getattr(problem, 'strerror', None) or problem}.") from problem
     finally:
         csv.field_size_limit(longest)
 
 
-def _json_object(line: str, place: str) -> Mapping[str, Any]:
-    row = read_json(line, place)
-    if not isinstance(row, dict):
-        raise InvalidInput(f"{place} is no JSON object, but a {type(row).__name__}.")
-    return row
+def _cells(name: str, lines: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    names = lines.readline()
+    lines.seek(0)
+    table = csv.DictReader(lines, delimiter=max(",;\t", key=names.count))  # spreadsheets differ by country
+    table.fieldnames = [name.strip() for name in table.fieldnames or ()]
+    for row in table:
+        if not any(cell.strip() for cell in row.values() if isinstance(cell, str)):
+            continue  # spreadsheets write them below the last row
+        place = f"{name}, line {table.line_num}"
+        if None in row or None in row.values():
+            raise InvalidInput(f"{place} has not as many cells as the {len(table.fieldnames)} names.")
+        yield place, row
 
 
-def _question(place: str, named: Mapping[str, Any], row: Mapping[str, Any]) -> Question:
+def _question(place: str, named: dict[str, Any], row: Mapping[str, Any]) -> Question:
+    columns, gold = f"{', '.join(map(str, row)):.200}", named["gold"]
     annotations: tuple[frozenset[str], ...] = ()
-    gold = named["gold"]
     if isinstance(gold, list) and gold and all(isinstance(marked, list) for marked in gold):
         annotations = tuple(frozenset(_strings(marked, f"{place}, gold")) for marked in gold)
-        named = {**named, "gold": list(dict.fromkeys(id_ for marked in gold for id_ in marked))}
+        named["gold"] = list(dict.fromkeys(id_ for marked in gold for id_ in marked))
     text = named["question"]
     if not isinstance(text, str) or not text.strip():
-        raise InvalidInput(f"{place} has no question; its columns: {', '.join(map(str, row)):.200}.")
+        raise InvalidInput(f"{place} has no question; its columns: {columns}.")
     try:
         text = check_query(text)
     except InvalidInput as problem:
         raise InvalidInput(f"{place}: {problem}") from problem
-    right = {name: _strings(named[name], f"{place}, {name}") for name in _RIGHT if named[name] not in (None, "")}
+    given = {name: value for name, value in named.items() if value not in (None, "")}
+    right = {name: _strings(given[name], f"{place}, {name}") for name in _RIGHT if name in given}
     if not right:
-        columns = ", ".join(map(str, row))
-        raise InvalidInput(f"{place} has neither gold nor spans nor answers; its columns: {columns:.200}.")
+        raise InvalidInput(f"{place} has neither gold nor spans nor answers; its columns: {columns}.")
     if not any(right.values()):
         raise InvalidInput(f"{place}: {' and '.join(right)} are empty. Leave out a question that nothing can answer.")
-    candidates = None
-    if named["candidates"] not in (None, ""):
-        candidates = tuple(_candidate(item, place) for item in _items(named["candidates"], f"{place}, candidates"))
-    scores = None
-    if named["scores"] not in (None, ""):
-        scores = _scores(_items(named["scores"], f"{place}, scores"), candidates, place)
-    id_ = named["id"]
-    return Question(
-        place.rpartition(" ")[2] if id_ in (None, "") else str(id_),
-        text,
-        **right,
-        candidates=candidates,
-        scores=scores,
-        place=place,
-        annotations=annotations,
-    )
+    candidates = scores = None
+    if "candidates" in given:
+        candidates = tuple(_candidate(item, place) for item in _items(given["candidates"], f"{place}, candidates"))
+    if "scores" in given:
+        scores = _scores(_items(given["scores"], f"{place}, scores"), candidates or (), place)
+    id_ = str(given.get("id", place.rpartition(" ")[2]))
+    return Question(id_, text, **right, candidates=candidates, scores=scores, place=place, annotations=annotations)
 
 
 def _items(value: Any, place: str) -> list[Any]:
@@ -207,30 +202,13 @@ def _candidate(item: Any, place: str) -> Passage | str:
     if _is_number(item):
         return str(item)
     if isinstance(item, Mapping) and isinstance(item.get("text"), str):
-        return passage_of(item, f"{place}, candidates")
+        return _passage(item, f"{place}, candidates")
     raise InvalidInput(f"{place}: a candidate is an id, or an object with text, id and title; not {item!r:.80}.")
 
 
-def passage_of(row: Mapping[str, Any], place: str) -> Passage:
-    """A passage from a row with `text`, and perhaps `id`, `title` and `links`.
-
-    Raises:
-        InvalidInput: it cannot be used; the message begins with the place.
-    """
-    try:
-        links = _items(row.get("links") or [], f"{place}, links")
-        id_ = "" if row.get("id") is None else str(row["id"])
-        return Passage(row["text"], id=id_ or None, title=row.get("title") or "", links=links)  # type: ignore[arg-type]
-    except (KeyError, InvalidInput) as problem:
-        said = (
-            f"no {problem}; its columns: {', '.join(map(str, row)):.200}" if isinstance(problem, KeyError) else problem
-        )
-        raise InvalidInput(f"{place}: {said}") from problem
-
-
-def _scores(items: Sequence[Any], candidates: Sequence[object] | None, place: str) -> tuple[float, ...]:
-    if candidates is None or len(items) != len(candidates):
-        raise InvalidInput(f"{place} has {len(items)} scores for {len(candidates or ())} candidates.")
+def _scores(items: Sequence[Any], candidates: Sequence[object], place: str) -> tuple[float, ...]:
+    if len(items) != len(candidates):
+        raise InvalidInput(f"{place} has {len(items)} scores for {len(candidates)} candidates.")
     try:
         found = tuple(map(float, items))
     except (TypeError, ValueError) as problem:
@@ -238,3 +216,123 @@ def _scores(items: Sequence[Any], candidates: Sequence[object] | None, place: st
     if any(map(math.isnan, found)):
         raise InvalidInput(f"{place}: scores are numbers, not NaN.")
     return found
+
+
+def _passage(row: Mapping[str, Any], place: str) -> Passage:
+    """A passage from a row with `text`, and perhaps `id`, `title` and `links`."""
+    if "text" not in row:
+        raise InvalidInput(f"{place}: no 'text'; its columns: {', '.join(map(str, row)):.200}")
+    id_: Any = None if row.get("id") in (None, "") else str(row["id"])
+    try:
+        links = tuple(_items(row.get("links") or [], f"{place}, links"))
+        return Passage(row["text"], id=id_, title=row.get("title") or "", links=links)
+    except InvalidInput as problem:
+        raise InvalidInput(f"{place}: {problem}") from problem
+
+
+# What is searched
+
+
+@dataclass
+class Collection:
+    """Passages by id, and the documents that they come from, if they do.
+
+    Attributes:
+        passages: By id, in order.
+        documents: By name.
+    """
+
+    passages: dict[str, Passage] = field(default_factory=dict)
+    documents: dict[str, Document] = field(default_factory=dict)
+
+    def known(self, question: Question) -> Mapping[str, Passage]:
+        """What a question can be judged by, by id: the candidates that it names, and the corpus."""
+        given = {item.id: item for item in question.candidates or () if isinstance(item, Passage)}
+        return ChainMap(given, self.passages)
+
+    @cached_property
+    def by_text(self) -> dict[str, Passage]:
+        """The first passage of each text, for copies that have lost their id."""
+        return {passage.text: passage for passage in reversed(self.passages.values())}
+
+
+def read_corpus(source: CorpusSource | None) -> Collection:
+    """A corpus of files, of all files below a folder, or of passages.
+
+    `.jsonl` and `.csv` are tables of passages: `text`, and perhaps `id`, `title` and `links`. Every other file is a
+    document, whose sections are the passages, with ids of the file's name and the section's.
+
+    Of a folder's documents, one that cannot be read is left out with a warning; hidden ones and links that lead outside
+    are not read.
+
+    Raises:
+        InvalidInput: a file cannot be read, there is no passage, or two share an id; the message names the row.
+
+    >>> list(read_corpus([{"text": "Basel lies on the Rhine.", "id": "basel"}]).passages)
+    ['basel']
+    """
+    corpus = Collection()
+    if source is None:
+        return corpus
+    items: list[Any] = [source] if isinstance(source, str | os.PathLike) else list(source)
+    for number, item in enumerate(items, start=1):
+        if isinstance(item, str | os.PathLike):
+            found = _in_files(corpus, Path(item))
+        elif isinstance(item, Passage | Mapping):
+            place = f"Passage {number}"
+            found = iter([(place, item if isinstance(item, Passage) else _passage(item, place))])
+        else:
+            raise InvalidInput(f"Item {number} of the corpus is a {type(item).__name__}: give files or passages.")
+        for place, passage in found:
+            if corpus.passages.setdefault(passage.id, passage) != passage:
+                raise InvalidInput(f"{place} has the id {passage.id!r:.200} of another passage: ids differ.")
+    if not corpus.passages:
+        raise InvalidInput(f"There is no passage in {source!r:.200}.")
+    return corpus
+
+
+def _in_files(corpus: Collection, given: Path) -> Iterator[tuple[str, Passage]]:
+    named = not given.is_dir()
+    for file, problem in [(given, "")] if named else sorted(files_below(given)):
+        is_table = file.suffix.lower() in _TABLES
+        reads = named or is_table or file.suffix.lower() in (".pdf", *ENDINGS) or named_format({"file_name": file.name})
+        if problem and (reads or file.is_dir()):
+            warnings.warn(f"{file} {problem}.", DrillrankWarning, stacklevel=4)
+        if problem or not reads:
+            continue
+        if is_table:
+            yield from ((place, _passage(row, place)) for place, row in _rows(file))
+            continue
+        name = file.name if named else file.relative_to(given).as_posix()
+        if name in corpus.documents:
+            raise InvalidInput(f"Two documents are called {name!r:.200}: give the folder that holds both.")
+        try:
+            corpus.documents[name] = document = read_document(file)
+        except (DrillrankError, MemoryError, RecursionError) as error:
+            if named:
+                raise
+            left = f"{file} is left out: {str(error) or type(error).__name__}"
+            warnings.warn(left, DrillrankWarning, stacklevel=4)
+            continue
+        for chunk in section_chunks(document, name):
+            if chunk.view == "raw":
+                yield name, Passage(chunk.text, id=chunk.section_id, title=breadcrumb(chunk.path))
+
+
+def check_gold(questions: Sequence[Question], corpus: Collection) -> None:
+    """Refuse gold ids and candidates that no passage has.
+
+    Raises:
+        InvalidInput: names the first question and its id.
+    """
+    for question in questions:
+        known = corpus.known(question)
+        for id_ in question.candidates or ():
+            if isinstance(id_, str) and id_ not in known:
+                raise InvalidInput(f"{question.place}: the candidate {id_!r:.200} is not in the corpus.")
+        for id_ in question.gold if corpus.passages else ():
+            if id_ not in known:
+                raise InvalidInput(
+                    f"{question.place}: the gold id {id_!r:.80} is not in the corpus of {len(corpus.passages):,} "
+                    f"passages, whose first id is {next(iter(corpus.passages))!r:.80}."
+                )

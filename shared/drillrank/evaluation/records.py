@@ -22,8 +22,8 @@ from drillrank.likelihood import LanguageModel
 from drillrank.limits import read_json
 from drillrank.passages import Passage
 
-FORMAT = "drillrank-compare-1"
-_BEGINNING = json.dumps({"format": FORMAT}).encode()[:-1]
+_FORMAT = "drillrank-compare-1"
+_BEGINNING = json.dumps({"format": _FORMAT}).encode()[:-1]
 
 
 @dataclass
@@ -35,14 +35,16 @@ class Record:
         spec: What it is (`spec_of`).
         question: The question's id.
         ids: Best first.
-        scores: One for each id; None where it told none.
-        seconds: It took.
-        usage: Tokens and calls of an LLM, as far as it told.
+        scores: One for each id; None where it gave none.
+        seconds: It took, the answer apart.
+        usage: Tokens and calls of an LLM, as far as it counts them.
         error: What it raised, if it did; then there are no ids.
-        explains: Whether it can say why; None where nobody knows.
-        explanation: Of the first few, as `Explanations.to_dict` tells them, where a report has asked for them.
+        explains: Whether it can say why.
+        explanation: Of the first few, as `Explanations.to_dict` has them, where a report has asked for them.
         texts: Title and text of passages that are not in the corpus, by id.
         candidates: A digest of what it was given to rank; empty where it looks for itself.
+        answer: What an LLM answers from these passages, where it was asked; empty if it finds no answer.
+        answer_usage: Tokens and calls of that answer.
     """
 
     component: str
@@ -53,10 +55,12 @@ class Record:
     seconds: float = 0.0
     usage: dict[str, int] = field(default_factory=dict)
     error: str = ""
-    explains: bool | None = None
+    explains: bool = False
     explanation: dict[str, Any] = field(default_factory=dict)
     texts: dict[str, tuple[str, str]] = field(default_factory=dict)
     candidates: str = ""
+    answer: str | None = None
+    answer_usage: dict[str, int] = field(default_factory=dict)
 
     def passages(self, known: Mapping[str, Passage]) -> list[Passage]:
         """The passages themselves; those that are not known are in `texts`."""
@@ -79,11 +83,8 @@ def spec_of(given: Any) -> str:
     what = _described(named["component"])
     name = what if isinstance(what, str) else what[0]
     home = re.split(r"[.:]", name)[0]
-    versions = ["drillrank", version("drillrank")]
-    if home not in ("llama_index_ext", "langchain_ext", *versions[:1], name):  # ours by name have no dots
-        versions += [home, str(getattr(sys.modules.get(home), "__version__", ""))]
-    content = json.dumps([_described({**named, "component": what}), versions], sort_keys=True)
-    return f"{name} {hashlib.blake2b(content.encode(), digest_size=8).hexdigest()}"
+    versions = [version("drillrank"), str(getattr(sys.modules.get(home), "__version__", ""))]
+    return f"{name} {digest([_described({**named, 'component': what}), versions])[:16]}"
 
 
 def _described(value: Any, depth: int = 3) -> Any:
@@ -91,7 +92,7 @@ def _described(value: Any, depth: int = 3) -> Any:
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, Mapping):
-        return {str(key): _described(item, depth) for key, item in value.items()}
+        return {str(key): _described(item, depth) for key, item in sorted(value.items())}
     if isinstance(value, list | tuple | set | frozenset):
         items = sorted(value, key=str) if isinstance(value, set | frozenset) else value
         return [_described(item, depth) for item in items]
@@ -99,16 +100,15 @@ def _described(value: Any, depth: int = 3) -> Any:
         return [value.spec, _described(value.options)]
     if hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
-    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    kind = type(value)
     try:
-        arguments = inspect.signature(type(value)).parameters if depth else ()
+        arguments = {*inspect.signature(kind).parameters} if depth else set()
     except (TypeError, ValueError):
-        arguments = ()
-    attributes = getattr(value, "__dict__", {})
-    if is_dataclass(value):
-        attributes = {item.name: getattr(value, item.name) for item in fields(value)}
+        arguments = set()
+    names = [item.name for item in fields(value)] if is_dataclass(value) else getattr(value, "__dict__", {})
+    attributes = {name: getattr(value, name, None) for name in names}
     own = {key: item for key, item in attributes.items() if key in arguments or isinstance(item, LanguageModel)}
-    return [name, {key: _described(item, depth - 1) for key, item in own.items()}]
+    return [f"{kind.__module__}.{kind.__qualname__}", {key: _described(item, depth - 1) for key, item in own.items()}]
 
 
 def fingerprint(questions: Sequence[Question], passages: Mapping[str, Passage], depth: int) -> str:
@@ -137,55 +137,48 @@ class Records:
 
     def __init__(self, file: str | os.PathLike[str] | None, of: str) -> None:
         self._file = None if file is None else Path(file)
-        self._known: dict[tuple[str, str, str, str], Record] = {}
-        self._read_in: set[tuple[str, str]] = set()  # components and questions of the file; no more after a warning
+        self._known: dict[tuple[str, str], dict[tuple[str, str], Record]] = {}
+        self._warned: set[str] = set()
         if self._file is None:
             return
-        try:
-            content = self._file.read_bytes() if self._file.exists() else b""
-        except OSError as problem:
-            raise InvalidInput(f"{self._file} cannot be read: {problem.strerror}.") from problem
-        complete = content.rfind(b"\n") + 1
-        if complete or not _BEGINNING.startswith(content[: len(_BEGINNING)]):
-            self._read(self._file, content[:complete], of)
-        with self._written() as lines:
+        with self._open() as lines:
+            lines.seek(0)
+            content = lines.read()
+            complete = content.rfind(b"\n") + 1
+            if complete or not _BEGINNING.startswith(content[: len(_BEGINNING)]):
+                self._read(content[:complete].splitlines(), of)
             lines.truncate(complete)  # an interruption left half a line
-        if not complete:
-            self._append({"format": FORMAT, "of": of})
+            if not complete:
+                lines.write(json.dumps({"format": _FORMAT, "of": of}).encode() + b"\n")
 
-    def _read(self, file: Path, content: bytes, of: str) -> None:
-        header: Any = None
-        for number, line in enumerate(content.splitlines(), start=1):
-            try:
-                row = read_json(line.decode(), f"{file}, line {number},")
-                if number == 1:
-                    header = row
-                    if header.get("format") != FORMAT:
-                        raise InvalidInput(f"{file} is no file of results.")
-                    continue
-                record = Record(**row)
-                self.keep(record)
-                if not record.error:
-                    self._read_in.add((record.component, record.question))
-            except (ValueError, TypeError, AttributeError) as problem:
-                if isinstance(problem, InvalidInput):
-                    raise
-                raise InvalidInput(
-                    f"{file}, line {number}, is no result: {problem!s:.200}. Give another file."
-                ) from problem
-        if header is None or header.get("of") != of:
-            raise InvalidInput(f"{file} holds results of other questions, candidates or passages: give another file.")
+    def _read(self, lines: Sequence[bytes], of: str) -> None:
+        try:
+            header, *rows = (
+                read_json(line.decode(), f"{self._file}, line {number},") for number, line in enumerate(lines, start=1)
+            )
+            if header != {"format": _FORMAT, "of": of}:
+                raise ValueError
+            for row in rows:
+                self._keep(Record(**row))
+        except (ValueError, TypeError) as problem:
+            if isinstance(problem, InvalidInput):
+                raise
+            raise InvalidInput(
+                f"{self._file} holds results of other questions, candidates or passages, or none: give another file."
+            ) from problem
 
-    def keep(self, record: Record) -> None:
+    def _keep(self, record: Record) -> None:
         """Remember a result; that of a later try replaces an earlier one, and what failed is tried again."""
         if not record.error:
-            self._known[record.component, record.spec, record.candidates, record.question] = record
+            of_question = self._known.setdefault((record.component, record.question), {})
+            of_question[record.spec, record.candidates] = record
 
     def get(self, component: str, spec: str, question: str, candidates: str = "") -> Record | None:
         """The result, if there is one; a warning where the file has results of another component of this name."""
-        record = self._known.get((component, spec, candidates, question))
-        if record is None and (component, question) in self._read_in:
-            self._read_in = {other for other in self._read_in if other[0] != component}
+        known = self._known.get((component, question), {})
+        record = known.get((spec, candidates))
+        if record is None and known and component not in self._warned:
+            self._warned.add(component)
             warnings.warn(
                 f"{self._file} holds results of {component} with other settings, of another version or over other "
                 "candidates: they are computed anew.",
@@ -196,19 +189,16 @@ class Records:
 
     def add(self, record: Record) -> None:
         """Remember a result and write it down at once."""
-        self.keep(record)
+        self._keep(record)
         if self._file is not None:
-            self._append(asdict(record))
-
-    def _append(self, row: Mapping[str, Any]) -> None:
-        with self._written() as lines:
-            lines.write(json.dumps(row).encode() + b"\n")
+            with self._open() as lines:
+                lines.write(json.dumps(asdict(record)).encode() + b"\n")
 
     @contextmanager
-    def _written(self) -> Iterator[BinaryIO]:
+    def _open(self) -> Iterator[BinaryIO]:
         assert self._file is not None
         try:
-            with self._file.open("ab") as lines:
+            with self._file.open("a+b") as lines:
                 yield lines
         except OSError as problem:
             raise InvalidInput(

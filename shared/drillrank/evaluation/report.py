@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from html import escape
 
 import numpy as np
 
-from drillrank.evaluation.comparison_result import Comparison
-from drillrank.evaluation.plots import differences, histogram, quality_against_latency
-from drillrank.evaluation.report_questions import questions_that_differ
-from drillrank.evaluation.report_tables import SORTING, table
-from drillrank.evaluation.running import BM25, FIRST_STAGE, FUSION, OnProgress
-from drillrank.evaluation.statistics import Pair
+from drillrank.evaluation.comparison import SHOWN, Comparison
+from drillrank.evaluation.experiment import BM25, FIRST_STAGE, FUSION, OnProgress
+from drillrank.evaluation.questions import Question
+from drillrank.evaluation.statistics import Floats
 from drillrank.text import without_surrogates
 
 _PROBLEMS = 20  # that are shown
+_EXCERPT = 160  # characters of a passage
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 320, 80, 272  # of a plot, and where its axes stand
 _STYLE = """
 :root { color-scheme: light dark; --fg: #1b1f24; --bg: #ffffff; --soft: #f3f5f8; --line: #c6ccd4; --mute: #505a66;
   --mark: #1f5fae; --up: #1d7a3a; --down: #b3261e; }
@@ -23,31 +25,17 @@ _STYLE = """
 * { box-sizing: border-box; }
 body { font: 16px/1.5 system-ui, sans-serif; color: var(--fg); background: var(--bg); margin: 0 auto; max-width: 1100px;
   padding: 1rem; overflow-wrap: anywhere; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 2.2rem; } h3 { font-size: 1.05rem; }
-.scroll { overflow-x: auto; } :is(.scroll, summary, button):focus-visible { outline: 3px solid var(--mark); }
-table { border-collapse: collapse; width: 100%; overflow-wrap: normal; }
-caption { text-align: left; color: var(--mute); padding-bottom: .4rem; }
-th, td { padding: .35rem .6rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
-th:first-child, td:first-child, .text { text-align: left; }
-tbody th { white-space: normal; min-width: 7rem; overflow-wrap: anywhere; } thead th { background: var(--soft); }
-th button { font: inherit; color: inherit; background: none; border: 0; padding: 0; cursor: pointer; }
-th button::after { content: " ↕"; color: var(--mute); } th[aria-sort=ascending] button::after { content: " ▲"; }
-th[aria-sort=descending] button::after { content: " ▼"; }
-.better { color: var(--up); font-weight: 600; } .worse { color: var(--down); font-weight: 600; }
+.scroll { overflow-x: auto; } :is(.scroll, summary):focus-visible { outline: 3px solid var(--mark); }
+table { border-collapse: collapse; width: 100%; overflow-wrap: normal; } caption { text-align: left; }
+th, td { padding: .35rem .6rem; border-bottom: 1px solid var(--line); text-align: right; }
+th:first-child, .sides :last-child { text-align: left; } thead th { background: var(--soft); }
 .partial { border-left: 4px solid var(--down); background: var(--soft); padding: .5rem 1rem; }
-svg { width: 100%; height: auto; max-width: 640px; background: var(--soft); border-radius: 6px; }
-svg text { font: 13px system-ui, sans-serif; fill: var(--fg); } svg .tick { fill: var(--mute); }
-svg .axis { fill: none; stroke: var(--line); } .mark { fill: var(--mark); } .up { fill: var(--up); }
-.down { fill: var(--down); }
-@media (max-width: 520px) { svg text { font-size: 19px; } }
-.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 1rem; }
-details { border-bottom: 1px solid var(--line); padding: .4rem 0; } summary { cursor: pointer; }
-.sides { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: .6rem 1.4rem; }
-.sides > div { min-width: 0; } .sides :is(th, td) { vertical-align: top; }
-.sides :is(th, td):last-child { white-space: normal; text-align: left; width: 100%; min-width: 11rem;
-  overflow-wrap: anywhere; }
-.note { color: var(--mute); } .why { border: 1px solid var(--line); border-radius: 6px; padding: .3rem .7rem;
-  margin-top: .6rem; }
+.note, caption { color: var(--mute); } details { border-bottom: 1px solid var(--line); padding: .4rem 0; }
+svg { width: 100%; max-width: 640px; background: var(--soft); } svg text { font: 13px sans-serif; fill: var(--fg); }
+.axis { fill: none; stroke: var(--line); } .mark { fill: var(--mark); } .up { fill: var(--up); }
+.down { fill: var(--down); } figure { margin: 1rem 0; }
+.sides { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 1rem; }
+.sides > div { min-width: 0; }
 """
 
 
@@ -66,83 +54,148 @@ def html_report(found: Comparison, on_progress: OnProgress | None = None) -> str
         f"<style>{_STYLE}</style></head><body><main><h1>Does it help? {title}</h1>",
     ]
     if not found.complete:
-        told = "".join(f"<li>{escape(problem)}</li>" for problem in found.problems[:_PROBLEMS])
-        if (more := len(found.problems) - _PROBLEMS) > 0:
-            told += f"<li>and {more:,} more</li>"
-        parts.append(f'<div class="partial" role="note"><b>This comparison is partial.</b><ul>{told}</ul></div>')
-    parts.append("<ul>" + "".join(f"<li>{escape(line)}</li>" for line in found.advice) + "</ul>")
-    parts += [_means(found), _pairs(found), _oracle_recall(found), _costs(found), _plots(found)]
-    parts.append(questions_that_differ(found, on_progress))
-    parts.append(f"</main><script>{SORTING}</script></body></html>")
+        more = len(found.problems) - _PROBLEMS
+        problems = [*found.problems[:_PROBLEMS], *([f"and {more:,} more"] if more > 0 else [])]
+        parts.append(f'<div class="partial" role="note"><b>This comparison is partial.</b>{_list(problems)}</div>')
+    parts.append(_list(found.advice))
+    parts += [f"<h2>{escape(of)}</h2>{_table(of, names, rows)}" for of, (names, rows) in found.tables().items()]
+    parts.append(f"<h2>Plots</h2>{_latency(found)}")
+    for name in [name for name in found.components if name not in (FIRST_STAGE, BM25, FUSION)]:
+        change = found.values[name][found.primary] - found.values[FIRST_STAGE][found.primary]
+        parts.append(_differences(np.sort(change[np.isfinite(change)]), f"{name} minus {FIRST_STAGE}, {found.primary}"))
+    parts += [*_questions(found, on_progress), "</main></body></html>"]
     return without_surrogates("\n".join(parts))  # which no file takes
 
 
-def _means(found: Comparison) -> str:
-    rows = [[escape(name), *(f"{found.mean(name, m):.3f}" for m in found.measures)] for name in found.components]
-    for row, failed, unjudged in zip(rows, found.failed.values(), found.unjudged.values(), strict=True):
-        row += [f"{failed:,}", f"{unjudged:,}"]
-    caption = "Mean over the questions, failed ones count 0; results that no gold id can judge"
-    return "<h2>Quality</h2>" + table(caption, ["component", *found.measures, "failed", "unjudged"], rows)
+def _list(lines: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
 
 
-def _pairs(found: Comparison) -> str:
-    rows = [_pair_cells(pair) for pair in found.pairs if pair.measure == found.primary]
-    names = ["pair", "difference", "95 % interval", "p, corrected", "verdict", "questions", "would tell"]
-    caption = f"{found.primary}: the second minus the first, question by question"
-    return "<h2>Differences</h2>" + table(caption, names, rows)
+def _table(caption: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
+    body = "".join(
+        f'<tr><th scope="row">{escape(name)}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in cells)}</tr>'
+        for name, *cells in rows
+    )
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
+        f"<caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
 
 
-def _pair_cells(pair: Pair) -> list[str]:
-    mean, low, high, _, n = pair.difference
-    said = f'<span class="{pair.verdict.replace(" ", "-")}">{pair.verdict}</span>'
-    needed = f"{pair.needed:,}" if pair.needed and pair.verdict == "cannot tell" else "–"
-    names = f"{escape(pair.before)} → {escape(pair.after)}"
-    return [names, f"{mean:+.3f}", f"{low:+.3f} to {high:+.3f}", f"{pair.adjusted_p:.4f}", said, f"{n:,}", needed]
+# Plots: their colours are the page's, their numbers stand in a description, too
 
 
-def _oracle_recall(found: Comparison) -> str:
-    rows = [[escape(name), *(f"{share:.1%}" for share in recall)] for name, recall in found.oracle_recall.items()]
-    names = ["component", "some evidence was there", "all evidence was there", "there, but not first"]
-    return "<h2>Where evidence is lost</h2>" + table("Share of the questions", names, rows)
+def _latency(found: Comparison) -> str:
+    """Components by median milliseconds (logarithmic) and quality, by their numbers."""
+    points = {name: (max(1000 * found.costs[name].p50, 1e-3), found.mean(name)) for name in found.components}
+    points = {name: point for name, point in points.items() if math.isfinite(point[1])}
+    if not points:
+        return ""
+    logs = [math.log10(ms) for ms, _ in points.values()]
+    low, high = math.floor(min(logs)), math.floor(max(logs)) + 1
+    parts = [
+        _tick(_LEFT + _x((power - low) / (high - low)), _BOTTOM + 17, f"{10.0**power:g}")
+        for power in range(low, high + 1)
+    ]
+    parts += [_tick(_LEFT - 20, _y(share) + 4, f"{share:.1f}") for share in (0.0, 0.5, 1.0)]
+    for number, (log, (_, quality)) in enumerate(zip(logs, points.values(), strict=True), start=1):
+        x = _LEFT + _x((log - low) / (high - low))
+        parts.append(f'<circle class="mark" cx="{x:.1f}" cy="{_y(quality):.1f}" r="5"/>')
+        parts.append(_tick(x + 12, _y(quality) - 6, str(number)))
+    told = (f"{at} {name}: {ms:.3g} ms, {mean:.3f}" for at, (name, (ms, mean)) in enumerate(points.items(), start=1))
+    return _svg(parts, f"{found.primary} against median milliseconds of a question", "; ".join(told))
 
 
-def _costs(found: Comparison) -> str:
-    rows = []
-    for name, cost in found.costs.items():
-        told = [cost.prompt_tokens, cost.completion_tokens, cost.calls]
-        rows.append(
-            [
-                escape(name),
-                f"{1000 * cost.p50:.2f}",
-                f"{1000 * cost.p95:.2f}",
-                f"{cost.per_second:,.1f}",
-                f"{cost.preparing:.2f}",
-                *("–" if number is None else f"{number:,}" for number in told),
-                "–" if cost.money is None else f"{cost.money:.4f}",
-            ]
+def _differences(ordered: Floats, title: str) -> str:
+    """The differences of all questions, sorted: below the line the first one is better, above it the second."""
+    if not len(ordered):
+        return ""
+    reach, wide, zero = float(np.abs(ordered).max()) or 1.0, _x(1) / len(ordered), _y(0.5)
+    parts = [_tick(_LEFT - 30, _y(share) + 4, f"{reach * (2 * share - 1):+.2f}") for share in (0.0, 0.5, 1.0)]
+    for place, value in enumerate(ordered.tolist()):
+        y = _y(0.5 + value / reach / 2)
+        parts.append(
+            f'<rect class="{"up" if value > 0 else "down"}" x="{_LEFT + place * wide:.2f}" y="{min(y, zero):.1f}" '
+            f'width="{max(wide, 0.6):.2f}" height="{abs(y - zero):.1f}"/>'
         )
-    names = ["component", "p50 ms", "p95 ms", "questions/s", "indexing s", "tokens in", "tokens out", "calls", "money"]
-    return "<h2>Costs</h2>" + table("Of a question, and in all", names, rows)
+    better, worse = int((ordered > 0).sum()), int((ordered < 0).sum())
+    return _svg(parts, title, f"{better} questions better, {worse} worse, {len(ordered) - better - worse} equal")
 
 
-def _plots(found: Comparison) -> str:
-    points = {
-        name: (1000 * found.costs[name].p50, found.mean(name))
-        for name in found.components
-        if np.isfinite(found.mean(name)) and name in found.costs
-    }
-    drawn = [quality_against_latency(points, found.primary)] if points else []
-    for name in [name for name in found.components if name not in (FIRST_STAGE, BM25, FUSION)]:
-        change = found.values[name][found.primary] - found.values[FIRST_STAGE][found.primary]
-        change = change[np.isfinite(change)]
-        if len(change):
-            drawn.append(differences(change.tolist(), f"{name} minus {FIRST_STAGE}, {found.primary}"))
-        first = [r.scores[0] for r in found.results[name].values() if r.scores and r.scores[0] is not None]
-        if first:
-            drawn.append(histogram(first, f"{name}: scores of the first result"))
-    figures = [f"<figure style='margin:0'>{svg}<figcaption>{_caption(svg)}</figcaption></figure>" for svg in drawn]
-    return f'<h2>Plots</h2><div class="plots">{"".join(figures)}</div>'
+def _x(share: float) -> float:
+    return share * (_WIDTH - _LEFT - 24)
 
 
-def _caption(svg: str) -> str:
-    return svg.partition("<title>")[2].partition("</title>")[0]
+def _y(share: float) -> float:
+    return _BOTTOM - share * (_BOTTOM - 18)
+
+
+def _tick(x: float, y: float, label: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle">{escape(label)}</text>'
+
+
+def _svg(parts: Sequence[str], title: str, described: str) -> str:
+    return (
+        f'<figure><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(title)}. {escape(described)}">'
+        f'<path class="axis" d="M{_LEFT} 18V{_BOTTOM}H{_WIDTH - 12}"/>{"".join(parts)}</svg>'
+        f"<figcaption>{escape(title)}. {escape(described)}</figcaption></figure>"
+    )
+
+
+# The questions that two components answer most differently: what each found, and why
+
+
+def _questions(found: Comparison, on_progress: OnProgress | None) -> list[str]:
+    """Of every pair, side by side; explanations are asked for of these questions, and of no others."""
+    shown = [pair for pair in found.pairs if pair.measure == found.primary and pair.before not in (BM25, FUSION)]
+    listed = {(pair.before, pair.after): found.extremes(pair.before, pair.after) for pair in shown}
+    wanted = dict.fromkeys(
+        (question.id, name) for pair, some in listed.items() for question in (*some[0], *some[1]) for name in pair
+    )
+    questions = {question.id: question for question in found.questions}
+    why: dict[tuple[str, str], str] = {}
+    try:
+        for done, (id_, name) in enumerate(wanted, start=1):
+            why[id_, name] = _why(found, questions[id_], name)
+            if on_progress is not None:
+                on_progress(done, len(wanted))
+    except KeyboardInterrupt:  # what was explained is shown
+        pass
+    parts = ["<h2>Questions that differ most</h2>"] if wanted else []
+    for pair, some in listed.items():
+        parts += [f"<h3>{escape(pair[0])} → {escape(pair[1])}</h3>"] if any(some) else []
+        for said, those in zip(("Worse", "Better"), some, strict=True):
+            parts += [f"<h4>{said}</h4>"] if those else []
+            parts += [_question(found, pair, question, why) for question in those]
+    return parts
+
+
+def _question(found: Comparison, pair: tuple[str, str], question: Question, why: Mapping[tuple[str, str], str]) -> str:
+    place = found.questions.index(question)
+    before, after = (found.values[name][found.primary][place] for name in pair)
+    sides = ""
+    for name in pair:
+        record, ranks, rows = found.results[name][question.id], found.ranks[name][question.id], []
+        passages = record.passages(found.passages[question.id])[:SHOWN]
+        for rank, (passage, score) in enumerate(zip(passages, record.scores, strict=False), start=1):
+            text = f"{'✓ evidence ' if rank in ranks else ''}{passage.titled_text}"
+            text = text if len(text) <= _EXCERPT else f"{text[: _EXCERPT - 1]}…"
+            rows.append([str(rank), "–" if score is None else f"{score:#.4g}", text])
+        rows += [["answer", "", record.answer or "none"]] if record.answer is not None else []
+        reason = why.get((question.id, name), '<p class="partial">Not explained: interrupted.</p>')
+        sides += f"<div>{_table(f'First {SHOWN} of {name}', ['rank', 'score', 'passage'], rows)}{reason}</div>"
+    summary = f"{escape(question.text)} ({found.primary} {before:.2f} → {after:.2f})"
+    return f'<details><summary>{summary}</summary><div class="sides">{sides}</div></details>'
+
+
+def _why(found: Comparison, question: Question, name: str) -> str:
+    """What explains these results, or a sentence that says why nothing does."""
+    explained = found.explained(name, question)
+    note, failed = explained.note, explained.failed
+    if explained.why is not None:
+        try:
+            return f"<details><summary>Why: {escape(name)}</summary>{explained.why._repr_html_()}</details>"
+        except Exception as problem:  # a file of results may hold anything
+            note, failed = f"Not explained: {type(problem).__name__}: {problem}"[:500], True
+    return f'<p class="{"partial" if failed else "note"}">{escape(note)}</p>'

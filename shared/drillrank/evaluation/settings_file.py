@@ -17,6 +17,7 @@ from dataclasses import fields
 from typing import Any
 from warnings import warn
 
+from drillrank.components import COMPONENTS
 from drillrank.components import component as row_of
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.errors import DrillrankWarning, InvalidInput
@@ -69,12 +70,19 @@ def load_settings(
     >>> UPR(**load_settings(file, "UPR")).prior
     'retrieval'
     """
-    row = row_of(component if isinstance(component, str) else _known_name(component))
     if isinstance(component, str):
+        row = row_of(component)
         if component != row.name:
             raise InvalidInput(f"{component} is a class of the hosts: give the class itself, or {row.name!r:.200}.")
         component = row.core_class
-    names = ["PathSearch", "PromptRank"] if _searches_paths(row.name, component) else [row.name]
+    else:  # perhaps a subclass of one's own
+        bases = [base.__name__ for base in component.__mro__]
+        known = {name for one in COMPONENTS for name in (one.name, *one.llama_index, *one.langchain)}
+        row = row_of(next((name for name in bases if name in known), bases[0]))
+    of_paths = row.name in ("PathSearch", "PromptRank") and not issubclass(
+        component, row.core_class
+    )  # a host's has both
+    names = ["PathSearch", "PromptRank"] if of_paths else [row.name]
     found = settings_in_file(path, names, trust=trust, own_model=model is not None)
     of_model = {name: found.pop(name) for name in _OF_THE_MODEL if name in found}
     arguments = keyword_arguments(component, found)
@@ -137,15 +145,12 @@ def read_settings_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     except UnicodeDecodeError as problem:
         raise InvalidInput(f"{path} is no JSON: {problem}.") from problem
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InvalidInput(
-            f'{path} is no file of settings: it has no "format": "{FORMAT}", as `drillrank tune` writes.'
-        )
-    sections = content.get("settings")
-    if not isinstance(sections, dict) or not all(isinstance(section, dict) for section in sections.values()):
-        raise InvalidInput(f'{path}: "settings" holds, by component, a mapping of names and values.')
-    if not isinstance(content.get("tuned") or {}, dict):
-        raise InvalidInput(f'{path}: "tuned" holds, by component, what it was chosen by.')
-    for name, section in sections.items():
+        raise InvalidInput(f'{path} is no file of settings: "format" is "{FORMAT}", as `drillrank tune` writes it.')
+    for key in ("settings", "tuned"):
+        mapping = content.setdefault(key, {} if key == "tuned" else None)
+        if not isinstance(mapping, dict) or not all(isinstance(section, dict) for section in mapping.values()):
+            raise InvalidInput(f'{path}: "{key}" holds, by component, a mapping of names and values.')
+    for name, section in content["settings"].items():
         if not isinstance(section.get("model", ""), str) or not isinstance(section.get("model_options", {}), dict):
             raise InvalidInput(f'{path}, {name}: "model" is a specification, and "model_options" a mapping.')
     return content
@@ -165,22 +170,6 @@ def _check_harmless(where: str, section: Mapping[str, Any], *, own_model: bool) 
         raise InvalidInput(f'{where}: "model_options" holds {name!r:.200}, which is no setting of scores: {advice}.')
 
 
-def _known_name(cls: type) -> str:
-    """The name of a class, or of the component that it inherits."""
-    for base in cls.__mro__:
-        try:
-            row_of(base.__name__)
-        except InvalidInput:
-            continue
-        return base.__name__
-    return cls.__name__
-
-
-def _searches_paths(name: str, component: type) -> bool:
-    """Whether a host's component has the settings of both."""
-    return name in ("PathSearch", "PromptRank") and not issubclass(component, row_of(name).core_class)
-
-
 def _model_and_options(
     path: str | os.PathLike[str], tuned: Mapping[str, Any], given: str | LanguageModel | None
 ) -> tuple[str | LanguageModel, Mapping[str, Any]]:
@@ -189,15 +178,11 @@ def _model_and_options(
     if given is None or given == model:
         return model, options
     spec = given if isinstance(given, str) else given.spec
-    kinds = [name.partition(":")[0] for name in (spec, model)]
-    if kinds[0] == kinds[1] == "unigram" and isinstance(given, str):
+    if isinstance(given, str) and {name.partition(":")[0] for name in (spec, model)} == {"unigram"}:
         return given, options
-    has = {} if isinstance(given, str) else given.options
-    if spec != model or any(has.get(name) != value for name, value in options.items()):
-        chosen, got = (
-            f"{name!r:.200}" + (f" and {dict(more)}" if more else "")
-            for name, more in ((model, options), (spec, {key: has[key] for key in options if key in has}))
-        )
+    has = {} if isinstance(given, str) else {name: given.options.get(name) for name in options}
+    if spec != model or has != options:
+        chosen, got = (f"{name!r:.200} {dict(more) or ''}".rstrip() for name, more in ((model, options), (spec, has)))
         warn(f"The settings of {path} were chosen with {chosen}, not with {got}.", DrillrankWarning, stacklevel=3)
     return given, {}
 

@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import inspect
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from drillrank.components import COMPONENTS
+from drillrank.components import COMPONENTS, component
+from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.errors import DrillrankError, InvalidInput, check_positive, require
-from drillrank.evaluation.awaiting import awaited
-from drillrank.evaluation.corpus import Corpus
-from drillrank.evaluation.own import by_file, fitted_model, own_component
-from drillrank.evaluation.records import spec_of
-from drillrank.evaluation.settings_file import load_settings, read_settings_file
+from drillrank.evaluation.questions import Collection
+from drillrank.evaluation.settings_file import (
+    keyword_arguments,
+    load_settings,
+    read_settings_file,
+    setting_defaults,
+    settings_in_file,
+)
 from drillrank.explanation import Explainable, Explanation, Explanations
 from drillrank.explanation.explanations import Request, request
+from drillrank.likelihood import LanguageModel, load_language_model
+from drillrank.multihop.path_rerank import named_links
+from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage, Path, Ranked
 from drillrank.rerank.promptrank import PromptRank
-from drillrank.views import MergedSection
+from drillrank.views import MergedSection, MultiViewIndex, section_chunks
 
 Scores = Sequence[float] | None
 Rank = Callable[[str, list[Passage], Scores], Any]
 
-_OWN_KEYS = ("component", "depth", "fitted", "settings", "trust_settings", "in_file", "version")
+_OF_SYSTEM = ("component", "depth", "fitted", "settings", "trust_settings", "in_file", "version")
+_RERANK = ("UPR", "MonoT5", "Relevance", "PromptRank")
+_BY_NAME = (*_RERANK, "PathSearch", "MultiViewIndex", "D3")
+_SECTIONS = 100  # of a search over views
 
 
 @dataclass
@@ -35,8 +48,8 @@ class Found:
 
     Attributes:
         passages: Each once.
-        scores: One for each; None where it told none that is finite.
-        usage: Tokens and calls of an LLM, as far as it told.
+        scores: One for each; None where it gave none that is finite.
+        usage: Tokens and calls of an LLM, as far as it counts them.
         items: As it brought them, one for each passage.
         explains: Whether it could say why.
     """
@@ -54,7 +67,7 @@ class System:
 
     Attributes:
         name: As the report calls it.
-        spec: What it is, so that results of another one are not taken for its own.
+        given: What it is, with the content of its file of settings.
         reranks: Whether it ranks the candidates; else it looks for itself.
         rank: From question, candidates and their scores to whatever it returns.
         depth: How many candidates it is shown, or how many of its results count if it looks for itself; None for all.
@@ -62,53 +75,53 @@ class System:
     """
 
     name: str
-    spec: str
+    given: Any
     reranks: bool
     rank: Rank
     depth: int | None = None
     seconds: float = 0.0
 
-    def found(self, query: str, candidates: Sequence[Passage], scores: Scores, corpus: Corpus) -> Found:
+    def found(
+        self, query: str, candidates: Sequence[Passage], scores: Scores, corpus: Collection, explained: int = 0
+    ) -> tuple[Found, Explanations]:
         """Its ranking for one question, as passages of the corpus or the candidates where it is theirs.
 
-        Components of ours do without explanations, whatever their options say.
+        Components of ours explain the first so many results, whatever their options say, and else none.
         """
-        asked = Request(wanted=False)
-        found, why = self._ranked(query, candidates, scores, corpus, asked)
-        found.explains = asked.understood or why is not None
-        return found
-
-    def explained(
-        self, query: str, candidates: Sequence[Passage], scores: Scores, corpus: Corpus, n: int
-    ) -> tuple[Found, Explanations]:
-        """The same ranking, asked for again, and why the first `n` of it stand where they stand, as far as it tells."""
-        asked = Request(wanted=True)
-        found, why = self._ranked(query, candidates, scores, corpus, asked)
-        if why is not None:
-            return found, why(found.items[:n])
-        told = [_reason(item, asked) for item in found.items[:n]]
-        return found, Explanations([one for one in told if one is not None], query, asked.tree)
-
-    def _ranked(
-        self, query: str, candidates: Sequence[Passage], scores: Scores, corpus: Corpus, asked: Request
-    ) -> tuple[Found, Callable[[Sequence[Any]], Explanations] | None]:
-        """The ranking, and what explains some of it, if what came back can."""
         shown = list(candidates[: self.depth]) if self.reranks else []
+        asked = Request(wanted=explained > 0)
         token = request.set(asked)
         try:
             brought = self.rank(query, shown, None if scores is None else scores[: len(shown)])
             if inspect.isawaitable(brought):
-                brought = awaited(brought)
+                brought = _awaited(brought)
         finally:
             request.reset(token)
-        found = as_found(brought, Corpus({passage.id: passage for passage in shown}) if shown else corpus, self.name)
+        known = Collection({passage.id: passage for passage in shown}) if shown else corpus
+        found = _found(brought, known, self.name)
         if not self.reranks:
             for some in (found.passages, found.scores, found.items):
                 del some[self.depth or len(some) :]
-        return found, brought.why if isinstance(brought, Explainable) else None
+        why = brought.why if isinstance(brought, Explainable) else None
+        found.explains = asked.understood or why is not None
+        items = found.items[:explained]
+        if items and why is not None:
+            return found, why(items)
+        reasons = [reason for item in items if (reason := _reason(item, asked)) is not None]
+        return found, Explanations(reasons, query, asked.tree)
 
 
-def system(name: str, given: Any, corpus: Corpus) -> System:
+def _awaited(answer: Any) -> Any:
+    """What an asynchronous function returns, also where an event loop is running, as in a notebook."""
+
+    async def waiting() -> Any:
+        return await answer
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(copy_context().run, asyncio.run, waiting()).result()
+
+
+def system(name: str, given: Any, corpus: Collection) -> System:
     """A component, made ready.
 
     Args:
@@ -119,68 +132,120 @@ def system(name: str, given: Any, corpus: Corpus) -> System:
             passages or ids. A mapping may also hold `depth`, how many candidates it is shown, `fitted`: a lexical
             model then takes its statistics from the corpus, `settings`: a file that `drillrank tune` wrote; with
             `trust_settings`, as for `load_settings`; and `version`: of code whose results would else be taken for those
-            of an earlier run (`spec_of`).
+            of an earlier run (`drillrank.evaluation.records`).
         corpus: What is searched.
 
     Raises:
         InvalidInput: there is no such component, it does not rank, or a setting is unknown.
 
-    >>> system("ours", {"component": "UPR", "prior": "retrieval"}, Corpus()).reranks
+    >>> system("ours", {"component": "UPR", "prior": "retrieval"}, Collection()).reranks
     True
     """
     started = time.perf_counter()
     try:
-        given = resolved(given)
-        reranks, rank = _ranking(_made(given, corpus))
-    except TypeError as problem:
-        raise InvalidInput(f"{name}: {problem}.") from problem
-    except InvalidInput as problem:
+        named = resolved(given)
+        reranks, rank = _ranking(_made(named, corpus))
+    except (InvalidInput, TypeError) as problem:
         raise InvalidInput(f"{name}: {problem}") from problem
     except DrillrankError:
         raise
     except Exception as problem:  # a class or function of the user's may raise anything
         raise InvalidInput(f"{name} cannot be made: {type(problem).__name__}: {problem}") from problem
-    seconds = time.perf_counter() - started
-    depth = given.get("depth") if isinstance(given, Mapping) else None
+    depth = named.get("depth")
     if depth is not None:
         check_positive(depth=depth)
-    return System(name, spec_of(given), reranks, rank, depth, seconds)
+    return System(name, named, reranks, rank, depth, time.perf_counter() - started)
 
 
-def resolved(given: Any) -> Any:
+def resolved(given: Any) -> dict[str, Any]:
     """A component with the content of its file of settings, so that other content is another component.
 
     Raises:
         InvalidInput: the file cannot be used, or is given to what does not load it.
     """
-    if not isinstance(given, Mapping) or "settings" not in given:
-        return given
-    what = given.get("component")
-    if isinstance(what, str) and _is_own(what):
-        return by_file(what, given)
-    return {**given, "in_file": read_settings_file(given["settings"])["settings"]}
-
-
-def _is_own(what: str) -> bool:
-    return not {".", ":"} & {*what}
-
-
-def _made(given: Any, corpus: Corpus) -> Any:
-    """What is asked: a ranker, a retriever, or a function."""
     named = dict(given) if isinstance(given, Mapping) else {"component": given}
+    what, file = named.get("component"), named.get("settings")
+    if file is None:
+        return named
+    if not _is_own(what):
+        return {**named, "in_file": read_settings_file(file)["settings"]}
+    own = component(str(what)).name
+    names = ["PathSearch", "PromptRank"] if own == "PathSearch" else [own]
+    trust = bool(named.pop("trust_settings", False))
+    del named["settings"]
+    return {**settings_in_file(file, names, trust=trust), **named}
+
+
+def _is_own(what: Any) -> bool:
+    return isinstance(what, str) and not {".", ":"} & {*what}
+
+
+def _made(named: Mapping[str, Any], corpus: Collection) -> Any:
+    """What is asked: a ranker, a retriever, or a function."""
     what = named.get("component")
-    settings = {key: value for key, value in named.items() if key not in _OWN_KEYS}
+    settings = {key: value for key, value in named.items() if key not in _OF_SYSTEM}
     fitted = bool(named.get("fitted"))
-    if isinstance(what, str) and _is_own(what):
-        return own_component(what, settings, corpus, fitted=fitted)
+    if _is_own(what):
+        return _own(str(what), settings, corpus, fitted=fitted)
     if fitted:
-        settings["model"] = fitted_model(settings.get("model", "unigram"), corpus)
+        settings["model"] = _fitted(load_language_model(settings.get("model", "unigram")), corpus)
     if isinstance(what, str):
         return _loaded(what, settings, named.get("settings"), trust=bool(named.get("trust_settings")))
     return what(**settings) if isinstance(what, type) else what
 
 
-def _loaded(path: str, settings: dict[str, Any], file: Any = None, *, trust: bool = False) -> Any:
+def _own(name: str, settings: dict[str, Any], corpus: Collection, *, fitted: bool) -> Any:
+    """A component of ours by name: a ranker, or a function from a question to what it finds."""
+    cls: Any = component(name).core_class
+    kind = cls.__name__
+    if kind not in _BY_NAME:
+        possible = ", ".join(one.name for one in COMPONENTS if one.name in _BY_NAME)
+        raise InvalidInput(f"{kind} needs more than questions and a corpus: give it as an object. By name: {possible}.")
+    if kind in ("MonoT5", "Relevance") and "model" not in settings:
+        raise InvalidInput(f'{kind} needs a neural model: {{"component": "{kind}", "model": "hf:..."}}.')
+    if kind not in (*_RERANK, "PathSearch") and not corpus.documents:
+        raise InvalidInput(f"{kind} reads documents: give files as the corpus, not passages.")
+    if kind == "MultiViewIndex":
+        chunks = [chunk for of, document in corpus.documents.items() for chunk in section_chunks(document, of)]
+        index = MultiViewIndex(chunks, **settings)
+        return lambda query: index.search(query, _SECTIONS)
+    model = own_model(kind, settings, corpus, fitted=fitted)
+    named = {key: value for key, value in settings.items() if key not in ("model", "model_options")}
+    if kind in _RERANK:
+        return cls(model, **keyword_arguments(cls, named))
+    if kind == "D3":
+        d3 = cls(model=model, **keyword_arguments(cls, named))
+        documents = replace(d3.prepare(list(corpus.documents.values())), names=dict(enumerate(corpus.documents)))
+        return lambda query: d3.retrieve(query, documents)
+    if not corpus.passages:
+        raise InvalidInput("PathSearch searches a corpus: give one.")
+    of_paths = {key: named.pop(key) for key in setting_defaults(PromptRank).keys() & named.keys()}
+    prompt_rank = PromptRank(model, **keyword_arguments(PromptRank, of_paths))
+    links = [named["links"]] if isinstance(named.get("links"), str) else named.get("links")
+    if isinstance(links, Sequence) and all(isinstance(name, str) for name in links):
+        named["links"] = named_links(links)  # as the hosts have them, and a command line can give them
+    return PathSearch(prompt_rank, corpus.passages.values(), **keyword_arguments(PathSearch, named))
+
+
+def own_model(kind: str, settings: Mapping[str, Any], corpus: Collection, *, fitted: bool) -> LanguageModel:
+    """The language model of a component by name.
+
+    Raises:
+        InvalidInput: there is no such model, or it is to be fitted and there is no corpus.
+    """
+    load = load_evidence_model if kind == "D3" else load_language_model
+    model = load(settings.get("model", "unigram"), **settings.get("model_options", {}))
+    return _fitted(model, corpus) if fitted else model
+
+
+def _fitted(model: LanguageModel, corpus: Collection) -> LanguageModel:
+    """A copy with the statistics of the corpus."""
+    if not corpus.passages:
+        raise InvalidInput("a model is fitted on the corpus, and there is none.")
+    return model.fitted(passage.titled_text for passage in corpus.passages.values())
+
+
+def _loaded(path: str, settings: dict[str, Any], file: Any, *, trust: bool) -> Any:
     """What a dotted path names; a class, or a function without arguments, is called with the settings.
 
     A class of either host's components loads the file of settings, if there is one.
@@ -194,12 +259,12 @@ def _loaded(path: str, settings: dict[str, Any], file: Any = None, *, trust: boo
             found = getattr(found, part)
     except Exception as problem:  # a module may raise anything while it is imported
         raise InvalidInput(f"{path!r:.200} cannot be loaded: {type(problem).__name__}: {problem}.") from problem
-    if file is not None:
-        if not isinstance(found, type):
-            raise InvalidInput(f"{path!r:.200} has no settings that a file could hold.")
-        in_file = load_settings(file, found, model=settings.pop("model", None), trust=trust)
-        return found(**{**in_file, **settings})
-    if isinstance(found, type) or (inspect.isfunction(found) and not _needed(found)):
+    is_class = isinstance(found, type)
+    if file is not None and is_class:
+        settings = load_settings(file, found, model=settings.pop("model", None), trust=trust) | settings
+    elif file is not None:
+        raise InvalidInput(f"{path!r:.200} has no settings that a file could hold.")
+    if is_class or (inspect.isfunction(found) and not _needed(found)):
         return found(**settings)
     if settings:
         names = f"{', '.join(settings):.200}"
@@ -214,70 +279,64 @@ def _needed(function: Callable[..., Any]) -> list[str]:
 
 def _ranking(given: Any) -> tuple[bool, Rank]:
     """Whether it reranks, and how it is asked."""
+
+    def counted(scores: Scores) -> dict[str, Any]:
+        return {"scores": scores} if scores is not None and getattr(given, "prior", None) is not None else {}
+
     if isinstance(given, PromptRank):
-        return True, lambda query, passages, scores: given.rank(
-            query, [Path((passage,)) for passage in passages], **_counted(given, scores)
-        )
+        return True, lambda query, some, scores: given.rank(query, [Path((one,)) for one in some], **counted(scores))
     if hasattr(given, "postprocess_nodes"):
-        return True, lambda query, passages, scores: given.postprocess_nodes(_nodes(passages, scores), query_str=query)
+        return True, lambda query, some, scores: given.postprocess_nodes(
+            _nodes(some, scores or [None] * len(some)), query_str=query
+        )
     if hasattr(given, "compress_documents"):
-        return True, lambda query, passages, scores: given.compress_documents(_documents(passages, scores), query)
+        return True, lambda query, some, scores: given.compress_documents(
+            _documents(some, scores or [None] * len(some)), query
+        )
     if hasattr(given, "rank"):
-        return True, lambda query, passages, scores: given.rank(query, passages, **_counted(given, scores))
-    if hasattr(given, "retrieve"):
-        return False, lambda query, _passages, _scores: given.retrieve(query)
-    if hasattr(given, "search"):
-        return False, lambda query, _passages, _scores: given.search(query)
-    if hasattr(given, "invoke"):
-        return False, lambda query, _passages, _scores: given.invoke(query)
+        return True, lambda query, some, scores: given.rank(query, some, **counted(scores))
+    for name in ("retrieve", "search", "invoke"):
+        if find := getattr(given, name, None):
+            return False, lambda query, _some, _scores, find=find: find(query)
+    if callable(given) and len(_needed(given)) > 1:
+        return True, lambda query, some, _scores: given(query, some)
     if callable(given):
-        reranks = len(_needed(given)) > 1
-        return reranks, lambda query, passages, _scores: given(query, passages) if reranks else given(query)
+        return False, lambda query, _some, _scores: given(query)
     raise InvalidInput(
         f"a {type(given).__name__} does not rank: give one of {', '.join(one.name for one in COMPONENTS)}, a dotted "
         "path, a component of LlamaIndex or LangChain, or a function from question and passages to passages."
     )
 
 
-def _counted(ranker: Any, scores: Scores) -> dict[str, Any]:
-    return {"scores": scores} if scores is not None and getattr(ranker, "prior", None) is not None else {}
-
-
-def _nodes(passages: Sequence[Passage], scores: Scores) -> list[Any]:
+def _nodes(passages: Sequence[Passage], scores: Sequence[float | None]) -> list[Any]:
     schema = require("llama_index.core.schema", "llama-index")
     return [
         schema.NodeWithScore(
-            node=schema.TextNode(text=p.text, id_=p.id, metadata={"title": p.title} if p.title else {}),
-            score=None if scores is None else scores[place],
+            node=schema.TextNode(text=p.text, id_=p.id, metadata={"title": p.title} if p.title else {}), score=score
         )
-        for place, p in enumerate(passages)
+        for p, score in zip(passages, scores, strict=True)
     ]
 
 
-def _documents(passages: Sequence[Passage], scores: Scores) -> list[Any]:
-    documents = require("langchain_core.documents", "langchain")
+def _documents(passages: Sequence[Passage], scores: Sequence[float | None]) -> list[Any]:
+    document = require("langchain_core.documents", "langchain").Document
     found = []
-    for place, p in enumerate(passages):
-        metadata: dict[str, Any] = {"id": p.id} | ({"title": p.title} if p.title else {})
-        if scores is not None:
-            metadata["relevance_score"] = scores[place]
-        found.append(documents.Document(page_content=p.text, id=p.id, metadata=metadata))
+    for p, score in zip(passages, scores, strict=True):
+        given = {"id": p.id, "title": p.title or None, "relevance_score": score}
+        metadata = {key: value for key, value in given.items() if value is not None}
+        found.append(document(page_content=p.text, id=p.id, metadata=metadata))
     return found
 
 
-def as_found(brought: Any, known: Corpus, name: str) -> Found:
-    """What a component returned, as passages.
-
-    Raises:
-        InvalidInput: it is no list, or an item is nothing that can be read.
-    """
+def _found(brought: Any, known: Collection, name: str) -> Found:
+    """What a component returned, as passages."""
     if isinstance(brought, str | Mapping) or not isinstance(brought, Iterable):
         raise InvalidInput(f"{name} returned a {type(brought).__name__}, not a list.")
     usage = getattr(brought, "usage", None)
     found = Found([], [], usage=dict(usage.as_metadata()) if usage else {})
     seen = set()
     for item in brought:
-        passage, score, details = _read(item, known.passages, name)
+        passage, score = _read(item, known.passages, name)
         if passage.id not in known.passages:  # perhaps a copy that has lost its id
             passage = known.by_text.get(passage.text, passage)
         if passage.id not in seen:
@@ -285,36 +344,36 @@ def as_found(brought: Any, known: Corpus, name: str) -> Found:
             found.passages.append(passage)
             found.scores.append(score if score is not None and math.isfinite(score) else None)
             found.items.append(item)
-        if not found.usage and isinstance(details.get("usage"), Mapping):
-            found.usage = dict(details["usage"])
+        if isinstance(item, Ranked) and not found.usage and isinstance(item.details.get("usage"), Mapping):
+            found.usage = dict(item.details["usage"])
     return found
 
 
-def _read(item: Any, known: Mapping[str, Passage], name: str) -> tuple[Passage, float | None, dict[str, Any]]:
+def _read(item: Any, known: Mapping[str, Passage], name: str) -> tuple[Passage, float | None]:
+    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Passage | str):
+        return _read(item[0], known, name)[0], float(item[1])
     if isinstance(item, Ranked):
         passage = item.passage.passages[0] if isinstance(item.passage, Path) else item.passage
-        return known.get(passage.id, passage), item.score, item.details
+        return known.get(passage.id, passage), item.score
     if isinstance(item, Passage):
-        return item, None, {}
+        return item, None
     if isinstance(item, MergedSection):
-        passage, _, _ = _read(item.section_id, known, name)
-        return passage, item.score, {}
+        return known[item.section_id], item.score
     if isinstance(item, str):
         if item not in known:
             raise InvalidInput(f"{name} returned the id {item!r:.200}, which no passage has.")
-        return known[item], None, {}
-    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Passage | str):
-        passage, _, _ = _read(item[0], known, name)
-        return passage, float(item[1]), {}
-    node, document_text = getattr(item, "node", None), getattr(item, "page_content", None)
-    if node is not None:  # LlamaIndex
-        names = (node.node_id, node.metadata.get("id"), getattr(node, "ref_doc_id", None))
-        return _named(names, node.get_content(), known), item.score, {}
-    if document_text is not None:  # LangChain
+        return known[item], None
+    if (node := getattr(item, "node", None)) is not None:  # LlamaIndex
+        ids, text = (node.node_id, node.metadata.get("id"), getattr(node, "ref_doc_id", None)), node.get_content()
+        score = item.score
+    elif (text := getattr(item, "page_content", None)) is not None:  # LangChain
         score = item.metadata.get("relevance_score", item.metadata.get("score"))
-        ids = (getattr(item, "id", None), item.metadata.get("id"))
-        return _named(ids, document_text, known), None if score is None else float(score), {}
-    raise InvalidInput(f"{name} returned a {type(item).__name__}, which is no passage, node, document or id.")
+        ids = (getattr(item, "id", None), item.metadata.get("id"), None)
+    else:
+        raise InvalidInput(f"{name} returned a {type(item).__name__}, which is no passage, node, document or id.")
+    of_known = next((known[id_] for id_ in ids if isinstance(id_, str) and id_ in known), None)
+    own_id: Any = next((str(id_) for id_ in ids if id_), None)
+    return of_known or Passage(text, id=own_id), None if score is None else float(score)
 
 
 def _reason(item: Any, asked: Request) -> Explanation | None:
@@ -324,10 +383,3 @@ def _reason(item: Any, asked: Request) -> Explanation | None:
         return asked.found.get(node.node_id)
     told = getattr(item, "metadata", {}).get("drillrank_explanation") if asked.understood else None
     return None if told is None else Explanation.from_dict(told)
-
-
-def _named(ids: Sequence[Any], text: str, known: Mapping[str, Passage]) -> Passage:
-    for id_ in ids:
-        if isinstance(id_, str) and id_ in known:
-            return known[id_]
-    return Passage(text, id=next((str(id_) for id_ in ids if id_), None))  # type: ignore[arg-type]

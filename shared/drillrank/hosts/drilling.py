@@ -142,7 +142,8 @@ class Drilling(Generic[Record]):
             [(stored, made)] = yield [Call(partial(self._indexes.of, seen))]
             ready = made.made
         else:
-            requests = proposed(self._reading, self._chunks(seen), _VIEWS * self._most, self._most, guard.restriction)
+            given, k = self._chunks(seen), _VIEWS * self._most
+            requests = proposed(self._reading, given, k, self._most, guard.restriction, not store.retrieves)
             stored = yield from answered(requests, store.handlers)
             stored.tell(self._told)
             [ready] = yield [Call(partial(self._cache.ready, stored.material()))]
@@ -174,6 +175,9 @@ class Drilling(Generic[Record]):
             if "also_at" in details:
                 also = (stored.documents[at["document"]].name[1] for at in details["also_at"])
                 told["also_in"] = "; ".join(map(str, dict.fromkeys(also)))
+            if "other_versions" in details:
+                others = "; ".join(details["other_versions"])
+                told |= {name: details[name] for name in ("version",) if name in details} | {"other_versions": others}
             if "problems" in details:
                 told["problems"] = "; ".join(details["problems"])
             keyed = {prefixed(name): value for name, value in told.items()} | notes(details)

@@ -22,6 +22,8 @@ Result = TypeVar("Result")
 THE_QUESTION = ""
 """Query of a `Retrieve` to a `Store`, which was made for one question."""
 
+_WIDER, _TRIES = 4, 3  # where a store cannot filter as a component does, it is searched more widely
+
 Records = Sequence[Any]
 """Of the host: nodes (with scores, where they were searched for) or documents."""
 
@@ -41,6 +43,7 @@ class Store(ABC):
         self._retrievers: Mapping[Any, Any] = {None: source} if retrieves else {}
         if isinstance(source, Mapping):
             self._retrievers = source
+        self.retrieves = bool(self._retrievers)
 
     @property
     def handlers(self) -> Handlers:
@@ -51,11 +54,15 @@ class Store(ABC):
         """Records nearest to the question, as far as they may be seen, best first."""
         if self._retrievers:
             return (yield from self._retrieved(self._retrievers[request.source]))
-        for width in widths(request.n):
+        for width in self._widths(request.n):
             kept, brought = yield from self._searched(width, request.where)
             if len(kept) >= request.n or brought < width:
                 break
         return kept[: request.n]
+
+    def _widths(self, n: int) -> Iterator[int]:
+        """How many records to search for, one after the other, until there are `n` that may be seen."""
+        return (n * _WIDER**tried for tried in range(_TRIES))
 
     @abstractmethod
     def _retrieved(self, retriever: Any) -> Requests[Records]:
@@ -128,18 +135,6 @@ def unless(error: type[Exception], call: Call) -> Call:
             return await call.afunction()  # type: ignore[misc]  # only made below where there is one
 
     return Call(function, call.afunction and afunction)
-
-
-_WIDER, _TRIES = 4, 3
-
-
-def widths(k: int) -> Iterator[int]:
-    """How many records to search for, one after the other, where the store cannot filter as the component does.
-
-    >>> list(widths(5))
-    [5, 20, 80]
-    """
-    return (k * _WIDER**tried for tried in range(_TRIES))
 
 
 def answered(requests: Requests[Result], handlers: Handlers) -> Requests[Result]:

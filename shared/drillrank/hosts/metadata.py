@@ -119,7 +119,19 @@ _OF_A_RANKING = frozenset(
     [
         *_NOTES.values(),
         *map(
-            prefixed, ("path", "path_score", "section_score", "also_in", "missing", "problems", "explanation", *_COST)
+            prefixed,
+            (
+                "path",
+                "path_score",
+                "section_score",
+                "also_in",
+                "version",
+                "other_versions",
+                "missing",
+                "problems",
+                "explanation",
+                *_COST,
+            ),
         ),
     ]
 )

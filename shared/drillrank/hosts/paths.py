@@ -13,14 +13,14 @@ from drillrank.explanation.explanations import explains
 from drillrank.hosts.filters import Guarding
 from drillrank.hosts.lookups import THE_QUESTION, Answer, Store, answered
 from drillrank.hosts.metadata import notes, path_notes
+from drillrank.hosts.record_names import GivenPassages, RecordNames
 from drillrank.hosts.sections import StoredSection, each_section_once, tell_gone
 from drillrank.hosts.settings import LinkedRecordSettings
 from drillrank.hosts.shared import Indexes, Shared, check_ids, shared
 from drillrank.llm import Call, Fetch, Handlers, Requests, Retrieve, Usage
 from drillrank.multihop.path_rerank import LinkName, PathRerank, named_links
 from drillrank.multihop.prior import check_by_order
-from drillrank.multihop.record_names import GivenPassages, RecordNames
-from drillrank.multihop.search import Hop, PathSearch, Scope
+from drillrank.multihop.search import Hop, PathSearch
 from drillrank.passages import Passage, Ranking
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
@@ -299,8 +299,7 @@ class PathRetrieval(Generic[Record]):
         records = {self._names[number]: self._indexes.records[number] for number in seen}
         source = RecordSource(host, RecordNames(given, records), records, self._told)
         first = yield from source.found(query if asked is None else asked, self._component)
-        scope = Scope(None, fetched=True)
-        requests = search.requests(query, top_n, candidates=first, scope=scope, missing=self._missing, usage=usage)
+        requests = search.requests(query, top_n, candidates=first, fetched=True, missing=self._missing, usage=usage)
         ranking = yield from answered(requests, source.handlers(query))
         why = ranking.explain() if explains(self._explains) else None
         return self._found(ranking, source, why)

@@ -141,13 +141,19 @@ def grouped(chunks: Sequence[ChunkRecord[Record]], hidden: bool = False) -> Prop
             (name, StoredDocument(name, some), some) for some in ([[one] for one in own] if copies else [own])
         ]
     result = _checked(documents)
-    if hidden and not chunks:
-        result.problems.append(_of_all("Nothing that was given passes the filter: there is nothing to drill into."))
+    if not any(chunk.text.strip() for chunk in chunks):
+        why = "passes the filter" if hidden and not chunks else "holds any text"
+        result.problems.append(_of_all(f"Nothing that was given {why}: there is nothing to drill into."))
     return result
 
 
 def proposed(
-    reading: Reading[Record], given: Sequence[ChunkRecord[Record]], k: int, limit: int, restriction: str
+    reading: Reading[Record],
+    given: Sequence[ChunkRecord[Record]],
+    k: int,
+    limit: int,
+    restriction: str,
+    whole: bool = False,
 ) -> Requests[Proposed[Record]]:
     """Looks up the documents of the best records.
 
@@ -158,6 +164,7 @@ def proposed(
         k: Records to search for.
         limit: Documents to look up.
         restriction: What decides on what may be seen, and may be why nothing is found.
+        whole: Whether the source is a store that is searched, and no retriever, which may find nothing.
     """
     [found] = yield [Retrieve(THE_QUESTION, k)]
     hits = _by_document(reading.chunks(found or ()))
@@ -179,9 +186,9 @@ def proposed(
         ids = {hit.id for hit in mine}
         documents.append((name, document, [record for record in records if record.id in ids] or records))
     result = _checked(documents)
-    if not hits and restriction:
-        nothing = f"The source found nothing that {restriction} shows: there is nothing to drill into."
-        result.problems.append(_of_all(nothing))
+    if not hits and (restriction or whole):
+        shown = f"found nothing that {restriction} shows" if restriction else "holds nothing"
+        result.problems.append(_of_all(f"The source {shown}: there is nothing to drill into."))
     if hits and not lost and not any(chunk.text.strip() for found in result.documents for chunk in found.chunks):
         result.problems.append(_of_all("What the source found holds no text: there is nothing to drill into."))
     if stale:

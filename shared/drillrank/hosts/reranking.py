@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pydantic import Field, InstanceOf
+from pydantic import Field
 
 from drillrank.errors import warn
 from drillrank.explanation import Explanation
 from drillrank.explanation.explanations import explains
-from drillrank.hosts.settings import EXPLAIN, ModelFields, RerankSettings
+from drillrank.hosts.settings import EXPLAIN, ModelFields
 from drillrank.likelihood import LanguageModel
 from drillrank.passages import Passage, Ranked, Ranking
 from drillrank.rerank.base import RetrievalScores, ScoreScale, selected
-from drillrank.settings import as_settings
 
 
 class RerankerFields(ModelFields):
     """In front of the host's class; the `method` of a reranker is the core's ranker."""
 
-    model: InstanceOf[LanguageModel] | str = Field(
+    model: LanguageModel | str = Field(
         default="unigram", kw_only=False, description="A language model, or its specification."
     )
-    top_n: int | None = Field(default=3, gt=0, description="How many to keep; None keeps all.")
+    top_n: int | None = Field(default=3, description="How many to keep; None keeps all.")
     score: ScoreScale = Field(
         default="log_likelihood",
         description='Mean log-likelihood of the question, its exponential ("probability"), or the posterior over all '
@@ -37,8 +34,7 @@ class RerankerFields(ModelFields):
 
     def _kept(self, ranking: Ranking[Passage]) -> list[tuple[Ranked[Passage], Explanation | None]]:
         """What is kept, best first, and why; `details["position"]` is the place among the passages."""
-        fields: Any = self  # each has settings of its own
-        threshold = as_settings(RerankSettings, fields.settings).score_threshold
+        threshold = self._settings.score_threshold
         kept = selected(ranking, scale=self.score, threshold=threshold, top_n=self.top_n)
         if ranking and not kept:
             warn(

@@ -16,7 +16,6 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    InstanceOf,
     PrivateAttr,
     ValidationError,
     field_serializer,
@@ -29,6 +28,7 @@ from drillrank.generation.passages import GENREAD_PROMPTS
 from drillrank.hosts.metadata import check_keys, prefixed
 from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.multihop.path_settings import PathSettings
+from drillrank.passages import check_top_n
 from drillrank.prompts import check_question_templates
 from drillrank.rerank.brmgr import BRMGRSettings
 from drillrank.rerank.demonstrations import Demonstration
@@ -85,6 +85,7 @@ class HostFields(BaseModel):
     def model_post_init(self, context: Any, /) -> None:
         """Refuse now what would fail at the first question; a model loads its weights then."""
         super().model_post_init(context)
+        check_top_n(getattr(self, "top_n", None))
         self.method  # noqa: B018  # made now
 
     @property
@@ -99,6 +100,12 @@ class HostFields(BaseModel):
 
     def _make(self) -> Any:
         """Of the fields as they are."""
+
+    @property
+    def _settings(self) -> Any:
+        """`settings`, which may be assigned by name, too."""
+        fields: Any = self
+        return self._settings_by_name(fields.settings)
 
     @field_validator("settings", mode="before", check_fields=False)
     @classmethod
@@ -131,9 +138,7 @@ def _what_is_wrong(cls: type[BaseModel], given: Mapping[str, Any], problem: Vali
 class ModelFields(HostFields):
     """A component that a language model scores for."""
 
-    model: InstanceOf[LanguageModel] | str = Field(
-        default="unigram", description="A language model, or its specification."
-    )
+    model: LanguageModel | str = Field(default="unigram", description="A language model, or its specification.")
     model_options: dict[str, Any] = Field(default_factory=dict, description="Options of the specification.")
 
     _loaded: tuple[Any, LanguageModel] | None = PrivateAttr(default=None)

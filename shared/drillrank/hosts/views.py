@@ -359,13 +359,13 @@ Searched = Literal["store", "memory"] | list[View] | None
 None for a single retriever, whose results are ranked by their view."""
 
 
-def check_searched(component: object, documents: object, source: object) -> None:
+def check_searched(component: object, documents: Sequence[object] | None, source: object) -> None:
     """Refuse a component that has nothing to search.
 
     Raises:
         InvalidInput: says what to give.
     """
-    if source is None and documents is None:
+    if source is None and not documents:
         raise InvalidInput(f"{type(component).__name__} has nothing to search: give it documents, or a source.")
 
 

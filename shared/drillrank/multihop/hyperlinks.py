@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
-from copy import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 from urllib.parse import unquote, urljoin, urlsplit
+from zlib import crc32
 
+from drillrank.multihop.links import NamedLinks, Names, Row
 from drillrank.passages import Passage
 from drillrank.structure.html import html_links
 from drillrank.structure.markdown import markdown_links
@@ -22,7 +25,8 @@ _DRIVE = re.compile(r"[a-zA-Z]:[\\/]")
 _INDEX_PAGE = re.compile(r"(?<=/)index\.x?html?$")
 
 
-class Hyperlinks:
+@dataclass(frozen=True)
+class Hyperlinks(NamedLinks):
     """Links a passage to those that its Markdown links, autolinks and HTML anchors point to.
 
     A link is read relative to the passage's own address, which is the first of `keys` that its metadata holds. It
@@ -41,54 +45,44 @@ class Hyperlinks:
     ['2']
     """
 
-    kind = "hyperlink"
+    keys: Sequence[str] = ADDRESS_KEYS
+    kind: ClassVar[str] = "hyperlink"
 
-    def __init__(self, keys: Sequence[str] = ADDRESS_KEYS) -> None:
-        self._keys = tuple(keys)
+    def rows(self, passage: Passage, /) -> Iterator[Row]:
+        """Where a passage is found: its address and its file name, both with its heading, too, and its title."""
+        address = _address(self._own(passage))
+        heading = _slug(_heading(passage))
+        yield f"at {address}", 0.0
+        yield f"at {address}#{heading}", 0.0
+        if address:
+            name, which = posixpath.basename(address), float(crc32(address.encode(errors="replace")))
+            yield f"file {name}", which
+            yield f"file {name}#{heading}", which
+        if passage.title.strip():
+            yield f"title {_folded(passage.title)}", 0.0
 
-    def over(self, passages: Sequence[Passage], /) -> AddressIndex:
-        """Links to these passages."""
-        return AddressIndex(passages, self._keys)
+    def among(self, names: Names, /) -> FollowedHyperlinks:
+        """Links to the passages with these addresses."""
+        return FollowedHyperlinks(names, self._own)
+
+    def _own(self, passage: Passage) -> str:
+        return _with_slashes(next((value for key in self.keys if (value := _text(passage.metadata, key))), ""))
 
 
-class AddressIndex:
-    """The addresses of some passages; called with a passage, it tells the ids that the hyperlinks in its text reach."""
+@dataclass(frozen=True, slots=True)
+class FollowedHyperlinks:
+    """Called with a passage, tells the ids of those that the hyperlinks in its text reach."""
 
-    def __init__(self, passages: Sequence[Passage], keys: Sequence[str] = ADDRESS_KEYS) -> None:
-        self._keys = tuple(keys)
-        self._among: Container[str] | None = None
-        self._at: dict[str, dict[str, list[str]]] = {}  # address, heading: ids
-        self._files: dict[str, set[str]] = {}  # file name: addresses
-        self._titled: dict[str, list[str]] = {}
-        for passage in passages:
-            address = _address(self._own(passage))
-            headings = self._at.setdefault(address, {})
-            headings.setdefault(_slug(_heading(passage)), []).append(passage.id)
-            if address:
-                self._files.setdefault(posixpath.basename(address), set()).add(address)
-            if passage.title.strip():
-                self._titled.setdefault(_folded(passage.title), []).append(passage.id)
+    names: Names
+    address_of: Callable[[Passage], str]
 
     def __call__(self, passage: Passage, /) -> Iterable[str]:
         """Ids of the passages that are linked to, in the order of the links."""
-        base = self._own(passage)
-        return dict.fromkeys(id_ for link in hyperlinks(passage.text) for id_ in self._reached(link, base))
-
-    def within(self, ids: Container[str]) -> AddressIndex:
-        """The addresses of the passages with these ids alone, in the same tables."""
-        view = copy(self)
-        view._among = ids
-        return view
-
-    def _seen(self, ids: Iterable[str]) -> list[str]:
-        return [id_ for id_ in ids if self._among is None or id_ in self._among]
-
-    def _known(self, address: str) -> bool:
-        headings = self._at.get(address, {})
-        return bool(headings) and (self._among is None or any(map(self._seen, headings.values())))
-
-    def _own(self, passage: Passage) -> str:
-        return _with_slashes(next((value for key in self._keys if (value := _text(passage.metadata, key))), ""))
+        links = hyperlinks(passage.text)
+        if not links:
+            return ()
+        base = self.address_of(passage)
+        return dict.fromkeys(id_ for link in links for id_ in self._reached(link, base))
 
     def _reached(self, link: str, base: str) -> Iterable[str]:
         try:
@@ -99,17 +93,17 @@ class AddressIndex:
             return ()
         address = _address(parts._replace(fragment="").geturl())
         last = posixpath.basename(unquote(parts.path).rstrip("/"))
-        if not self._known(address) and not parts.netloc:
-            files = [known for known in self._files.get(last, ()) if self._known(known)]
-            address = files[0] if len(files) == 1 else address
-        if self._known(address):
-            headings = self._at[address]
-            of_heading = self._seen(headings.get(_slug(unquote(parts.fragment)), ())) if parts.fragment else ()
-            if of_heading or address == _address(base):  # the own page, or no address: passages without are no page
-                return of_heading
-            return [id_ for ids in headings.values() for id_ in self._seen(ids)]
-        titles = (_folded(last), _folded(posixpath.splitext(last)[0]))
-        return next((ids for title in titles if (ids := self._seen(self._titled.get(title, ())))), ())
+        under = f"#{_slug(unquote(parts.fragment))}"
+        titles = [f"title {_folded(last)}", f"title {_folded(posixpath.splitext(last)[0])}"]
+        pages = [f"at {address}", *([f"file {last}"] if last and not parts.netloc else [])]
+        known = self.names.of([*pages, *(page + under for page in pages), *titles])
+        for page in pages:
+            if page in known and (page == pages[0] or len({*known[page].values()}) == 1):
+                of_heading = known.get(page + under, ()) if parts.fragment else ()
+                if of_heading or address == _address(base):  # the own page, or no address: those without are no page
+                    return of_heading
+                return known[page]
+        return next((known[title] for title in titles if title in known), ())
 
 
 def hyperlinks(text: str) -> list[str]:

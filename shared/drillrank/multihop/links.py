@@ -6,9 +6,13 @@ retrieval; others must know the passages that may be linked to before they can s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, MutableMapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
+from functools import cached_property, partial
+from itertools import accumulate, islice
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.llm import Fetch, Requests, Retrieve
@@ -50,13 +54,92 @@ class UnboundLinks(Protocol):
 LinkSource = Links | PathLinks | UnboundLinks
 
 
-@runtime_checkable
-class Restrictable(Protocol):
-    """Bound links that can be narrowed to some of the passages at no cost."""
+Row = tuple[str, float]
+"""A name of a passage, and how much it counts there."""
 
-    def within(self, ids: Container[str], /) -> Links | PathLinks:
-        """The links as if only the passages with these ids had been bound."""
+
+class Names(Protocol):
+    """Names, and which passages have them: in memory (`NameTable`), or in a corpus (`Corpus.names`)."""
+
+    def of(self, names: Iterable[str], /) -> Mapping[str, Mapping[str, float]]:
+        """Those of the names that there are, in their order, with the ids of their passages, and weights."""
         ...
+
+    def mentions(self, tokens: Sequence[str], /) -> Iterable[tuple[int, int, Mapping[str, float]]]:
+        """Where names begin and end among the tokens, with the ids of `of`; of one start the longest first."""
+        ...
+
+
+class NameTable:
+    """Names in memory; those of several words have a blank between any two.
+
+    Args:
+        passages: Which have names.
+        rows: The names of a passage; of equal ones the first counts.
+        least: How many passages a name must have to be kept.
+
+    >>> table = NameTable([Passage("", id="1", title="New York")], lambda passage: [(passage.title, 1.0)])
+    >>> table.of(["York", "New York"])
+    {'New York': {'1': 1.0}}
+    >>> table.mentions(["In", "New", "York"])
+    [(1, 3, {'1': 1.0})]
+    """
+
+    def __init__(
+        self, passages: Iterable[Passage], rows: Callable[[Passage], Iterable[Row]], *, least: int = 1
+    ) -> None:
+        found: dict[str, dict[str, float]] = {}
+        for passage in passages:
+            for name, weight in rows(passage):
+                found.setdefault(name, {}).setdefault(passage.id, weight)
+        self._ids = found if least == 1 else {name: ids for name, ids in found.items() if len(ids) >= least}
+
+    @cached_property
+    def _beginnings(self) -> set[str]:
+        """What is no name, but goes on to be one."""
+        return {name for full in self._ids for name in accumulate(full.split(" ")[:-1], "{} {}".format)}
+
+    def of(self, names: Iterable[str], /) -> dict[str, dict[str, float]]:
+        """Those of the names that there are, with their passages."""
+        return {name: ids for name in names if (ids := self._ids.get(name)) is not None}
+
+    def mentions(self, tokens: Sequence[str], /) -> list[tuple[int, int, dict[str, float]]]:
+        """Where names begin and end among the tokens."""
+        ids, beginnings = self._ids, self._beginnings
+        found: list[tuple[int, int, dict[str, float]]] = []
+        for start, token in enumerate(tokens):
+            if token in ids or token in beginnings:
+                of_start = []
+                for end, name in enumerate(accumulate(islice(tokens, start, None), "{} {}".format), start + 1):
+                    if name in ids:
+                        of_start.append((start, end, ids[name]))
+                    if name not in beginnings:
+                        break
+                found += reversed(of_start)
+        return found
+
+
+class NamedLinks(ABC):
+    """Links to passages by their names, which can be kept on disk; `repr` tells those of one kind from others.
+
+    Attributes:
+        least: How many passages must have a name for it to be kept in memory.
+    """
+
+    least: ClassVar[int] = 1
+    __slots__ = ()
+
+    @abstractmethod
+    def rows(self, passage: Passage, /) -> Iterable[Row]:
+        """The names of a passage."""
+
+    @abstractmethod
+    def among(self, names: Names, /) -> Links | PathLinks:
+        """The links to the passages with these names."""
+
+    def over(self, passages: Sequence[Passage], /) -> Any:
+        """The links to these passages."""
+        return self.among(NameTable(passages, self.rows, least=self.least))
 
 
 def given_links(passage: Passage) -> Iterable[str]:
@@ -118,75 +201,79 @@ class RetrievedLinks:
         yield Retrieve(f"{query} {path.passages[-1].titled_text}", self.n + len(path.passages))
 
 
-def bound_links(links: LinkSource | Sequence[LinkSource] | None, passages: Sequence[Passage]) -> PathLinks:
-    """One object to follow links with.
+Follow = Callable[[str, Path], Iterable[Target]]
+"""From a question and a path to where the path may go on."""
+
+
+def bound_links(
+    links: LinkSource | Sequence[LinkSource] | None,
+    passages: Sequence[Passage],
+    names: Callable[[NamedLinks], Names] | None = None,
+) -> list[tuple[str, Follow]]:
+    """The kinds of links, each with what it is called where a path is explained.
 
     Args:
         links: One kind of links, or several, whose targets are combined; None stands for `Passage.links`.
         passages: The passages that may be linked to.
+        names: Where the names of more passages than these are kept.
 
     Raises:
         InvalidInput: something else was given for links.
 
-    >>> links = bound_links([given_links, lambda passage: ["y", "z"]], [])
-    >>> list(links.follow("", Path((Passage("a", links=("x", "y")),))))
-    ['x', 'y', 'z']
+    >>> kinds = bound_links([given_links, MetadataLinks()], [])
+    >>> path = Path((Passage("a", links=("x", "y"), metadata={"links": "z"}),))
+    >>> [(kind, *follow("", path)) for kind, follow in kinds]
+    [('link', 'x', 'y'), ('metadata', 'z')]
     """
-    if links is None:
-        return _PassageLinks(given_links)
     if isinstance(links, list | tuple):
-        return _CombinedLinks(tuple(bound_links(source, passages) for source in links))
-    if isinstance(links, PathLinks | UnboundLinks) and not isinstance(links, type):
-        if isinstance(links, PathLinks):
-            return links
-        found = links.over(passages)
-        return _BoundLinks(links, passages, found, bound_links(found, passages))
-    if not callable(links) or isinstance(links, type):
-        raise InvalidInput(
-            f"{links!r:.100} are no links: pass a function from a passage to ids, an object with follow(query, path) "
-            "or over(passages), or a list of such."
-        )
-    return _PassageLinks(links)
+        return [kind for source in links for kind in bound_links(source, passages, names)]
+    found: object = given_links if links is None else links
+    name = "link" if found is given_links else getattr(found, "kind", getattr(found, "__name__", type(found).__name__))
+    if not isinstance(found, type):
+        if names is not None and isinstance(found, NamedLinks):
+            found = found.among(names(found))
+        elif isinstance(found, UnboundLinks) and not isinstance(found, PathLinks):
+            found = found.over(passages)
+        if isinstance(found, PathLinks):
+            return [(str(name), found.follow)]
+        if callable(found):
+            return [(str(name), partial(_of_last, found))]
+    raise InvalidInput(
+        f"{links!r:.100} are no links: pass a function from a passage to ids, an object with follow(query, path) "
+        "or over(passages), or a list of such."
+    )
 
 
-def link_kinds(links: PathLinks) -> list[tuple[str, PathLinks]]:
-    """The kinds of links that `bound_links` has bound, each with what it is called where a path is explained.
+def _of_last(links: Links, _query: str, path: Path) -> Iterable[Target]:
+    return links(path.passages[-1])
 
-    >>> [kind for kind, _ in link_kinds(bound_links([given_links, MetadataLinks()], []))]
-    ['link', 'metadata']
+
+def targets_of(follow: Follow, query: str, path: Path) -> tuple[Target, ...]:
+    """Where the links of one path lead, each target once.
+
+    Raises:
+        InvalidInput: a target is neither an id nor a passage nor a retrieval.
     """
-    if isinstance(links, _CombinedLinks):
-        return [named for source in links.sources for named in link_kinds(source)]
-    source: object = links.source if isinstance(links, _BoundLinks) else links
-    source = source.links if isinstance(source, _PassageLinks) else source
-    if source is given_links:
-        return [("link", links)]
-    kind = getattr(source, "kind", None)
-    return [(kind if isinstance(kind, str) else getattr(source, "__name__", type(source).__name__), links)]
+    targets = list(follow(query, path))
+    for target in targets:
+        if not isinstance(target, str | Passage | Mention | Retrieve):
+            raise InvalidInput(f"A link leads to an id (a string), to a Passage or to a Retrieve; not {target!r:.100}.")
+    return tuple(dict.fromkeys(targets))
 
 
-def restricted_links(links: PathLinks, ids: Container[str]) -> PathLinks:
-    """What `bound_links` returned, as if it had been bound to the passages with these ids alone."""
-    if isinstance(links, _CombinedLinks):
-        return _CombinedLinks(tuple(restricted_links(source, ids) for source in links.sources))
-    return links.within(ids) if isinstance(links, _BoundLinks) else links
-
-
-def linked(
-    links: PathLinks,
-    query: str,
+def followed(
     paths: Sequence[Path],
-    reachable: MutableMapping[str, Passage],
-    retrieving: int | None = None,
+    targets: Sequence[Sequence[Target]],
+    reachable: dict[str, Passage],
+    pool: Mapping[str, Passage] = MappingProxyType({}),
 ) -> Requests[list[list[Passage]]]:
-    """Follow the links of several paths; the requests of all of them are made together.
+    """The passages that the links of several paths lead to; the requests of all of them are made together.
 
     Args:
-        links: What `bound_links` returned.
-        query: The question.
-        paths: Where to start.
+        paths: Where the links start.
+        targets: Where those of each path lead.
         reachable: Passages at hand, by id; those that a request brings are added.
-        retrieving: How many paths, from the first, may ask for retrievals; None for all.
+        pool: More of them.
 
     A source that calls what it fetched otherwise answers with pairs: the id that was asked for, and the passage.
 
@@ -194,12 +281,16 @@ def linked(
         For each path the passages that it leads to, each once, in the order of the links. Its own passages and ids that
         nobody knows are left out, so that cycles end and links to nowhere lead nowhere.
     """
-    targets = [targets_of(links, query, path) for path in paths]
-    for place in range(len(paths) if retrieving is None else retrieving, len(paths)):
-        targets[place] = tuple(target for target in targets[place] if not isinstance(target, Retrieve))
+
+    def known(passage: Passage) -> Passage:
+        """The passage of this id that was there first."""
+        return reachable.get(passage.id) or pool.get(passage.id) or reachable.setdefault(passage.id, passage)
+
     distinct = dict.fromkeys(target for of_path in targets for target in of_path)
     ids_wanted = dict.fromkeys(target.id if isinstance(target, Mention) else target for target in distinct)
-    missing = tuple(target for target in ids_wanted if isinstance(target, str) and target not in reachable)
+    missing = tuple(
+        target for target in ids_wanted if isinstance(target, str) and target not in reachable and target not in pool
+    )
     retrievals = [target for target in distinct if isinstance(target, Retrieve)]
     requests = [*([Fetch(missing)] if missing else ()), *retrievals]
     answers = list((yield requests) if requests else ())
@@ -208,17 +299,16 @@ def linked(
         for found in answers.pop(0):
             name, passage = found if isinstance(found, tuple) else (found.id, found)
             if name in wanted:
-                reachable[name] = reachable.setdefault(passage.id, passage)
+                reachable[name] = known(passage)
     retrieved = dict(zip(retrievals, answers, strict=True))
 
     def passages_at(target: Target) -> Sequence[Passage]:
         if isinstance(target, str | Mention):
-            try:
-                return (reachable[target if isinstance(target, str) else target.id],)
-            except KeyError:
-                return ()
+            name = target if isinstance(target, str) else target.id
+            at = reachable.get(name) or pool.get(name)
+            return () if at is None else (at,)
         passages = retrieved[target] if isinstance(target, Retrieve) else (target,)
-        return [reachable.setdefault(passage.id, passage) for passage in passages]
+        return [known(passage) for passage in passages]
 
     following = []
     for path, of_path in zip(paths, targets, strict=True):
@@ -226,57 +316,3 @@ def linked(
         led_to = {passage.id: passage for target in of_path for passage in passages_at(target)}
         following.append([passage for name, passage in led_to.items() if name not in ids])
     return following
-
-
-def targets_of(links: PathLinks, query: str, path: Path) -> tuple[Target, ...]:
-    """Where the links of one path lead, each target once.
-
-    Raises:
-        InvalidInput: a target is neither an id nor a passage nor a retrieval.
-    """
-    return tuple(dict.fromkeys(map(_checked, links.follow(query, path))))
-
-
-def _checked(target: object) -> Target:
-    if not isinstance(target, str | Passage | Mention | Retrieve):
-        raise InvalidInput(f"A link leads to an id (a string), to a Passage or to a Retrieve; not {target!r:.100}.")
-    return target
-
-
-@dataclass(frozen=True, slots=True)
-class _PassageLinks:
-    """The links of a path's last passage."""
-
-    links: Links
-
-    def follow(self, _query: str, path: Path, /) -> Iterable[Target]:
-        return self.links(path.passages[-1])
-
-
-@dataclass(frozen=True, slots=True)
-class _BoundLinks:
-    """Links that know the passages, with what is needed to bind them to fewer."""
-
-    source: UnboundLinks
-    passages: Sequence[Passage]
-    links: Links | PathLinks
-    bound: PathLinks
-
-    def follow(self, query: str, path: Path, /) -> Iterable[Target]:
-        return self.bound.follow(query, path)
-
-    def within(self, ids: Container[str]) -> PathLinks:
-        links: object = self.links
-        if isinstance(links, Restrictable):
-            return bound_links(links.within(ids), self.passages)
-        return bound_links(self.source, [passage for passage in self.passages if passage.id in ids])
-
-
-@dataclass(frozen=True, slots=True)
-class _CombinedLinks:
-    """The targets of several links, one kind after the other, without repetition."""
-
-    sources: tuple[PathLinks, ...]
-
-    def follow(self, query: str, path: Path, /) -> Iterable[Target]:
-        return dict.fromkeys(target for source in self.sources for target in source.follow(query, path))

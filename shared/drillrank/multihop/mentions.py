@@ -7,30 +7,32 @@ sentence of d around the mention holds: "directed by Ada Holm" is followed for a
 titles and of the mention do not count; "son" stands for "father", as `relations.tsv` has it. A name leads to each of
 the passages that mention it, but `titled` times as likely to those that have it in their title; a rare name leads
 somewhere, a common one nowhere in particular. Names that the question holds are no news, and are not followed.
+
+Which names a passage has depends on nothing but that passage, so that a pool can grow.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from bisect import bisect_right
-from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from copy import copy
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import islice, starmap
 from typing import ClassVar, NamedTuple
 
 from drillrank.data import read_table
 from drillrank.likelihood.unigram import UNLISTED, background
-from drillrank.multihop.links import Mention, links_from_metadata
-from drillrank.passages import MIN_TITLE_LENGTH, PARENTHETICAL, Passage, Path, counted_name, short_title
-from drillrank.text import name_tokens, terms
+from drillrank.multihop.links import Mention, NamedLinks, Names, Row, links_from_metadata
+from drillrank.passages import PARENTHETICAL, Passage, Path, counted_name, short_title
+from drillrank.text import name_tokens, terms, unaccented
 
 CONTEXT, TITLED = 4.0, 10.0  # chosen on training questions (docs/links.md)
 _MOST_PASSAGES = 100  # a name that more of them mention hardly tells where to go, and bounds the work of a hop
 _MOST_TARGETS = 100  # the likeliest passages that one path leads to
+_COMMON = 1e-5  # probability of a word that is no name where it only begins a sentence
 _STOPS = {".", "!", "?"}
 _MIN_ALIAS_LENGTH = 2
 ALIASES_KEY = "aliases"  # of the metadata
@@ -184,11 +186,13 @@ def _share(weights: Mapping[str, float], dropped: frozenset[str], sentences: Ite
     return max(held, default=0.0) / (sum(wanted.values()) or 1.0)
 
 
-class _Sentences:
-    """The sentences of a passage, by the place of a token; their terms are told apart when they are first wanted."""
+class _Read:
+    """A passage's words and punctuation marks, those of the title first, and the terms of its sentences."""
 
-    def __init__(self, tokens: Sequence[str]) -> None:
-        self._tokens = tokens
+    def __init__(self, title: str, text: str) -> None:
+        head = name_tokens(title)
+        self.tokens = tokens = [*head, ".", *name_tokens(text)]
+        self.text_start = len(head) + 1
         self._ends = [
             place + 1
             for place, (before, token, after) in enumerate(zip(tokens, tokens[1:], tokens[2:], strict=False), 1)
@@ -196,28 +200,66 @@ class _Sentences:
         ]  # no initial, no abbreviation of one or two letters
         self._terms: dict[int, frozenset[str]] = {}
 
-    def at(self, places: Iterable[int]) -> list[frozenset[str]]:
+    def around(self, places: Iterable[int]) -> list[frozenset[str]]:
         """The terms of the sentences that hold these tokens."""
-        return [self._terms_of(number) for number in dict.fromkeys(bisect_right(self._ends, place) for place in places)]
+        found = []
+        for number in dict.fromkeys(bisect_right(self._ends, place) for place in places):
+            if number not in self._terms:
+                start, end = [0, *self._ends, len(self.tokens)][number : number + 2]
+                self._terms[number] = frozenset(terms(" ".join(self.tokens[start:end])))
+            found.append(self._terms[number])
+        return found
 
-    def _terms_of(self, number: int) -> frozenset[str]:
-        if number not in self._terms:
-            start, end = [0, *self._ends, len(self._tokens)][number : number + 2]
-            self._terms[number] = frozenset(terms(" ".join(self._tokens[start:end])))
-        return self._terms[number]
+    @cached_property
+    def names(self) -> dict[str, list[int]]:
+        """Distinct names in the order of their first mention, in small letters without accents, with their places."""
+        names: dict[str, list[int]] = {}
+        run: list[str] = []
+        small = {token for token in self.tokens if token[0].islower()}
+        begins = titled = False
+        for place, token in enumerate([*self.tokens, "."]):
+            begins = begins or place == self.text_start
+            word = token.lower()
+            if len(token) > 1 and token[0].isupper() and not (begins and (word in small or _is_common(word))):
+                titled = titled or (place == 0 and _is_common(word))
+                run.append(unaccented(word))
+            elif run:
+                forms = [*_forms(run), *([run[1:]] if titled and len(run) > 1 else [])]
+                for name in dict.fromkeys(map(" ".join, forms)):
+                    names.setdefault(name, []).append(place - 1)
+                run, titled = [], False
+            begins = token in _STOPS and (place == 0 or len(self.tokens[place - 1]) > 2)
+        return names
+
+
+def _forms(run: list[str]) -> Iterator[list[str]]:
+    """A name and its parts: its first two and its last two words, and of three words the first and the last."""
+    yield run
+    if len(run) > 2:
+        yield from (run[:2], run[-2:])
+    if len(run) == 3:
+        yield run[::2]
+
+
+@lru_cache(maxsize=4096)
+def _read(title: str, text: str) -> _Read:
+    return _Read(title, text)
+
+
+@lru_cache(maxsize=50_000)
+def _is_common(word: str) -> bool:
+    general = background()
+    return any(general.get(term, 0.0) > _COMMON for term in terms(word))
 
 
 @dataclass(frozen=True, slots=True)
-class TitleMentions:
+class TitleMentions(NamedLinks):
     """Links a passage to those whose title its text mentions, in the order of the mentions.
 
     A title counts without its trailing parenthetical, with the same letters and case, at word borders, from 4
     characters on; white space around punctuation does not matter. Titles inside each other all count, the longest
     first. Passages that share a title are all linked; a passage's own title links to nothing. Other names of a
-    passage (`aliases`), from 2 characters on, stand for it where they are no title.
-
-    `over(passages)` files the names in a tree of words, once. One pass over a text then finds all of them: the time
-    depends on the text's length, hardly on the number of titles.
+    passage (`aliases`, and the title without accents), from 2 characters on, stand for it where they are no title.
 
     Args:
         aliases: Whether other names count.
@@ -237,121 +279,71 @@ class TitleMentions:
     context: float = CONTEXT
     kind: ClassVar[str] = "title mention"
 
-    def over(self, passages: Sequence[Passage], /) -> TitleIndex:
-        """Links to these passages."""
-        kinds = [(self.aliases, aliases), (self.inflected, inflections)]
-        other_names = [names for counts, names in kinds if counts]
-        return TitleIndex(passages, other_names=other_names, context=self.context)
+    def rows(self, passage: Passage, /) -> Iterator[Row]:
+        """The names under which a passage is found: its title counts 1, another name less."""
+        title = short_title(passage)
+        if tokens := counted_name(title):
+            yield " ".join(tokens), 1.0
+        others = [*aliases(passage), *([] if title.isascii() else [unaccented(title)])] if self.aliases else []
+        for name in [*others, *(inflections(passage) if self.inflected else ())]:
+            if tokens := counted_name(name, _MIN_ALIAS_LENGTH):
+                yield " ".join(tokens), 0.5
+
+    def among(self, names: Names, /) -> FollowedTitles:
+        """Links to the passages with these names."""
+        return FollowedTitles(names, self.context)
 
 
-class TitleIndex:
-    """The titles of some passages; called with a passage, it tells the ids of those that the text mentions.
+@dataclass(frozen=True, slots=True)
+class FollowedTitles:
+    """Links over titles; called with a passage, it tells the ids of those that the text mentions."""
 
-    Args:
-        passages: Where the titles are from.
-        fold_case: Take letters of either case for the same.
-        other_names: Functions from a passage to names that stand for it where they are no title.
-        context: As for `TitleMentions`.
-    """
-
-    def __init__(
-        self,
-        passages: Sequence[Passage],
-        *,
-        fold_case: bool = False,
-        other_names: Sequence[Callable[[Passage], Sequence[str]]] = (),
-        context: float = CONTEXT,
-    ) -> None:
-        self._fold_case, self._context = fold_case, context
-        self._among: Container[str] | None = None
-        self._following: list[dict[str, int]] = [{}]  # nodes of the tree: from the next token to the next node
-        self._titled: dict[int, list[str]] = {}  # ids of the passages whose title ends at a node
-        self._called: dict[int, list[str]] = {}  # of those with another name that ends there
-        self._mentioned: dict[tuple[str, str], list[Mentioned]] = {}  # by the passages that were followed
-        for passage in passages:
-            self._file(short_title(passage), MIN_TITLE_LENGTH, passage.id, self._titled)
-            for name in dict.fromkeys(name for names in other_names for name in names(passage)):
-                self._file(name, _MIN_ALIAS_LENGTH, passage.id, self._called)
+    names: Names
+    context: float
 
     def __call__(self, passage: Passage, /) -> Iterable[str]:
         """Ids of the passages whose titles are mentioned."""
-        return dict.fromkeys(id_ for _, ids in self._found(passage, name_tokens(passage.text)) for id_ in ids)
+        return dict.fromkeys(id_ for _, _, ids in self._found(passage) for id_ in ids)
 
     def follow(self, query: str, path: Path, /) -> Iterable[Mention]:
         """The passages whose titles the path's last one mentions, likeliest first."""
         last = path.passages[-1]
-        if (mentioned := self._mentioned.get((last.id, last.titled_text))) is None:
-            tokens = name_tokens(last.text)
-            sentences = _Sentences(tokens)
-            places = defaultdict[tuple[str, ...], list[int]](list)
-            names: dict[tuple[str, ...], str] = {}
-            for (start, end), ids in self._found(last, tokens):
-                places[tuple(ids)].append(start)
-                names[tuple(ids)] = " ".join(tokens[start:end])
-            mentioned = self._mentioned[last.id, last.titled_text] = [
-                Mentioned(frozenset(terms(names[ids])), sentences.at(at), dict.fromkeys(ids, 1 / len(ids)))
-                for ids, at in places.items()
-            ]
-        return itertools.starmap(Mention, chances(query, last, mentioned, self._context).items())
+        read = _read(last.title, last.text)
+        places = defaultdict[tuple[str, ...], list[tuple[int, int]]](list)
+        for start, end, ids in self._found(last):
+            places[ids].append((start, end))
+        mentioned = [
+            Mentioned(
+                frozenset(terms(" ".join(read.tokens[slice(*at[-1])]))),
+                read.around(start for start, _ in at),
+                dict.fromkeys(ids, 1 / len(ids)),
+            )
+            for ids, at in places.items()
+        ]
+        return starmap(Mention, chances(query, last, mentioned, self.context).items())
 
-    def _found(self, passage: Passage, tokens: Sequence[str]) -> Iterator[tuple[tuple[int, int], Sequence[str]]]:
+    def _found(self, passage: Passage) -> Iterator[tuple[int, int, tuple[str, ...]]]:
         """Mentions of others than the passage itself."""
-        own = self._folded(name_tokens(short_title(passage)))
-        for start, end, ids in self.mentions(tokens):
-            if passage.id not in ids and self._folded(tokens[start:end]) != own:
-                yield (start, end), ids
-
-    def within(self, ids: Container[str]) -> TitleIndex:
-        """The titles of the passages with these ids alone, in the same tree."""
-        view = copy(self)
-        view._among, view._mentioned = ids, {}
-        return view
-
-    def mentions(self, tokens: Sequence[str]) -> Iterator[tuple[int, int, Sequence[str]]]:
-        """Where each title begins and ends among the tokens, with its passages' ids; of one start the longest first."""
-        tokens = self._folded(tokens)
-        following, titled, called = self._following, self._titled, self._called
-        first = following[0]
-        for start in [position for position, token in enumerate(tokens) if token in first]:
-            mentioned = []
-            end, node = start + 1, first.get(tokens[start])
-            while node is not None:
-                if ids := self._seen(titled.get(node, ())) or self._seen(called.get(node, ())):
-                    mentioned.append((start, end, ids))
-                node = following[node].get(tokens[end]) if end < len(tokens) else None
-                end += 1
-            if mentioned:
-                yield from reversed(mentioned)
-
-    def _file(self, name: str, shortest: int, passage_id: str, ending: dict[int, list[str]]) -> None:
-        if tokens := self._folded(counted_name(name, shortest)):
-            node = 0
-            for token in tokens:
-                node = self._node_after(node, token)
-            ending.setdefault(node, []).append(passage_id)
-
-    def _seen(self, ids: Sequence[str]) -> Sequence[str]:
-        return ids if self._among is None else [id_ for id_ in ids if id_ in self._among]
-
-    def _folded(self, tokens: Sequence[str]) -> Sequence[str]:
-        return [token.casefold() for token in tokens] if self._fold_case else tokens
-
-    def _node_after(self, node: int, token: str) -> int:
-        after = self._following[node].get(token)
-        if after is None:
-            after = self._following[node][token] = len(self._following)
-            self._following.append({})
-        return after
+        read = _read(passage.title, passage.text)
+        own = name_tokens(short_title(passage))
+        for start, end, found in self.names.mentions(read.tokens[read.text_start :]):
+            best = max(found.values())
+            ids = tuple(id_ for id_, weight in found.items() if weight == best)
+            start, end = start + read.text_start, end + read.text_start
+            if passage.id not in ids and read.tokens[start:end] != own:
+                yield start, end, ids
 
 
 @dataclass(frozen=True, slots=True)
-class NameMentions:
+class NameMentions(NamedLinks):
     """Links a passage to those that mention a name that it mentions itself, with how likely a reader takes each.
 
-    A name is a run of words that begin with a capital, in the title or the text, whichever letters follow; a word that
-    the passages mostly write small ("The") is none. Names that the question holds, and those that more than 100
-    passages mention, are not followed. A path leads to the 100 likeliest passages at most; the search chooses those
-    that explain most of what the path has left unexplained.
+    A name is a run of words that begin with a capital, in the title or the text, whichever letters follow; accents do
+    not matter. A word that begins a sentence is none if it is common (English), or written small in the same passage.
+    Of a longer name the first two and the last two words are names, too, of three words the first and the last
+    ("Wojciech Jerzy Has"), and of a title that begins with a common word the rest. Names that the question holds, and
+    those that more than 100 passages mention, are not followed. A path leads to the 100 likeliest passages at most; the
+    search chooses those that explain most of what the path has left unexplained.
 
     Args:
         context: a, how much the words around a mention count; 0 follows each alike.
@@ -367,81 +359,38 @@ class NameMentions:
     context: float = CONTEXT
     titled: float = TITLED
     kind: ClassVar[str] = "name mention"
+    least: ClassVar[int] = 2
 
-    def over(self, passages: Sequence[Passage], /) -> NameIndex:
-        """Links to these passages."""
-        return NameIndex(passages, context=self.context, titled=self.titled)
+    def rows(self, passage: Passage, /) -> Iterator[Row]:
+        """The names that a passage mentions; those in its title count 1."""
+        in_title = frozenset(map(unaccented, map(str.lower, name_tokens(passage.title))))
+        for name in _Read(passage.title, passage.text).names:
+            yield name, 1.0 if in_title.issuperset(name.split()) else 0.0
+
+    def among(self, names: Names, /) -> FollowedNames:
+        """Links over these names."""
+        return FollowedNames(names, self.context, self.titled)
 
 
-class NameIndex:
-    """The names that some passages mention; follows a path's last passage, which need not be one of them.
+@dataclass(frozen=True, slots=True)
+class FollowedNames:
+    """Links over the names of a path's last passage, which need not be one of those that they lead to."""
 
-    Args:
-        passages: Where the names are from.
-        context: As for `NameMentions`.
-        titled: As for `NameMentions`.
-    """
-
-    def __init__(self, passages: Sequence[Passage], *, context: float = CONTEXT, titled: float = TITLED) -> None:
-        self._context, self._titled = context, titled
-        tokens = list(map(_tokens, passages))
-        written, capital = Counter[str](), Counter[str]()
-        for words in tokens:
-            written.update(word.lower() for word in words)
-            capital.update(word.lower() for word in words if word[0].isupper())
-        self._small = {word for word, count in capital.items() if 2 * count <= written[word]}
-        self._among: Container[str] | None = None
-        self._mentioned: dict[tuple[str, str], list[tuple[str, Mentioned]]] = {}  # by the passages that were followed
-        self._weights: dict[str, dict[str, float]] = {}  # of the passages that mention each name
-        for passage, words in zip(passages, tokens, strict=True):
-            in_title = frozenset(map(str.lower, name_tokens(passage.title)))
-            for name in self._names_among(words):
-                self._weights.setdefault(name, {})[passage.id] = titled if in_title.issuperset(name.split()) else 1.0
-        self._weights = {name: of for name, of in self._weights.items() if 1 < len(of) <= _MOST_PASSAGES + 1}
+    names: Names
+    context: float
+    titled: float
 
     def follow(self, query: str, path: Path, /) -> Iterable[Mention]:
         """The passages that a name of the path's last one leads to, likeliest first."""
         last = path.passages[-1]
-        if (named := self._mentioned.get((last.id, last.titled_text))) is None:
-            named = self._mentioned[last.id, last.titled_text] = list(self._named(last))
-        asked = f" {' '.join(name_tokens(query)).lower()} "
-        found = chances(query, last, [item for name, item in named if f" {name} " not in asked], self._context)
-        return itertools.islice(itertools.starmap(Mention, found.items()), _MOST_TARGETS)
-
-    def within(self, ids: Container[str], /) -> NameIndex:
-        """The names of the passages with these ids alone; what counts as a name stays."""
-        view = copy(self)
-        view._among, view._mentioned = ids, {}
-        return view
-
-    def _named(self, passage: Passage) -> Iterator[tuple[str, Mentioned]]:
-        """The names that lead from a passage to others."""
-        tokens = _tokens(passage)
-        sentences = _Sentences(tokens)
-        for name, places in self._names_among(tokens).items():
-            of = {
-                id_: weight
-                for id_, weight in self._weights.get(name, {}).items()
-                if id_ != passage.id and (self._among is None or id_ in self._among)
-            }
-            if 0 < len(of) <= _MOST_PASSAGES:
+        read = _read(last.title, last.text)
+        asked = f" {' '.join(unaccented(token.lower()) for token in name_tokens(query))} "
+        own = {name: places for name, places in read.names.items() if f" {name} " not in asked}
+        mentioned = []
+        for name, ids in self.names.of(own).items():
+            if 1 < len(ids) <= _MOST_PASSAGES + (last.id in ids):
+                of = {id_: self.titled if weight else 1.0 for id_, weight in ids.items() if id_ != last.id}
                 total = sum(of.values())
                 targets = {id_: weight / total for id_, weight in of.items()}
-                yield name, Mentioned(frozenset(terms(name)), sentences.at(places), targets)
-
-    def _names_among(self, words: Sequence[str]) -> dict[str, list[int]]:
-        """Distinct names in the order of their first mention, in small letters, with the places of each."""
-        names: dict[str, list[int]] = {}
-        run: list[str] = []
-        for place, word in enumerate([*words, "."]):
-            if word[0].isupper() and len(word) > 1 and word.lower() not in self._small:
-                run.append(word.lower())
-            elif run:
-                names.setdefault(" ".join(run), []).append(place - 1)
-                run = []
-        return names
-
-
-def _tokens(passage: Passage) -> list[str]:
-    """Words and punctuation marks; a title and the text after it are no run."""
-    return [*name_tokens(passage.title), ".", *name_tokens(passage.text)]
+                mentioned.append(Mentioned(frozenset(terms(name)), read.around(own[name]), targets))
+        return islice(starmap(Mention, chances(query, last, mentioned, self.context).items()), _MOST_TARGETS)

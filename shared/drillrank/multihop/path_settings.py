@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
@@ -23,6 +23,16 @@ MISSING_PROMPT = (
 )
 
 
+PAPER: Mapping[str, Any] = {  # section 2
+    "hops": 2,
+    "beam": 5,
+    "branch": 3,
+    "pairs": 0,
+    "link_prior": None,
+    "prune": "tfidf",
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class PathSettings:
     """How paths are searched.
@@ -30,7 +40,8 @@ class PathSettings:
     Attributes:
         hops: H, the longest path; None for as many as a question needs, the paper's 2 at most, or 3 with the unigram
             model.
-        beam: K1, paths that are extended after each hop; None for the paper's 5, or 10 with the unigram model.
+        beam: K1, paths that are extended after each hop, or a number for each of them, of which the last one stands for
+            all that follow; None for the paper's 5, or 10 with the unigram model.
         branch: L, links followed from each of them; None for the paper's 3, or 8 with the unigram model.
         pairs: P: any two of so many best passages are a path as well if neither links to the other, and all of them
             compete with the links of paths of two and more; 0 for none.
@@ -40,6 +51,8 @@ class PathSettings:
         prune: Which of many links are followed: those after which the question is likeliest (`"residual"`), or, as in
             the paper, those whose passages are most similar to the question (`"tfidf"`).
         pool: F, passages of the first stage.
+        path_preset: `"paper"` searches as the paper does, in all that is left at its default: two hops, K1 = 5, L = 3,
+            links by similarity, no pairs, no prior of paths.
         missing_prompt: Asks the LLM what the best path still lacks: with `{documents}` and `{question}`, or a function
             of these.
         on_failure: Where a call of the LLM fails: `"continue"` by links alone, with a `DrillrankWarning`; or `"raise"`.
@@ -52,13 +65,14 @@ class PathSettings:
     """
 
     hops: int | None = None
-    beam: int | None = None
+    beam: int | tuple[int, ...] | None = None
     branch: int | None = None
     pairs: int = 6
     link_prior: PathPrior | None = PathPrior()
     cascade: int | None = None
     prune: Prune = "residual"
     pool: int = 100
+    path_preset: Literal["paper"] | None = None
     missing_prompt: Template = MISSING_PROMPT
     on_failure: OnFailure = "continue"
 
@@ -66,7 +80,14 @@ class PathSettings:
         given: object = self.link_prior
         if isinstance(given, Mapping):  # from JSON
             object.__setattr__(self, "link_prior", PathPrior.from_dict(given))
-        check_limits(hops=self.hops, beam=self.beam, branch=self.branch, cascade=self.cascade)
+        if self.path_preset is not None:
+            check_one_of(Literal["paper"], path_preset=self.path_preset)
+            for item in fields(PathSettings):
+                if item.name in PAPER and getattr(self, item.name) == item.default:
+                    object.__setattr__(self, item.name, PAPER[item.name])
+        for beam in self.beam if isinstance(self.beam, tuple) and self.beam else [self.beam]:
+            check_limits(beam=beam)  # type: ignore[arg-type]  # an empty tuple is refused, too
+        check_limits(hops=self.hops, branch=self.branch, cascade=self.cascade)
         check_positive(pool=self.pool)
         if self.pairs != 0:
             check_positive(pairs=self.pairs)

@@ -22,14 +22,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
 from drillrank.errors import InvalidInput
-from drillrank.multihop.mentions import TitleIndex, word_weights
-from drillrank.passages import PARENTHETICAL, Passage, Path, Ranked, ranked, short_title
+from drillrank.multihop.links import NameTable
+from drillrank.multihop.mentions import word_weights
+from drillrank.passages import PARENTHETICAL, Passage, Path, Ranked, counted_title, ranked
 from drillrank.rerank.base import RetrievalScores, divisor
 from drillrank.rerank.prior import NO_PRIOR, FirstStage, Prior, check_paired, posteriors
 from drillrank.text import name_tokens, terms
@@ -90,29 +90,31 @@ class PathPrior:
             if not isinstance(value := getattr(self, name), int | float) or not 0 <= value <= most:
                 raise InvalidInput(f"{name} is a number from 0 to {most:g}, not {value!r:.200}.")
 
-    def reader(self, size: int, named: Collection[str], namesake: Callable[[str], float] = lambda _: 0.0) -> Reader:
+    def reader(self, size: int, named: Collection[str]) -> Reader:
         """The reader of one question.
 
         Args:
             size: Number of passages, N.
             named: Ids of those that the question names.
-            namesake: 1 - s(d) / max s of a passage, 0 where no namesake's title fits the question better.
         """
-        return Reader(self, size, named, namesake)
+        return Reader(self, size, named)
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Log-probabilities (natural, at most 0) of a reader's walk, for one question."""
+    """Log-probabilities (natural, at most 0) of a reader's walk, for one question.
+
+    Attributes:
+        prior: The reader's habits.
+        size: Number of passages, N.
+        named: Ids of those that the question names.
+        worse: 1 - s(d) / max s of passages of which a namesake's title fits the question better, as they are met.
+    """
 
     prior: PathPrior
     size: int
     named: Collection[str]
-    worse: Callable[[str], float]
-
-    def start(self, passage_id: str) -> float:
-        """Log P(d | q)."""
-        return math.log(self._arrives_at(passage_id)) + self.namesake(passage_id)
+    worse: dict[str, float] = field(default_factory=dict)
 
     def length(self, passages: int) -> float:
         """Log P(|c|) of a path of so many passages."""
@@ -121,6 +123,10 @@ class Reader:
             return math.log(single)
         return math.log((1 - single) * (1 - longer)) + (passages - 2) * math.log(longer)
 
+    def start(self, passage_id: str) -> float:
+        """Log P(d | q)."""
+        return self.step(passage_id, ())
+
     def step(self, passage_id: str, links: Sequence[Mapping[str, float]]) -> float:
         """Log P(d' | d, q); where d leads nowhere, the reader jumps.
 
@@ -128,97 +134,80 @@ class Reader:
             passage_id: d'.
             links: Where d leads, of each kind of links that leads anywhere, with the chance of each passage.
         """
-        if not links:
-            return self.start(passage_id)
-        followed = 0.0
-        for kind in links:
-            followed += kind.get(passage_id, 0.0)
-        followed /= len(links)
-        arrives = (1 - self.prior.jump) * followed + self.prior.jump * self._arrives_at(passage_id)
-        return math.log(arrives) + self.namesake(passage_id)
-
-    def namesake(self, passage_id: str) -> float:
-        """Log t(d | q)."""
-        return -self.prior.namesake * self.worse(passage_id)
-
-    def _arrives_at(self, passage_id: str) -> float:
-        anywhere = 1 / max(self.size, 1)
-        if not self.named:
-            return anywhere
-        share = self.prior.named
-        return (share / len(self.named) if passage_id in self.named else 0) + (1 - share) * anywhere
+        prior = self.prior
+        chance = 1 / max(self.size, 1)  # of a jump
+        if self.named:
+            named = prior.named / len(self.named) if passage_id in self.named else 0
+            chance = named + (1 - prior.named) * chance
+        if links:
+            followed = 0.0
+            for kind in links:
+                followed += kind.get(passage_id, 0.0)
+            chance = (1 - prior.jump) * (followed / len(links)) + prior.jump * chance
+        return math.log(chance) - prior.namesake * self.worse.get(passage_id, 0.0)
 
 
 class Namesakes:
     """Tells how much worse than a namesake's a passage's title fits a question.
 
     >>> films = [Passage("", id="old", title="Hotel (1967 film)"), Passage("", id="new", title="Hotel (2004 film)")]
-    >>> [round(Namesakes(films)("Who directed the 1967 film Hotel?", id_), 2) for id_ in ("old", "new")]
-    [0.0, 0.71]
+    >>> list(Namesakes(films).worse("Who directed the 1967 film Hotel?", films))
+    ['new']
     """
 
     def __init__(self, passages: Iterable[Passage]) -> None:
         named = defaultdict[str, dict[str, frozenset[str]]](dict)
         for passage in passages:
-            if title := short_title(passage).casefold():
+            if title := " ".join(counted_title(passage)):
                 inside = PARENTHETICAL.search(passage.title)
                 named[title][passage.id] = frozenset(terms(inside["inside"])) if inside else frozenset()
         self._group = {id_: of for of in named.values() if len(of) > 1 and any(of.values()) for id_ in of}
 
-    def __call__(self, question: str, passage_id: str, among: Container[str] | None = None) -> float:
-        """1 - s(d) / max s; `among` are the ids of the passages that there are, None is all."""
-        if (group := self._group.get(passage_id)) is None:
-            return 0.0
+    def worse(self, question: str, passages: Iterable[Passage]) -> dict[str, float]:
+        """1 - s(d) / max s of those of the passages of which a namesake's title fits better."""
         weights = word_weights(question)
-        fits = {
-            id_: sum(weights[word] for word in words if word in weights)
-            for id_, words in group.items()
-            if among is None or id_ in among
-        }
-        best = max(fits.values(), default=0.0)
-        return 1 - fits.get(passage_id, best) / best if best else 0.0
+        found = {}
+        for passage in passages:
+            if group := self._group.get(passage.id):
+                fits = {id_: sum(weights.get(word, 0.0) for word in words) for id_, words in group.items()}
+                if (best := max(fits.values())) > fits[passage.id]:
+                    found[passage.id] = 1 - fits[passage.id] / best
+        return found
 
 
-class NamedPassages:
-    """Tells which passages a question names by their titles.
+class Titles(Protocol):
+    """Titles of passages in small letters, wherever they are kept."""
+
+    def mentions(self, tokens: Sequence[str], /) -> Iterable[tuple[int, int, Iterable[str]]]:
+        """Where each title begins and ends among the tokens, with its passages' ids; of one start the longest first."""
+        ...
+
+
+def titles_of(passages: Iterable[Passage]) -> NameTable:
+    """Titles in memory."""
+    return NameTable(passages, _title_row)
+
+
+def _title_row(passage: Passage) -> list[tuple[str, float]]:
+    title = counted_title(passage)
+    return [(" ".join(title), 1.0)] if title else []
+
+
+def named_in(question: str, titles: Titles) -> set[str]:
+    """Ids of the passages that a question names by their titles.
 
     Questions are written with less care than articles: letters of either case are the same, if only one letter of
     the mention is a capital or a digit, so that ordinary words stay ordinary, or of a script without
     small letters. Of overlapping titles the first and longest counts.
 
-    >>> named = NamedPassages([Passage("", id="film", title="The More the Merrier (film)"), Passage("", title="more")])
-    >>> named("Who directed The More The Merrier?")
+    >>> film, word = Passage("", id="film", title="The More the Merrier (film)"), Passage("", title="more")
+    >>> named_in("Who directed The More The Merrier?", titles_of([film, word]))
     {'film'}
     """
-
-    def __init__(self, passages: Sequence[Passage]) -> None:
-        self._titles = TitleIndex(passages, fold_case=True)
-
-    def within(self, ids: Container[str]) -> NamedPassages:
-        """The same of the passages with these ids alone."""
-        view = copy(self)
-        view._titles = self._titles.within(ids)
-        return view
-
-    def __call__(self, question: str) -> set[str]:
-        """Ids of the named passages."""
-        return named_in(question, self._titles)
-
-
-class Titles(Protocol):
-    """Titles of passages, wherever they are kept; letters of either case are the same."""
-
-    def mentions(self, tokens: Sequence[str], /) -> Iterable[tuple[int, int, Sequence[str]]]:
-        """Where each title begins and ends among the tokens, with its passages' ids; of one start the longest first."""
-        ...
-
-
-def named_in(question: str, titles: Titles) -> set[str]:
-    """Ids of the passages that a question names by their titles, as `NamedPassages` finds them."""
     tokens = name_tokens(question)
     named: set[str] = set()
     end_of_last = 0
-    for start, end, ids in titles.mentions(tokens):
+    for start, end, ids in titles.mentions([token.casefold() for token in tokens]):
         if start >= end_of_last and any(token[0].isalnum() and not token[0].islower() for token in tokens[start:end]):
             named.update(ids)
             end_of_last = end

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
 
-from drillrank.multihop.links import Links
+from drillrank.multihop.links import NamedLinks, Names, Row
 from drillrank.passages import Passage
 from drillrank.structure.references import Label, caption_label, heading_labels, references
 
 _DOCUMENT_KEYS = ("drillrank_source_id", "document", "file_path", "file_name", "source")
 
 
-class ReferenceLinks:
+@dataclass(frozen=True)
+class ReferenceLinks(NamedLinks):
     """Links a passage to the passages of its document that its text refers to, in the order of the references.
 
     A passage is called by its own heading, the last of `section_path`, `drillrank_section_path` or the title: "8.2
@@ -28,25 +31,33 @@ class ReferenceLinks:
     ['8']
     """
 
-    kind = "reference"
+    kind: ClassVar[str] = "reference"
 
-    def over(self, passages: Sequence[Passage], /) -> Links:
-        """Links to these passages."""
-        called: dict[tuple[Hashable, Label], list[str]] = {}
-        for passage in passages:
-            document = _document(passage)
-            for label in _labels(passage):
-                called.setdefault((document, label), []).append(passage.id)
+    def rows(self, passage: Passage, /) -> Iterator[Row]:
+        """What a passage is called in its document."""
+        document = _document(passage)
+        for label in _labels(passage):
+            yield repr((document, label)), 0.0
 
-        def links(passage: Passage, /) -> list[str]:
-            document = _document(passage)
-            found = (called.get((document, label), ()) for label in references(passage.text))
-            return [id_ for id_ in dict.fromkeys(id_ for ids in found for id_ in ids) if id_ != passage.id]
-
-        return links
+    def among(self, names: Names, /) -> FollowedReferences:
+        """Links to the passages that are called so."""
+        return FollowedReferences(names)
 
 
-def _document(passage: Passage) -> Hashable:
+@dataclass(frozen=True, slots=True)
+class FollowedReferences:
+    """Called with a passage, tells the ids of those that it refers to."""
+
+    names: Names
+
+    def __call__(self, passage: Passage, /) -> Iterable[str]:
+        """Ids in the order of the references."""
+        document = _document(passage)
+        found = self.names.of([repr((document, label)) for label in references(passage.text)])
+        return [id_ for id_ in dict.fromkeys(id_ for ids in found.values() for id_ in ids) if id_ != passage.id]
+
+
+def _document(passage: Passage) -> str | None:
     return next((str(passage.metadata[key]) for key in _DOCUMENT_KEYS if passage.metadata.get(key) is not None), None)
 
 

@@ -13,26 +13,28 @@ in the light of the prior; the paper takes those most similar to the question.
 
 from __future__ import annotations
 
+import json
 import math
-from collections import ChainMap
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path as FilePath
 from typing import Any, Protocol, cast
 
 from drillrank.corpus import Corpus
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explainable, Explanations
+from drillrank.files import opened, whole_file
 from drillrank.likelihood import EmbeddingModel, UnigramModel
 from drillrank.llm import LLM, Fetch, Handlers, Requests, Retrieve, Usage, arun, run
-from drillrank.multihop.explain import PathReasons
 from drillrank.multihop.hyperlinks import Hyperlinks
-from drillrank.multihop.links import LinkSource, bound_links, given_links, linked, restricted_links
+from drillrank.multihop.links import LinkSource, NamedLinks, Names, bound_links, given_links
 from drillrank.multihop.mentions import NameMentions, TitleMentions
 from drillrank.multihop.missing import Missing
-from drillrank.multihop.path_settings import PathSettings
-from drillrank.multihop.prior import FirstHop, NamedPassages, Namesakes, PathPrior, Reader, named_in
+from drillrank.multihop.path_settings import PAPER, PathSettings
+from drillrank.multihop.prior import FirstHop, Namesakes, Titles, named_in, titles_of
 from drillrank.multihop.state import DocumentModel, PathWithPrior, Residual, Search, log_posterior
 from drillrank.passages import (
     Passage,
@@ -43,33 +45,20 @@ from drillrank.passages import (
     by_id,
     check_query,
     check_top_n,
+    counted_title,
     ranked,
     unique_by_id,
 )
 from drillrank.rerank.base import RetrievalScores, divisor
 from drillrank.rerank.promptrank import PromptRank
-from drillrank.settings import as_settings
+from drillrank.settings import as_json, as_settings
 from drillrank.vectors import CollectionStatistics, Embed, TfidfIndex, top
 
 LINKS: tuple[LinkSource, ...] = (given_links, Hyperlinks(), TitleMentions(), NameMentions())
 """What passages say about each other themselves."""
-PAPER_HOPS, PAPER_BEAM, PAPER_BRANCH = 2, 5, 3  # section 2
-LEXICAL_HOPS, LEXICAL_BEAM, LEXICAL_BRANCH = 3, 10, 8  # to a unigram model a wider beam costs next to nothing
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What a search's own passages are to one question.
-
-    Attributes:
-        ids: Of those that there are; None is all. The others might as well not have been given, except that the
-            statistics of words (TF-IDF, a lexical model) are those of all.
-        fetched: Only their titles, addresses and links are used: each is fetched from the source before it is read,
-            and what the source does not bring is not there.
-    """
-
-    ids: Collection[str] | None = None
-    fetched: bool = False
+FORMAT, PASSAGES, SETTINGS = "drillrank path search 1", "passages.db", "search.json"
+NAMES_VERSION = 1  # raised whenever the names that links are found by change
+LEXICAL: dict[str, int] = {"hops": 3, "beam": 10, "branch": 8}  # to a unigram model a wider beam costs next to nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +169,8 @@ class PathSearch:
         first_stage: A retriever to use in place of that index. Links are then followed within `passages` and what the
             retriever returned, or fetches. Without `passages` it may be a `Corpus`, which also knows statistics and
             titles of all that it holds: then scores are those of a search with all of it in memory. It finds by
-            BM25; meaning, where something reads it, scores and chooses links. What changes in the corpus is found at
-            once; statistics are those of when the search was made.
+            BM25; meaning, where something reads it, scores and chooses links. What changes in the corpus counts at
+            once. Names that links are found by are kept in it.
         llm: Names what the best path of each hop but the last still lacks, in one short call; what the first stage
             finds for that is linked to, L passages at most. A function from prompt to answer, sync or async, or an
             object with `complete`. None asks nobody.
@@ -223,15 +212,101 @@ class PathSearch:
         self.settings = as_settings(PathSettings, settings)
         ranker, meaning = with_meaning(prompt_rank, embed)
         self._scorer_of = partial(PathScorer, ranker, cascade=self.settings.cascade, meaning=meaning)
-        lexical = not prompt_rank.language_model.reads_instructions
-        self._hops = self.settings.hops or (LEXICAL_HOPS if lexical else PAPER_HOPS)
-        self._beam = self.settings.beam or (LEXICAL_BEAM if lexical else PAPER_BEAM)
-        self._branch = self.settings.branch or (LEXICAL_BRANCH if lexical else PAPER_BRANCH)
-        self._collection = self._collect(as_passages(passages or []))
-        self._source: Source = self._collection if first_stage is None else as_source(first_stage)
-        self._corpus: Collected | None = None
-        if not self._collection.by_id and isinstance(self._source, Corpus):
-            self._corpus = Collected([], self._scorer_of, self.links, self._source)
+        own = PAPER if prompt_rank.language_model.reads_instructions else LEXICAL
+        self._hops: int = self.settings.hops or own["hops"]
+        self._branch: int = self.settings.branch or own["branch"]
+        beam = self.settings.beam or own["beam"]
+        self._beams: tuple[int, ...] = beam if isinstance(beam, tuple) else (beam,)
+        self._collection = Collection(as_passages(passages or []), self._scorer_of, self.links)
+        self._retriever = None if first_stage is None else as_source(first_stage)
+        self._stored: StoredCollection | None = None
+        if isinstance(self._retriever, Corpus) and not self._collection.by_id:
+            self._stored = StoredCollection(self._retriever, self._scorer_of, self.links)
+
+    def add(self, passages: Iterable[Passage | str]) -> None:
+        """Add passages, or change those whose id is there: in the corpus where that is the first stage.
+
+        A corpus grows at the cost of what is added; passages in memory are indexed anew.
+
+        >>> search = PathSearch(PromptRank(), first_stage=Corpus())
+        >>> search.add([Passage("a fox", id="1", links=("2",)), Passage("a river", id="2")])
+        >>> search.remove(["2"])
+        >>> [item.passage.id for item in search.search("Which fox crossed a river?")]
+        ['1']
+        """
+        if self._stored is not None:
+            self._stored.corpus.add(as_passages(passages))
+            self._stored.update()
+        else:
+            found = self._collection.by_id | by_id(as_passages(passages))
+            self._collection = Collection(list(found.values()), self._scorer_of, self.links)
+
+    def remove(self, ids: Iterable[str]) -> None:
+        """Remove passages; ids that are not there are passed over."""
+        if self._stored is not None:
+            self._stored.corpus.remove(ids)
+        else:
+            gone = set(ids)
+            left = [passage for name, passage in self._collection.by_id.items() if name not in gone]
+            self._collection = Collection(left, self._scorer_of, self.links)
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Write the passages, the names that links are found by, and the settings.
+
+        Models, and links, retrievers and prompts that are code, are not written: `load` is given them again.
+
+        Raises:
+            InvalidInput: a passage or a setting is nothing for JSON, or the directory cannot be written.
+        """
+        folder = FilePath(directory).expanduser()
+        told = {"format": FORMAT, "in_memory": self._stored is None, "settings": as_json(self.settings)}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if self._stored is not None:
+                self._stored.corpus.save(folder / PASSAGES)
+            else:
+                corpus = Corpus()
+                corpus.add(self._collection.by_id.values())
+                corpus.save(folder / PASSAGES)
+            with whole_file(folder / SETTINGS) as file:
+                file.write(json.dumps(told, indent=1).encode())
+        except (OSError, TypeError) as cause:
+            raise InvalidInput(f"The search cannot be written to {str(directory)!r:.200}: {cause!s:.200}.") from cause
+
+    @classmethod
+    def load(
+        cls, directory: str | os.PathLike[str], prompt_rank: PromptRank | None = None, **options: Any
+    ) -> PathSearch:
+        """The search that `save` wrote; a change of its passages on disk is a change of the saved ones.
+
+        Args:
+            directory: Where it was written.
+            prompt_rank: As for a new search; None takes the embedded model.
+            **options: `links`, `llm`, `embed` and `settings`, as for a new search; without settings the saved ones.
+
+        Raises:
+            InvalidInput: no search is saved there, or it cannot be read.
+
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as directory:
+        ...     PathSearch(PromptRank(), [Passage("a fox", id="1")]).save(directory)
+        ...     [item.passage.id for item in PathSearch.load(directory).search("Which fox?")]
+        ['1']
+        """
+        folder = FilePath(directory).expanduser()
+        try:
+            with opened(folder / SETTINGS) as file:
+                told = json.load(file)
+            if told.pop("format") != FORMAT:
+                raise ValueError("it is of another version")
+            options = {"settings": told["settings"], **options}
+            in_memory = bool(told["in_memory"])
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as cause:
+            raise InvalidInput(f"No path search can be read from {str(directory)!r:.200}: {cause!s:.200}.") from cause
+        ranker = PromptRank() if prompt_rank is None else prompt_rank
+        corpus = Corpus(folder / PASSAGES, language=ranker.language_model.language)
+        given: dict[str, Any] = {"passages": list(corpus)} if in_memory else {"first_stage": corpus}
+        return cls(ranker, **given, **options)
 
     def search(self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None) -> Ranking[Passage]:
         """Rank every passage that lies on a scored path.
@@ -294,6 +369,10 @@ class PathSearch:
         """
         return Explainable(ranking, self.search_paths(query).why).explain()
 
+    @property
+    def _source(self) -> Source:
+        return self._retriever or self._collection
+
     def requests(
         self,
         query: str,
@@ -301,22 +380,28 @@ class PathSearch:
         *,
         candidates: Sequence[Passage] | None = None,
         scores: RetrievalScores | None = None,
-        scope: Scope = Scope(),
+        fetched: bool = False,
         missing: PathSettings | None = None,
         usage: Usage | None = None,
     ) -> Requests[Ranking[Passage]]:
-        """`search` as a generator of requests, for `drillrank.llm.run`; `candidates` replace the first stage.
+        """`search` as a generator of requests, for `drillrank.llm.run`.
 
-        Their `scores` are the first stage's, for a prior that counts it. The `scope` says which of the own passages
-        may be linked to, and whether they may be read. With `missing`, or an `llm` of its own, it asks for what paths
-        lack; `usage` is what the caller counts these calls in.
+        Args:
+            query: The question.
+            top_n: How many passages to return; None returns all.
+            candidates: Take the place of what the first stage finds.
+            scores: Theirs, for a prior that counts it.
+            fetched: Of own passages only titles, addresses and links are used: each is fetched from the source before
+                it is read, and what the source does not bring is not there.
+            missing: How an LLM is asked for what paths lack; None asks one only if the search has an `llm`.
+            usage: Where the caller counts its calls.
         """
         check_top_n(top_n)
         paths = yield from self.path_requests(
-            query, candidates=candidates, scores=scores, scope=scope, missing=missing, usage=usage
+            query, None, candidates=candidates, scores=scores, fetched=fetched, missing=missing, usage=usage
         )
-        reasons = cast("PathReasons", paths.why)
-        return Explainable(reasons.state.ranked_passages(paths)[:top_n], reasons)
+        state = cast("Search", paths.why)
+        return Explainable(state.ranked_passages(paths)[:top_n], state)
 
     def path_requests(
         self,
@@ -325,58 +410,60 @@ class PathSearch:
         *,
         candidates: Sequence[Passage] | None = None,
         scores: RetrievalScores | None = None,
-        scope: Scope = Scope(),
+        fetched: bool = False,
         missing: PathSettings | None = None,
         usage: Usage | None = None,
     ) -> Requests[Ranking[Path]]:
         """`search_paths` as a generator of requests; further arguments as of `requests`."""
         check_top_n(top_n)
         check_query(query)
+        settings = self.settings
         if candidates is None:
-            [candidates] = yield [Retrieve(query, self.settings.pool)]
-            candidates = as_passages(candidates)[: self.settings.pool]
+            [candidates] = yield [Retrieve(query, settings.pool)]
+            candidates = as_passages(candidates)[: settings.pool]
         first = by_id(candidates)
-        if self._corpus is not None:
-            collection = self._corpus.linking(list(first.values()))
-        else:
-            collection = self._collection.within(scope.ids)
-            if not collection.by_id:
-                collection = self._collect(list(first.values()))
+        collection: Collection | StoredCollection = self._collection
+        if self._stored is not None:
+            collection = self._stored.linking(list(first.values()))
+        elif not collection.by_id:
+            collection = Collection(list(first.values()), self._scorer_of, self.links)
         first_hop = FirstHop(self.prompt_rank.prior, candidates, scores, self.prompt_rank.settings.prior_weight)
-        reachable = ChainMap(first, {} if scope.fetched else collection.by_id)
-        prior, scorer = self.settings.link_prior, collection.scorer
-        residual = Residual(scorer.document_model, query, prior.aligned if prior else 0.0)
-        reader = collection.reader(prior, query)
-        similar = collection.similarities(query) if self.settings.prune == "tfidf" else None
+        prior, scorer = settings.link_prior, collection.scorer
         state = Search(
-            query, collection.links, collection.by_id, reachable, reader, residual, scorer.reads_documents, similar
+            query,
+            scorer.prompt_rank,
+            collection.links,
+            dict(first),
+            {} if fetched else collection.by_id,
+            None if prior is None else prior.reader(collection.size, named_in(query, collection.titles)),
+            partial(collection.namesakes, query),
+            Residual(scorer.document_model, query, prior.aligned if prior else 0.0),
+            scorer.reads_documents,
+            collection.similarities(query) if settings.prune == "tfidf" else None,
         )
-        asked = missing or (self.settings if self.llm is not None else None)
+        asked = missing or (settings if self.llm is not None else None)
         lacks = Missing(asked, query) if asked else None
-        waiting = [state.start(passage) for passage in first.values()]
+        waiting = state.starts(first.values())
         found: list[Ranked[Path]] = []
         best: list[Ranked[Path]] = []
         for number in range(1, self._hops + 1):
-            frontier = collection.scorer.ranked(query, waiting)
+            frontier = scorer.ranked(query, waiting)
             if number == 1:
                 frontier = first_hop.posteriors(frontier)
+                best = frontier[: settings.pairs]
             shorter, found = found, found + frontier
             yield [Hop(number, tuple(frontier))]
-            if number == self._hops or not frontier or (self.settings.hops is None and is_over(frontier, shorter)):
+            if number == self._hops or not frontier or (settings.hops is None and is_over(frontier, shorter)):
                 break
-            kept = [item.passage for item in frontier[: self._beam]]
-            paired = [item.passage for item in frontier[self._beam : self.settings.pairs]] if number == 1 else []
-            reached = yield from linked(state, query, [*kept, *paired], state.reachable, retrieving=len(kept))
-            state.led_to |= zip((path.ids for path in (*kept, *paired)), reached, strict=True)
-            following = reached[: len(kept)]
+            beam = self._beams[min(number, len(self._beams)) - 1]
+            kept = [item.passage for item in frontier[:beam]]
+            paired = [item.passage for item in best[beam:]] if number == 1 else []
+            following = (yield from state.follow([*kept, *paired], len(kept)))[: len(kept)]
             lacking = (yield from lacks.after(kept[0], self._branch)) if lacks else ()
             state.name(kept, lacking)
-            beside = [*lacking, *(item.passage.passages[0] for item in best)]
-            waiting = state.extended(
-                frontier[: self._beam], [[*passages, *beside] for passages in following], self._branch
-            )
+            beside = [*lacking, *(item.passage.passages[0] for item in best if number > 1)]
+            waiting = state.extended(frontier[:beam], [[*passages, *beside] for passages in following], self._branch)
             if number == 1:
-                best = frontier[: self.settings.pairs]
                 waiting += state.pairs(best)
             if not waiting:
                 break
@@ -386,64 +473,29 @@ class PathSearch:
             told = lacks.details() | ({"usage": usage.as_metadata()} if usage else {})
             for item in ordered:
                 item.details |= told
-        return Explainable(ordered, PathReasons(query, collection.scorer.prompt_rank, state))
-
-    def _collect(self, passages: Sequence[Passage]) -> Collected:
-        return Collected(passages, self._scorer_of, self.links)
+        return Explainable(ordered, state)
 
 
-class Collected:
-    """Passages with their index and their links, and a scorer that knows their collection statistics."""
+class Collection(Nowhere):
+    """Passages in memory with their index, titles and links, and a scorer that knows their statistics."""
 
     def __init__(
         self,
         passages: Sequence[Passage],
         scorer_of: Callable[[Sequence[str] | CollectionStatistics], PathScorer],
         links: LinkSource | Sequence[LinkSource],
-        corpus: Corpus | None = None,
     ) -> None:
         self.by_id = unique_by_id(passages)
         self._texts = [passage.titled_text for passage in passages]
-        self.scorer = scorer_of(self._texts if corpus is None else corpus.statistics())
-        self.size = len(passages) if corpus is None else len(corpus)
-        self._named: Callable[[str], Collection[str]] = (
-            NamedPassages(passages) if corpus is None else partial(named_in, titles=corpus)
-        )
-        self._given_links = links
-        self._among: Collection[str] | None = None
-        self._bind(passages)
-
-    def _bind(self, passages: Sequence[Passage]) -> None:
-        self.links = bound_links(self._given_links, passages)
+        self.scorer = scorer_of(self._texts)
+        self.size = len(passages)
+        self.titles: Titles = titles_of(passages)
+        self.links = bound_links(links, passages)
         self._namesakes = Namesakes(passages)
 
-    def within(self, ids: Collection[str] | None) -> Collected:
-        """As if the passages with these ids were all, but for the statistics of words."""
-        if ids is None:
-            return self
-        view = copy(self)
-        view._among = ids
-        view.by_id = {name: passage for name, passage in self.by_id.items() if name in ids}
-        view.links = restricted_links(self.links, ids)
-        view.size = len(view.by_id)
-        if isinstance(self._named, NamedPassages):
-            view._named = self._named.within(ids)
-        return view
-
-    def linking(self, candidates: Sequence[Passage]) -> Collected:
-        """The same collection, with links that must know passages bound to these."""
-        view = copy(self)
-        view._bind(candidates)
-        return view
-
-    def reader(self, prior: PathPrior | None, query: str) -> Reader | None:
-        """How likely a reader of the question takes a path."""
-        worse = partial(self._namesakes, query, among=self._among)
-        return None if prior is None else prior.reader(self.size, self._named(query), worse)
-
-    def fetch(self, _ids: Sequence[str], /) -> Sequence[Passage]:
-        """Nothing: all that there is can be reached already."""
-        return ()
+    def namesakes(self, query: str, passages: Iterable[Passage]) -> dict[str, float]:
+        """How much worse than a namesake's the titles of passages fit the question, of those that do."""
+        return self._namesakes.worse(query, passages)
 
     def retrieve(self, query: str, n: int, /) -> list[Passage]:
         """The passages most similar to a query, or after which it is likeliest."""
@@ -462,6 +514,52 @@ class Collected:
     def _index(self) -> TfidfIndex:
         """Made when the collection is first searched itself, not for the candidates of a first stage."""
         return TfidfIndex(self._texts, language=self.scorer.language)
+
+
+class StoredCollection:
+    """As `Collection`, of a corpus: what is known of passages is read when a question wants it."""
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        scorer_of: Callable[[Sequence[str] | CollectionStatistics], PathScorer],
+        links: LinkSource | Sequence[LinkSource],
+    ) -> None:
+        self.corpus, self._scorer_of, self._given_links = corpus, scorer_of, links
+        self.by_id: dict[str, Passage] = {}
+        self.titles: Titles = corpus
+        self.version: tuple[int, int] | None = None
+        self.links = bound_links(links, [], self._names)
+        self.linking([])
+
+    def linking(self, candidates: Sequence[Passage]) -> StoredCollection:
+        """The corpus as it is now; links that must know passages in memory are bound to these."""
+        view = copy(self)
+        view.links = bound_links(self._given_links, candidates, self._names)
+        if (version := self.corpus.version()) != self.version:
+            self.scorer = self._scorer_of(self.corpus.statistics())
+            self.size, self.version = len(self.corpus), version
+            view.scorer, view.size = self.scorer, self.size
+        return view
+
+    def update(self) -> None:
+        """Keep the names of what is new."""
+        bound_links(self._given_links, [], lambda links: self._names(links, update=True))
+
+    def namesakes(self, query: str, passages: Iterable[Passage]) -> dict[str, float]:
+        """As of `Collection`."""
+        titles = {" ".join(title) for passage in passages if (title := counted_title(passage))}
+        return Namesakes(self.corpus.titled(titles)).worse(query, passages)
+
+    def similarities(self, _query: str) -> dict[str, float]:
+        """Nothing: the corpus knows no TF-IDF."""
+        raise InvalidInput('prune="tfidf" needs passages in memory: a corpus is searched by BM25.')
+
+    def _names(self, links: NamedLinks, *, update: bool = False) -> Names:
+        names = self.corpus.names(f"{links!r} {NAMES_VERSION}", links.rows)
+        if update:
+            names.update()
+        return names
 
 
 def with_meaning(prompt_rank: PromptRank, embed: Embed | None) -> tuple[PromptRank, EmbeddingModel | None]:

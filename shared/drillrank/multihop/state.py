@@ -8,21 +8,22 @@ residual question, decide where it goes on. Each passage is read once a question
 
 from __future__ import annotations
 
-from collections import ChainMap
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.explanation import Term
+from drillrank.errors import InvalidInput
+from drillrank.explanation import Explanation, Explanations, Term
 from drillrank.explanation.terms import PATH
-from drillrank.llm import Retrieve
-from drillrank.multihop.links import Mention, PathLinks, Target, link_kinds, targets_of
+from drillrank.llm import Requests, Retrieve
+from drillrank.multihop.links import Follow, Mention, Target, followed, targets_of
 from drillrank.multihop.prior import Reader
 from drillrank.passages import Passage, Path, Ranked
 from drillrank.rerank.base import divisor, name_of
+from drillrank.rerank.promptrank import PromptRank
 from drillrank.vectors import top
 
 Floats = npt.NDArray[np.float64]
@@ -89,27 +90,29 @@ class Residual:
             self._alignments[ids] = self._aligned * float((known.max(axis=0) - means).sum())
         return self._alignments[ids]
 
-    def places(self, path: Path) -> list[int]:
-        """The place of each passage, which have been read: first the one that explains most, then what adds most."""
-        left = {place: self._read[passage.titled_text] for place, passage in enumerate(path.passages)}
-        places, explained = [0] * len(left), np.full(len(next(iter(left.values()))), -np.inf)
-        for number in range(len(left)):
-            gains = {place: round(float(np.maximum(explained, read).sum()), 9) for place, read in left.items()}
-            best = max(gains, key=gains.__getitem__)
-            explained = np.maximum(explained, left.pop(best))
-            places[best] = number
-        return places
+    def by_gain(self, path: Path) -> list[Passage]:
+        """The passages of a path, which have been read: first the one that explains most, then what adds most."""
+        left, ordered = list(path.passages), []
+        explained: Floats = np.array(-np.inf)
+        while left:
+            gains = [round(float(np.maximum(explained, self._read[one.titled_text]).sum()), 9) for one in left]
+            best = left.pop(gains.index(max(gains)))
+            explained = np.maximum(explained, self._read[best.titled_text])
+            ordered.append(best)
+        return ordered
 
 
 class Search:
-    """The state of one question's search.
+    """The state of one question's search; called with some of what it found, it explains that.
 
     Args:
         query: The question.
-        links: Where paths go on.
-        own: The passages that the links and the prior know, by id.
-        reachable: Passages at hand, by id.
+        prompt_rank: Scores the paths.
+        kinds: Where paths go on, by the kinds of links.
+        reachable: Passages at hand, by id; what is fetched is added.
+        pool: More of them.
         reader: The prior; None for none.
+        namesakes: How much worse than a namesake passages fit the question.
         residual: What passages explain.
         aligns: Whether α counts in the scores.
         similar: The similarity of each text to the question, where that chooses among links; None lets the likelihood.
@@ -118,44 +121,55 @@ class Search:
     def __init__(
         self,
         query: str,
-        links: PathLinks,
-        own: MutableMapping[str, Passage],
-        reachable: ChainMap[str, Passage],
+        prompt_rank: PromptRank,
+        kinds: Sequence[tuple[str, Follow]],
+        reachable: dict[str, Passage],
+        pool: Mapping[str, Passage],
         reader: Reader | None,
+        namesakes: Callable[[Iterable[Passage]], Mapping[str, float]],
         residual: Residual,
         aligns: bool,
         similar: Mapping[str, float] | None = None,
     ) -> None:
-        self.reachable, self.residual = reachable, residual
-        self.led_to: dict[tuple[str, ...], Sequence[Passage]] = {}  # from paths whose links have been fetched
-        self._query, self._kinds, self._own, self._reader = query, link_kinds(links), own, reader
-        self._aligns, self._similar = aligns, similar
+        self.residual, self._reachable, self._pool = residual, reachable, pool
+        self._query, self._prompt_rank, self._kinds, self._reader = query, prompt_rank, kinds, reader
+        self._namesakes, self._aligns, self._similar = namesakes, aligns, similar
         self._weight = reader.prior.weight if reader else 0.0
         self._targets: dict[tuple[str, ...], list[tuple[str, tuple[Target, ...]]]] = {}
-        self._chances: dict[tuple[tuple[str, ...], bool], list[tuple[str, Mapping[str, float]]]] = {}
+        self._led_to: dict[tuple[str, ...], Sequence[Passage]] = {}  # from paths whose links have been fetched
+        self._chances: dict[tuple[str, ...], list[tuple[str, Mapping[str, float]]]] = {}
         self._missing: dict[tuple[str, ...], list[str]] = {}
 
-    def targets(self, path: Path) -> list[tuple[str, tuple[Target, ...]]]:
-        """Where a path's links of each kind lead; asked once, for the search, the prior and the pairs."""
-        if path.ids not in self._targets:
-            self._targets[path.ids] = [(kind, targets_of(of, self._query, path)) for kind, of in self._kinds]
-        return self._targets[path.ids]
+    def starts(self, passages: Iterable[Passage]) -> list[PathWithPrior]:
+        """The paths of one passage."""
+        passages = list(passages)
+        if (of := self._reader) is None:
+            return [PathWithPrior(Path((passage,)), 0.0) for passage in passages]
+        of.worse.update(self._namesakes(passages))
+        return [
+            PathWithPrior(Path((passage,)), self._weight * (of.step(passage.id, ()) + of.length(1)))
+            for passage in passages
+        ]
 
-    def follow(self, _query: str, path: Path, /) -> Iterable[Target]:
-        """Where a path's links lead."""
-        return [target for _, targets in self.targets(path) for target in targets]
+    def follow(self, paths: Sequence[Path], retrieving: int) -> Requests[list[list[Passage]]]:
+        """Where the links of paths lead, what is not at hand fetched; only the first ones may ask for retrievals."""
+        targets = []
+        for place, path in enumerate(paths):
+            of_path = [target for _, of_kind in self._targets_of(path) for target in of_kind]
+            if place >= retrieving:
+                of_path = [target for target in of_path if not isinstance(target, Retrieve)]
+            targets.append(of_path)
+        reached = yield from followed(paths, targets, self._reachable, self._pool)
+        self._led_to |= zip((path.ids for path in paths), reached, strict=True)
+        return reached
 
     def name(self, paths: Sequence[Path], passages: Sequence[Passage]) -> None:
         """Let paths lead to passages that were named as missing, each as likely as the next."""
         for passage in passages:
-            self.reachable.setdefault(passage.id, passage)
+            if passage.id not in self._pool:
+                self._reachable.setdefault(passage.id, passage)
         for path in paths:
             self._missing[path.ids] = [passage.id for passage in passages if passage.id not in path.ids]
-
-    def start(self, passage: Passage) -> PathWithPrior:
-        """The path of one passage."""
-        of = self._reader
-        return PathWithPrior(Path((passage,)), self._weight * (of.start(passage.id) + of.length(1)) if of else 0.0)
 
     def extended(
         self, kept: Sequence[Ranked[Path]], following: Sequence[Sequence[Passage]], most: int
@@ -171,8 +185,10 @@ class Search:
             list({passage.id: passage for passage in passages if passage.id not in item.passage.ids}.values())
             for item, passages in zip(kept, following, strict=True)
         ]
-        self.residual.read(passage for item in kept for passage in item.passage.passages)
-        self.residual.read(passage for passages in others for passage in passages)
+        distinct = {passage.id: passage for passages in others for passage in passages}.values()
+        self.residual.read([*(passage for item in kept for passage in item.passage.passages), *distinct])
+        if self._reader:
+            self._reader.worse.update(self._namesakes(distinct))
         longer = []
         for item, passages in zip(kept, others, strict=True):
             if passages:
@@ -186,20 +202,70 @@ class Search:
         return longer
 
     def pairs(self, best: Sequence[Ranked[Path]]) -> list[PathWithPrior]:
-        """Any two of the best passages as a path, the better one first, if neither links to the other."""
+        """Any two of the best passages as a path, the better one first, if neither links to the other, but by names."""
         self.residual.read(item.passage.passages[0] for item in best)
-        linked = {item.passage.ids: self._linked(item.passage) for item in best}
+        linked = {
+            (item.passage.ids[0], name)
+            for item in best
+            for kind, chances in self._chances_of(item.passage)
+            for name in chances
+            if kind != "name mention"
+        }
         return [
             self._longer(one, other.passage.passages[0], self._steps(one.passage, other.passage.ids)[0])
             for one, other in combinations(best, 2)
-            if linked[one.passage.ids].isdisjoint(other.passage.ids)
-            and linked[other.passage.ids].isdisjoint(one.passage.ids)
+            if linked.isdisjoint([one.passage.ids + other.passage.ids, other.passage.ids + one.passage.ids])
         ]
 
-    def taken(self, path: Path) -> Term:
+    def ranked_passages(self, paths: Sequence[Ranked[Path]]) -> list[Ranked[Passage]]:
+        """Each passage of ranked paths once, with the score and the details of its best path.
+
+        Those of one path come by what each adds to those before it.
+        """
+        self.residual.read(passage for item in paths for passage in item.passage.passages)
+        found: dict[str, Ranked[Passage]] = {}
+        for item in paths:
+            if not all(name in found for name in item.passage.ids):
+                for passage in self.residual.by_gain(item.passage):
+                    if passage.id not in found:
+                        found[passage.id] = Ranked(passage, item.score, len(found) + 1, {**item.details})
+        return list(found.values())
+
+    def __call__(self, ranking: Sequence[Ranked[Any]]) -> Explanations:
+        """What each token of the question adds, in which document of the path, and how a reader takes that path.
+
+        Raises:
+            InvalidInput: an entry is not of this search.
+        """
+        paths = list(map(self._path, ranking))
+        read = [at for at, item in enumerate(ranking) if item.details.get("model") != "unigram"]  # not by a cascade
+        own = [paths[at] for at in read]
+        entries = self._prompt_rank.explanations(
+            self._query,
+            own,
+            self._prompt_rank.likelihoods(self._query, own),
+            [ranking[at] for at in read],
+            range(len(read)),
+            list(map(self._taken, own)),
+        )
+        explained = dict(zip(read, entries, strict=True))
+        return Explanations((explained.get(at) or _pruned(item) for at, item in enumerate(ranking)), self._query)
+
+    def _path(self, item: Ranked[Any]) -> Path:
+        """The path that brought an entry."""
+        if isinstance(item.passage, Path):
+            return item.passage
+        try:
+            return Path(tuple(self._reachable.get(name) or self._pool[name] for name in item.details["path"]))
+        except KeyError:
+            raise InvalidInput(
+                f"Passage {item.passage.id!r:.200} is not of this search: explain what it returned."
+            ) from None
+
+    def _taken(self, path: Path) -> Term:
         """How the path came to each of its passages, with what each step adds to the score, after the search."""
         of, first = self._reader, path.passages[0]
-        steps = [Term(name_of(first), self._weight * of.start(first.id) if of else 0.0, text="start")]
+        steps = [Term(name_of(first), self._weight * of.step(first.id, ()) if of else 0.0, text="start")]
         for place, passage in enumerate(path.passages[1:], 1):
             before = Path(path.passages[:place])
             [log_prior] = self._steps(before, [passage.id])
@@ -211,30 +277,15 @@ class Search:
             steps.append(Term(ALIGNED, self.residual.alignment(path), text="and"))
         return Term.sum(PATH, steps)
 
-    def ranked_passages(self, paths: Sequence[Ranked[Path]]) -> list[Ranked[Passage]]:
-        """Each passage of ranked paths once, with the score and the details of its best path.
-
-        Those of one path come by what each adds to those before it.
-        """
-        self.residual.read(passage for item in paths for passage in item.passage.passages)
-        best: dict[str, tuple[int, int, Passage]] = {}
-        for number, item in enumerate(paths):
-            if any(passage.id not in best for passage in item.passage.passages):
-                for place, passage in zip(self.residual.places(item.passage), item.passage.passages, strict=True):
-                    best.setdefault(passage.id, (number, place, passage))
-        order = sorted(best, key=lambda name: best[name][:2])
-        return [
-            Ranked(best[name][2], paths[best[name][0]].score, rank, {**paths[best[name][0]].details})
-            for rank, name in enumerate(order, 1)
-        ]
-
     def _kind(self, path: Path, id_: str) -> str:
         """By which kind of link a path leads to a passage; of several the first."""
         for kind, chances in self._chances_of(path):
             if id_ in chances:
                 return kind
-        retrieval = [kind for kind, targets in self.targets(path) if any(isinstance(of, Retrieve) for of in targets)]
-        led_to = {passage.id for passage in self.led_to.get(path.ids, ())}
+        retrieval = [
+            kind for kind, targets in self._targets_of(path) if any(isinstance(of, Retrieve) for of in targets)
+        ]
+        led_to = {passage.id for passage in self._led_to.get(path.ids, ())}
         return retrieval[0] if retrieval and id_ in led_to else "jump"
 
     def _steps(self, path: Path, ids: Sequence[str]) -> list[float]:
@@ -254,34 +305,43 @@ class Search:
             log_prior += self.residual.alignment(path) - self.residual.alignment(item.passage)
         return PathWithPrior(path, log_prior)
 
-    def _linked(self, path: Path) -> set[str]:
-        """Where links lead that are no guess."""
-        return {name for kind, chances in self._chances_of(path) if kind != "name mention" for name in chances}
+    def _targets_of(self, path: Path) -> list[tuple[str, tuple[Target, ...]]]:
+        """Where a path's links of each kind lead; asked once, for the search, the prior and the pairs."""
+        if path.ids not in self._targets:
+            self._targets[path.ids] = [(kind, targets_of(follow, self._query, path)) for kind, follow in self._kinds]
+        return self._targets[path.ids]
 
     def _chances_of(self, path: Path) -> list[tuple[str, Mapping[str, float]]]:
-        """Where the path's links of each kind lead, with the chance of each; what a retrieval brought is a jump."""
-        ids = path.ids
-        fetched = ids in self.led_to
-        if (ids, fetched) in self._chances:
-            return self._chances[ids, fetched]
-        first, *rest = (*self.reachable.maps, self._own) if not fetched else self.reachable.maps
-        found = self._chances[ids, fetched] = []
-        for kind, targets in self.targets(path):
+        """Where the links of each kind of a path lead that have been fetched, with the chance of each passage.
+
+        What a retrieval brought is a jump.
+        """
+        if path.ids in self._chances:
+            return self._chances[path.ids]
+        found = self._chances[path.ids] = []
+        reachable, pool = self._reachable, self._pool
+        for kind, targets in self._targets_of(path):
             chances: dict[str, float] = {}
             for target in targets:
-                if isinstance(target, Retrieve):
-                    continue
-                name, chance = target if isinstance(target, Mention) else (target, 0.0)
-                name = name if isinstance(name, str) else name.id
-                at = first.get(name) or next((known[name] for known in rest if name in known), None)
-                if at is not None and at.id not in ids:
-                    chances[at.id] = chances.get(at.id, 0.0) + chance
+                if not isinstance(target, Retrieve):
+                    name, chance = target if isinstance(target, Mention) else (target, 0.0)
+                    name = name.id if isinstance(name, Passage) else name
+                    at = reachable.get(name) or pool.get(name)
+                    if at is not None and at.id not in path.ids:
+                        chances[at.id] = chances.get(at.id, 0.0) + chance
             if chances:
                 alike = 0.0 if any(chances.values()) else 1 / len(chances)
                 found.append((kind, {name: chance or alike for name, chance in chances.items()}))
-        if missing := self._missing.get(ids):
+        if missing := self._missing.get(path.ids):
             found.append(("named as missing", dict.fromkeys(missing, 1 / len(missing))))
         return found
+
+
+def _pruned(item: Ranked[Any]) -> Explanation:
+    note = "The cascade left this path to the pruning model: its score says how far it is behind, and no more."
+    per = divisor(item.details)
+    term = Term("order of the pruning model", item.score * per)
+    return Explanation(item.rank, item.score, name_of(item.passage), (term,), per, note)
 
 
 def log_posterior(item: Ranked[Path]) -> float:

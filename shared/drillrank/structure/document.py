@@ -159,6 +159,18 @@ class Document:
         return None if self.pages is None else self.pages.between(start, trimmed_end(self.text, start, end))
 
 
+def has_title(paths: Sequence[Sequence[str]]) -> bool:
+    """Whether one heading stands above all others: it names the document, and tells no section apart.
+
+    Args:
+        paths: Of the sections that hold something to read.
+
+    >>> has_title([("Kettle",), ("Kettle", "Care")]), has_title([("Care",), ("Use",)]), has_title([("Kettle",)])
+    (True, False, False)
+    """
+    return len(paths) > 1 and len({path[0] for path in paths if path}) == 1
+
+
 def breadcrumb(path: Sequence[str], separator: str = " > ") -> str:
     r"""The headings on one line, for reading: it cannot be split again where a heading holds the separator.
 

@@ -1,0 +1,254 @@
+"""Questions that systems are asked, all over the same candidates; what is known already is not asked again."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from drillrank.drilldown.answering import answer
+from drillrank.errors import DrillrankWarning, InvalidInput, check_positive
+from drillrank.evaluation.evidence import evidence_of
+from drillrank.evaluation.measures import values
+from drillrank.evaluation.questions import (
+    CorpusSource,
+    Question,
+    QuestionSource,
+    check_gold,
+    read_corpus,
+    read_questions,
+)
+from drillrank.evaluation.records import Record, Records, digest, fingerprint, spec_of
+from drillrank.evaluation.statistics import Floats
+from drillrank.evaluation.systems import Scores, System, system
+from drillrank.likelihood.chat import load_llm
+from drillrank.llm import LLM
+from drillrank.passages import Passage
+from drillrank.vectors import BM25Index, top
+from drillrank.views import merge_views
+
+FIRST_STAGE, BM25, FUSION = "first stage", "BM25", "first stage + BM25"  # what takes part anyway
+_KEPT = 100  # results of each question; of the first stage all, since they are what others rank
+_GIVE_UP = 5  # failures in a row
+_CITATION = re.compile(r"\s*\[[\d, ]+\]")
+
+OnProgress = Callable[[int, int], object]
+Ranks = Sequence[float]
+
+
+@dataclass
+class Run:
+    """What was computed.
+
+    Attributes:
+        results: By component, then by question id; those that failed have an `error`.
+        problems: What went wrong, in words.
+        interrupted: Whether Ctrl-C ended it; then some results are missing.
+        candidates: What rerankers were shown of each question, and the first stage's scores, if it gave them all.
+    """
+
+    results: dict[str, dict[str, Record]] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    interrupted: bool = False
+    candidates: dict[str, tuple[list[Passage], Scores]] = field(default_factory=dict)
+
+
+class Experiment:
+    """Questions, what is searched, who finds the candidates, and what is known from before.
+
+    Args:
+        questions: As for `compare`.
+        corpus: As for `compare`.
+        first_stage: As for `compare`.
+        candidates: As for `compare`.
+        columns: As for `compare`.
+        results: As for `compare`.
+        llm: As for `compare`.
+
+    Raises:
+        InvalidInput: one of them cannot be used.
+    """
+
+    def __init__(
+        self,
+        questions: QuestionSource,
+        corpus: CorpusSource | None,
+        first_stage: Any,
+        candidates: int,
+        columns: Mapping[str, str] | None,
+        results: str | os.PathLike[str] | None,
+        llm: LLM | str | None = None,
+    ) -> None:
+        check_positive(candidates=candidates)
+        self.questions = read_questions(questions, columns)
+        self.corpus = read_corpus(corpus)
+        check_gold(self.questions, self.corpus)
+        self.evidence = evidence_of(self.questions, self.corpus.documents.values())
+        self.records = Records(results, fingerprint(self.questions, self.corpus.passages, candidates))
+        self._depth, self._llm = candidates, None if llm is None else load_llm(llm)
+        self._answered = "" if llm is None else f" {spec_of(llm)}"
+        self.first_stage = self._first_stage(first_stage)
+
+    def _first_stage(self, given: Any) -> System:
+        """Finds the candidates of a question; what the questions bring it takes as it is."""
+        n, bring = self._depth, [question.candidates is not None for question in self.questions]
+        if all(bring):
+            return System(
+                FIRST_STAGE,
+                "given",
+                True,
+                lambda _, some, scores: list(zip(some, scores, strict=True)) if scores else some,
+            )
+        if any(bring):
+            place = self.questions[bring.index(False)].place
+            raise InvalidInput(f"{place} has no candidates, and other questions have: give them for all, or for none.")
+        if given is not None:
+            one = system(FIRST_STAGE, given, self.corpus)
+            if one.reranks:
+                raise InvalidInput("A first stage finds passages for a question; what was given reranks them.")
+            return replace(one, given={**one.given, "most": n}, depth=n)
+        if not self.corpus.passages:
+            raise InvalidInput("Nothing is there to rank: give a corpus, a first_stage, or questions with candidates.")
+        bm25 = _bm25(self.corpus.passages.values())
+        return System(FIRST_STAGE, f"{BM25} {n}", False, lambda query, *_: bm25(query, n), n)
+
+    def baselines(self) -> list[System]:
+        """BM25, and its reciprocal rank fusion with the first stage; none where the first stage is BM25.
+
+        BM25 searches the corpus where the first stage does, and ranks the candidates where the questions name them.
+        """
+        n, known, spec = self._depth, self.corpus.passages, f"{BM25} {self._depth}"
+        if self.first_stage.given == spec:
+            return []
+        whole = _bm25(known.values())
+        searches = bool(known) and not self.first_stage.reranks
+
+        def bm25(query: str, candidates: Sequence[Passage], _scores: object = None) -> list[tuple[Passage, float]]:
+            if searches:
+                return whole(query, n)
+            inside = all(passage.id in known for passage in candidates)
+            return (whole if inside else _bm25(candidates))(query, n, candidates)
+
+        def fusion(query: str, candidates: Sequence[Passage], _scores: object) -> list[tuple[Passage, float]]:
+            rankings = {FIRST_STAGE: candidates, BM25: [passage for passage, _ in bm25(query, candidates)]}
+            passages = {passage.id: passage for ranking in rankings.values() for passage in ranking}
+            ids = {name: [passage.id for passage in ranking] for name, ranking in rankings.items()}
+            merged = merge_views(ids, max(n, len(candidates)), weights={})
+            return [(passages[one.section_id], one.score) for one in merged]
+
+        return [System(BM25, spec, not searches, bm25), System(FUSION, spec, True, fusion)]
+
+    def run(self, systems: Sequence[System], on_progress: OnProgress | None = None) -> Run:
+        """Every system's results over the candidates of the first stage.
+
+        Systems take turns at being first, question by question, so that an interruption leaves pairs and none profits
+        from warm caches. One that raises loses that question; after five in a row it is not asked again. Ctrl-C ends
+        the run, with what there is.
+        """
+        everyone = (self.first_stage, *systems)
+        run = Run({one.name: {} for one in everyone})
+        specs = {one.name: spec_of(one.given) + self._answered for one in everyone}
+        failures = dict.fromkeys(specs, 0)
+
+        def ask(one: System, question: Question, given: Sequence[Passage], scores: Scores) -> Record:
+            ranks = one.reranks and one.name != FIRST_STAGE
+            seen = digest([[p.id, p.title, p.text] for p in given] + [scores]) if ranks else ""
+            record = Record(one.name, specs[one.name], question.id, candidates=seen)
+            lost = ranks and bool(run.results[FIRST_STAGE][question.id].error)
+            known = None if lost else self.records.get(one.name, record.spec, question.id, seen)
+            if lost:
+                record.error = "the first stage failed"
+            elif known is not None:
+                record = known
+            elif failures[one.name] >= _GIVE_UP:
+                record.error = f"given up after {_GIVE_UP} failures in a row"
+            else:
+                self._ask(record, one, question, given, scores)
+                self.records.add(record)
+            run.results[one.name][question.id] = record
+            if lost:
+                return record
+            failures[one.name] = failures[one.name] + 1 if record.error else 0
+            if record.error and failures[one.name] <= _GIVE_UP:
+                run.problems.append(f"{one.name} failed on {question.place}: {record.error}")
+            if failures[one.name] == _GIVE_UP:
+                run.problems.append(f"{one.name} failed {_GIVE_UP} times in a row and was given up.")
+            return record
+
+        try:
+            for number, question in enumerate(self.questions):
+                known = self.corpus.known(question)
+                given = [item if isinstance(item, Passage) else known[item] for item in question.candidates or ()]
+                first = ask(self.first_stage, question, given, question.scores)
+                told = [score for score in first.scores if score is not None]
+                scores = told if told and len(told) == len(first.scores) else None
+                run.candidates[question.id] = first.passages(known), scores
+                turn = number % len(systems)
+                for one in (*systems[turn:], *systems[:turn]):
+                    ask(one, question, *run.candidates[question.id])
+                if on_progress is not None:
+                    on_progress(number + 1, len(self.questions))
+        except KeyboardInterrupt:
+            run.interrupted = True
+            done = min(len(results) for results in run.results.values())
+            run.problems.append(f"Interrupted: {done} of {len(self.questions)} questions are compared.")
+        if run.problems:
+            more = f"; and {len(run.problems) - 3} more" if len(run.problems) > 3 else ""
+            said = f"The comparison is not complete: {'; '.join(run.problems[:3])}{more}"
+            warnings.warn(said, DrillrankWarning, stacklevel=3)
+        return run
+
+    def _ask(self, record: Record, one: System, question: Question, given: Sequence[Passage], scores: Scores) -> None:
+        """Fill in the record: what was found and what is answered from it, or what was raised."""
+        started = time.perf_counter()
+        try:
+            found, _ = one.found(question.text, given, scores, self.corpus)
+            record.seconds = time.perf_counter() - started
+            if self._llm is not None and question.answers:
+                read = answer(question.text, found.passages, self._llm)
+                record.answer, record.answer_usage = _CITATION.sub("", read.text), read.usage.as_metadata()
+        except (Exception, SystemExit) as problem:  # whatever a component raises costs one question, not the comparison
+            record.error = f"{type(problem).__name__}: {problem}"[:500]
+            return
+        kept = found.passages[: None if one.name == FIRST_STAGE else _KEPT]
+        record.ids, record.scores = [passage.id for passage in kept], found.scores[: len(kept)]
+        record.usage, record.explains = found.usage, found.explains
+        record.texts = {p.id: (p.title, p.text) for p in kept if p.id not in self.corpus.passages}
+
+    def measured(self, names: Sequence[str], found: Mapping[str, Record]) -> tuple[dict[str, Floats], dict[str, Ranks]]:
+        """What the results of one system are worth, whatever others found.
+
+        Returns:
+            Of each measure one value for each question, shape (questions,), NaN where it was not asked; and by question
+            id the ranks at which the items of the evidence are found.
+        """
+        asked = [question for question in self.questions if question.id in found]
+        rankings = {question.id: found[question.id].passages(self.corpus.known(question)) for question in asked}
+        ranks: dict[str, Ranks] = {id_: self.evidence[id_].ranks(ranking) for id_, ranking in rankings.items()}
+        answers = {id_: text for id_ in rankings if (text := found[id_].answer) is not None}
+        places = [question.id in found for question in self.questions]
+        columns = {name: np.full(len(places), np.nan) for name in names}
+        for name, column in values(names, asked, self.evidence, rankings, ranks, answers).items():
+            columns[name][places] = column
+        return columns, ranks
+
+
+def _bm25(passages: Iterable[Passage]) -> Callable[..., list[tuple[Passage, float]]]:
+    """From a query to the best so many passages with their scores, or to some of them in order."""
+    known = list(passages)
+    places = {passage.id: place for place, passage in enumerate(known)}
+    index = BM25Index([passage.titled_text for passage in known])
+
+    def search(query: str, n: int, among: Sequence[Passage] | None = None) -> list[tuple[Passage, float]]:
+        scores = index.scores(query)
+        if among is None:
+            return [(known[place], float(scores[place])) for place in top(scores, n)]
+        return sorted(((one, float(scores[places[one.id]])) for one in among), key=lambda item: -item[1])
+
+    return search

@@ -1,0 +1,283 @@
+"""Our retrievers and rerankers in whatever of LlamaIndex's stands around them: the evidence comes through.
+
+Ingestion, its cache and upserts: `tests/llama_index_ext/test_multi_view_ingestion.py`; parents, siblings and merging:
+`test_d3_hierarchies.py`; stores behind sources and their filters: `test_index_behind.py`, `test_filters.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from llama_index.core import Document, MockEmbedding, SummaryIndex, VectorStoreIndex, get_response_synthesizer
+from llama_index.core.agent.workflow import ReActAgent
+from llama_index.core.base.base_selector import BaseSelector, SelectorResult, SingleSelection
+from llama_index.core.base.response.schema import Response
+from llama_index.core.chat_engine import (
+    CondensePlusContextChatEngine,
+    CondenseQuestionChatEngine,
+    ContextChatEngine,
+)
+from llama_index.core.indices.query.query_transform.base import IdentityQueryTransform
+from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
+from llama_index.core.llms.mock import MockLLM
+from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.node_parser import SentenceWindowNodeParser
+from llama_index.core.postprocessor import (
+    LongContextReorder,
+    MetadataReplacementPostProcessor,
+    PrevNextNodePostprocessor,
+    SimilarityPostprocessor,
+)
+from llama_index.core.query_engine import (
+    CitationQueryEngine,
+    RetrieverQueryEngine,
+    RouterQueryEngine,
+    SubQuestionQueryEngine,
+    TransformQueryEngine,
+)
+from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
+from llama_index.core.retrievers import QueryFusionRetriever, RecursiveRetriever, RouterRetriever, TransformRetriever
+from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.tools import QueryEngineTool, RetrieverTool, ToolMetadata
+from llama_index.core.workflow import Context, StartEvent, StopEvent, Workflow, step
+
+import llama_index_ext
+from tests.conformance.corpus import BOOK, NOTE, QUESTION
+
+EVIDENCE = "The Rhine flows through Basel"
+DOCUMENTS = [Document(text=BOOK, id_="book"), Document(text=NOTE, id_="note")]
+LLM = MockLLM()  # answers with its prompt: what it was given is in the answer
+
+
+def d3(**fields: Any) -> llama_index_ext.D3Retriever:
+    return llama_index_ext.D3Retriever(DOCUMENTS, **fields)
+
+
+def views() -> llama_index_ext.MultiViewRetriever:
+    return llama_index_ext.MultiViewRetriever(llama_index_ext.MultiViewNodeParser()(DOCUMENTS))
+
+
+RETRIEVERS: dict[str, Callable[[], Any]] = {
+    "D3Retriever": d3,
+    "MultiViewRetriever": views,
+    "PromptRankRetriever": lambda: llama_index_ext.PromptRankRetriever(source=d3()),
+    "BRMGRRetriever": lambda: llama_index_ext.BRMGRRetriever(d3(), MockLLM(max_tokens=3), guard=True),
+}
+
+
+class First(BaseSelector):
+    """Selects the first choice."""
+
+    def _select(self, choices, query):
+        return SelectorResult(selections=[SingleSelection(index=0, reason="")])
+
+    async def _aselect(self, choices, query):
+        return self._select(choices, query)
+
+    def _get_prompts(self):
+        return {}
+
+    def _update_prompts(self, prompts):
+        pass
+
+
+class Two(BaseQuestionGenerator):
+    """Asks the same in two ways."""
+
+    def generate(self, tools, query):
+        return [SubQuestion(sub_question=text, tool_name="rivers") for text in (QUESTION, f"{QUESTION} Say it.")]
+
+    async def agenerate(self, tools, query):
+        return self.generate(tools, query)
+
+    def _get_prompts(self):
+        return {}
+
+    def _update_prompts(self, prompts):
+        pass
+
+
+def engine(retriever: Any, **fields: Any) -> RetrieverQueryEngine:
+    return RetrieverQueryEngine.from_args(retriever, llm=LLM, **fields)
+
+
+def tool(retriever: Any) -> QueryEngineTool:
+    return QueryEngineTool.from_defaults(engine(retriever), name="rivers", description="Of rivers")
+
+
+def fused(retriever: Any, mode: str) -> QueryFusionRetriever:
+    return QueryFusionRetriever([retriever, d3()], llm=LLM, num_queries=1, mode=mode, use_async=False)  # type: ignore[arg-type]
+
+
+def recursive(retriever: Any) -> RecursiveRetriever:
+    return RecursiveRetriever("root", retriever_dict={"root": retriever})
+
+
+def routed(retriever: Any) -> RouterRetriever:
+    return RouterRetriever(First(), [RetrieverTool.from_defaults(retriever, description="Of rivers")], llm=LLM)
+
+
+def memory() -> ChatMemoryBuffer:
+    return ChatMemoryBuffer.from_defaults(token_limit=3000)
+
+
+def context_chat(retriever: Any) -> ContextChatEngine:
+    return ContextChatEngine.from_defaults(retriever, llm=LLM, memory=memory())
+
+
+ENGINES: dict[str, Callable[[Any], Any]] = {
+    "query engine": lambda retriever: engine(retriever).query(QUESTION),
+    "asynchronous": lambda retriever: asyncio.run(engine(retriever).aquery(QUESTION)),
+    "streaming": lambda retriever: engine(retriever, streaming=True).query(QUESTION).get_response(),
+    "citations": lambda retriever: CitationQueryEngine.from_args(
+        index=VectorStoreIndex([], embed_model=MockEmbedding(8)), retriever=retriever, llm=LLM
+    ).query(QUESTION),
+    "router": lambda retriever: RouterQueryEngine(First(), [tool(retriever)], llm=LLM).query(QUESTION),
+    "sub-questions": lambda retriever: SubQuestionQueryEngine(
+        Two(), get_response_synthesizer(llm=LLM), [tool(retriever)], use_async=False, verbose=False
+    ).query(QUESTION),
+    "transformed query": lambda retriever: TransformQueryEngine(engine(retriever), IdentityQueryTransform()).query(
+        QUESTION
+    ),
+    "query engine tool": lambda retriever: tool(retriever).call(QUESTION).raw_output,
+    "chat with context": lambda retriever: context_chat(retriever).chat(QUESTION),
+    "chat with context, asynchronous": lambda retriever: asyncio.run(context_chat(retriever).achat(QUESTION)),
+    "chat, condensed and context": lambda retriever: CondensePlusContextChatEngine.from_defaults(
+        retriever, llm=LLM, memory=memory()
+    ).chat(QUESTION),
+    "chat, condensed question": lambda retriever: CondenseQuestionChatEngine.from_defaults(
+        engine(retriever), llm=LLM, memory=memory()
+    ).chat(QUESTION),
+    "fusion, reciprocal ranks": lambda retriever: engine(fused(retriever, "reciprocal_rerank")).query(QUESTION),
+    "fusion, relative scores": lambda retriever: engine(fused(retriever, "relative_score")).query(QUESTION),
+    "fusion, simple": lambda retriever: engine(fused(retriever, "simple")).query(QUESTION),
+    "recursive": lambda retriever: engine(recursive(retriever)).query(QUESTION),
+    "routed retrievers": lambda retriever: engine(routed(retriever)).query(QUESTION),
+    "transformed retriever": lambda retriever: engine(TransformRetriever(retriever, IdentityQueryTransform())).query(
+        QUESTION
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RETRIEVERS)
+@pytest.mark.parametrize("around", ENGINES)
+def test_the_evidence_reaches_the_llm(name, around):
+    response: Response = ENGINES[around](RETRIEVERS[name]())
+    assert EVIDENCE in str(response)
+    assert any(EVIDENCE in found.get_content() for found in response.source_nodes)
+
+
+@pytest.mark.parametrize("name", RETRIEVERS)
+def test_a_retriever_as_a_tool(name):
+    found = RetrieverTool.from_defaults(RETRIEVERS[name](), description="Of rivers").call(QUESTION)
+    assert EVIDENCE in found.content
+
+
+class Acts(CustomLLM):
+    """Uses its tool once, then says what the tool said."""
+
+    @property
+    def metadata(self):
+        return LLMMetadata(model_name="acts")
+
+    def complete(self, prompt, formatted=False, **kwargs):
+        observed = prompt.rpartition("Observation:")[2] if "user: Observation:" in prompt else ""
+        if observed:
+            return CompletionResponse(text=f"Thought: I can answer.\nAnswer: {' '.join(observed.split())}")
+        return CompletionResponse(
+            text=f'Thought: I need a tool.\nAction: rivers\nAction Input: {{"input": "{QUESTION}"}}'
+        )
+
+    def stream_complete(self, prompt, formatted=False, **kwargs):
+        yield self.complete(prompt)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the host's
+def test_an_agent():
+    agent = ReActAgent(tools=[tool(d3())], llm=Acts(), streaming=False)
+
+    async def asked():
+        return await agent.run(QUESTION, memory=memory())
+
+    assert EVIDENCE in str(asyncio.run(asked()))
+
+
+def test_a_workflow():
+    class Ask(Workflow):
+        @step
+        async def retrieve(self, ctx: Context, event: StartEvent) -> StopEvent:
+            nodes = await d3().aretrieve(event.question)
+            best = await llama_index_ext.UPRRerank(top_n=1).apostprocess_nodes(nodes, query_str=event.question)
+            return StopEvent(result=best[0].get_content())
+
+    async def asked():
+        return await Ask().run(question=QUESTION)
+
+    assert EVIDENCE in asyncio.run(asked())
+
+
+# Rerankers
+
+INDEX = VectorStoreIndex(llama_index_ext.MultiViewNodeParser(views=("raw",))(DOCUMENTS), embed_model=MockEmbedding(8))
+WINDOWS = SentenceWindowNodeParser.from_defaults(window_size=1).get_nodes_from_documents(DOCUMENTS)
+
+
+def stored(nodes: list[Any]) -> SimpleDocumentStore:
+    store = SimpleDocumentStore()
+    store.add_documents(nodes)
+    return store
+
+
+def probable(**fields: Any) -> llama_index_ext.UPRRerank:
+    return llama_index_ext.UPRRerank(score="probability", **fields)
+
+
+AROUND: dict[str, Callable[[Any], Any]] = {
+    "an index's engine": lambda reranker: INDEX.as_query_engine(
+        llm=LLM, similarity_top_k=9, node_postprocessors=[reranker]
+    ).query(QUESTION),
+    "an index's chat": lambda reranker: INDEX.as_chat_engine(
+        "context", llm=LLM, similarity_top_k=9, node_postprocessors=[reranker], memory=memory()
+    ).chat(QUESTION),
+    "all nodes of a summary index": lambda reranker: (
+        SummaryIndex(DOCUMENTS).as_query_engine(llm=LLM, node_postprocessors=[reranker]).query(QUESTION)
+    ),
+    "reordered for a long context": lambda reranker: engine(
+        views(), node_postprocessors=[reranker, LongContextReorder()]
+    ).query(QUESTION),
+    "windows of sentences": lambda reranker: (
+        VectorStoreIndex(WINDOWS, embed_model=MockEmbedding(8))
+        .as_query_engine(
+            llm=LLM,
+            similarity_top_k=99,
+            node_postprocessors=[reranker, MetadataReplacementPostProcessor(target_metadata_key="window")],
+        )
+        .query(QUESTION)
+    ),
+    "neighbours added": lambda reranker: engine(
+        INDEX.as_retriever(similarity_top_k=9),
+        node_postprocessors=[reranker, PrevNextNodePostprocessor(docstore=INDEX.docstore, mode="both")],
+    ).query(QUESTION),
+    "two rerankers": lambda reranker: engine(
+        views(), node_postprocessors=[llama_index_ext.UPRRerank(top_n=9), reranker]
+    ).query(QUESTION),
+    "a cut-off behind probabilities": lambda reranker: engine(
+        views(), node_postprocessors=[reranker, probable(), SimilarityPostprocessor(similarity_cutoff=1e-9)]
+    ).query(QUESTION),
+}
+
+
+@pytest.mark.parametrize("name", ["UPRRerank", "BRMGRRerank", "PromptRankRerank"])
+@pytest.mark.parametrize("around", AROUND)
+def test_a_reranker_keeps_the_evidence(name, around):
+    response = AROUND[around](getattr(llama_index_ext, name)(prior=None))
+    assert any(EVIDENCE in found.get_content() for found in response.source_nodes)
+
+
+def test_self_ask_is_an_engine_among_engines():
+    asks = llama_index_ext.SelfAskQueryEngine(d3(), MockLLM(max_tokens=1), max_steps=1)  # says "text"
+    asked = QueryEngineTool(asks, ToolMetadata("self-ask", "asks"))
+    assert str(RouterQueryEngine(First(), [asked], llm=LLM).query(QUESTION)) == "text"

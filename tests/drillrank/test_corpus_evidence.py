@@ -1,0 +1,120 @@
+"""Evidence from a corpus on disk is that of the same documents in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drillrank import D3, Corpus, Passage, parse_document
+from drillrank.drilldown.versions import dates_in
+from drillrank.errors import InvalidInput
+from drillrank.likelihood import EmbeddingModel
+from drillrank.structure import Pages
+
+WORDS = ["margin", "revenue", "2022", "fox", "owl", "dividend", "lease", "the"]
+line = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join)
+block = st.one_of(line, line.map("# {}".format), line.map("## {}".format), line.map(lambda text: f"{text} " * 400))
+bodies = st.lists(block, max_size=9).map("\n\n".join)
+names = st.builds("{} {}".format, st.sampled_from(["lease", "report", "fox"]), st.sampled_from(["2021", "2022", "v3"]))
+
+
+def with_pages(text):
+    starts = (0, len(text) // 2)
+    return replace(parse_document(text, "text"), pages=Pages(starts, (1, 2), ("1", "2")))
+
+
+documents = st.one_of(bodies.map(parse_document), bodies.filter(lambda text: len(text) > 3).map(with_pages))
+
+
+def places(ranking):
+    """Where evidence stands, its score, and what is said of it."""
+    return [
+        (
+            str(item.passage.metadata["document"]),
+            item.passage.metadata["start"],
+            item.passage.metadata.get("pages"),
+            round(item.score, 8),
+            {key: item.details[key] for key in ("matched", "version", "other_versions") if key in item.details},
+            round(item.details["section_score"], 8),
+            [(str(at["document"]), at["start"]) for at in item.details.get("also_at", ())],
+        )
+        for item in ranking
+    ]
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    st.lists(st.tuples(names, documents), min_size=1, max_size=5),
+    line,
+    st.sampled_from([None, 1, 4]),
+    st.booleans(),
+    st.sampled_from([None, "2021"]),
+    st.booleans(),
+)
+def test_evidence_is_that_of_the_documents_in_memory(given_documents, question, top_n, whole_paths, as_of, changed):
+    corpus = Corpus()
+    if changed:  # what was there before leaves no trace
+        corpus.add([("other", Passage("margin fox")), ("1", parse_document("# Owl\n\nIt was another text."))])
+        corpus.remove(["other"])
+    corpus.add((str(at), document) for at, (_, document) in enumerate(given_documents))
+    corpus.add([("foreign", parse_document("# Margin\n\nNobody asks this one for its margin."))])
+    order = sorted(range(len(given_documents)), key=lambda at: corpus.ids().index(str(at)))
+    d3 = D3(settings={"whole_paths": whole_paths, "as_of": as_of})
+    by_id = {str(at): given_documents[at][0] for at in order}
+    memory = d3.prepare([given_documents[at][1] for at in order], list(by_id.values()))
+    expected = d3.retrieve(question, memory, top_n)
+    found = d3.retrieve(question, d3.prepare_corpus(corpus, by_id), top_n)
+    renamed = {str(place): str(at) for place, at in enumerate(order)}
+    assert places(found) == [
+        (renamed[id_], *rest, [(renamed[a], b) for a, b in also]) for id_, *rest, also in places(expected)
+    ]
+    assert found.answerable == pytest.approx(expected.answerable)
+    assert found.found is expected.found
+    totals = [entry.total for entry in found.explain()]
+    assert totals == pytest.approx([entry.total for entry in expected.explain()], abs=1e-9)
+
+
+def test_a_model_of_meaning_reads_the_best_of_the_corpus():
+    texts = [f"The rent of house {n} is due. It is paid in month {n % 12}." for n in range(70)]
+    corpus = Corpus()
+    corpus.add((str(n), parse_document(text)) for n, text in enumerate(texts))
+    d3 = D3(model=EmbeddingModel(lambda texts: [[len(t), t.count("1") + 1] for t in texts]))
+    found = d3.retrieve("When is the rent of house 61 due?", corpus, 5)
+    memory = d3.retrieve("When is the rent of house 61 due?", d3.prepare(texts, list(map(str, range(70)))), 5)
+    assert [item.passage.text for item in found] == [item.passage.text for item in memory]
+    assert [item.score for item in found] == pytest.approx([item.score for item in memory], abs=1e-3)
+
+
+def test_an_llm_drills_into_the_likeliest_documents():
+    corpus = Corpus()
+    corpus.add((f"{n}.md", parse_document(f"# House {n}\n\nRent.\n\n## Notice\n\nIt is {n} weeks.")) for n in range(30))
+    prompts = []
+
+    def llm(prompt):
+        prompts.append(prompt)
+        return "House 7 > Notice" if "section names" in prompt else "1"
+
+    found = D3(llm, settings={"max_documents": 2}).retrieve("What is the notice of house 7?", corpus)
+    assert [item.passage.text for item in found] == ["It is 7 weeks."]
+    assert sum(f"House {n} >" in prompts[0] for n in range(30)) == 2
+
+
+def test_dates_of_documents_say_which_version_is_read():
+    corpus = Corpus()
+    texts = [f"# Lease\n\nThe rent is {n} euros.\n\nNo dogs.\n\nNo cats.\n\nNo owls." for n in (5, 6)]
+    corpus.add(zip("ab", map(parse_document, texts), strict=True))
+    [new, old] = dates_in("2023 2021")
+    ready = D3().prepare_corpus(corpus, {"a": "lease.md", "b": "lease.md"}, {"a": new, "b": old})
+    [found] = D3().retrieve("What is the rent?", ready, 1)
+    assert (found.passage.metadata["document"], found.details["version"]) == ("a", "2023")
+    assert (
+        len({item.passage.metadata["document"] for item in D3().retrieve("What was the rent in 2021?", ready, 4)}) == 2
+    )
+
+
+def test_the_corpus_speaks_the_language_of_the_model():
+    with pytest.raises(InvalidInput, match="'english', the corpus in 'german'"):
+        D3().retrieve("fox", Corpus(language="german"))

@@ -1,0 +1,103 @@
+"""Questions and their files: whatever spreadsheets write is read, and a bad row is named."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+
+import pytest
+
+from drillrank.errors import InvalidInput
+from drillrank.evaluation import compare
+from drillrank.evaluation.questions import read_questions
+from tests.drillrank.test_comparison import CORPUS, WORDS
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([{"query": "Who?", "gold": ["fox"]}], r"line 1 has no question; its columns: query, gold"),
+        ([{"question": "Who?", "gold": ["fox"]}, {"question": " ", "gold": ["fox"]}], "line 2 has no question"),
+        ([{"question": "Who?", "golds": ["fox"]}], "neither gold nor spans nor answers; its columns: question, golds"),
+        ([{"question": "Who?", "gold": []}], "gold are empty"),
+        ([{"question": "Who?", "gold": [[], []]}], "gold are empty"),
+        ([{"question": "Who?", "gold": ["fox", 3.5]}], r"line 1, gold holds strings that are not blank; not 3.5"),
+        ([{"question": "Who?", "gold": [["fox"], [3.5]]}], "line 1, gold holds strings"),
+        ([{"question": "Who?", "gold": True}], r"line 1, gold is a list, not True"),
+        ([{"question": "Who?", "gold": ["cat"]}], r"line 1: the gold id 'cat' is not in the corpus of 10"),
+        ([{"question": "Who\ud800?", "gold": ["fox"]}], r"line 1: The query holds half a character"),
+        ([{"id": "a", "question": "Who?", "gold": ["fox"]}] * 2, r"line 2 has the id 'a' of questions.jsonl, line 1"),
+        ([{"question": "Who?", "gold": ["fox"], "candidates": ["cat"]}], "candidate 'cat' is not in the corpus"),
+        ([{"question": "Who?", "gold": ["fox"], "candidates": ["fox"], "scores": [1, 2]}], "2 scores for 1 candidates"),
+        ([{"question": "Who?", "gold": ["fox"], "candidates": ["fox"], "scores": [math.nan]}], "numbers, not NaN"),
+        ([{"question": "Who?", "gold": ["fox"], "candidates": [{"id": "fox"}]}], "a candidate is an id, or an object"),
+        ([{"question": "Who?", "gold": ["fox"]}] * 999 + ["no object"], "line 1000 is no JSON object, but a str"),
+        ([], "There is no question"),
+    ],
+)
+def test_a_bad_row_is_named(tmp_path, rows, said):
+    file = tmp_path / "questions.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with pytest.raises(InvalidInput, match=said):
+        compare(file, ["UPR"], CORPUS, measures=["RR"])
+
+
+def test_numbers_are_ids_and_answers(tmp_path):
+    passages = tmp_path / "passages.jsonl"
+    passages.write_text("".join(json.dumps({"id": n, "text": f"In 198{n} it rained."}) + "\n" for n in range(3)))
+    rows = [
+        {"question": "When?", "gold": [0, 2], "candidates": [2, 1, 0]},
+        {"question": "And when?", "gold": 1, "candidates": [0, 1]},
+        {"question": "And then?", "answers": 1981, "candidates": [0, 1]},
+        {"question": "And who?", "gold": [[0], [1, 2]], "candidates": [0, 1]},
+    ]
+    found = compare(rows, ["UPR"], passages, measures=["AllR@1"])
+    evidence = [one.ids or one.answers for one in found.evidence.values()]
+    assert evidence == [("0", "2"), ("1",), ("1981",), ("0", "1", "2")]
+
+
+def test_annotators_are_taken_one_by_one():
+    rows = [{"question": "Where does the fox live?", "gold": [["fox"], ["fox", "owl"], []], "candidates": WORDS}]
+    found = compare(rows, {"one": lambda query, passages: ["fox"]}, CORPUS, measures=["F1@5", "AllR@5"])
+    assert [found.mean("one", measure) for measure in found.measures] == [1, 0]
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("start", ["", "\ufeff"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_csv_as_spreadsheets_of_any_country_write_it(tmp_path, separator, start, end):
+    file = tmp_path / "questions.csv"
+    rows = [
+        ("question", " gold ", "answers", "note"),
+        ("Who hunts, and; when?", "fox | owl", '["a|b"]', "rain " * 50_000),
+        ('A "line"\nmore', "owl", "", ""),
+        ("", " ", "", ""),
+    ]
+    with file.open("w", encoding="utf-8", newline="") as lines:
+        lines.write(start)
+        csv.writer(lines, delimiter=separator, lineterminator=end).writerows(rows)
+    first, second = read_questions(file)
+    assert (first.text, first.gold, first.answers) == ("Who hunts, and; when?", ("fox", "owl"), ("a|b",))
+    assert (second.text, second.gold, second.answers) == ('A "line"\nmore', ("owl",), ())
+    assert csv.field_size_limit() == 131_072
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"question,gold\nWho?,fox\n,owl\n", "line 3 has no question"),
+        (b"question,gold\nWho?,fox,owl\n", "line 2 has not as many cells"),
+        ("question,gold\nWho?,fox\n".encode("utf-16"), r"is no UTF-8: .* Save it in that encoding\."),
+    ],
+)
+def test_a_csv_file_that_cannot_be_used(tmp_path, content, said):
+    (tmp_path / "questions.csv").write_bytes(content)
+    with pytest.raises(InvalidInput, match=said):
+        read_questions(tmp_path / "questions.csv")
+
+
+def test_columns_may_be_called_otherwise():
+    assert read_questions([{"q": "Who?", "gold": ["fox"]}], {"question": "q"})[0].text == "Who?"
+    with pytest.raises(InvalidInput, match=r"Columns of questions are .*; not query"):
+        read_questions([{"q": "Who?", "gold": ["fox"]}], {"query": "q"})
