@@ -35,7 +35,7 @@ WITHOUT: dict[str, dict[str, Any]] = {
     "no namesakes (β = 0)": {"namesake": 0},
     "words alike in each passage of a path (α = 0)": {"aligned": 0},
     "prior as probable as it says (λ = 1)": {"weight": 1},
-    "one passage answers half (σ = 0.5)": {"single": 0.5},
+    "one passage answers few (σ = 0.01)": {"single": 0.01},
     "no price of longer paths (ρ = 0.5)": {"longer": 0.5},
     "half of the steps jump (γ = 0.5)": {"jump": 0.5},
     "the question names nothing (ν = 0)": {"named": NONE},
@@ -47,9 +47,14 @@ WITHOUT: dict[str, dict[str, Any]] = {
 }
 
 
-def main(questions: int | None = None) -> None:
-    """Print R@2, recall@5 and R@10 of the default, and without each term, with intervals of the difference."""
-    for name, (pool, asked) in data().items():
+def main(questions: int | None = None, data: str = "") -> None:
+    """Print R@2, recall@5 and R@10 of the default, and without each term, with intervals of the difference.
+
+    `data` is a part of the names of the data sets.
+    """
+    for name, (pool, asked) in pools().items():
+        if data not in name:
+            continue
         table = Table("path search", "R@2", "recall@5", "R@10", title=f"{name}, {len(asked[:questions])} questions")
         default: Floats | None = None
         default_search = PathSearch(PromptRank(), pool)
@@ -67,7 +72,7 @@ def main(questions: int | None = None) -> None:
         Console(width=120).print(table)
 
 
-def data() -> dict[str, tuple[list[Passage], list[dict[str, Any]]]]:
+def pools() -> dict[str, tuple[list[Passage], list[dict[str, Any]]]]:
     """Pools and questions: first those that parameters are chosen on."""
     musique, asked = with_demonstrations("musique")
     found = {
