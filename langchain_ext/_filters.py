@@ -14,7 +14,7 @@ from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.filters import Guarding, answered, from_dictionary, one_by_one
+from drillrank.hosts.filters import AccessFilter, answered, from_dictionary, one_by_one
 from drillrank.hosts.settings import HostFields
 
 Filter = Mapping[str, Any] | Callable[[Document], bool]
@@ -41,7 +41,7 @@ _CHANGES_NOTHING = ("Rerank", "Reranker", "EmbeddingsFilter", "LLMChainFilter") 
 _NO_FILTER = ("k", "fetch_k", "lambda_mult", "score_threshold", "timeout")  # of a vector store's search
 
 
-class Guard(Guarding[Document]):
+class DocumentFilter(AccessFilter[Document]):
     """Says which documents a component may see.
 
     Args:
@@ -52,8 +52,9 @@ class Guard(Guarding[Document]):
     Raises:
         InvalidInput: the filter is neither a dictionary nor a function, or has an operator that nobody knows.
 
-    >>> mine = Guard({"tenant": "a"})
-    >>> [document.id for document in mine.kept([Document("", id="1", metadata={"tenant": "a"}), Document("", id="2")])]
+    >>> mine = DocumentFilter({"tenant": "a"})
+    >>> found = [Document("", id="1", metadata={"tenant": "a"}), Document("", id="2")]
+    >>> [document.id for document in mine.filter_results(found)]
     ['1']
     """
 
@@ -63,16 +64,16 @@ class Guard(Guarding[Document]):
     def __init__(self, filter: Filter | None, source: object = None, config: RunnableConfig | None = None) -> None:
         super().__init__(_predicate(filter))
         self.filter = filter
-        for store, name, found in _filters_in(source, config):
+        for store, name, found in () if source is None else _filters_in(source, config):
             self._inherit(partial(_of_a_search, store, name, found), f"{name}={found!r:.100}")
 
-    def kept(self, documents: Iterable[Document], told_by: str = "") -> list[Document]:
+    def filter_results(self, documents: Iterable[Document], component: str = "") -> list[Document]:
         """As the base's.
 
         Raises:
             InvalidInput: the source brought something else.
         """
-        return super().kept(_documents(documents), told_by)
+        return super().filter_results(_documents(documents), component)
 
     def for_store(self, store: VectorStore, where: Mapping[str, str | tuple[str, ...]]) -> Any:
         """What a vector store filters its search by: metadata values, and the component's filter if it can take it."""

@@ -1,4 +1,4 @@
-"""A LangChain language model and its prompt templates as what requests are made to."""
+"""LangChain's models as what requests are made to: a language model with its prompt templates, and embeddings."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
+from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.outputs import LLMResult
@@ -19,9 +20,16 @@ from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import ensure_config
 
 from drillrank.errors import InvalidInput, warn
-from drillrank.hosts.models import reported_tokens
-from drillrank.hosts.prompting import Filler, asked_with
+from drillrank.hosts.models import Filler, HostEmbedding, asked_with, reported_tokens
 from drillrank.llm import Reply
+from drillrank.vectors import Embed
+
+
+def embedding_of(given: Embeddings | Embed | None) -> Embed | None:
+    """The function that an embedding model is; a function stays itself."""
+    if isinstance(given, Embeddings):
+        return HostEmbedding(given, given.embed_documents, given.embed_query)
+    return given
 
 
 def filler(name: str, template: BasePromptTemplate[Any] | str) -> Filler:

@@ -1,4 +1,4 @@
-"""Look-ups in a LangChain vector store, or through retrievers, for one question; see `drillrank.hosts.lookups`."""
+"""Look-ups in a LangChain vector store, or through retrievers, for one question; see `drillrank.hosts.store`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.lookups import EmbeddedOnce, Store, unless
+from drillrank.hosts.store import EmbeddedOnce, Store, unless
 from drillrank.llm import Call, Fetch, Requests
-from langchain_ext._filters import Guard, store_behind
+from langchain_ext._filters import DocumentFilter, store_behind
 
 _ALL = 10_000  # records of one document at most
 
@@ -33,39 +33,41 @@ class StoreLookups(Store):
         config: Of the run that this belongs to.
         docstore: Is asked for documents by id, or if it is a vector store for all that is no search, where there is no
             vector store behind the source.
-        told_by: The component that warns if the filter hides all that a retriever brings; without a name none does.
+        component: The component that warns if the filter hides all that a retriever brings; without a name none does.
     """
 
     def __init__(
         self,
         query: str,
         source: Source | None,
-        guard: Guard,
+        guard: DocumentFilter,
         config: RunnableConfig | None = None,
         docstore: BaseStore[str, Document] | VectorStore | None = None,
-        told_by: str = "",
+        component: str = "",
     ) -> None:
         super().__init__(source, isinstance(source, Runnable))
         self._query = query
         self._guard = guard
         self._config = config
-        self.store = store_behind(source, config)
+        self.store = None if source is None else store_behind(source, config)
         if self.store is None and isinstance(docstore, VectorStore):
             self.store = docstore
         self._by_key = docstore if self.store is None and isinstance(docstore, BaseStore) else None
-        self._told_by = told_by
+        self._component = component
         self._embedded = EmbeddedOnce()
 
     def _retrieved(self, retriever: Runnable[str, list[Document]]) -> Requests[list[Document]]:
         asked = self._query, self._config
         [found] = yield [Call(partial(retriever.invoke, *asked), partial(retriever.ainvoke, *asked))]
-        [seen] = yield [Call(partial(self._guard.kept, found, self._told_by))]  # a user's filter may take long
+        [seen] = yield [
+            Call(partial(self._guard.filter_results, found, self._component))
+        ]  # a user's filter may take long
         return seen  # type: ignore[no-any-return]
 
     def _searched(self, k: int, wanted: Mapping[str, str]) -> Requests[tuple[list[Document], int]]:
         assert self.store is not None
         hits = yield from self._similar(self.store, k, self._guard.for_store(self.store, wanted))
-        [seen] = yield [Call(partial(self._guard.kept, hits))]
+        [seen] = yield [Call(partial(self._guard.filter_results, hits))]
         return seen, len(hits)
 
     def fetch(self, request: Fetch) -> Requests[list[Document] | None]:
@@ -86,7 +88,7 @@ class StoreLookups(Store):
         return None if found is None else (yield from self._allowed(found))
 
     def _allowed(self, found: Sequence[Document]) -> Requests[list[Document]]:
-        [allowed] = yield [Call(partial(self._guard.allowed, found))]
+        [allowed] = yield [Call(partial(self._guard.filter_fetched, found))]
         return allowed  # type: ignore[no-any-return]
 
     def _similar(self, store: VectorStore, k: int, form: Any) -> Requests[list[Document]]:

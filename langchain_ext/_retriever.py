@@ -18,7 +18,7 @@ from langchain_core.runnables.config import ensure_config, patch_config, var_chi
 from langchain_core.vectorstores import VectorStore
 from pydantic import field_validator
 
-from drillrank.hosts.metadata import noted
+from drillrank.hosts.metadata import with_notes
 from drillrank.hosts.settings import HostFields
 from drillrank.likelihood import LanguageModel
 from drillrank.llm import LLM, Requests, Usage, arun, run
@@ -137,4 +137,4 @@ def with_score(
     metadata: Mapping[str, Any], key: str | None, score: float, added: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Metadata with what the question made of a document, for notes of an earlier one; as it is without a key."""
-    return deepcopy(dict(metadata)) if key is None else {**noted(metadata, {}), **(added or {}), key: score}
+    return deepcopy(dict(metadata)) if key is None else {**with_notes(metadata, {}), **(added or {}), key: score}

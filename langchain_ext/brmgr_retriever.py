@@ -10,12 +10,11 @@ from pydantic import Field
 
 from drillrank import Passage
 from drillrank.errors import check_positive
-from drillrank.hosts.generated import retrieved_and_generated
-from drillrank.hosts.lookups import Answer
 from drillrank.hosts.settings import EXPLAIN, ModelFields
+from drillrank.hosts.store import Answer, retrieved_and_generated
 from drillrank.llm import Requests, Usage
 from drillrank.rerank.prior import Prior
-from langchain_ext._filters import Filter, Guard
+from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM
 from langchain_ext._lookups import StoreLookups
 from langchain_ext._retriever import AskedRetriever, Retriever
@@ -71,7 +70,7 @@ class BRMGRRetriever(ModelFields, AskedRetriever):
     )
 
     def _make(self) -> BRMGRRerank:
-        Guard(self.filters)  # says now what is wrong
+        DocumentFilter(self.filters)  # says now what is wrong
         check_positive(n_generated=self.n_generated)
         return BRMGRRerank(
             self.model,
@@ -92,7 +91,7 @@ class BRMGRRetriever(ModelFields, AskedRetriever):
         return FrameworkLLM(self.llm, "write a passage", config)
 
     def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
-        store = StoreLookups(query, self.source, Guard(self.filters), config, told_by=type(self).__name__)
+        store = StoreLookups(query, self.source, DocumentFilter(self.filters), config, component=type(self).__name__)
         found, written = yield from retrieved_and_generated(self._settings, query, self.n_generated, store)
         return self._merged(query, top_n, found, written, config)
 

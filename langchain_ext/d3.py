@@ -18,19 +18,17 @@ from pydantic import Field
 from drillrank import D3, LanguageModel
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
-from drillrank.hosts.chunks import ChunkRecord
-from drillrank.hosts.drilling import Drilled, Drilling, Evidence
-from drillrank.hosts.metadata import own, reasons, with_own
+from drillrank.hosts.drill import Drilled, Drilling, Evidence
+from drillrank.hosts.metadata import reasons, result_metadata, with_result_metadata
+from drillrank.hosts.records import ChunkRecord
 from drillrank.hosts.settings import EXPLAIN, ModelFields
 from drillrank.hosts.views import check_searched
 from drillrank.llm import Call, Requests, Usage, arun, run
 from drillrank.vectors import Embed
-from langchain_ext._chunks import READING, given_chunks
-from langchain_ext._documents import index_fields
-from langchain_ext._embedding import embedding_of
-from langchain_ext._filters import Filter, Guard
-from langchain_ext._llm import FrameworkLLM, filler
+from langchain_ext._filters import DocumentFilter, Filter
+from langchain_ext._llm import FrameworkLLM, embedding_of, filler
 from langchain_ext._lookups import StoreLookups
+from langchain_ext._records import READING, given_chunks, index_fields
 from langchain_ext._retriever import AskedRetriever, Retriever, with_score
 from langchain_ext.settings import D3RetrieverSettings
 
@@ -110,7 +108,7 @@ class D3Retriever(ModelFields, AskedRetriever):
                 paragraph_prompt=filler("paragraph_prompt", prompts[1]),
             ),
         )
-        guard = Guard(self.filters)  # says now what is wrong with it
+        guard = DocumentFilter(self.filters)  # says now what is wrong with it
         return Drilling(
             d3,
             self._settings,
@@ -124,7 +122,7 @@ class D3Retriever(ModelFields, AskedRetriever):
         )
 
     def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
-        guard = Guard(self.filters, self.source, config)
+        guard = DocumentFilter(self.filters, self.source, config)
         store = StoreLookups(query, self.source, guard, config)
         llm = None if self.llm is None else FrameworkLLM(self.llm, "summarise", config)
         drilled = partial(self.method.retrieve, query, store, guard, top_n, llm=llm)
@@ -138,7 +136,7 @@ class D3Retriever(ModelFields, AskedRetriever):
 
     def _document(self, evidence: Evidence[Document]) -> Document:
         paragraph = evidence.paragraph
-        metadata = with_own(
+        metadata = with_result_metadata(
             _with_start(paragraph.chunk, evidence.metadata, paragraph.start),
             **evidence.place,
             source_id=paragraph.document.name[1],
@@ -157,7 +155,7 @@ class D3Retriever(ModelFields, AskedRetriever):
 def _with_start(chunk: ChunkRecord[Document], metadata: dict[str, Any], start: int | None) -> dict[str, Any]:
     """The user's metadata with the host's key for an offset, unless that key is the user's own."""
     cut_by_us = chunk.kind == "section"
-    if cut_by_us and metadata.get(_START, chunk.start) != own(chunk.record.metadata).get("start"):
+    if cut_by_us and metadata.get(_START, chunk.start) != result_metadata(chunk.record.metadata).get("start"):
         return metadata
     if not cut_by_us and not isinstance(metadata.get(_START, 0), int):  # no offset, whatever it is
         return metadata

@@ -12,17 +12,17 @@ from pydantic import Field
 
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explanation
-from drillrank.hosts.metadata import prefixed, reasons, with_own
+from drillrank.hosts.metadata import prefixed, reasons, with_result_metadata
 from drillrank.hosts.settings import EXPLAIN
 from drillrank.hosts.views import Merged, Searched, ViewRetrieval, check_searched
 from drillrank.llm import Requests, Usage
 from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View
-from langchain_ext._embedding import embedding_of
-from langchain_ext._filters import Filter, Guard
+from langchain_ext._filters import DocumentFilter, Filter
+from langchain_ext._llm import embedding_of
 from langchain_ext._lookups import StoreLookups
+from langchain_ext._records import as_raw, read_section, stored_sections
 from langchain_ext._retriever import AskedRetriever, Retriever, with_score
-from langchain_ext._sections import as_raw, read_section, stored_sections
 from langchain_ext.settings import ScoreSettings
 
 Source = VectorStore | Retriever | dict[View, Retriever]
@@ -93,7 +93,7 @@ class MultiViewRetriever(AskedRetriever):
     settings: ScoreSettings | dict[str, Any] = Field(default=ScoreSettings(), description="What is rarely touched.")
 
     def _make(self) -> ViewRetrieval:
-        Guard(self.filters)  # says now what is wrong with it
+        DocumentFilter(self.filters)  # says now what is wrong with it
         check_searched(self, self.documents, self.source)
         documents = self.documents or []
         return ViewRetrieval(
@@ -120,7 +120,7 @@ class MultiViewRetriever(AskedRetriever):
         return self.source
 
     def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
-        guard = Guard(self.filters, self.source, config)
+        guard = DocumentFilter(self.filters, self.source, config)
         store = StoreLookups(query, self.source, guard, config)  # type: ignore[arg-type]  # a dictionary by view
         found = yield from self.method.retrieve(query, store, guard, top_n or self.top_n)
         return [self._document(merged, why) for merged, why in found]
@@ -128,7 +128,7 @@ class MultiViewRetriever(AskedRetriever):
     def _document(self, found: Merged, why: Explanation | None) -> Document:
         section, merged, origin = found
         document = as_raw(section.record, section.text) if section.view else section.record
-        metadata = with_own(document.metadata, matched_views=None, expanded_from=None)
+        metadata = with_result_metadata(document.metadata, matched_views=None, expanded_from=None)
         name, value = ("matched_views", merged.matched_views) if origin is None else ("expanded_from", origin)
         metadata = with_score(metadata, self._settings.score_key, merged.score, {prefixed(name): value} | reasons(why))
         return document.model_copy(update={"metadata": metadata})

@@ -11,9 +11,8 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from langchain_text_splitters import TextSplitter
 
-from drillrank.hosts.namespaces import check_namespace, namespace_of
 from drillrank.hosts.settings import SplitterSettings
-from drillrank.hosts.splitting import Uncut, split
+from drillrank.hosts.splitting import Uncut, check_namespace, namespace_of, split
 from drillrank.llm import Requests, arun, run
 from drillrank.settings import as_settings
 from drillrank.views import (
@@ -28,8 +27,8 @@ from drillrank.views import (
     View,
     ViewWriter,
 )
-from langchain_ext._documents import document_names
 from langchain_ext._llm import FrameworkLLM, identity
+from langchain_ext._records import document_names
 from langchain_ext.pages import join_pages
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from langchain_core.documents import Document
 
-from drillrank.hosts.metadata import with_own
+from drillrank.hosts.metadata import with_result_metadata
 from drillrank.hosts.pages import joined
 
 
@@ -30,7 +30,7 @@ def join_pages(documents: Sequence[Document]) -> list[Document]:
     for one in joined((document.page_content, document.metadata) for document in documents):
         first = documents[one.members[0]]
         if one.pages is not None:
-            metadata = with_own(first.metadata, pages=one.pages.as_json())
+            metadata = with_result_metadata(first.metadata, pages=one.pages.as_json())
             first = first.model_copy(update={"page_content": one.text, "metadata": metadata})
         whole.append(first)
     return whole

@@ -14,10 +14,9 @@ from langchain_core.vectorstores import VectorStore
 
 from drillrank import Passage
 from drillrank.hosts.sections import StoredSection
-from langchain_ext._documents import names_of, passage_of
-from langchain_ext._filters import Guard, store_behind
+from langchain_ext._filters import DocumentFilter, store_behind
 from langchain_ext._lookups import StoreLookups
-from langchain_ext._sections import read_section
+from langchain_ext._records import names_of, passage_of, read_section
 
 HOP_EVENT = "promptrank_hop"
 """Name of the custom event that each hop of a path search dispatches."""
@@ -36,7 +35,7 @@ class DocumentPaths:
         metadata_fields: Metadata keys that the model reads, too.
     """
 
-    guard: Guard
+    guard: DocumentFilter
     retriever: Runnable[str, list[Document]] | None
     docstore: BaseStore[str, Document] | VectorStore | None
     config: RunnableConfig | None
@@ -48,14 +47,14 @@ class DocumentPaths:
         """Whether all that the retriever brings is from one vector store."""
         return store_behind(self.retriever, self.config) is not None
 
-    def asked(self, question: str, told_by: str = "") -> StoreLookups:
+    def asked(self, question: str, component: str = "") -> StoreLookups:
         """The retriever, and the vector store behind it or else the docstore."""
-        return StoreLookups(question, self.retriever, self.guard, self.config, self.docstore, told_by)
+        return StoreLookups(question, self.retriever, self.guard, self.config, self.docstore, component)
 
     def by_id(self) -> StoreLookups:
         """The docstore, or without one the vector store behind the retriever."""
         source = self.retriever if self.docstore is None else None
-        return StoreLookups("", source, Guard(None), self.config, self.docstore)
+        return StoreLookups("", source, DocumentFilter(None), self.config, self.docstore)
 
     def own_id(self, document: Document) -> str | None:
         """What the store calls it."""

@@ -17,10 +17,9 @@ from drillrank.hosts.settings import EXPLAIN, ModelFields
 from drillrank.llm import Requests, Usage
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, TextLinkName
 from drillrank.vectors import Embed
-from langchain_ext._documents import index_fields
-from langchain_ext._embedding import embedding_of
-from langchain_ext._filters import Filter, Guard
-from langchain_ext._llm import FrameworkLLM, filler
+from langchain_ext._filters import DocumentFilter, Filter
+from langchain_ext._llm import FrameworkLLM, embedding_of, filler
+from langchain_ext._records import index_fields
 from langchain_ext._retriever import AskedRetriever, Retriever, with_score
 from langchain_ext.promptrank_documents import DocumentPaths
 from langchain_ext.settings import PromptRankRetrieverSettings
@@ -108,7 +107,7 @@ class PromptRankRetriever(ModelFields, AskedRetriever):
             self._settings,
             self._settings.prompt_rank(self.language_model, self._settings.prior),
             self.documents,
-            self._host(Guard(self.filters, self.source)),
+            self._host(DocumentFilter(self.filters, self.source)),
             links=self.links,
             embed=embedding_of(self.embed),
             explains=self.explain,
@@ -126,10 +125,10 @@ class PromptRankRetriever(ModelFields, AskedRetriever):
         return None if self.llm is None else FrameworkLLM(self.llm, "name what is missing", config)
 
     def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
-        host = self._host(Guard(self.filters, self.source, config), config)
+        host = self._host(DocumentFilter(self.filters, self.source, config), config)
         return list(map(self._document, (yield from self.method.retrieve(query, host, top_n, usage))))
 
-    def _host(self, guard: Guard, config: RunnableConfig | None = None) -> DocumentPaths:
+    def _host(self, guard: DocumentFilter, config: RunnableConfig | None = None) -> DocumentPaths:
         settings = self._settings
         return DocumentPaths(guard, self.source, self.store, config, settings.title_key, settings.metadata_fields)
 

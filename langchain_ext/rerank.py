@@ -20,7 +20,7 @@ from pydantic import Field
 from drillrank import BRMGR, UPR, LanguageModel, MonoT5, Passage, Relevance
 from drillrank.errors import InvalidInput
 from drillrank.hosts.metadata import notes, prefixed, reasons
-from drillrank.hosts.paths import path_rerank, rank_with_reached
+from drillrank.hosts.paths import path_rerank, rank_linked
 from drillrank.hosts.reranking import RerankerFields
 from drillrank.llm import Requests, arun, run
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName
@@ -29,9 +29,9 @@ from drillrank.rerank.base import LikelihoodFormula, RetrievalScores
 from drillrank.rerank.prior import Prior
 from drillrank.rerank.upr import UPR_PROMPT
 from drillrank.vectors import Embed
-from langchain_ext._documents import document_names, passage_of
-from langchain_ext._embedding import embedding_of
-from langchain_ext._filters import Filter, Guard
+from langchain_ext._filters import DocumentFilter, Filter
+from langchain_ext._llm import embedding_of
+from langchain_ext._records import document_names, passage_of
 from langchain_ext._retriever import Loadable, Retriever, WithSource, with_score
 from langchain_ext.promptrank_documents import DocumentPaths
 from langchain_ext.settings import (
@@ -103,7 +103,7 @@ class LikelihoodCompressor(RerankerFields, Loadable, BaseDocumentCompressor):
         """What is kept, with the new scores; `details["reached"]` is a document that was not given."""
         key = self._settings.score_key
         best = []
-        for item, why in self._kept(ranking):
+        for item, why in self._selected(ranking):
             reached = item.details.get("reached")
             document = documents[item.details["position"]] if reached is None else reached
             metadata = with_score(document.metadata, key, item.score, notes(item.details) | reasons(why))
@@ -382,7 +382,7 @@ class PromptRankRerank(WithSource, LikelihoodCompressor):
     )
 
     def _make(self) -> PathRerank:
-        Guard(self.filters)  # says what is wrong with it
+        DocumentFilter(self.filters)  # says what is wrong with it
         settings = self._settings
         links: tuple[LinkName, ...] = self.links if self.source is None else (*self.links, "retrieval")
         prompt_rank = settings.prompt_rank(self.language_model, self.prior)
@@ -394,11 +394,11 @@ class PromptRankRerank(WithSource, LikelihoodCompressor):
         return passage_of(document, name, settings.title_key, settings.metadata_fields)
 
     def _compressed(self, documents: list[Document], query: str, config: RunnableConfig) -> list[Document]:
-        documents = Guard(self.filters).kept(documents)
+        documents = DocumentFilter(self.filters).filter_results(documents)
         return self._best(documents, run(self._requests(documents, query, config))) if documents else []
 
     async def _acompressed(self, documents: list[Document], query: str, config: RunnableConfig) -> list[Document]:
-        documents = await asyncio.to_thread(Guard(self.filters).kept, documents)
+        documents = await asyncio.to_thread(DocumentFilter(self.filters).filter_results, documents)
         if not documents:
             return []
         ranking = await arun(self._requests(documents, query, config))
@@ -408,10 +408,10 @@ class PromptRankRerank(WithSource, LikelihoodCompressor):
         self, documents: Sequence[Document], query: str, config: RunnableConfig
     ) -> Requests[Ranking[Passage]]:
         settings = self._settings
-        guard = Guard(self.filters, self.source, config)
+        guard = DocumentFilter(self.filters, self.source, config)
         host = DocumentPaths(guard, self.source, self.store, config, settings.title_key, settings.metadata_fields)
         passages = [self._passage(document, position) for position, document in enumerate(documents)]
-        return rank_with_reached(self.method, query, passages, self._scores(documents), host)
+        return rank_linked(self.method, query, passages, self._scores(documents), host)
 
 
 def _is_score(stored: object) -> bool:

@@ -23,12 +23,12 @@ from drillrank import Passage, SelfAsk
 from drillrank.drilldown.answering import ANSWER_PROMPT
 from drillrank.drilldown.self_ask import SELF_ASK_PROMPT, FollowUp, SelfAskAnswer
 from drillrank.errors import OnFailure
-from drillrank.hosts.lookups import RetrievedPassages
+from drillrank.hosts.store import RetrievedPassages
 from drillrank.text import Tokens
-from langchain_ext._documents import passage_of
-from langchain_ext._filters import Filter, Guard
+from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM, filler
 from langchain_ext._lookups import StoreLookups
+from langchain_ext._records import passage_of
 from langchain_ext._retriever import Loadable, Retriever, WithSource
 
 
@@ -91,7 +91,7 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, dict[str, Any
 
     def _make(self) -> None:
         self._self_ask({})  # says now what is wrong
-        Guard(self.filters)
+        DocumentFilter(self.filters)
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """The answer and how it came about."""
@@ -144,7 +144,7 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, dict[str, Any
 
     def _self_ask(self, config: RunnableConfig) -> SelfAsk:
         def store(question: str) -> StoreLookups:
-            return StoreLookups(question, self.source, Guard(self.filters), config, told_by="SelfAskChain")
+            return StoreLookups(question, self.source, DocumentFilter(self.filters), config, component="SelfAskChain")
 
         return SelfAsk(
             FrameworkLLM(self.llm, "ask", config),

@@ -21,7 +21,7 @@ from llama_index.core.schema import BaseNode, Document, NodeWithScore
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.filters import Condition, Guarding, all_of, answered, any_of, check_depth, condition, negated
+from drillrank.hosts.filters import AccessFilter, Condition, all_of, answered, any_of, check_depth, condition, negated
 
 Filters = MetadataFilters | Callable[[BaseNode], bool]
 """The host's filters, or a function that says which nodes may be seen."""
@@ -48,7 +48,7 @@ _INSIDE = (
 )
 
 
-class Guard(Guarding[BaseNode]):
+class NodeFilter(AccessFilter[BaseNode]):
     """Says which nodes a component may see.
 
     Args:
@@ -59,8 +59,8 @@ class Guard(Guarding[BaseNode]):
         InvalidInput: `filters` is neither of the host's kind nor a function, or has an operator that nobody knows.
 
     >>> from llama_index.core.schema import TextNode
-    >>> mine = Guard(MetadataFilters(filters=[MetadataFilter(key="tenant", value="a")]))
-    >>> [node.id_ for node in mine.kept([TextNode(id_="1", metadata={"tenant": "a"}), TextNode(id_="2")])]
+    >>> mine = NodeFilter(MetadataFilters(filters=[MetadataFilter(key="tenant", value="a")]))
+    >>> [node.id_ for node in mine.filter_results([TextNode(id_="1", metadata={"tenant": "a"}), TextNode(id_="2")])]
     ['1']
     """
 
@@ -70,9 +70,9 @@ class Guard(Guarding[BaseNode]):
     def __init__(self, filters: Filters | None, source: object = None) -> None:
         super().__init__(_predicate(filters))
         self.filters = filters
-        for found in _filters_in(source):
+        for found in () if source is None else _filters_in(source):
             self._inherit(partial(_predicate, found), f"{found!r:.200}")
-        self._documents = _documents_of(source)
+        self._documents = None if source is None else _documents_of(source)
 
     @property
     def restriction(self) -> str:
@@ -83,12 +83,12 @@ class Guard(Guarding[BaseNode]):
         alone = self._own is None and len(self._inherited) == 1
         return by_ids if alone else f"{super().restriction} or {by_ids}"
 
-    def hits(self, found: Iterable[NodeWithScore], told_by: str = "") -> list[NodeWithScore]:
+    def hits(self, found: Iterable[NodeWithScore], component: str = "") -> list[NodeWithScore]:
         """`kept` for what the source brought, with scores; of documents that it is to search, whatever it brings."""
         found = list(found)
         mine = self._documents
         seen = [hit for hit in found if self._sees(hit.node) and (mine is None or _document_id(hit.node) in mine)]
-        self._tell(found, seen, told_by)
+        self._tell(found, seen, component)
         return seen
 
     def for_store(self, **wanted: str) -> MetadataFilters | None:

@@ -1,23 +1,89 @@
-"""A LlamaIndex LLM and its prompt templates as what requests are made to."""
+"""LlamaIndex's models as what requests are made to: an LLM with its prompt templates and reports, and embeddings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextvars import copy_context
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from functools import partial
 from inspect import unwrap
 from typing import Any
 
 from llama_index.core import PromptTemplate, Settings
+from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import BaseModel, Field, create_model
+from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
+from llama_index.core.instrumentation.dispatcher import (  # type: ignore[attr-defined]
+    active_instrument_tags,
+    instrument_tags,
+)
+from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+from llama_index.core.instrumentation.events import BaseEvent
+from llama_index.core.instrumentation.events.llm import LLMChatEndEvent, LLMCompletionEndEvent
 from llama_index.core.llms import LLM, CustomLLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixin
 
-from drillrank.hosts.prompting import STEPS, Filler, asked_with
+from drillrank.hosts.models import STEPS, Filler, HostEmbedding, asked_with, reported_tokens
 from drillrank.llm import Reply
 from drillrank.prompts import check_places
-from llama_index_ext._reports import step
+from drillrank.vectors import Embed
+
+
+def embedding_of(given: BaseEmbedding | Embed | None) -> Embed | None:
+    """The function that an embedding model is; a function stays itself."""
+    if isinstance(given, BaseEmbedding):
+        return HostEmbedding(given, given.get_text_embedding_batch, given.get_query_embedding)
+    return given
+
+
+STEP_TAG = "drillrank.step"
+
+
+class Report:
+    """What calls have cost, in the order of their ends."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[int | None, int | None]] = []
+
+    def answer(self, text: str) -> Reply:
+        """The text with what it cost."""
+        # A call that is made of another one ends later, and repeats the report of that one or has none.
+        *_, last = (None, None), *(tokens for tokens in self.calls if tokens != (None, None))
+        return Reply(text, prompt_tokens=last[0], completion_tokens=last[1])
+
+
+_REPORT: ContextVar[Report | None] = ContextVar("drillrank_report", default=None)
+
+
+class _Listener(BaseEventHandler):
+    """Writes the ends of calls into the report of the step that they belong to."""
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Name used in serialisation."""
+        return "drillrank.Listener"
+
+    def handle(self, event: BaseEvent, **kwargs: Any) -> None:
+        """Take note of one event."""
+        report = _REPORT.get()
+        if report is not None and isinstance(event, LLMChatEndEvent | LLMCompletionEndEvent) and event.response:
+            report.calls.append(reported_tokens(event.response.raw, event.response.additional_kwargs))
+
+
+get_dispatcher("llama_index.core.llms.callbacks").add_event_handler(_Listener())
+
+
+@contextmanager
+def step(name: str) -> Iterator[Report]:
+    """Spans and events of the calls made inside are tagged with the step's name; their cost is in the report."""
+    token = _REPORT.set(report := Report())
+    try:
+        with instrument_tags({**active_instrument_tags.get(), STEP_TAG: name}):
+            yield report
+    finally:
+        _REPORT.reset(token)
+
 
 _PROMPT = PromptTemplate("{text}")  # prompts are complete; braces in them are text
 

@@ -1,27 +1,79 @@
-"""Look-ups in a LlamaIndex index, or through retrievers, for one question; see `drillrank.hosts.lookups`."""
+"""Look-ups in a LlamaIndex index, or through retrievers, for one question; see `drillrank.hosts.store`.
+
+Where a retriever or store has no asynchronous method of its own, the host's calls the synchronous one, on the event
+loop: there the synchronous one is asked on a thread instead.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from threading import Lock
+from typing import Any
 
+from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.retrievers import BaseRetriever, VectorIndexRetriever
 from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import (
+    BasePydanticVectorStore,
     FilterOperator,
     MetadataFilter,
     MetadataFilters,
     VectorStoreQueryResult,
 )
 
-from drillrank.hosts.lookups import Store
+from drillrank.hosts.store import EmbeddedOnce, Store
 from drillrank.llm import Call, Fetch, Requests, arun, run
-from llama_index_ext._filters import Guard, index_behind, metadata_filter
-from llama_index_ext._waiting import Question, nodes_of
+from llama_index_ext._filters import NodeFilter, index_behind, metadata_filter
+
+_SYNCHRONOUS = (BaseRetriever._aretrieve, BasePydanticVectorStore.aquery, SimpleVectorStore.aquery)
+
+
+class Question:
+    """A question with its vectors: each model embeds it once, for whatever retrievers want it.
+
+    Args:
+        query_bundle: The question; a vector that it brings is kept.
+    """
+
+    def __init__(self, query_bundle: QueryBundle) -> None:
+        self._query = query_bundle
+        self._embedded = EmbeddedOnce()
+
+    def asked(self, retriever: BaseRetriever) -> Requests[list[NodeWithScore]]:
+        """What a retriever finds; it gets a query of its own: the host would leave its vector to the next one."""
+        query, model = self._query, self._model(retriever)
+        if model is not None:
+            embed = partial(model.get_agg_embedding_from_queries, query.embedding_strs)
+            query = replace(query, embedding=(yield from self._embedded.vector(model, embed)))
+        own: Any = getattr(retriever, "_aretrieve", None)
+        if isinstance(retriever, VectorIndexRetriever):
+            own = retriever._vector_store.aquery
+        asynchronous = hasattr(retriever, "aretrieve") and getattr(own, "__func__", own) not in _SYNCHRONOUS
+        [found] = yield [
+            Call(partial(retriever.retrieve, query), partial(retriever.aretrieve, query) if asynchronous else None)
+        ]
+        return found  # type: ignore[no-any-return]
+
+    def _model(self, retriever: BaseRetriever) -> BaseEmbedding | None:
+        """The embedding model that a retriever over an index would ask."""
+        if self._query.embedding is not None or not self._query.embedding_strs:
+            return None
+        over_an_index = isinstance(retriever, VectorIndexRetriever) and retriever._needs_embedding()
+        return retriever._embed_model if over_an_index else None  # type: ignore[attr-defined]  # asked above
+
+
+def nodes_of(docstore: BaseDocumentStore, ids: Sequence[str]) -> Call:
+    """The nodes with these ids that a document store has."""
+    return Call(
+        partial(docstore.get_nodes, list(ids), raise_error=False),
+        partial(docstore.aget_nodes, list(ids), raise_error=False),
+    )
+
 
 DOCUMENT = "ref_doc_id"
 """The key under which a `Fetch` names a node's document: stores filter by it, though it is not among the metadata."""
@@ -42,30 +94,30 @@ class StoreLookups(Store):
         source: An index, a retriever, or several by name; None has nothing.
         guard: What may be seen.
         docstore: Is asked for nodes by id where there is no index behind the source.
-        told_by: The component that warns if the filter hides all that a retriever brings; without a name none does.
+        component: The component that warns if the filter hides all that a retriever brings; without a name none does.
     """
 
     def __init__(
         self,
         query_bundle: QueryBundle,
         source: Source | None,
-        guard: Guard,
+        guard: NodeFilter,
         docstore: BaseDocumentStore | None = None,
-        told_by: str = "",
+        component: str = "",
     ) -> None:
         super().__init__(source, callable(getattr(source, "retrieve", None)))
         self._question = Question(query_bundle)
         self._guard = guard
         self._docstore = docstore
-        self._told_by = told_by
+        self._component = component
         self._ids: list[str] | None = None
         self._met: dict[str, BaseNode] = {}  # nodes that the document store has brought
         self._lock = Lock()
-        self.index = index_behind(source)
+        self.index = None if source is None else index_behind(source)
 
     def _retrieved(self, retriever: BaseRetriever) -> Requests[list[NodeWithScore]]:
         found = yield from self._question.asked(retriever)
-        [seen] = yield [Call(partial(self._guard.hits, found, self._told_by))]  # a user's filter may take long
+        [seen] = yield [Call(partial(self._guard.hits, found, self._component))]  # a user's filter may take long
         return seen  # type: ignore[no-any-return]
 
     def _searched(self, k: int, wanted: Mapping[str, str]) -> Requests[tuple[list[NodeWithScore], int]]:
@@ -96,13 +148,13 @@ class StoreLookups(Store):
         if self._docstore is None or request.where is not None:
             return None
         [nodes] = yield [nodes_of(self._docstore, request.ids)]
-        [allowed] = yield [Call(partial(self._guard.allowed, nodes))]
+        [allowed] = yield [Call(partial(self._guard.filter_fetched, nodes))]
         return allowed  # type: ignore[no-any-return]
 
 
-def _looked_up(index: VectorStoreIndex, request: Fetch, guard: Guard) -> list[BaseNode] | None:
+def _looked_up(index: VectorStoreIndex, request: Fetch, guard: NodeFilter) -> list[BaseNode] | None:
     if not index.vector_store.stores_text:
-        return guard.allowed(_of_docstore(index, request))
+        return guard.filter_fetched(_of_docstore(index, request))
     try:
         if request.where is None:  # without any id, several stores bring all that they have
             found = index.vector_store.get_nodes(list(request.ids)) if request.ids else []
@@ -110,7 +162,7 @@ def _looked_up(index: VectorStoreIndex, request: Fetch, guard: Guard) -> list[Ba
             found = index.vector_store.get_nodes(None, _filters(request.where, guard))
     except NotImplementedError:  # stores that bring nodes by search only
         return None
-    return guard.allowed(found)
+    return guard.filter_fetched(found)
 
 
 class _AsStored(VectorIndexRetriever):
@@ -123,13 +175,13 @@ class _AsStored(VectorIndexRetriever):
         self,
         index: VectorStoreIndex,
         k: int,
-        guard: Guard,
+        guard: NodeFilter,
         wanted: Mapping[str, str],
         ids: list[str],
         met: dict[str, BaseNode],
     ) -> None:
         takes_ids = isinstance(guard.filters, MetadataFilters) and isinstance(index.vector_store, SimpleVectorStore)
-        filters = (Guard(None) if takes_ids else guard).for_store(**wanted)
+        filters = (NodeFilter(None) if takes_ids else guard).for_store(**wanted)
         super().__init__(
             index, similarity_top_k=k, filters=filters, node_ids=ids, callback_manager=index._callback_manager
         )
@@ -166,7 +218,7 @@ class _AsStored(VectorIndexRetriever):
         return object if isinstance(object, BaseNode) else _without_copy(node)
 
 
-def _ids_seen(index: VectorStoreIndex, guard: Guard) -> list[str]:
+def _ids_seen(index: VectorStoreIndex, guard: NodeFilter) -> list[str]:
     """Ids of all nodes, of which a store in memory takes those that may be seen: it does not know all filters."""
     ids, store = list(index.index_struct.nodes_dict.values()), index.vector_store
     if not isinstance(guard.filters, MetadataFilters) or not isinstance(store, SimpleVectorStore):
@@ -207,7 +259,7 @@ def _among(held: object, wanted: str | tuple[str, ...]) -> bool:
     return held in wanted if isinstance(wanted, tuple) else held == wanted
 
 
-def _filters(where: Mapping[str, str | tuple[str, ...]], guard: Guard) -> MetadataFilters:
+def _filters(where: Mapping[str, str | tuple[str, ...]], guard: NodeFilter) -> MetadataFilters:
     filters = guard.for_store() or MetadataFilters(filters=[])
     own: list[MetadataFilter | MetadataFilters] = [
         MetadataFilter(key=key, value=list(value), operator=FilterOperator.IN)

@@ -15,16 +15,15 @@ from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, TextNo
 
 from drillrank import LanguageModel, Passage
 from drillrank.errors import check_positive, warn
-from drillrank.hosts.generated import retrieved_and_generated
+from drillrank.hosts.store import retrieved_and_generated
 from drillrank.llm import Call, Requests, Usage
 from drillrank.passages import check_top_n
 from drillrank.rerank.prior import Prior
 from drillrank.settings import as_settings
-from llama_index_ext._filters import Filters, Guard, indexes_behind
-from llama_index_ext._given import check_retriever
+from llama_index_ext._filters import Filters, NodeFilter, indexes_behind
 from llama_index_ext._llm import FrameworkLLM
 from llama_index_ext._lookups import StoreLookups
-from llama_index_ext._nodes import unread
+from llama_index_ext._records import check_retriever, unread
 from llama_index_ext._retriever import AskedRetriever
 from llama_index_ext.rerank import BRMGRRerank
 from llama_index_ext.settings import BRMGRRetrieverSettings
@@ -87,7 +86,7 @@ class BRMGRRetriever(AskedRetriever):
         check_retriever(self, self.source)
         check_positive(n_generated=self.n_generated)
         check_top_n(self.top_n)
-        Guard(self.filters)  # says now what is wrong with them
+        NodeFilter(self.filters)  # says now what is wrong with them
         if self.prior == "cosine":
             _check_cosines(self.source)
         ranking: dict[str, Any] = {
@@ -111,8 +110,8 @@ class BRMGRRetriever(AskedRetriever):
         return FrameworkLLM(self.llm or Settings.llm, "write a passage")
 
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
-        guard = Guard(self.filters, self.source)
-        store = StoreLookups(query_bundle, self.source, guard, told_by=type(self).__name__)
+        guard = NodeFilter(self.filters, self.source)
+        store = StoreLookups(query_bundle, self.source, guard, component=type(self).__name__)
         found, written = yield from retrieved_and_generated(self._settings, query, self.n_generated, store)
         retrieved = [NodeWithScore(node=self._retrieved(hit.node), score=hit.score) for hit in found or ()]
         rerank, arguments = self._rerank, ([*retrieved, *map(self._node, written)], query_bundle)

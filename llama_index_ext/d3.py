@@ -19,23 +19,19 @@ from drillrank import D3, LanguageModel
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.explanation.explanations import explains
-from drillrank.hosts.chunks import ChunkRecord
-from drillrank.hosts.drilling import Drilled, Drilling, Evidence
-from drillrank.hosts.metadata import PREFIX, with_own
-from drillrank.hosts.proposing import Reading
+from drillrank.hosts.drill import Drilled, Drilling, Evidence, Reading
+from drillrank.hosts.metadata import PREFIX, with_result_metadata
+from drillrank.hosts.records import ChunkRecord
 from drillrank.hosts.settings import check_switch
 from drillrank.hosts.views import check_searched
 from drillrank.llm import Requests, Usage
 from drillrank.passages import check_top_n
 from drillrank.settings import as_settings
 from drillrank.vectors import Embed
-from llama_index_ext._chunks import chunks_of, holding
-from llama_index_ext._embedding import embedding_of
-from llama_index_ext._filters import Filters, Guard
-from llama_index_ext._given import check_retriever, checked_nodes
-from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts
+from llama_index_ext._filters import Filters, NodeFilter
+from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts, embedding_of
 from llama_index_ext._lookups import StoreLookups
-from llama_index_ext._nodes import unread
+from llama_index_ext._records import check_retriever, checked_nodes, chunks_of, holding, unread
 from llama_index_ext._retriever import AskedRetriever
 from llama_index_ext.events import D3EndEvent, D3StepEvent, send_explanations
 from llama_index_ext.settings import D3RetrieverSettings
@@ -123,7 +119,7 @@ class D3Retriever(Prompted, AskedRetriever):
             ),
         )
         in_order = isinstance(source, VectorStoreIndex) and not source.vector_store.stores_text
-        guard = Guard(self.filters)  # says now what is wrong with them
+        guard = NodeFilter(self.filters)  # says now what is wrong with them
         self._drilling = Drilling(
             d3,
             settings,
@@ -136,7 +132,7 @@ class D3Retriever(Prompted, AskedRetriever):
         )
 
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
-        guard = Guard(self.filters, self.source)
+        guard = NodeFilter(self.filters, self.source)
         store = StoreLookups(query_bundle, self.source, guard)
         found = yield from self._drilling.retrieve(query, store, guard, self.top_n, on_step=self._tell)
         nodes = self._nodes(found)
@@ -161,7 +157,7 @@ class D3Retriever(Prompted, AskedRetriever):
 def _node(evidence: Evidence[BaseNode]) -> NodeWithScore:
     paragraph = evidence.paragraph
     origin = paragraph.chunk.record
-    metadata = with_own(evidence.metadata, **evidence.place) | evidence.told
+    metadata = with_result_metadata(evidence.metadata, **evidence.place) | evidence.told
     node = TextNode(
         id_=paragraph.id,
         text=paragraph.text,

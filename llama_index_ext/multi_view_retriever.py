@@ -13,19 +13,17 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Query
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.explanation.explanations import explains
-from drillrank.hosts.metadata import prefixed, with_own
+from drillrank.hosts.metadata import prefixed, with_result_metadata
 from drillrank.hosts.sections import StoredSection
 from drillrank.hosts.views import Searched, ViewRetrieval, check_searched
 from drillrank.llm import Requests, Usage
 from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, MergedSection, RetrieverName, View
-from llama_index_ext._embedding import embedding_of
-from llama_index_ext._filters import Filters, Guard
-from llama_index_ext._given import checked_nodes
+from llama_index_ext._filters import Filters, NodeFilter
+from llama_index_ext._llm import embedding_of
 from llama_index_ext._lookups import StoreLookups
-from llama_index_ext._nodes import unread
+from llama_index_ext._records import checked_nodes, read_section, unread
 from llama_index_ext._retriever import AskedRetriever
-from llama_index_ext._sections import read_section
 from llama_index_ext.events import send_explanations
 
 Source = VectorStoreIndex | BaseRetriever | Mapping[View, BaseRetriever]
@@ -101,7 +99,7 @@ class MultiViewRetriever(AskedRetriever):
         check_positive(top_n=self.top_n)
         check_searched(self, self.documents, self.source)
         self.documents = documents = checked_nodes(self, self.documents or [])
-        Guard(self.filters)  # says now what is wrong with them
+        NodeFilter(self.filters)  # says now what is wrong with them
         self._views = ViewRetrieval(
             list(map(read_section, documents)),
             lambda: [node.get_content(metadata_mode=MetadataMode.EMBED) for node in documents],
@@ -126,7 +124,7 @@ class MultiViewRetriever(AskedRetriever):
         return self.source
 
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
-        guard = Guard(self.filters, self.source)
+        guard = NodeFilter(self.filters, self.source)
         store = StoreLookups(query_bundle, self.source, guard)  # type: ignore[arg-type]  # a mapping by view
         found = yield from self._views.retrieve(query, store, guard, self.top_n)
         nodes = [_node(*merged) for merged, _ in found]
@@ -151,7 +149,7 @@ def _searched(source: Source | None) -> Searched:
 
 def _node(section: StoredSection, merged: MergedSection, origin: str | None) -> NodeWithScore:
     matched = merged.matched_views if origin is None else None
-    metadata = with_own(section.record.metadata, matched_views=matched, expanded_from=origin)
+    metadata = with_result_metadata(section.record.metadata, matched_views=matched, expanded_from=origin)
     added = [prefixed(name) for name in ("matched_views", "expanded_from")]
     node = unread(section.record, metadata, [key for key in added if key in metadata])
     return NodeWithScore(node=node, score=merged.score)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from llama_index.core.schema import BaseNode
 
-from drillrank.hosts.metadata import with_own
+from drillrank.hosts.metadata import with_result_metadata
 from drillrank.hosts.pages import joined
 
 
@@ -34,7 +34,9 @@ def join_pages(nodes: Sequence[BaseNode]) -> list[BaseNode]:
     for one in joined((node.get_content(), node.metadata) for node in nodes):
         first = nodes[one.members[0]]
         if one.pages is not None:
-            first = first.model_copy(update={"metadata": with_own(first.metadata, pages=one.pages.as_json())})
+            first = first.model_copy(
+                update={"metadata": with_result_metadata(first.metadata, pages=one.pages.as_json())}
+            )
         if len(one.members) > 1:
             first.set_content(one.text)
         whole.append(first)

@@ -20,9 +20,9 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from drillrank import Passage
 from drillrank.hosts.sections import StoredSection
-from llama_index_ext._filters import Guard, index_behind
+from llama_index_ext._filters import NodeFilter, index_behind
 from llama_index_ext._lookups import StoreLookups
-from llama_index_ext._sections import read_section
+from llama_index_ext._records import read_section
 from llama_index_ext.events import PathHopEvent
 
 dispatcher = get_dispatcher(__name__)
@@ -43,7 +43,7 @@ class NodePaths:
         metadata_mode: Metadata that the model reads beside the title.
     """
 
-    guard: Guard
+    guard: NodeFilter
     retriever: BaseRetriever | None
     docstore: BaseDocumentStore | None
     title_key: str
@@ -54,15 +54,15 @@ class NodePaths:
         """Whether all that the retriever brings is from one index."""
         return index_behind(self.retriever) is not None
 
-    def asked(self, question: str | QueryBundle, told_by: str = "") -> StoreLookups:
+    def asked(self, question: str | QueryBundle, component: str = "") -> StoreLookups:
         """The retriever, and the index behind it or else the docstore."""
         query_bundle = QueryBundle(question) if isinstance(question, str) else question
-        return StoreLookups(query_bundle, self.retriever, self.guard, self.docstore, told_by)
+        return StoreLookups(query_bundle, self.retriever, self.guard, self.docstore, component)
 
     def by_id(self) -> StoreLookups:
         """The docstore, or without one the index behind the retriever."""
         source = self.retriever if self.docstore is None else None
-        return StoreLookups(QueryBundle(""), source, Guard(None), self.docstore)
+        return StoreLookups(QueryBundle(""), source, NodeFilter(None), self.docstore)
 
     def own_id(self, node: BaseNode) -> str | None:
         """Its id."""

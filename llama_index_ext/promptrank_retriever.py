@@ -15,7 +15,7 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from drillrank import LanguageModel, load_language_model
 from drillrank.explanation.explanations import explains
-from drillrank.hosts.metadata import noted
+from drillrank.hosts.metadata import with_notes
 from drillrank.hosts.paths import FoundRecord, PathRetrieval
 from drillrank.hosts.settings import check_switch
 from drillrank.llm import Requests, Usage
@@ -23,11 +23,9 @@ from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName
 from drillrank.passages import check_top_n
 from drillrank.settings import as_settings
 from drillrank.vectors import Embed
-from llama_index_ext._embedding import embedding_of
-from llama_index_ext._filters import Filters, Guard
-from llama_index_ext._given import check_retriever, checked_nodes
-from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts
-from llama_index_ext._nodes import unread
+from llama_index_ext._filters import Filters, NodeFilter
+from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts, embedding_of
+from llama_index_ext._records import check_retriever, checked_nodes, unread
 from llama_index_ext._retriever import AskedRetriever
 from llama_index_ext.events import send_explanations
 from llama_index_ext.promptrank_nodes import NodePaths
@@ -123,7 +121,7 @@ class PromptRankRetriever(Prompted, AskedRetriever):
             settings,
             settings.prompt_rank(model, settings.prior),
             self.documents,
-            self._host(Guard(self.filters, self.source)),
+            self._host(NodeFilter(self.filters, self.source)),
             links=self.links,
             embed=embedding_of(self.embed),
             explains=self.explain,
@@ -137,7 +135,7 @@ class PromptRankRetriever(Prompted, AskedRetriever):
         return self.source if self.store is None else None
 
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
-        host = self._host(Guard(self.filters, self.source))
+        host = self._host(NodeFilter(self.filters, self.source))
         found = yield from self._paths.retrieve(query, host, self.top_n, usage, asked=query_bundle)
         nodes = list(map(_node, found))
         if explains(self.explain):
@@ -147,10 +145,10 @@ class PromptRankRetriever(Prompted, AskedRetriever):
     def _framework_llm(self) -> FrameworkLLM | None:
         return self._asked
 
-    def _host(self, guard: Guard) -> NodePaths:
+    def _host(self, guard: NodeFilter) -> NodePaths:
         return NodePaths(guard, self.source, self.store, *self._read)
 
 
 def _node(found: FoundRecord[BaseNode]) -> NodeWithScore:
-    metadata = noted(found.record.metadata, found.details) | found.notes
+    metadata = with_notes(found.record.metadata, found.details) | found.notes
     return NodeWithScore(node=unread(found.record, metadata, found.notes), score=found.score)

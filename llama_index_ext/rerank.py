@@ -24,8 +24,8 @@ from pydantic import Field
 from drillrank import BRMGR, UPR, LanguageModel, MonoT5, Passage, Relevance
 from drillrank.errors import InvalidInput, warn
 from drillrank.explanation.explanations import explains
-from drillrank.hosts.metadata import noted, notes
-from drillrank.hosts.paths import path_rerank, rank_with_reached
+from drillrank.hosts.metadata import notes, with_notes
+from drillrank.hosts.paths import path_rerank, rank_linked
 from drillrank.hosts.reranking import RerankerFields
 from drillrank.llm import Requests, arun, run
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName
@@ -34,9 +34,9 @@ from drillrank.rerank.base import LikelihoodFormula, RetrievalScores
 from drillrank.rerank.prior import Prior
 from drillrank.rerank.upr import UPR_PROMPT
 from drillrank.vectors import Embed
-from llama_index_ext._embedding import embedding_of
-from llama_index_ext._filters import Filters, Guard
-from llama_index_ext._nodes import unread
+from llama_index_ext._filters import Filters, NodeFilter
+from llama_index_ext._llm import embedding_of
+from llama_index_ext._records import unread
 from llama_index_ext.events import send_explanations
 from llama_index_ext.promptrank_nodes import NodePaths, passage_of
 from llama_index_ext.settings import (
@@ -133,11 +133,11 @@ class LikelihoodRerank(RerankerFields, BaseNodePostprocessor):
         """What is kept, with the new scores; `details["reached"]` is a node that was not given."""
         keeps = self._settings.keep_retrieval_score
         best, why = [], []
-        for item, reason in self._kept(ranking):
+        for item, reason in self._selected(ranking):
             reached = item.details.get("reached")
             hit = nodes[item.details["position"]] if reached is None else NodeWithScore(node=reached)
             kept = {"retrieval_score": hit.score} if keeps else {}
-            metadata = noted(hit.node.metadata, item.details) | kept
+            metadata = with_notes(hit.node.metadata, item.details) | kept
             changed = metadata != hit.node.metadata
             node = unread(hit.node, metadata, [*notes(item.details), *kept]) if changed else hit.node
             best.append(NodeWithScore(node=node, score=item.score))
@@ -382,7 +382,7 @@ class PromptRankRerank(LikelihoodRerank):
     )
 
     def _make(self) -> PathRerank:
-        Guard(self.filters)  # says what is wrong with them
+        NodeFilter(self.filters)  # says what is wrong with them
         settings = self._settings
         links: tuple[LinkName, ...] = self.links if self.source is None else (*self.links, "retrieval")
         prompt_rank = settings.prompt_rank(self.language_model, self.prior)
@@ -395,12 +395,12 @@ class PromptRankRerank(LikelihoodRerank):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        return super()._postprocess_nodes(Guard(self.filters).hits(nodes), query_bundle)
+        return super()._postprocess_nodes(NodeFilter(self.filters).hits(nodes), query_bundle)
 
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        nodes = await asyncio.to_thread(Guard(self.filters).hits, nodes)
+        nodes = await asyncio.to_thread(NodeFilter(self.filters).hits, nodes)
         with self._events(nodes, query_bundle) as best:
             if nodes and query_bundle:
                 query, passages = query_bundle.query_str, [self._passage(hit.node) for hit in nodes]
@@ -413,6 +413,6 @@ class PromptRankRerank(LikelihoodRerank):
 
     def _requests(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Requests[Ranking[Passage]]:
         settings = self._settings
-        guard = Guard(self.filters, self.source)
+        guard = NodeFilter(self.filters, self.source)
         host = NodePaths(guard, self.source, self.store, settings.title_key, settings.metadata_mode)
-        return rank_with_reached(self.method, query, passages, scores, host)
+        return rank_linked(self.method, query, passages, scores, host)

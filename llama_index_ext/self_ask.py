@@ -20,13 +20,13 @@ from drillrank import Passage, SelfAsk
 from drillrank.drilldown.answering import ANSWER_PROMPT
 from drillrank.drilldown.self_ask import SELF_ASK_PROMPT, FollowUp, SelfAskAnswer
 from drillrank.errors import OnFailure
-from drillrank.hosts.lookups import RetrievedPassages
+from drillrank.hosts.store import RetrievedPassages
 from drillrank.passages import check_query
 from drillrank.text import Tokens
-from llama_index_ext._filters import Filters, Guard
-from llama_index_ext._given import check_retriever
+from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts
 from llama_index_ext._lookups import StoreLookups
+from llama_index_ext._records import check_retriever
 from llama_index_ext.events import SelfAskStepEvent
 
 dispatcher = get_dispatcher(__name__)
@@ -91,7 +91,7 @@ class SelfAskQueryEngine(Prompted, BaseQueryEngine):
         check_retriever(self, self.source)
         self._verbose = verbose
         self._prompts = Prompts()
-        Guard(self.filters)  # says now what is wrong with them
+        NodeFilter(self.filters)  # says now what is wrong with them
         self._self_ask = SelfAsk(
             FrameworkLLM(self.llm, "ask"),
             RetrievedPassages(self._store, _passage),
@@ -105,8 +105,8 @@ class SelfAskQueryEngine(Prompted, BaseQueryEngine):
         )
 
     def _store(self, question: str) -> StoreLookups:
-        guard = Guard(self.filters, self.source)
-        return StoreLookups(QueryBundle(question), self.source, guard, told_by="SelfAskQueryEngine")
+        guard = NodeFilter(self.filters, self.source)
+        return StoreLookups(QueryBundle(question), self.source, guard, component="SelfAskQueryEngine")
 
     def _get_prompt_modules(self) -> PromptMixinType:
         return {"retriever": self.source}
@@ -114,18 +114,18 @@ class SelfAskQueryEngine(Prompted, BaseQueryEngine):
     def _query(self, query_bundle: QueryBundle) -> Response:
         question = check_query(query_bundle.query_str)
         with self.callback_manager.event(CBEventType.QUERY, payload={EventPayload.QUERY_STR: question}) as event:
-            *_, response = map(self._told, self._self_ask.stream(question))
+            *_, response = map(self._warned, self._self_ask.stream(question))
             event.on_end(payload={EventPayload.RESPONSE: response})
         return response
 
     async def _aquery(self, query_bundle: QueryBundle) -> Response:
         question = check_query(query_bundle.query_str)
         with self.callback_manager.event(CBEventType.QUERY, payload={EventPayload.QUERY_STR: question}) as event:
-            response = [self._told(item) async for item in self._self_ask.astream(question)][-1]
+            response = [self._warned(item) async for item in self._self_ask.astream(question)][-1]
             event.on_end(payload={EventPayload.RESPONSE: response})
         return response
 
-    def _told(self, item: FollowUp | SelfAskAnswer) -> Response:
+    def _warned(self, item: FollowUp | SelfAskAnswer) -> Response:
         """A step is told at once; the answer becomes the response."""
         if isinstance(item, FollowUp):
             dispatcher.event(SelfAskStepEvent(**_shown(item)))

@@ -80,6 +80,7 @@ def calls(folder: Path) -> dict[str, Callable[[], object]]:
 
     return {
         "UPR.rank": lambda: upr.rank(QUESTION, passages),
+        "UPR.rank with scores": lambda: upr.rank(QUESTION, passages, scores=[1.0] * len(passages)),
         "UPRRerank, LlamaIndex": lambda: in_llama_index.postprocess_nodes(nodes, QueryBundle(QUESTION)),
         "UPRRerank, LangChain": lambda: in_langchain.compress_documents(documents, QUESTION),
         "PathSearch.search": lambda: search.search(QUESTION),

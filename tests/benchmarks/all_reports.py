@@ -49,8 +49,8 @@ def main(data: str | None = None, vectors: str | None = None, questions: int | N
 def _print(data: Path, cache: Path, most: int | None, console: Console) -> None:
     lines = (data / "data" / "financebench_open_source.jsonl").read_text(encoding="utf-8").splitlines()
     started, before = time.perf_counter(), os.times()
-    with found_sources([str(data / "pdfs")]) as (sources, _):
-        files = FileCorpus(sources, cache / "drillrank")
+    sources, _ = found_sources([str(data / "pdfs")])
+    files = FileCorpus(sources, cache / "drillrank", "english")
     after = os.times()
     cpu = sum(after[:4]) - sum(before[:4])
     [file] = (cache / "drillrank").glob("*.sqlite")

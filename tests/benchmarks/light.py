@@ -25,7 +25,7 @@ STATEMENTS = (
     "from drillrank import UPR",
     "import drillrank.views",
     "import drillrank.multihop.search",
-    "import drillrank.cli",
+    "import drillrank.cli.ask",
     "import langchain_ext",
     "import llama_index_ext",
 )

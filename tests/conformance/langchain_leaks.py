@@ -15,7 +15,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from drillrank.hosts.filters import one_by_one
-from drillrank.hosts.metadata import own
+from drillrank.hosts.metadata import result_metadata
 from drillrank.passages import stable_uuid
 from langchain_ext import (
     BRMGRRetriever,
@@ -92,7 +92,7 @@ class Sections(InStore):
     def made(self, tenant: str, document: str, version: int) -> list[tuple[int | None, Document]]:
         pieces = _split(tenant, document, version)
         places = {name: place for place, name in enumerate(HEADINGS)}
-        last = [str(own(piece.metadata)["section_path"]).rpartition(" > ")[2] for piece in pieces]
+        last = [str(result_metadata(piece.metadata)["section_path"]).rpartition(" > ")[2] for piece in pieces]
         return [(places.get(name), piece) for name, piece in zip(last, pieces, strict=True)]
 
 

@@ -19,7 +19,7 @@ from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, Q
 from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter, MetadataFilters
 from pydantic import PrivateAttr
 
-from drillrank.hosts.metadata import own
+from drillrank.hosts.metadata import result_metadata
 from drillrank.passages import stable_uuid
 from llama_index_ext import (
     BRMGRRetriever,
@@ -107,7 +107,7 @@ class Sections(InIndex):
     def made(self, tenant: str, document: str, version: int) -> list[tuple[int | None, BaseNode]]:
         nodes = _parsed(tenant, document, version)
         places = {name: place for place, name in enumerate(HEADINGS)}
-        last = [str(own(node.metadata)["section_path"]).rpartition(" > ")[2] for node in nodes]
+        last = [str(result_metadata(node.metadata)["section_path"]).rpartition(" > ")[2] for node in nodes]
         return [(places.get(name), node) for name, node in zip(last, nodes, strict=True)]
 
 
@@ -322,7 +322,7 @@ async def ask(component: Any, theirs: bool, llm: Reader, asynchronous: bool) -> 
             found = await component.aretrieve(QUESTION) if asynchronous else component.retrieve(QUESTION)
         for hit in found:
             heard.hear("metadata", hit.node.metadata)
-            if own(hit.node.metadata).get("origin") != "generated":
+            if result_metadata(hit.node.metadata).get("origin") != "generated":
                 heard.results.append(hit.node.get_content())
     heard.hear("prompt", *llm._crowd.prompts)
     llm._crowd.prompts.clear()

@@ -19,7 +19,7 @@ from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 
 import langchain_ext
 import llama_index_ext
-from drillrank.hosts.metadata import own
+from drillrank.hosts.metadata import result_metadata
 from tests.conformance.text_store import TextStore
 
 Kind = Literal["new", "foreign"]
@@ -92,7 +92,7 @@ class Host:
         records = self.chunks(heads, document, tenant) if kind == "foreign" else self.views(text, document, tenant)
         self.add(records)
         for record in records:
-            found = own(record.metadata) if kind != "foreign" else {}
+            found = result_metadata(record.metadata) if kind != "foreign" else {}
             id_ = getattr(record, "id", None) or record.node_id
             section, view = found.get("section_id", id_), found.get("view", "raw")
             self.rows.append(Row(kind, tenant, section, view, self.text(record)))

@@ -13,7 +13,7 @@ from llama_index.core.schema import IndexNode, NodeRelationship, QueryBundle, Re
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from pydantic import Field
 
-from drillrank.hosts.lookups import THE_QUESTION, answered
+from drillrank.hosts.store import THE_QUESTION, answered
 from drillrank.llm import Fetch, Requests, Retrieve, arun, run
 from langchain_ext import D3Retriever
 from langchain_ext import _filters as langchain_filters
@@ -63,8 +63,8 @@ class LangChain:
         }[form]
         if inherited:
             source = self.store.as_retriever(search_kwargs={"filter": lambda found: found.metadata["tenant"] == "a"})
-            return langchain_lookups.StoreLookups("q", source, langchain_filters.Guard(None, source))
-        return langchain_lookups.StoreLookups("q", self.store, langchain_filters.Guard(filter))
+            return langchain_lookups.StoreLookups("q", source, langchain_filters.DocumentFilter(None, source))
+        return langchain_lookups.StoreLookups("q", self.store, langchain_filters.DocumentFilter(filter))
 
     @staticmethod
     def ids(found) -> list[str]:
@@ -92,8 +92,10 @@ class LlamaIndex:
         filters = {None: None, "declared": declared, "function": lambda node: node.metadata["tenant"] == "a"}[form]
         if inherited:
             source = self.index.as_retriever(filters=declared)
-            return llama_index_lookups.StoreLookups(QueryBundle("q"), source, llama_index_filters.Guard(None, source))
-        return llama_index_lookups.StoreLookups(QueryBundle("q"), self.index, llama_index_filters.Guard(filters))
+            return llama_index_lookups.StoreLookups(
+                QueryBundle("q"), source, llama_index_filters.NodeFilter(None, source)
+            )
+        return llama_index_lookups.StoreLookups(QueryBundle("q"), self.index, llama_index_filters.NodeFilter(filters))
 
     @staticmethod
     def ids(found) -> list[str]:
@@ -160,7 +162,7 @@ def test_a_question_is_embedded_once_however_often_is_searched(host):
 def test_a_copy_that_a_view_carries_is_not_what_a_search_brings():
     view = IndexNode(text="view", id_="5", index_id="1", obj=TextNode(text="of another day", id_="1"))
     index = VectorStoreIndex([view], embed_model=MockEmbedding(embed_dim=4))
-    lookups = llama_index_lookups.StoreLookups(QueryBundle("q"), index, llama_index_filters.Guard(None))
+    lookups = llama_index_lookups.StoreLookups(QueryBundle("q"), index, llama_index_filters.NodeFilter(None))
     [hit] = run(asked(lookups, nearest(1)))
     assert (hit.node.node_id, hit.node.text, hit.node.obj) == ("5", "view", None)
 

@@ -17,7 +17,7 @@ from llama_index.core.storage.docstore import SimpleDocumentStore
 import langchain_ext
 import llama_index_ext
 from drillrank.errors import DrillrankWarning
-from drillrank.hosts.metadata import own
+from drillrank.hosts.metadata import result_metadata
 from tests.conformance.mixed_stores import QUESTION, Host, LangChain, LlamaIndex
 from tests.llama_index_ext.test_multi_view_retriever import Scripted
 
@@ -74,7 +74,7 @@ class InLangChain(Retrieved):
 
     def by_key(self) -> Any:
         docstore = InMemoryStore()
-        docstore.mset([(one.id, one) for one in self.hits() if own(one.metadata)["view"] == "raw"])
+        docstore.mset([(one.id, one) for one in self.hits() if result_metadata(one.metadata)["view"] == "raw"])
         return docstore
 
     def asked(self, component: Any) -> list[tuple[str, str, list[str]]]:
@@ -108,7 +108,7 @@ class InLlamaIndex(Retrieved):
 
     def by_key(self) -> Any:
         docstore = SimpleDocumentStore()
-        docstore.add_documents([hit.node for hit in self.hits() if own(hit.node.metadata)["view"] == "raw"])
+        docstore.add_documents([hit.node for hit in self.hits() if result_metadata(hit.node.metadata)["view"] == "raw"])
         return docstore
 
     def asked(self, component: Any) -> list[tuple[str, str, list[str]]]:

@@ -17,7 +17,7 @@ from llama_index.core.vector_stores.types import (
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn, metadata_dict_to_node, node_to_metadata_dict
 from pydantic import Field
 
-from llama_index_ext._filters import Guard
+from llama_index_ext._filters import NodeFilter
 
 
 class TextStore(BasePydanticVectorStore):
@@ -77,7 +77,7 @@ class TextStore(BasePydanticVectorStore):
 
     def _passes(self, filters: MetadataFilters | None) -> Callable[[str], bool]:
         if self.nested:
-            return lambda id_: bool(Guard(filters).kept([self._node(id_)]))
+            return lambda id_: bool(NodeFilter(filters).filter_results([self._node(id_)]))
         return build_metadata_filter_fn(lambda id_: self.rows[id_][0], filters)
 
     def _node(self, id_: str) -> BaseNode:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.hosts.beginnings import Cut, beginnings
+from drillrank.hosts.splitting import Cut, beginnings
 
 TEXT = st.text("ab ", min_size=6, max_size=40)
 

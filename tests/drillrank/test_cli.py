@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import runpy
 import shlex
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -258,6 +260,16 @@ def test_nothing_in_a_document_or_a_question_reaches_the_terminal_as_a_command(c
     outline = capsys.readouterr()
     assert not OBEYED.findall(outline.out + outline.err)
     assert not OBEYED.findall(printed.out + printed.err)
+
+
+def test_a_progress_bar_moves_the_cursor_and_shows_no_signs_for_it(monkeypatch):
+    shown = io.StringIO()
+    monkeypatch.setattr(terminal, "Terminal", partial(terminal.Terminal, file=shown, force_terminal=True))
+    with terminal.progress("Reading\x1b[2J") as on_progress:
+        on_progress(1, 2)
+    assert "50%" in shown.getvalue()
+    assert "\x1b[2J" not in shown.getvalue()
+    assert shown.getvalue().count("�") == shown.getvalue().count("Reading�") > 0
 
 
 def run(command: list[str], **options) -> subprocess.CompletedProcess:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
 from drillrank.hosts.filters import answered, from_dictionary, one_by_one
-from drillrank.hosts.metadata import is_section, own, theirs, with_own
+from drillrank.hosts.metadata import is_section, result_metadata, user_metadata, with_result_metadata
 
 NO, UNKNOWN, YES = 0.0, 0.5, 1.0
 ANSWERS = {YES: True, UNKNOWN: None, NO: False}
@@ -187,7 +187,7 @@ def test_an_asynchronous_function_is_no_filter():
     assert answered(lambda record: record)("a record") is True
 
 
-user_metadata = st.dictionaries(
+of_users = st.dictionaries(
     st.sampled_from(["view", "section_id", "section_path", "section_level", "source_id", "start_index", "path", "x"]),
     st.one_of(st.text(max_size=3), st.integers(), st.none(), st.lists(st.integers(), max_size=2)),
 )
@@ -197,15 +197,15 @@ our_names = st.dictionaries(
 )
 
 
-@given(user_metadata, our_names)
+@given(of_users, our_names)
 def test_what_we_write_stands_beside_what_users_wrote(metadata: dict, ours: dict):
     before = dict(metadata)
-    written = with_own(metadata, **ours)
-    assert metadata == before == theirs(written) == {key: written[key] for key in metadata}
-    assert own(written) == ours
+    written = with_result_metadata(metadata, **ours)
+    assert metadata == before == user_metadata(written) == {key: written[key] for key in metadata}
+    assert result_metadata(written) == ours
     assert all(key.startswith("drillrank_") for key in written.keys() - metadata.keys())
-    assert with_own(written, **dict.fromkeys(ours)) == before
-    assert own(before) == {}
+    assert with_result_metadata(written, **dict.fromkeys(ours)) == before
+    assert result_metadata(before) == {}
     assert not is_section(before)
 
 
@@ -215,5 +215,5 @@ OLD = {"section_id": "7", "section_path": "Sea", "section_level": 1, "view": "ra
 @pytest.mark.parametrize("missing", ["section_id", "section_path", "section_level", "view"])
 def test_a_part_of_an_old_record_is_the_users(missing: str):
     part = {key: value for key, value in OLD.items() if key != missing}
-    assert own(part) == {}
-    assert theirs(part) == part
+    assert result_metadata(part) == {}
+    assert user_metadata(part) == part

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import resource
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -33,13 +31,6 @@ def room_for(size: int) -> Iterator[None]:
         sys.dont_write_bytecode = writes_no_bytecode
 
 
-def written(place: Path, then: Callable[[Any], object]) -> None:
-    with whole_file(place) as file:
-        file.write(b"new")
-        assert place.read_bytes() == b"old"
-        then(file)
-
-
 def test_no_file_takes_the_place_of_a_pipe_or_device(tmp_path):
     place = tmp_path / "pipe"
     os.mkfifo(place)
@@ -50,44 +41,35 @@ def test_no_file_takes_the_place_of_a_pipe_or_device(tmp_path):
     assert place.is_fifo()
 
 
-def filled(place: Path, then: Callable[[Any], object] = id) -> None:
-    with whole_folder(place) as folder:
-        (folder / "new").touch()
-        then(folder)
-
-
-def interrupted(_: object) -> None:
-    raise KeyboardInterrupt
-
-
 def words(count: int) -> list[str]:
     return [f"word{number}" for number in range(count)]
 
 
-def test_a_file_keeps_its_content_until_the_new_one_is_whole(tmp_path):
-    place = tmp_path / "notes"
-    place.write_bytes(b"old")
-    with room_for(100), pytest.raises(OSError, match="File too large"):
-        written(place, lambda file: file.write(bytes(100_000)))
-    with pytest.raises(KeyboardInterrupt):
-        written(place, interrupted)
-    assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("notes", b"old")]
-    with whole_file(place) as file:
-        file.write(b"new")
-    assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("notes", b"new")]
-
-
+@pytest.mark.parametrize("whole", [whole_file, whole_folder])
 @pytest.mark.parametrize("there", [True, False])
-def test_a_folder_keeps_its_content_until_the_new_one_is_whole(tmp_path, there):
-    place = tmp_path / "model"
+def test_a_place_keeps_its_content_until_the_new_one_is_whole(tmp_path, whole, there):
+    place = tmp_path / "notes"
     if there:
-        place.mkdir()
-        (place / "old").touch()
+        (place / "old").mkdir(parents=True) if whole is whole_folder else place.write_bytes(b"old")
+
+    def content() -> list[tuple[str, bytes]]:
+        found = sorted(tmp_path.rglob("*"))
+        return [(str(one.relative_to(tmp_path)), one.read_bytes() if one.is_file() else b"") for one in found]
+
+    def write(size: int, error: type[BaseException] | None = None) -> None:
+        with whole(place) as new:
+            (new / "new").write_bytes(bytes(size)) if whole is whole_folder else new.write(bytes(size))
+            if error:
+                raise error
+
+    before = content()
     with pytest.raises(KeyboardInterrupt):
-        filled(place, interrupted)
-    assert [str(one.relative_to(tmp_path)) for one in tmp_path.rglob("*")] == (["model", "model/old"] if there else [])
-    filled(place)
-    assert [str(one.relative_to(tmp_path)) for one in tmp_path.rglob("*")] == ["model", "model/new"]
+        write(1, KeyboardInterrupt)
+    with room_for(100), pytest.raises(OSError, match="File too large"):
+        write(100_000)
+    assert content() == before
+    write(1)
+    assert content() == ([("notes", b""), ("notes/new", b"\0")] if whole is whole_folder else [("notes", b"\0")])
 
 
 def test_a_folder_that_cannot_take_its_place_leaves_the_old_one(tmp_path, monkeypatch):
@@ -103,8 +85,8 @@ def test_a_folder_that_cannot_take_its_place_leaves_the_old_one(tmp_path, monkey
         return rename(self, target)
 
     monkeypatch.setattr(type(place), "rename", refused_once)
-    with pytest.raises(OSError, match="refused"):
-        filled(place)
+    with pytest.raises(OSError, match="refused"), whole_folder(place):
+        pass
     assert [str(one.relative_to(tmp_path)) for one in tmp_path.rglob("*")] == ["model", "model/old"]
 
 

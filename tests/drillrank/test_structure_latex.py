@@ -49,6 +49,7 @@ def test_all_seven_ranks():
         ("\\newcommand{\\x}{\\section{no}} \\renewcommand\\y[1]{\\section{#1}}a", [((), 0)]),
         ("\\section{no}\\begin{document}\\section{A}\\end{document}\\section{no}", [(("A",), 1)]),
         ("\\begin{abstract}a\\end{abstract}\\section{B}", [(("Abstract",), 1), (("B",), 1)]),
+        ("\\begin{document}a\\end{document}\\appendix\\section{no}", [((), 0)]),
         ("\\abstract{a}\\chapter{B}\\section{C}", [(("Abstract",), 1), (("B",), 1), (("B", "C"), 2)]),
         ("a\\appendix\\section{B}", [((), 0), (("Appendix",), 1), (("Appendix", "B"), 2)]),
         ("\\begin{appendices}\\chapter{A}\\end{appendices}", [(("Appendix",), 1), (("Appendix", "A"), 2)]),

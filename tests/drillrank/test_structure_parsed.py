@@ -134,8 +134,8 @@ def test_pageindex_over_pages_keeps_titles_pages_and_summaries():
 def test_pageindex_with_texts_of_its_own():
     deep = {"title": "Deep", "text": "## Deep\nDark."}
     nodes = [{"title": "Sea", "text": "# Sea\nWide.\n\n## Deep\nDark.", "nodes": [deep]}]
-    document = document_from_pageindex(json.dumps(nodes)).document
-    assert document.text.split() == ["Sea", "Wide.", "Deep", "Dark."]
+    for form in (json.dumps(nodes), nodes[0]):
+        assert document_from_pageindex(form).document.text.split() == ["Sea", "Wide.", "Deep", "Dark."]
 
 
 @given(st.lists(st.text("ab \n", max_size=20), min_size=1, max_size=4), st.data())

@@ -31,7 +31,7 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from drillrank.errors import InvalidInput
 from langchain_ext import BRMGRRetriever, D3Retriever, MultiViewRetriever, PromptRankRetriever, UPRRerank
-from langchain_ext._filters import Guard
+from langchain_ext._filters import DocumentFilter
 from langchain_ext._retriever import ConfiguredRetriever
 
 MINE = Document("Mine.", id="1", metadata={"tenant": "a", "level": 1})
@@ -68,7 +68,7 @@ def unfiltered() -> Runnable:
 
 
 def seen(source: object, own: Any = None, config: Any = None) -> list[str | None]:
-    return [found.id for found in Guard(own, source, config).allowed(ALL)]
+    return [found.id for found in DocumentFilter(own, source, config).filter_fetched(ALL)]
 
 
 def by_configuration() -> Runnable:
@@ -113,10 +113,10 @@ def test_the_sources_filter_is_read_wherever_it_stands(wrap: Callable[[Runnable]
     "others", [{"filter": "tenant = 'a'"}, {"expr": "tenant == 'a'"}, {"filter": {"tenant": {"$near": 1}}}]
 )
 def test_one_that_cannot_be_read_is_refused(wrap: Callable[[Runnable], object], others: dict):
-    guard = Guard(None, wrap(retriever(**others)))
-    assert guard.kept(ALL) == ALL  # the store itself has filtered these
+    guard = DocumentFilter(None, wrap(retriever(**others)))
+    assert guard.filter_results(ALL) == ALL  # the store itself has filtered these
     with pytest.raises(InvalidInput, match="filter=") as caught:
-        guard.allowed(ALL)
+        guard.filter_fetched(ALL)
     assert "Secret" not in str(caught.value)
     assert seen(wrap(retriever(**others)), own={"tenant": "b"}) == ["2"]
 
@@ -179,7 +179,7 @@ def test_functions_are_asked_as_their_store_asks_them():
 @pytest.mark.parametrize("filter", [3, "tenant", ["tenant"], {"tenant": None}, {"tenant": {"$near": 1}}])
 def test_a_filter_of_another_kind_is_a_clear_error(filter: Any):
     with pytest.raises(InvalidInput, match="filter"):
-        Guard(filter)
+        DocumentFilter(filter)
 
 
 async def never(document: Document) -> bool:
@@ -188,7 +188,7 @@ async def never(document: Document) -> bool:
 
 def test_an_asynchronous_function_lets_nothing_through():
     with pytest.raises(InvalidInput, match="asynchronous"):
-        Guard(never).kept(ALL)
+        DocumentFilter(never).filter_results(ALL)
 
 
 metadata = st.dictionaries(st.sampled_from(["tenant", "level"]), st.sampled_from(["a", "b", 1, 2]), max_size=2)
@@ -206,9 +206,9 @@ own_filters = st.one_of(
 @given(st.lists(metadata, max_size=4), wants, own_filters, st.booleans())
 def test_what_a_store_in_memory_brings_is_what_may_be_seen(held: list[dict], wanted: dict, own: Any, function: bool):
     documents = [Document("x", id=str(number), metadata=values) for number, values in enumerate(held)]
-    allowed = {document.id for document in Guard(own).kept(documents)}
+    allowed = {document.id for document in DocumentFilter(own).filter_results(documents)}
     expected = {d.id for d in documents if d.id in allowed and all(d.metadata.get(k) == v for k, v in wanted.items())}
-    guard = Guard((lambda document: document.id in allowed) if function else own)
+    guard = DocumentFilter((lambda document: document.id in allowed) if function else own)
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
     store.add_documents(documents)
     assert {d.id for d in store.similarity_search("q", k=9, filter=guard.for_store(store, wanted))} == expected
@@ -216,13 +216,13 @@ def test_what_a_store_in_memory_brings_is_what_may_be_seen(held: list[dict], wan
 
 def test_other_stores_get_each_condition_for_itself():
     own = {"tenant": "a", "level": {"$gte": 1, "$lt": 3}}
-    assert Guard(own).for_store(STORE, {"view": "raw"}) == {
+    assert DocumentFilter(own).for_store(STORE, {"view": "raw"}) == {
         "$and": [{"view": "raw"}, {"tenant": "a"}, {"level": {"$gte": 1}}, {"level": {"$lt": 3}}]
     }
-    assert Guard({"tenant": "a"}).for_store(STORE, {}) == {"tenant": "a"}
-    assert Guard(None).for_store(STORE, {"view": "raw"}) == {"view": "raw"}
-    assert Guard(None).for_store(STORE, {}) is Guard({}).for_store(STORE, {}) is None
-    assert Guard(lambda document: False).for_store(STORE, {"view": "raw"}) == {"view": "raw"}
+    assert DocumentFilter({"tenant": "a"}).for_store(STORE, {}) == {"tenant": "a"}
+    assert DocumentFilter(None).for_store(STORE, {"view": "raw"}) == {"view": "raw"}
+    assert DocumentFilter(None).for_store(STORE, {}) is DocumentFilter({}).for_store(STORE, {}) is None
+    assert DocumentFilter(lambda document: False).for_store(STORE, {"view": "raw"}) == {"view": "raw"}
 
 
 NO_DOCUMENTS = [None, "a text", {"documents": []}, 7, ["a text"], [Document("one"), None]]

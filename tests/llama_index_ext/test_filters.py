@@ -36,7 +36,7 @@ from llama_index.core.vector_stores.types import (
 
 from drillrank.errors import InvalidInput
 from llama_index_ext import BRMGRRetriever, D3Retriever, MultiViewRetriever, PromptRankRetriever
-from llama_index_ext._filters import Guard
+from llama_index_ext._filters import NodeFilter
 
 
 def node(id_: str, text: str, document: str | None = None, **metadata: Any) -> TextNode:
@@ -70,7 +70,7 @@ def unfiltered() -> BaseRetriever:
 
 
 def seen(source: object, own: Any = None) -> list[str]:
-    return [found.node_id for found in Guard(own, source).allowed(ALL)]
+    return [found.node_id for found in NodeFilter(own, source).filter_fetched(ALL)]
 
 
 def fusion(*retrievers: BaseRetriever) -> BaseRetriever:
@@ -146,10 +146,10 @@ def test_a_components_own_filter_is_read_as_any_source_s(component: Callable[...
     ],
 )
 def test_one_that_cannot_be_read_is_refused(wrap: Callable[[BaseRetriever], object], arguments: dict):
-    guard = Guard(None, wrap(retriever(**arguments)))
-    assert guard.kept(ALL) == ALL  # the store itself has filtered these
+    guard = NodeFilter(None, wrap(retriever(**arguments)))
+    assert guard.filter_results(ALL) == ALL  # the store itself has filtered these
     with pytest.raises(InvalidInput, match="filters=") as caught:
-        guard.allowed(ALL)
+        guard.filter_fetched(ALL)
     assert "Secret" not in str(caught.value)
     assert seen(wrap(retriever(**arguments)), own=where(tenant="b")) == ["2"]
 
@@ -171,7 +171,7 @@ def test_a_whole_document_is_known_by_its_own_id():
         (None, where(doc_id="mine")),
         (None, where(ref_doc_id="mine")),
     ):
-        assert [found.node_id for found in Guard(own, source).allowed(whole)] == ["mine"]
+        assert [found.node_id for found in NodeFilter(own, source).filter_fetched(whole)] == ["mine"]
 
 
 @pytest.mark.parametrize("key", ["doc_id", "document_id", "ref_doc_id"])
@@ -180,19 +180,23 @@ def test_these_keys_mean_the_document_as_in_stores_whatever_users_wrote_there(ke
     index = VectorStoreIndex([own], embed_model=MockEmbedding(embed_dim=4))
     for document, found in (("mine", 1), ("theirs", 0)):
         filters = where(**{key: document})
-        assert len(Guard(filters).kept([own])) == len(index.as_retriever(filters=filters).retrieve("q")) == found
+        assert (
+            len(NodeFilter(filters).filter_results([own]))
+            == len(index.as_retriever(filters=filters).retrieve("q"))
+            == found
+        )
 
 
 @pytest.mark.parametrize("filters", [3, "tenant", {"tenant": "a"}, [where(tenant="a")]])
 def test_filters_of_another_kind_are_a_clear_error(filters: Any):
     with pytest.raises(InvalidInput, match="MetadataFilters"):
-        Guard(filters)
+        NodeFilter(filters)
 
 
 @pytest.mark.parametrize("operator", [FilterOperator.EQ, FilterOperator.IN, FilterOperator.GT])
 def test_a_filter_without_a_value_is_a_clear_error(operator: FilterOperator):
     with pytest.raises(InvalidInput, match="'tenant'"):
-        Guard(MetadataFilters(filters=[MetadataFilter(key="tenant", value=None, operator=operator)]))
+        NodeFilter(MetadataFilters(filters=[MetadataFilter(key="tenant", value=None, operator=operator)]))
 
 
 async def never(found: BaseNode) -> bool:
@@ -201,7 +205,7 @@ async def never(found: BaseNode) -> bool:
 
 def test_an_asynchronous_function_lets_nothing_through():
     with pytest.raises(InvalidInput, match="asynchronous"):
-        Guard(never).kept(ALL)
+        NodeFilter(never).filter_results(ALL)
 
 
 single = st.one_of(
@@ -262,7 +266,9 @@ def test_the_guard_says_what_the_hosts_store_says_where_records_say_all(held: li
     nodes: list[BaseNode] = [node(str(i), "x", "ab"[i % 2], **values) for i, values in enumerate(held)]
     index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=4))
     query = VectorStoreQuery(query_embedding=[0.5] * 4, similarity_top_k=9, filters=filters)
-    assert {found.node_id for found in Guard(filters).kept(nodes)} == set(index.vector_store.query(query).ids or [])
+    assert {found.node_id for found in NodeFilter(filters).filter_results(nodes)} == set(
+        index.vector_store.query(query).ids or []
+    )
 
 
 @settings(max_examples=100)
@@ -271,7 +277,7 @@ def test_where_records_do_not_say_the_guard_lets_no_more_through(held: list[dict
     nodes: list[BaseNode] = [node(str(i), "x", **values) for i, values in enumerate(held)]
     index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=4))
     query = VectorStoreQuery(query_embedding=[0.5] * 4, similarity_top_k=9, filters=filters)
-    kept = {found.node_id for found in Guard(filters).kept(nodes)}
+    kept = {found.node_id for found in NodeFilter(filters).filter_results(nodes)}
     try:
         found = index.vector_store.query(query).ids or []
     except TypeError:  # the host compares what cannot be compared

@@ -12,7 +12,6 @@ from typing import Any
 
 from rich.markup import escape
 from rich.padding import Padding
-from rich.progress import track
 
 from drillrank.cli import terminal
 from drillrank.cli.corpus import FileCorpus, cache_folder
@@ -41,7 +40,6 @@ _FIELDS = ("question", "rank", "score", "file", "page", "last_page", "section", 
 _TOLD = 10  # skipped files that are named
 _ALSO = 3  # places of the same text that are named
 _RETRIES = 2  # of the LLM's server: somebody waits
-_SLOW = 8  # files from which on a progress bar is worth a line
 _NOT_HERE = "Nothing here seems to speak of this. What is nearest: "
 _LEGEND = (
     "Best first; the number is the mean log-likelihood of the question's words, given the paragraph: nearer to 0 is "
@@ -74,7 +72,8 @@ def run_ask(
     # Loads a neural model, so that what is wrong with it is told first.
     UPR(d3.language_model).rank(asked[0], [Passage(asked[0])])
     sources, skipped = found_sources(files, follow_links=follow_links)
-    corpus = FileCorpus(sources, None if no_cache else cache_folder(), _tracked, d3.language_model.language)
+    with terminal.progress("Reading") as on_progress:
+        corpus = FileCorpus(sources, None if no_cache else cache_folder(), d3.language_model.language, on_progress)
     skipped += corpus.skipped
     if not corpus.names:
         reason = f"{skipped[0]} " + f"{len(skipped) - 1:,} more are skipped." * (len(skipped) > 1) if skipped else ""
@@ -246,11 +245,3 @@ def _where(one: Mapping[str, Any]) -> str:
     where += [page_range((one["page"], one.get("last_page", one["page"])))] if one["page"] is not None else []
     where += ["–".join(map(str, one["span"]))] if one.get("span") else []
     return " ".join([*where, one_line(breadcrumb(one.get("section", ())))]).rstrip()
-
-
-def _tracked(files: Iterable[Any], number: int) -> Iterable[Any]:
-    """Files that are read, with a progress bar and an estimate where somebody sees it."""
-    console = terminal.Terminal(stderr=True, highlight=False)
-    if not console.is_terminal or number < _SLOW:
-        return files
-    return track(files, "Reading", number, console=console, transient=True)

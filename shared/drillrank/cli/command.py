@@ -22,6 +22,7 @@ _STATUS = (
     "Exit status: 0 done, and evidence, an answer or headings were found; 1 nothing matched; 2 an error; 130, 143 and "
     "129 interrupted; 141 the output was closed early."
 )
+_COMPONENT = 'One of ours, a dotted path, or JSON with "component" and settings; UPR by default.'
 
 
 def run(words: list[str]) -> int:
@@ -136,10 +137,7 @@ def outline(file: str) -> bool:
 
 @commands.command()
 @_judged
-@click.option(
-    "--component", "components", multiple=True, default=["UPR"], metavar="[NAME=]COMPONENT", show_default=True,
-    help='One of ours, a dotted path, or JSON with "component" and settings; may be given several times.',
-)  # fmt: skip
+@click.option("--component", "components", multiple=True, default=["UPR"], metavar="[NAME=]COMPONENT", help=_COMPONENT)
 @click.option("--settings", metavar="FILE", help="Settings of the components, as `drillrank tune` writes them.")
 @_trust
 @click.option("--measure", "measures", multiple=True, metavar="NAME", help="Several times; the first one decides.")
@@ -158,19 +156,12 @@ def compare(**options: Any) -> bool:
 
 @commands.command()
 @_judged
-@click.option(
-    "--component", default="UPR", show_default=True,
-    help='UPR, PromptRank, PathSearch, MultiViewIndex or D3, or JSON with "component" and settings that stay.',
-)  # fmt: skip
+@click.option("--component", default="UPR", metavar="COMPONENT", help=_COMPONENT)
 @click.option("--measure", metavar="NAME", help="What decides; nDCG@10 by default.")
 @click.option(
-    "--try", "tried", multiple=True, metavar="SETTING=LIST",
-    help="Candidates in place of the usual ones, as a JSON list: mu=[30,300]; [] leaves a setting alone.",
-)  # fmt: skip
-@click.option(
-    "--instructions", metavar="FILE|hf:MODEL",
-    help="Instructions, one on each line, with {path} (UPR: {text}); or a T5 that writes twenty.",
-)  # fmt: skip
+    "--try", "tried", multiple=True, metavar="SETTING=LIST", help="Other candidates: mu=[30,300]; [] for none."
+)
+@click.option("--instructions", metavar="FILE|hf:MODEL", help="With {path} (UPR: {text}), or a T5 that writes them.")
 @click.option("--folds", default=10, show_default=True, help="Parts, each measured with what those before choose.")
 @click.option("--seed", default=0, show_default=True, help="Which question is in which part.")
 @click.option("--out", metavar="FILE", default="settings.json", show_default=True, help="The settings; see --settings.")

@@ -69,11 +69,14 @@ def run_tune(
         name, _, values = one.partition("=")
         grid[name] = read_json(values, f"--try is SETTING=LIST, such as mu=[30,300]; {one[:50]!r}")
     if instructions:
-        is_upr = (what if isinstance(what, str) else what.get("component")) == "UPR"
-        wordings = _instructions(instructions)
-        grid["template" if is_upr else "instructions"] = [
-            wording.replace("{path}", "{text}") if is_upr else wording for wording in wordings
-        ]
+        from drillrank.rerank.tuning import generate_instructions
+
+        written = instructions.startswith("hf:")
+        wordings = generate_instructions(instructions, WRITTEN) if written else lines_of(instructions, "instruction")
+        if (what if isinstance(what, str) else what.get("component")) == "UPR":
+            grid["template"] = [wording.replace("{path}", "{text}") for wording in wordings]
+        else:
+            grid["instructions"] = wordings
     check_target(out)
     if Path(out).exists():
         read_settings_file(out)  # another file is not overwritten
@@ -115,11 +118,3 @@ def _component(given: str) -> tuple[str, Any]:
     if not equals or "{" in name:
         name = what = given
     return name, read_json(what, f"--component {name:.50}") if what.startswith("{") else what
-
-
-def _instructions(given: str) -> list[str]:
-    if not given.startswith("hf:"):
-        return lines_of(given, "instruction")
-    from drillrank.rerank.tuning import generate_instructions
-
-    return generate_instructions(given, WRITTEN)

@@ -9,7 +9,7 @@ import stat
 import sys
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from datetime import date
@@ -17,7 +17,7 @@ from importlib.metadata import version
 from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from threading import Thread
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from drillrank.cli.sources import Source
 from drillrank.corpus import Corpus, CorpusError
@@ -29,11 +29,12 @@ from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput
 from drillrank.structure import file_key
 
 Found = TypeVar("Found")
+OnProgress = Callable[[int, int], None]
 File = tuple[bytes, Source]
 """With the key of its content."""
 _EMPTY = "holds no text."
 _MANY_BYTES = 3_000_000  # from which on starting processes is worth it
-_AHEAD = 8  # files that each process is given before
+_AHEAD = 50  # files that each process is given while others are written
 _KEPT = 30 * 24 * 3600.0  # seconds since a document was asked about
 
 
@@ -59,8 +60,8 @@ class FileCorpus:
     Args:
         sources: The files.
         folder: Where the corpus is kept; None for nowhere.
-        track: Goes through files that are new, of which it is told the number, and shows how far it is.
         language: Whose stemmer words go through.
+        on_progress: Callback, called as `(done, total)` after each file that is new.
 
     Attributes:
         names: Of the files that were read, by the ids of their documents.
@@ -71,16 +72,12 @@ class FileCorpus:
     """
 
     def __init__(
-        self,
-        sources: Sequence[Source],
-        folder: Path | None,
-        track: Callable[[Iterable[Any], int], Iterable[Any]] = lambda files, _: files,
-        language: str = "english",
+        self, sources: Sequence[Source], folder: Path | None, language: str, on_progress: OnProgress | None = None
     ) -> None:
         self._sources = sources
         self._language = language
         self._ready: tuple[D3, PreparedCorpus] | None = None
-        self._track = track
+        self._on_progress = on_progress or (lambda _, __: None)
         self._file: Path | None = None
         try:
             if folder is not None:
@@ -141,7 +138,8 @@ class FileCorpus:
 
     def _new(self, files: Sequence[File], ids: dict[bytes, str]) -> Iterator[tuple[str, Prepared]]:
         """Files as they are written to the corpus, without those that cannot be read."""
-        for (key, source), found in self._track(_read_all(files), len(files)):
+        for number, ((key, source), found) in enumerate(_read_all(files), start=1):
+            self._on_progress(number, len(files))
             if isinstance(found, Prepared):
                 ids[key] = found.id
                 yield found.id, found

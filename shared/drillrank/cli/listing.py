@@ -20,7 +20,7 @@ from drillrank.cli.corpus import cache_folder
 from drillrank.cli.sources import named_source
 from drillrank.cli.terminal import counted, excerpt, one_line
 from drillrank.components import COMPONENTS, component
-from drillrank.structure import Document, read_document
+from drillrank.structure import read_document
 from drillrank.structure.pages import page_range
 
 _NOT_THE_USERS = ("all", "dev", "integration", "serving", "ray", "mutation")  # extras
@@ -31,15 +31,9 @@ def run_outline(file: str) -> bool:
     source = named_source(file, ": an outline is that of a single one")
     with source.reported():
         document = read_document(source.path)
-    terminal.console.print(tree(file, document))
-    return any(section.path for section in document.sections())
-
-
-def tree(name: str, document: Document) -> Tree:
-    """The sections of a document, with pages and spans."""
     sections = document.sections()
     size = f"{counted(len(document.text), 'character')}, {counted(len(sections), 'section')}"
-    root = Tree(f"[bold]{one_line(name)}[/bold]: {size}")
+    root = Tree(f"[bold]{one_line(file)}[/bold]: {size}")
     branches: list[tuple[int, Tree]] = [(0, root)]
     for section in sections:
         depth = max(len(section.path), 1)
@@ -49,7 +43,8 @@ def tree(name: str, document: Document) -> Tree:
         place = ", ".join([*([page_range(pages)] if pages else []), f"{section.start}–{section.end}"])
         label = f"{one_line(section.heading) or '(no heading)'} [dim]{place}[/dim]"
         branches.append((depth, branches[-1][1].add(label)))
-    return root
+    terminal.console.print(root)
+    return any(section.path for section in sections)
 
 
 def run_components(name: str | None) -> None:
@@ -66,11 +61,10 @@ def run_components(name: str | None) -> None:
     terminal.console.print(f"[bold]{one.name}[/bold] ({one.core_class.__module__}): {escape(does)}")
     if one.paper is not None:
         terminal.console.print(f"{one.paper.authors}, {escape(one.paper.title)}, arXiv {one.paper.arxiv}")
-    extra = (one.extra,) if one.extra else ()
     lists = {"llama_index_ext": one.llama_index, "langchain_ext": one.langchain, "needs": one.needs, "takes": one.takes}
-    for label, items in {**lists, "extra": extra}.items():
-        if items:
-            terminal.console.print(f"{label}: {', '.join(items)}")
+    for label, items in {**lists, "extra": filter(None, [one.extra])}.items():
+        if text := ", ".join(items):
+            terminal.console.print(f"{label}: {text}")
     table = Table("argument", "type", "default")
     for argument, (annotation, default) in _arguments(one.core_class).items():
         table.add_row(argument, escape(annotation), escape(excerpt(repr(default), 40)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, wraps
 from importlib.metadata import version
@@ -67,7 +67,7 @@ class FolderTools:
             stamp = [(name, os.stat(source.path)[6:9]) for name, source in sources.items()]  # size, times
             if self._corpus is None or self._corpus[0] != stamp:
                 files = [*sources.values()]
-                self._corpus = stamp, FileCorpus(files, self._cache, language=d3.language_model.language)
+                self._corpus = stamp, FileCorpus(files, self._cache, d3.language_model.language)
             corpus = self._corpus[1]
             here, _, records = ask_files(d3, corpus, question, top_n)
         problems = [*skipped, *corpus.skipped, *(str(one.message) for one in caught)]
@@ -90,12 +90,7 @@ class FolderTools:
         return [{"section": path, "pages": document.page_numbers(*span), "span": span} for path, *span in spans]
 
     def read(
-        self,
-        file: str,
-        section: list[str] | None = None,
-        first_page: int | None = None,
-        last_page: int | None = None,
-        start: int = 0,
+        self, file: str, section: Sequence[str] = (), first_page: int = 0, last_page: int = 0, start: int = 0
     ) -> dict[str, Any]:
         """The text of a file, of a section with those in it, or of pages; a long one in parts.
 
@@ -115,7 +110,7 @@ class FolderTools:
             if not inside:
                 raise InvalidInput(f"{file} has no section {section!r:.200}: see its outline.")
             begin, end = inside[0].start, inside[-1].end
-        elif first_page is not None:
+        elif first_page:
             marks = list(zip(document.pages.starts, document.pages.numbers, strict=True)) if document.pages else []
             inside_pages = [at for at, number in marks if first_page <= number <= (last_page or first_page)]
             if not inside_pages:

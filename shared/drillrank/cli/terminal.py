@@ -21,12 +21,12 @@ EXCERPT = 110
 
 
 class Terminal(Console):
-    """Shows control characters as �, whatever they come from; styles are put around the text later."""
+    """Shows control characters as �, whatever they come from, but for rich itself, which moves the cursor of a bar."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """The segments of a renderable."""
         for text, style, control in super().render(renderable, options):
-            yield Segment(CONTROL.sub("�", text), style, control)
+            yield Segment(text if control else CONTROL.sub("�", text), style, control)
 
     def on_broken_pipe(self) -> None:
         """Whoever closed the output is told by the exit status of the command."""

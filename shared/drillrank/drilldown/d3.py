@@ -7,6 +7,7 @@ LLM, sections and paragraphs are its choice; without one, likelihood's (see `dri
 from __future__ import annotations
 
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -188,10 +189,11 @@ class D3:
         known: dict[int | str, str] = {number: name for number, name in enumerate(names) if name}
         index = tree.index(known, self.language_model.language, self._collection)
         levels = partial(index.levels, mu=self._mu)
-        texts: dict[int | str, list[str]] = {}
+        texts: defaultdict[int | str, list[str]] = defaultdict(list)
         for section in sections:
-            texts.setdefault(section.path[0], []).extend(map(plain, (p.text for p in section.readable)))
-        versions = Versions(known, lambda at: texts.get(at, ()), {at: date for at, date in enumerate(dates) if date})
+            texts[section.path[0]].extend(map(plain, (p.text for p in section.readable)))
+        # A method, and no lambda: what is prepared can be pickled, as the hosts' retrievers are.
+        versions = Versions(known, texts.__getitem__, {at: date for at, date in enumerate(dates) if date})
         return PreparedDocuments(tree, self._evidence(tree, levels, index.frequencies), known, versions)
 
     def prepare_corpus(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from drillrank.drilldown.condensing import Condenser
 from drillrank.drilldown.evidence import TEMPERATURE, distinct
+from drillrank.drilldown.following import followed
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.selection import Item, Likelihoods, Selection
 from drillrank.drilldown.settings import BOOLEAN_PROMPT, MAX_DOCUMENTS, WITHOUT_SECTIONS, AnswerBy, D3Settings, Strategy
@@ -347,10 +349,27 @@ class Drill:
             score, details = scored[place]
             also = tuple(self.ready.paragraphs[candidates[order[at]]].metadata for at in others)
             self._judged[candidates[place]] = score, {**details, **({"also_at": also} if also else {})}
+        if self._plan.settings.follow and self.ready.evidence.by_words:
+            kept = self._with_followed(kept, dict(zip(candidates, scored.totals.tolist(), strict=True)), top_n)
         self._way.scores = dict(zip(candidates, scored.means.tolist(), strict=True))
         self._way.decisions.append(Decision("likelihood", [(at,) for at in candidates], best, order))
         self._note_paragraphs("likelihood", candidates, kept)
         return sorted(kept)
+
+    def _with_followed(self, best: Sequence[int], totals: Mapping[int, float], top_n: int | None) -> list[int]:
+        """The best, and right behind each what it points to, with the score of what points there."""
+        kept = []
+        for at, source in islice(followed(self.ready, best, totals), top_n):
+            kept.append(at)
+            if source is not None:
+                score, details = self._judged[source]
+                total = float(np.nextafter(details["total"], -np.inf))
+                matched = bool(self.ready.evidence.levels(self.question).matched[at])
+                from_ = {"followed": self.ready.paragraphs[source].id, "matched": matched, "total": total}
+                score = float(np.nextafter(score, -np.inf))
+                self._judged[at] = score, {key: details[key] for key in ("tokens", "nothing_matched")} | from_
+        self._judged = {at: self._judged[at] for at in kept}
+        return kept
 
     def _likelihoods(self, paragraphs: Sequence[Sequence[int]]) -> Likelihoods:
         return Likelihoods(self.ready.evidence, self.question, paragraphs)

@@ -33,6 +33,7 @@ from drillrank.rerank.upr import UPR
 from drillrank.text import words
 from drillrank.vectors import Embed, Floats, Integers, embedded, of_unit_length, top
 
+FOLLOWED = "what points here"
 READ = 50  # paragraphs that a neural model reads, best by their words
 # Chosen on the tuning half of QASPER, with the unigram model; T hardly matters by a factor of two.
 TEMPERATURE = 2.0  # T
@@ -152,8 +153,10 @@ class Evidence:
         for item, at, lexical in zip(ranking, positions, by_words, strict=True):
             fused = _fused(item, self._paragraphs[at])
             if lexical:
-                unread = item.details["total"] - float(found.totals[at]) if "read" in item.details else 0.0
-                terms = (*found.terms(at), *fused, *([Term(UNREAD, unread)] if unread else []))
+                moved = item.details["total"] - float(found.totals[at])
+                why = FOLLOWED if "followed" in item.details else UNREAD
+                moves = [Term(why, moved)] if moved and {"followed", "read"} & item.details.keys() else []
+                terms = (*found.terms(at), *fused, *moves)
                 per = max(item.details["tokens"], 1)
                 explained.append(Explanation(item.rank, item.score, item.passage.title, terms, per))
             else:

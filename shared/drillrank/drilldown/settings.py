@@ -89,6 +89,9 @@ class D3Settings:
             reports of other companies, 79% of 47; of documents of another kind, 97% of 141 (docs/drill-down.md).
         repeats: Without an LLM: whether paragraphs that say the same, with the same numbers, come each for itself; else
             the first stands for all, and its `also_at` says where else they stand.
+        follow: Without an LLM, where words decide: whether what a paragraph points to, such as "see Section 4", comes
+            right behind it: the likeliest paragraph there, if the document has it. Its `followed` is the id of the
+            paragraph that points to it, whose score it has.
         guard_tokens: Tokens of paragraphs outside the chosen sections, best by likelihood, that are candidates too: a
             summary may have lost what they say. 0 for none.
         summarizer: Summaries in the outline: None for sentences of the text, a function from texts to summaries, or
@@ -134,6 +137,7 @@ class D3Settings:
     as_of: str | None = None
     answerable: float = 0.16
     repeats: bool = False
+    follow: bool = True
     guard_tokens: int = 0
     summarizer: SummarizeBy = None
     summary_words: int = 36
@@ -169,7 +173,7 @@ class D3Settings:
             check_one_of(AnswerBy, sections_by=self.sections_by)
         check_one_of(OnEmpty, on_empty=self.on_empty)
         check_one_of(OnFailure, on_failure=self.on_failure)
-        for name, flag in (("whole_paths", self.whole_paths), ("repeats", self.repeats)):
+        for name, flag in (("whole_paths", self.whole_paths), ("repeats", self.repeats), ("follow", self.follow)):
             if not isinstance(flag, bool):
                 raise InvalidInput(f"{name} is True or False, not {flag!r:.200}.")
         if self.monot5 is not None and not isinstance(self.monot5, MonoT5 | Relevance):

@@ -205,7 +205,7 @@ def from_dictionary(filter: Mapping[str, Any], depth: int = 0) -> Condition:
     return all_of([_entry(key, value, depth) for key, value in filter.items()])
 
 
-def tell_hidden(component: str, restriction: str) -> None:
+def warn_hidden(component: str, restriction: str) -> None:
     """Warn that what decides on what a component may see hides all that its source brought; not what that was."""
     warn(f"{component}: the source brought nothing that {restriction} shows. Does it compare what the records hold?")
 
@@ -302,7 +302,7 @@ class Described(Protocol):
 Record = TypeVar("Record", bound=Described)
 
 
-class Guarding(Generic[Record]):
+class AccessFilter(Generic[Record]):
     """Base of the hosts' guards: they read filters, this one applies them.
 
     Args:
@@ -330,24 +330,24 @@ class Guarding(Generic[Record]):
     def _sees(self, record: Record) -> bool:
         return self._own is None or self._own(record)
 
-    def _tell(self, found: Sequence[object], seen: Sequence[object], told_by: str) -> None:
+    def _tell(self, found: Sequence[object], seen: Sequence[object], component: str) -> None:
         """Warn in a component's name if none of some records is seen; without a name, nobody does."""
-        if found and not seen and told_by:
-            tell_hidden(told_by, self.restriction)
+        if found and not seen and component:
+            warn_hidden(component, self.restriction)
 
-    def kept(self, records: Iterable[Record], told_by: str = "") -> list[Record]:
+    def filter_results(self, records: Iterable[Record], component: str = "") -> list[Record]:
         """Those of a source's records that pass the component's own filter; if none of some does, it is told.
 
         Args:
             records: What the source brought.
-            told_by: The component that warns; without a name none does.
+            component: The component that warns; without a name none does.
         """
         found = list(records)
         seen = [record for record in found if self._sees(record)]
-        self._tell(found, seen, told_by)
+        self._tell(found, seen, component)
         return seen
 
-    def allowed(self, records: Iterable[Record]) -> list[Record]:
+    def filter_fetched(self, records: Iterable[Record]) -> list[Record]:
         """Those that may be looked up beside the source: the source's filter governs them, too.
 
         Raises:
@@ -358,11 +358,11 @@ class Guarding(Generic[Record]):
                 f"The retriever searches with {self._unreadable}, which drillrank cannot check on {self._records} that "
                 f"it fetches beside it: pass {self._remedy} to True or False."
             )
-        return self.visible(records)
+        return self.filter_known(records)
 
-    def visible(self, records: Iterable[Record]) -> list[Record]:
+    def filter_known(self, records: Iterable[Record]) -> list[Record]:
         """Those that pass all filters that can be read; others may hide some of them."""
-        return [record for record in self.kept(records) if self._passes(record)]
+        return [record for record in self.filter_results(records) if self._passes(record)]
 
     def _passes(self, record: Record) -> bool:
         """Whether what the source searches for may be a view of the record's section."""

@@ -1,7 +1,8 @@
 """Metadata keys: whatever drillrank writes into a record begins with `drillrank_`, and no user's key is touched.
 
-Inside the package the names are bare: `own` takes them out of a record's metadata, `with_own` puts them there. What the
-hosts themselves have a name for (`start_index`, a score) is written under that name by the adapters.
+Inside the package the names are bare: `result_metadata` takes them out of a record's metadata, `with_result_metadata`
+puts them there. What the hosts themselves have a name for (`start_index`, a score) is written under that name by the
+adapters.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ def prefixed(name: str) -> str:
     return PREFIX + name
 
 
-def own(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def result_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """What drillrank wrote into a record, by bare names; a user's own `view` or `section_id` means nothing.
 
-    >>> own({"drillrank_view": "raw", "view": "of the lake"})
+    >>> result_metadata({"drillrank_view": "raw", "view": "of the lake"})
     {'view': 'raw'}
-    >>> own({"view": "raw", "section_id": "7"})
+    >>> result_metadata({"view": "raw", "section_id": "7"})
     {}
-    >>> own({"drillrank_start": 12.0})
+    >>> result_metadata({"drillrank_start": 12.0})
     {'start': 12}
     """
     found = {key[len(PREFIX) :]: value for key, value in metadata.items() if key.startswith(PREFIX)}
@@ -57,19 +58,19 @@ def count(value: object) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def theirs(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def user_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """A record's metadata without what drillrank wrote.
 
-    >>> theirs({"drillrank_view": "raw", "view": "of the lake"})
+    >>> user_metadata({"drillrank_view": "raw", "view": "of the lake"})
     {'view': 'of the lake'}
     """
     return {key: value for key, value in metadata.items() if not key.startswith(PREFIX)}
 
 
-def with_own(metadata: Mapping[str, Any], **names: Any) -> dict[str, Any]:
+def with_result_metadata(metadata: Mapping[str, Any], **names: Any) -> dict[str, Any]:
     """A copy of the metadata with these names of ours; None takes one out.
 
-    >>> with_own({"view": "of the lake", "drillrank_part": 2}, view="raw", part=None)
+    >>> with_result_metadata({"view": "of the lake", "drillrank_part": 2}, view="raw", part=None)
     {'view': 'of the lake', 'drillrank_view': 'raw'}
     """
     written = {**metadata, **{prefixed(name): value for name, value in names.items()}}
@@ -82,7 +83,7 @@ def is_section(metadata: Mapping[str, Any]) -> bool:
     >>> is_section({"drillrank_view": "raw", "drillrank_section_id": "7"}), is_section({"view": "raw"})
     (True, False)
     """
-    found = own(metadata)
+    found = result_metadata(metadata)
     return found.get("view") in VIEWS and "section_id" in found
 
 
@@ -171,15 +172,15 @@ def path_notes(ids: Iterable[str], score: float, details: Mapping[str, Any] = Ma
         told |= {"missing": " | ".join(details["missing"]), **details.get("usage", {})}
     if "problems" in details:
         told["problems"] = "; ".join(details["problems"])
-    return with_own({}, **told)
+    return with_result_metadata({}, **told)
 
 
-def noted(metadata: Mapping[str, Any], details: Mapping[str, Any]) -> dict[str, Any]:
+def with_notes(metadata: Mapping[str, Any], details: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of the metadata with the notes of this ranking, and without those that an earlier one left.
 
-    >>> noted({"page": 3, "path": "a/b", "drillrank_path": "x > y", "drillrank_cut_tokens": 12}, {"cut_tokens": 0})
+    >>> with_notes({"page": 3, "path": "a/b", "drillrank_path": "x > y", "drillrank_cut_tokens": 12}, {"cut_tokens": 0})
     {'page': 3, 'path': 'a/b'}
-    >>> noted({"drillrank_problems": "documents: no answer", "drillrank_llm_calls": 2, "drillrank_view": "raw"}, {})
+    >>> with_notes({"drillrank_problems": "no answer", "drillrank_llm_calls": 2, "drillrank_view": "raw"}, {})
     {'drillrank_view': 'raw'}
     """
     return deepcopy({key: value for key, value in metadata.items() if key not in _OF_A_RANKING}) | notes(details)

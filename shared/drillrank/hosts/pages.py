@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from drillrank.hosts.metadata import count, prefixed, with_own
+from drillrank.hosts.metadata import count, prefixed, with_result_metadata
 from drillrank.structure import Document, Pages
 
 KEYS = ("page", "page_number", "page_label")
@@ -171,7 +171,7 @@ def at_pages(metadata: Mapping[str, Any], pages: Pages | None, start: int | None
     if "page_label" in found:
         found["page_label"] = there.labels[0]
     marks = there.as_json() if first < last else None
-    return with_own(found, first_page=first, last_page=last, pages=marks)
+    return with_result_metadata(found, first_page=first, last_page=last, pages=marks)
 
 
 def without_page(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,13 +10,13 @@ from typing import Any, Generic, Protocol, TypeVar
 from drillrank.errors import InvalidInput, WarnOnce
 from drillrank.explanation import Explanation, Explanations
 from drillrank.explanation.explanations import explains
-from drillrank.hosts.filters import Guarding
-from drillrank.hosts.lookups import THE_QUESTION, Answer, Store, answered
+from drillrank.hosts.filters import AccessFilter
 from drillrank.hosts.metadata import notes, path_notes
 from drillrank.hosts.record_names import GivenPassages, RecordNames
-from drillrank.hosts.sections import StoredSection, each_section_once, tell_gone
+from drillrank.hosts.sections import StoredSection, deduplicate_sections, warn_missing
 from drillrank.hosts.settings import LinkedRecordSettings
 from drillrank.hosts.shared import Indexes, Shared, check_ids, shared
+from drillrank.hosts.store import THE_QUESTION, Answer, Store, answered
 from drillrank.llm import Call, Fetch, Handlers, Requests, Retrieve, Usage
 from drillrank.multihop.path_rerank import LinkName, PathRerank, named_links
 from drillrank.multihop.prior import check_by_order
@@ -45,16 +45,16 @@ class PathHost(Protocol[HostRecord]):
     @property
     def docstore(self) -> object | None: ...  # noqa: D102
     @property
-    def guard(self) -> Guarding[Any]: ...  # noqa: D102
+    def guard(self) -> AccessFilter[Any]: ...  # noqa: D102
     @property
     def certain(self) -> bool: ...  # noqa: D102
 
-    def asked(self, question: Any, told_by: str = "") -> Store:
+    def asked(self, question: Any, component: str = "") -> Store:
         """The retriever, and for raw records of sections the store behind it, or else the docstore.
 
         Args:
             question: A string, or what the host makes of one.
-            told_by: The component that warns if the filter hides all that is found; without a name none does.
+            component: The component that warns if the filter hides all that is found; without a name none does.
         """
         ...
 
@@ -112,9 +112,9 @@ class RecordSource(Generic[Record]):
         """Who answers a search's requests: the host's retriever and stores, and for hops its event."""
         return {Retrieve: self._retrieve, Fetch: self._fetch, Hop: partial(self._tell, query)}
 
-    def found(self, question: Any, told_by: str = "") -> Requests[list[Passage]]:
+    def found(self, question: Any, component: str = "") -> Requests[list[Passage]]:
         """What the retriever brings and may be seen, remembered and turned into passages; of a section one."""
-        return answered(self._retrieved(), self.host.asked(question, told_by).handlers)
+        return answered(self._retrieved(), self.host.asked(question, component).handlers)
 
     def _retrieve(self, request: Retrieve) -> Requests[Sequence[Passage]]:
         if self.host.retriever is None:
@@ -146,9 +146,9 @@ class RecordSource(Generic[Record]):
     def _retrieved(self) -> Requests[list[Passage]]:
         host = self.host
         [hits] = yield [Retrieve(THE_QUESTION, 0)]  # of a retriever, which knows how many it brings
-        kept, missing = yield from each_section_once(hits or (), host.section, self.given, sure=host.certain)
+        kept, missing = yield from deduplicate_sections(hits or (), host.section, self.given, sure=host.certain)
         if not host.guard.restriction:  # perhaps they are hidden: nothing is said of them
-            tell_gone("PromptRank", self.told.new("raw", missing))
+            warn_missing("PromptRank", self.told.new("raw", missing))
         return [self._remembered(name, record) for name, record in zip(host.names(kept), kept, strict=True)]
 
     def _known(self, ids: Sequence[str]) -> tuple[str, ...]:
@@ -163,7 +163,7 @@ class RecordSource(Generic[Record]):
             return [(id_, self._remembered(id_, self.given[id_])) for id_ in ids]
         named = [(id_, record) for record in found if (id_ := self.host.own_id(record))]
         self.missed |= {id_ for id_ in ids if id_ in self.given}.difference(id_ for id_, _ in named)
-        allowed = set(map(id, self.host.guard.allowed(record for _, record in named)))
+        allowed = set(map(id, self.host.guard.filter_fetched(record for _, record in named)))
         return [(id_, self._remembered(id_, record, fetched=True)) for id_, record in named if id(record) in allowed]
 
     def _remembered(self, id_: str, record: Record, *, fetched: bool = False) -> Passage:
@@ -175,7 +175,7 @@ class RecordSource(Generic[Record]):
         return self._met[name]
 
 
-def rank_with_reached(
+def rank_linked(
     reranker: PathRerank, query: str, passages: Sequence[Passage], scores: RetrievalScores, host: PathHost[Any]
 ) -> Requests[Ranking[Passage]]:
     """Given passages and those that were reached from them; `details["reached"]` is the record of one of these."""
@@ -264,7 +264,7 @@ class PathRetrieval(Generic[Record]):
         self._component = component
         self._explains = explains
         self._missing = None if missing_prompt is None else replace(settings, missing_prompt=missing_prompt)
-        self._told = WarnOnce()
+        self._warned = WarnOnce()
         self._indexes = Indexes(records, self._index)
         if not host.guard.restricts:
             self._indexes.of(tuple(range(len(records))))
@@ -297,7 +297,7 @@ class PathRetrieval(Generic[Record]):
         [made] = yield [Call(partial(self._indexes.of, seen))]
         given, search = made.made
         records = {self._names[number]: self._indexes.records[number] for number in seen}
-        source = RecordSource(host, RecordNames(given, records), records, self._told)
+        source = RecordSource(host, RecordNames(given, records), records, self._warned)
         first = yield from source.found(query if asked is None else asked, self._component)
         requests = search.requests(query, top_n, candidates=first, fetched=True, missing=self._missing, usage=usage)
         ranking = yield from answered(requests, source.handlers(query))
@@ -307,7 +307,7 @@ class PathRetrieval(Generic[Record]):
     def _found(
         self, ranking: Ranking[Passage], source: RecordSource[Record], why: Explanations | None
     ) -> list[FoundRecord[Record]]:
-        source.record_names.warn(source.missed, self._told)
+        source.record_names.warn(source.missed, self._warned)
         found = []
         for item, reason in zip(ranking, why or [None] * len(ranking), strict=True):
             [own_id] = source.own_ids([item.passage.id])

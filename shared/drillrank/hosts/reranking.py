@@ -32,7 +32,7 @@ class RerankerFields(ModelFields):
         ranker = self.method
         return ranker.rank(query, passages, scores=None if ranker.prior is None else scores)  # type: ignore[no-any-return]
 
-    def _kept(self, ranking: Ranking[Passage]) -> list[tuple[Ranked[Passage], Explanation | None]]:
+    def _selected(self, ranking: Ranking[Passage]) -> list[tuple[Ranked[Passage], Explanation | None]]:
         """What is kept, best first, and why; `details["position"]` is the place among the passages."""
         threshold = self._settings.score_threshold
         kept = selected(ranking, scale=self.score, threshold=threshold, top_n=self.top_n)

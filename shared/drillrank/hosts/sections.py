@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from drillrank.errors import InvalidInput, WarnOnce, warn
-from drillrank.hosts.metadata import is_section, own, prefixed, theirs
+from drillrank.hosts.metadata import is_section, prefixed, result_metadata, user_metadata
 from drillrank.llm import Fetch, Requests
 from drillrank.views import Expansion
 
@@ -76,7 +76,7 @@ def stored_section(
     '1'
     """
     ours = is_section(metadata)
-    names = own(metadata) if ours else {}
+    names = result_metadata(metadata) if ours else {}
     source = names.get("source_id", document)
     links = around if around is not None else {name: names.get(name) for name in sum(AROUND.values(), ())}
     return StoredSection(
@@ -85,7 +85,7 @@ def stored_section(
         view=names["view"] if ours else None,
         document=None if source is None else (str(names.get("namespace") or ""), str(source)),
         text=text,
-        metadata=theirs(metadata),
+        metadata=user_metadata(metadata),
         place=tuple(names.get(name) for name in _PLACE),
         around={name: str(link) for name, link in links.items() if link is not None},
     )
@@ -121,8 +121,8 @@ class Given:
             if given is not None and _differ(given, section):
                 self._differing.setdefault(section.section_id, given)
                 differing.append(given.document or given.section_id)
-        if stale := self.told.new("differ", differing):
-            sections = sum(differing.count(document) for document in stale)
+        if outdated := self.told.new("differ", differing):
+            sections = sum(differing.count(document) for document in outdated)
             warn(
                 f"{self.name} differ from what the source holds, in {sections} sections at least: what the source "
                 "holds counts."
@@ -226,7 +226,7 @@ def at_hand(found: Iterable[StoredSection]) -> dict[str, StoredSection]:
     return known
 
 
-def each_section_once(
+def deduplicate_sections(
     hits: Sequence[Any], read: Read, lent: Mapping[str, Any], *, sure: bool
 ) -> Requests[tuple[list[Any], list[str]]]:
     """Hits of a retriever that knows no views: each section once, where its first view stands, by its raw record.
@@ -266,7 +266,7 @@ def each_section_once(
     return kept, missing
 
 
-def tell_gone(component: str, ids: Sequence[str], where: str = "is no longer in the store") -> None:
+def warn_missing(component: str, ids: Sequence[str], where: str = "is no longer in the store") -> None:
     """Warn of sections that are left out.
 
     Args:

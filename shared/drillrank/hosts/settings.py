@@ -104,8 +104,8 @@ class HostFields(BaseModel):
     @property
     def _settings(self) -> Any:
         """`settings`, which may be assigned by name, too."""
-        fields: Any = self
-        return self._settings_by_name(fields.settings)
+        settings = self.__dict__["settings"]
+        return self._settings_by_name(settings) if isinstance(settings, Mapping) else settings
 
     @field_validator("settings", mode="before", check_fields=False)
     @classmethod

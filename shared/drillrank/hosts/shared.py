@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from drillrank.drilldown.last_used import LastUsed
 from drillrank.errors import InvalidInput
-from drillrank.hosts.filters import Guarding
+from drillrank.hosts.filters import AccessFilter
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.unigram import UNSAVED
 from drillrank.llm import Call, Requests
@@ -79,23 +79,23 @@ class Indexes(Generic[Record, Made]):
         self._copies = copies or records
         self._all = tuple(range(len(records)))
         self._make = make
-        self._kept: LastUsed[tuple[int, ...], Made] = LastUsed(_READERS)
+        self._selected: LastUsed[tuple[int, ...], Made] = LastUsed(_READERS)
 
     def of(self, seen: tuple[int, ...]) -> Made:
         """The index of these; whoever asks for it at the same time waits for one."""
-        return self._kept.make(seen, lambda: self._make(seen))
+        return self._selected.make(seen, lambda: self._make(seen))
 
-    def seen(self, guard: Guarding[Any]) -> Requests[tuple[int, ...]]:
+    def seen(self, guard: AccessFilter[Any]) -> Requests[tuple[int, ...]]:
         """Numbers of the records that may be seen; filters are asked off the event loop."""
         if not guard.restricts or not self.records:
             return self._all
         [seen] = yield [Call(lambda: self.numbers(guard))]
         return seen  # type: ignore[no-any-return]
 
-    def numbers(self, guard: Guarding[Any]) -> tuple[int, ...]:
+    def numbers(self, guard: AccessFilter[Any]) -> tuple[int, ...]:
         """Numbers of the records that may be seen."""
         each = {id(record): record for record in (*self.records, *self._copies)}
-        allowed = set(map(id, guard.allowed(each.values()) if guard.restricts else each.values()))
+        allowed = set(map(id, guard.filter_fetched(each.values()) if guard.restricts else each.values()))
         pairs = enumerate(zip(self.records, self._copies, strict=True))
         return tuple(number for number, pair in pairs if {*map(id, pair)} <= allowed)
 

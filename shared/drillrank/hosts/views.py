@@ -10,9 +10,8 @@ from typing import Any, Literal
 from drillrank.errors import InvalidInput, WarnOnce, warn
 from drillrank.explanation import Explanation
 from drillrank.explanation.explanations import explains
-from drillrank.hosts.filters import Guarding
-from drillrank.hosts.lookups import THE_QUESTION, Store, answered
-from drillrank.hosts.metadata import own, prefixed
+from drillrank.hosts.filters import AccessFilter
+from drillrank.hosts.metadata import prefixed, result_metadata
 from drillrank.hosts.models import HostEmbedding
 from drillrank.hosts.sections import (
     AROUND,
@@ -22,10 +21,11 @@ from drillrank.hosts.sections import (
     by_view,
     raw_records,
     raw_sections,
-    tell_gone,
+    warn_missing,
 )
 from drillrank.hosts.settings import check_switch
 from drillrank.hosts.shared import Indexes, Shared, shared
+from drillrank.hosts.store import THE_QUESTION, Store, answered
 from drillrank.llm import Requests, Retrieve
 from drillrank.settings import check_one_of
 from drillrank.text import check_language
@@ -54,12 +54,12 @@ _Identity = tuple[str, "str | None"]
 _OF_SECTIONS = VIEWS[1:]  # what only sections have; anything else stands by its own text
 
 
-def in_sight(k: int) -> int:
+def oversampled(k: int) -> int:
     """How many records are searched for without a view, so that `k` are seldom not among them that are none.
 
     Twice the views of `k` sections, and room for chance where `k` is small.
 
-    >>> in_sight(5)
+    >>> oversampled(5)
     80
     """
     return 2 * len(VIEWS) * k + 50
@@ -83,19 +83,19 @@ def of_store(
     def of_view(view: View) -> Retrieve:
         return Retrieve(THE_QUESTION, k, where={prefixed("view"): view})
 
-    answers = yield [Retrieve(THE_QUESTION, in_sight(k)), *map(of_view, of_sections)]
+    answers = yield [Retrieve(THE_QUESTION, oversampled(k)), *map(of_view, of_sections)]
     near, *others = ([*map(read, answer or ())] for answer in answers)
-    whole = _is_whole(near, others, in_sight(k))
+    whole = _is_whole(near, others, oversampled(k))
     found = {view: _only(near, view) for view in views}
     for view, more in zip(of_sections, others, strict=True):
         found[view] += _only(more, view)
-    foreign = [section for section in near if section.view is None]
-    if "raw" in views and not whole and len(found["raw"]) + len(foreign) < k:
+    third_party = [section for section in near if section.view is None]
+    if "raw" in views and not whole and len(found["raw"]) + len(third_party) < k:
         [answer] = yield [of_view("raw")]
         found["raw"] += _only(map(read, answer or ()), "raw")
     place = _places(near)
     rankings: Rankings = {view: _joined(place, found[view]) for view in views}
-    return _with_foreign(rankings, foreign, place, views, k), near
+    return _with_third_party(rankings, third_party, place, views, k), near
 
 
 def of_hits(sections: Iterable[StoredSection], views: Sequence[View] = VIEWS) -> Rankings:
@@ -103,7 +103,7 @@ def of_hits(sections: Iterable[StoredSection], views: Sequence[View] = VIEWS) ->
     listed = list(sections)
     there = dict.fromkeys(section.view for section in listed if section.view in views)
     rankings = {str(view): [section for section in listed if section.view == view] for view in there}
-    return _with_foreign(rankings, [section for section in listed if section.view is None], _places(listed), views)
+    return _with_third_party(rankings, [section for section in listed if section.view is None], _places(listed), views)
 
 
 def texts_of(
@@ -126,9 +126,9 @@ def texts_of(
     return made, owners
 
 
-def _with_foreign(
+def _with_third_party(
     rankings: Rankings,
-    foreign: Sequence[StoredSection],
+    third_party: Sequence[StoredSection],
     place: Mapping[_Identity, int],
     views: Sequence[View],
     k: int | None = None,
@@ -139,14 +139,14 @@ def _with_foreign(
 
     Args:
         rankings: Of each view.
-        foreign: The chunks, best first.
+        third_party: The chunks, best first.
         place: Of what was found together, the chunks among it: where.
         views: Those that are ranked.
         k: Records of each view.
     """
-    if foreign:
+    if third_party:
         rankings = {views[0]: rankings.get(views[0], []), **{view: found for view, found in rankings.items() if found}}
-    return {view: _joined(place, foreign, found)[:k] for view, found in rankings.items()}
+    return {view: _joined(place, third_party, found)[:k] for view, found in rankings.items()}
 
 
 def _only(sections: Iterable[StoredSection], view: str) -> list[StoredSection]:
@@ -261,7 +261,7 @@ class MergedViews:
         else:
             answers = yield [Retrieve(THE_QUESTION, self.top_n, view) for view in self.source]
             hits = {view: [*map(self.read, answer or ())] for view, answer in zip(self.source, answers, strict=True)}
-        tell_foreign((section for of_view in hits.values() for section in of_view), self.maker, self.told)
+        warn_third_party((section for of_view in hits.values() for section in of_view), self.maker, self.told)
         return hits, beside
 
     def _raw(self, found: Sequence[StoredSection], beside: Sequence[StoredSection]) -> Requests[_Fetched]:
@@ -283,7 +283,7 @@ class MergedViews:
             return
         left = [section.section_id for section in missing if asked or section.section_id not in self.given]
         where = "is no longer in the store" if asked else f"cannot be looked up: pass {self.given.name}, too"
-        tell_gone("MultiViewRetriever", self.told.new("raw", left), where)
+        warn_missing("MultiViewRetriever", self.told.new("raw", left), where)
 
     def _tell_missing_around(self, missing: Mapping[str, Hashable]) -> None:
         """Warn of sections that are not there, by the document that they are missing of."""
@@ -313,7 +313,7 @@ def merged_in_memory(
     return _with_those_around(sections, raw, around)
 
 
-def tell_foreign(sections: Iterable[StoredSection], maker: str, told: WarnOnce) -> None:
+def warn_third_party(sections: Iterable[StoredSection], maker: str, told: WarnOnce) -> None:
     """Warn if another splitter made one of them, once."""
     if any(section.view is None for section in sections) and told.new("foreign", [maker]):
         _warn(
@@ -430,9 +430,9 @@ class ViewRetrieval:
         self._read = read
         self._name = name
         self._maker = maker
-        self._told = WarnOnce()
+        self._warned = WarnOnce()
         if searched == "memory":
-            tell_foreign(sections, maker, self._told)
+            warn_third_party(sections, maker, self._warned)
             indexed, owners = texts_of(sections, texts(), views)
             missing = {one.section_id for one in indexed} - {one.section_id for one in indexed if one.view == "raw"}
             if missing:
@@ -458,7 +458,7 @@ class ViewRetrieval:
         return raw, index
 
     def retrieve(
-        self, query: str, store: Store, guard: Guarding[Any], top_n: int
+        self, query: str, store: Store, guard: AccessFilter[Any], top_n: int
     ) -> Requests[list[tuple[Merged, Explanation | None]]]:
         """The sections found, best first, each once, and after each those around it; each with its explanation.
 
@@ -480,10 +480,10 @@ class ViewRetrieval:
     ) -> Explanation | None:
         if origin is not None:
             return None
-        name = str(own(section.record.metadata).get("section_path") or section.section_id)
+        name = str(result_metadata(section.record.metadata).get("section_path") or section.section_id)
         return explain_views(merged, next(ranks), name, top_n, self._weights, self._merge)
 
-    def _requests(self, query: str, top_n: int, guard: Guarding[Any]) -> Requests[list[Merged]]:
+    def _requests(self, query: str, top_n: int, guard: AccessFilter[Any]) -> Requests[list[Merged]]:
         searched = self._searched
         if searched == "memory":
             return (yield from self._in_memory(query, top_n, guard))
@@ -493,16 +493,16 @@ class ViewRetrieval:
             expand=self._expand,
             source=searched,
             read=self._read,
-            given=Given(by_view(self._sections, guard.visible), self._name, guard.allowed, self._told),
+            given=Given(by_view(self._sections, guard.filter_known), self._name, guard.filter_fetched, self._warned),
             restricted=guard.restriction,
             maker=self._maker,
-            told=self._told,
+            told=self._warned,
             merge=self._merge,
             views=self._views,
         )
         return (yield from views.lookups())
 
-    def _in_memory(self, query: str, top_n: int, guard: Guarding[Any]) -> Requests[list[Merged]]:
+    def _in_memory(self, query: str, top_n: int, guard: AccessFilter[Any]) -> Requests[list[Merged]]:
         seen = yield from self._indexes.seen(guard)
         raw, index = self._indexes.of(seen)
         return merged_in_memory(index.made.search(query, top_n), raw, self._expand, guard.restricts)

@@ -12,10 +12,12 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from drillrank.llm import Call, Fetch, Handlers, Requests, Retrieve, arun, run
-from drillrank.passages import Passage
+from drillrank.generation import generated_passages
+from drillrank.hosts.settings import GenerationSettings
+from drillrank.llm import Call, Fetch, Handlers, Requests, Retrieve, arun, run, together
+from drillrank.passages import Passage, check_query
 
 Result = TypeVar("Result")
 
@@ -157,3 +159,29 @@ def answered(requests: Requests[Result], handlers: Handlers) -> Requests[Result]
                 Call(partial(handlers[type(request)], request)) if type(request) in handlers else request
                 for request in step
             ]
+
+
+def retrieved_and_generated(
+    settings: GenerationSettings, query: str, n: int, store: Store
+) -> Requests[tuple[Answer, list[Passage]]]:
+    """What a retriever finds, and passages that an LLM writes at the same time.
+
+    Args:
+        settings: Of the component.
+        query: The question.
+        n: Passages to write, one call each.
+        store: The retriever.
+
+    Raises:
+        InvalidInput: the query is blank.
+    """
+    written = generated_passages(check_query(query), n, settings.prompts, settings.on_failure)
+    retrieval = answered(_retrieval(), store.handlers)
+    found, passages = yield from together([cast("Requests[Any]", retrieval), written])
+    return found, passages
+
+
+def _retrieval() -> Requests[Answer]:
+    found: Answer
+    [found] = yield [Retrieve(THE_QUESTION, 0)]
+    return found

@@ -1,17 +1,92 @@
-"""LlamaIndex nodes as the core's stored chunks."""
+"""LlamaIndex nodes: as they are given, copied, and read as sections and chunks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from typing import Any
 
 from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore
 
-from drillrank.hosts.chunks import ChunkRecord
-from drillrank.hosts.headings import headings_of_path
-from drillrank.hosts.metadata import is_section, own, prefixed, theirs
+from drillrank.errors import InvalidInput
+from drillrank.hosts.metadata import is_section, prefixed, result_metadata, user_metadata
 from drillrank.hosts.pages import pages_of
+from drillrank.hosts.records import ChunkRecord, headings_of_path
+from drillrank.hosts.sections import StoredSection, stored_section
 from drillrank.llm import Fetch
 from llama_index_ext._lookups import DOCUMENT
+
+
+def check_retriever(component: object, retriever: object) -> None:
+    """Refuse what does not retrieve, such as an index.
+
+    Raises:
+        InvalidInput: says what to pass.
+
+    >>> check_retriever("PromptRankRetriever", [])
+    Traceback (most recent call last):
+    ...
+    drillrank.errors.InvalidInput: str: source, a retriever, and a list is none: of an index, pass index.as_retriever().
+    """
+    if not callable(getattr(retriever, "retrieve", None)):
+        raise InvalidInput(
+            f"{type(component).__name__}: source, a retriever, and a {type(retriever).__name__} is none: of an index, "
+            "pass index.as_retriever()."
+        )
+
+
+def checked_nodes(component: object, given: object) -> list[BaseNode]:
+    """The nodes that a component is given, in a list of its own.
+
+    Raises:
+        InvalidInput: it is no list of nodes: says where an index goes.
+    """
+    if not isinstance(given, Iterable) or isinstance(given, str | BaseNode):
+        raise InvalidInput(
+            f"{type(component).__name__}: documents is a list of nodes or documents, and a {type(given).__name__} is "
+            "none: an index or a retriever is given as source=."
+        )
+    nodes = list(given)
+    for node in nodes:
+        if not isinstance(node, BaseNode):
+            raise InvalidInput(
+                f"{type(component).__name__}: there is a {type(node).__name__} among the documents, {node!r:.100}; "
+                "each is a Document or a node."
+            )
+    return nodes
+
+
+def unread(node: BaseNode, metadata: dict[str, Any], keys: Iterable[str]) -> BaseNode:
+    """A copy of a node with this metadata, of which no model reads the keys.
+
+    >>> from llama_index.core.schema import MetadataMode, TextNode
+    >>> unread(TextNode(text="a"), {"path": "x > y"}, ["path"]).get_content(MetadataMode.LLM)
+    'a'
+    """
+    keys = list(keys)
+    return node.model_copy(
+        update={
+            "metadata": deepcopy(metadata),
+            "relationships": deepcopy(node.relationships),
+            "excluded_embed_metadata_keys": list(dict.fromkeys([*node.excluded_embed_metadata_keys, *keys])),
+            "excluded_llm_metadata_keys": list(dict.fromkeys([*node.excluded_llm_metadata_keys, *keys])),
+        }
+    )
+
+
+def read_section(found: BaseNode | NodeWithScore) -> StoredSection:
+    """What a node, or a hit, is."""
+    node = found.node if isinstance(found, NodeWithScore) else found
+    links = {"parent_id": node.parent_node, "previous_id": node.prev_node, "next_id": node.next_node}
+    return stored_section(
+        node,
+        node.metadata,
+        node.get_content(),
+        id=node.node_id,
+        document=node.ref_doc_id,
+        around={name: link.node_id for name, link in links.items() if link is not None},
+    )
+
 
 _HEADINGS = "header_path"  # of the host's parser of Markdown: those above the heading that the text begins with
 
@@ -57,10 +132,10 @@ def _start(node: BaseNode, known: Mapping[str, BaseNode], below: frozenset[str] 
 
 
 def _chunk(node: BaseNode, itself: bool, known: Mapping[str, BaseNode]) -> ChunkRecord[BaseNode]:
-    found = own(node.metadata)
+    found = result_metadata(node.metadata)
     document = str(found.get("namespace") or ""), node.ref_doc_id or node.node_id
     text, start, end = node.get_content(), getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
-    metadata, pages = theirs(node.metadata), pages_of(node.metadata)
+    metadata, pages = user_metadata(node.metadata), pages_of(node.metadata)
     if is_section(node.metadata):
         raw = found["view"] == "raw"
         placed = start is not None  # if not, it was cut out of what another parser cut

@@ -1,21 +1,30 @@
-"""Which documents a question is asked about: those of a source's best records, put together from the store."""
+"""Drilling down in a host's records: which documents a question is asked about, and what evidence of them says."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
-from drillrank.drilldown.rebuilding import Material
+from drillrank.drilldown.d3 import D3, EvidenceRanking
+from drillrank.drilldown.drill import Step
+from drillrank.drilldown.prepared import PreparedDocuments
+from drillrank.drilldown.rebuilding import Material, PreparedCache
+from drillrank.drilldown.settings import MAX_DOCUMENTS
 from drillrank.errors import WarnOnce, warn
-from drillrank.hosts.chunks import ChunkRecord, Name, StoredDocument, located
-from drillrank.hosts.lookups import THE_QUESTION, Answer
-from drillrank.hosts.pages import without_page
-from drillrank.llm import Fetch, Requests, Retrieve
+from drillrank.explanation import Explanation, Node
+from drillrank.explanation.explanations import explains, request
+from drillrank.hosts.filters import AccessFilter
+from drillrank.hosts.metadata import notes, prefixed
+from drillrank.hosts.pages import Joined, at_pages, joined, without_page
+from drillrank.hosts.records import ChunkRecord, Name, Record, StoredDocument, located
+from drillrank.hosts.settings import D3RetrieverSettings
+from drillrank.hosts.shared import Indexes, Shared, shared
+from drillrank.hosts.store import THE_QUESTION, Answer, Store, answered
+from drillrank.llm import LLM, Call, Fetch, Requests, Retrieve
 from drillrank.passages import Passage, stable_uuid
-
-Record = TypeVar("Record")
 
 
 @dataclass(frozen=True)
@@ -172,29 +181,29 @@ def proposed(
     stored = yield from _stored(reading, {name: hits[name] for name in names})
     beside = _by_alias(given)
     documents = []
-    lost: list[Name] = []
-    stale: list[Name] = []
+    missing: list[Name] = []
+    outdated: list[Name] = []
     for name in names:
         mine, there = hits[name], stored.get(name)
         records = _readable(mine if there is None else there, asked=there is not None)
         if not records:
-            lost.append(name)
+            missing.append(name)
             continue
         document, agrees = _with_given(name, records, there is not None, beside)
         if not agrees:
-            stale.append(name)
+            outdated.append(name)
         ids = {hit.id for hit in mine}
         documents.append((name, document, [record for record in records if record.id in ids] or records))
     result = _checked(documents)
     if not hits and (restriction or whole):
         shown = f"found nothing that {restriction} shows" if restriction else "holds nothing"
         result.problems.append(_of_all(f"The source {shown}: there is nothing to drill into."))
-    if hits and not lost and not any(chunk.text.strip() for found in result.documents for chunk in found.chunks):
+    if hits and not missing and not any(chunk.text.strip() for found in result.documents for chunk in found.chunks):
         result.problems.append(_of_all("What the source found holds no text: there is nothing to drill into."))
-    if stale:
-        result.problems.insert(0, Problem("stale", _stale, tuple(stale)))
-    if lost:
-        result.problems.append(Problem("lost", _lost, tuple(lost)))
+    if outdated:
+        result.problems.insert(0, Problem("stale", _outdated, tuple(outdated)))
+    if missing:
+        result.problems.append(Problem("lost", _missing, tuple(missing)))
     return result
 
 
@@ -283,16 +292,16 @@ def _placed(records: Iterable[ChunkRecord[Record]], given: Iterable[ChunkRecord[
 def _checked(found: Iterable[tuple[Name, StoredDocument[Record], list[ChunkRecord[Record]]]]) -> Proposed[Record]:
     """Documents as they are, or, of one that contradicts itself, each record that was found."""
     result: Proposed[Record] = Proposed()
-    mixed: list[Name] = []
+    conflicting: list[Name] = []
     for name, document, hits in found:
         if document.contradicts_itself():
-            mixed.append(name)
+            conflicting.append(name)
             apart = {(hit.id, hit.text): hit for hit in hits}
             result.documents += [StoredDocument(name, [hit], apart=True) for hit in apart.values()]
         else:
             result.documents.append(document)
-    if mixed:
-        result.problems.append(Problem("mixed", _mixed, tuple(mixed)))
+    if conflicting:
+        result.problems.append(Problem("mixed", _conflicting, tuple(conflicting)))
     lacking = [document.name for document in result.documents if document.lacks_offsets()]
     if lacking:
         result.problems.append(Problem("offsets", _without_offsets, tuple(lacking)))
@@ -303,21 +312,21 @@ def _of_all(said: str) -> Problem:
     return Problem("nothing", lambda _: said)
 
 
-def _stale(documents: Sequence[Name]) -> str:
+def _outdated(documents: Sequence[Name]) -> str:
     return (
         f"What was given of {len(documents)} documents differs from what the source found, for example of "
         f"{documents[0][1]!r:.200}: the source's text is taken. Give the documents as they are stored now."
     )
 
 
-def _lost(documents: Sequence[Name]) -> str:
+def _missing(documents: Sequence[Name]) -> str:
     return (
         f"Sections of {len(documents)} documents were found whose raw records are neither in the source nor in its "
         f"store, for example of {documents[0][1]!r:.200}: pass them as documents."
     )
 
 
-def _mixed(documents: Sequence[Name]) -> str:
+def _conflicting(documents: Sequence[Name]) -> str:
     return (
         f"Records of {len(documents)} documents claim the same place with different texts, for example of "
         f"{documents[0][1]!r:.200}: two versions, or two owners, under one id. They are not put together: each record "
@@ -351,3 +360,187 @@ def _by_alias(given: Iterable[ChunkRecord[Record]]) -> dict[str, dict[Name, list
         for alias in dict.fromkeys([name[1], *(alias for chunk in own for alias in chunk.aliases)]):
             known.setdefault(alias, {})[name] = own
     return known
+
+
+def with_pages_joined(chunks: Sequence[ChunkRecord[Record]]) -> list[ChunkRecord[Record]]:
+    """Records that are pages of one file, each whole, as one; the others as they are."""
+    bare = [chunk for chunk in chunks if chunk.is_bare and (chunk.kind == "document" or chunk.page is not None)]
+    if len(bare) < len(chunks):
+        return list(chunks)
+    return [
+        _of_file([chunks[at] for at in one.members], one)
+        for one in joined((chunk.text, chunk.metadata) for chunk in chunks)
+    ]
+
+
+def paragraph_metadata(paragraph: Paragraph[Any]) -> dict[str, Any]:
+    """The user's, of the record that a paragraph stands in; pages are the paragraph's own."""
+    return at_pages(paragraph.chunk.metadata, paragraph.chunk.pages, paragraph.start, paragraph.end)
+
+
+def _of_file(members: Sequence[ChunkRecord[Record]], one: Joined) -> ChunkRecord[Record]:
+    first = members[0]
+    if len(members) == 1:
+        return replace(first, pages=first.pages or one.pages)
+    aliases = tuple(dict.fromkeys(alias for page in members for alias in (*page.aliases, page.id)))
+    return replace(first, text=one.text, kind="document", page=None, pages=one.pages, aliases=aliases)
+
+
+_VIEWS = 3  # of a section in a store: to find so many documents, ask for more
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence(Generic[Record]):
+    """An evidence paragraph.
+
+    Attributes:
+        paragraph: Where it comes from.
+        score: As `D3` gives it.
+        metadata: The user's, of the record that it stands in; pages are the paragraph's own.
+        place: Bare names of ours that say where it stands.
+        told: Metadata that depend on the question.
+        explanation: Why it stands where it stands, if that was asked for.
+    """
+
+    paragraph: Paragraph[Record]
+    score: float
+    metadata: dict[str, Any]
+    place: dict[str, str | None]
+    told: dict[str, Any]
+    explanation: Explanation | None
+
+
+@dataclass(frozen=True, slots=True)
+class Drilled(Generic[Record]):
+    """What drilling down for one question has brought.
+
+    Attributes:
+        evidence: Best first.
+        usage: What the LLM calls cost, as metadata.
+        problems: All that went wrong, in the store and with the LLM.
+        tree: What was opened, read and left, and why, if that was asked for.
+    """
+
+    evidence: list[Evidence[Record]]
+    usage: dict[str, int | bool]
+    problems: list[str]
+    tree: tuple[Node, ...] = ()
+
+
+class Drilling(Generic[Record]):
+    """What a drill-down retriever holds between questions, and does for each.
+
+    Args:
+        d3: Drills down.
+        settings: Of the component.
+        records: What was given to it.
+        given: What each of these is a chunk of.
+        reading: How the host's records are read.
+        asks_llm: Whether an LLM is asked.
+        given_alone: The guard of records that are given without a source: these are prepared now.
+        fields: Of some records what an index of them is made of, if components of equal fields are to share it.
+    """
+
+    def __init__(
+        self,
+        d3: D3,
+        settings: D3RetrieverSettings,
+        records: Sequence[Record],
+        given: Sequence[ChunkRecord[Record]],
+        reading: Reading[Record],
+        *,
+        asks_llm: bool,
+        explains: bool,
+        given_alone: AccessFilter[Any] | None,
+        fields: Callable[[Sequence[Record]], Mapping[str, object]] | None = None,
+    ) -> None:
+        self._d3 = d3
+        self._most, self._explains = settings.max_documents or MAX_DOCUMENTS, explains
+        self._guarded = bool(settings.guard_tokens)
+        self._given = given
+        self._reading = reading
+        self._asks_llm = asks_llm
+        self._join_pages = settings.join_pages
+        self._warned = WarnOnce()
+        self._cache = PreparedCache(d3.prepare, settings.separator)
+        self._alone = given_alone is not None
+        self._fields = fields
+        self._indexes = Indexes(records, self._index, [chunk.record for chunk in given])
+        if given_alone is not None:
+            self._indexes.of(self._indexes.numbers(given_alone))
+
+    def _index(self, seen: tuple[int, ...]) -> tuple[Proposed[Record], Shared[PreparedDocuments]]:
+        """Documents of given records that may be seen, prepared."""
+        found = grouped(self._chunks(seen), hidden=len(seen) < len(self._given))
+        found.tell(self._warned)
+        made_of = self._fields and self._fields([self._indexes.records[number] for number in seen])
+        return found, shared("drill", made_of, lambda: self._cache.ready(found.material()))
+
+    def retrieve(
+        self,
+        question: str,
+        store: Store,
+        guard: AccessFilter[Any],
+        top_n: int | None,
+        *,
+        llm: LLM | None = None,
+        on_step: Callable[[Step], object],
+    ) -> Requests[Drilled[Record]]:
+        """Evidence for a question.
+
+        Args:
+            question: The question.
+            store: Answers look-ups.
+            guard: What may be seen.
+            top_n: Paragraphs wanted.
+            llm: Is asked in place of that of `d3`.
+            on_step: Callback, called with each step, on worker threads in asynchronous use.
+        """
+        seen = yield from self._indexes.seen(guard)
+        if self._alone:
+            [(stored, made)] = yield [Call(partial(self._indexes.of, seen))]
+            ready = made.made
+        else:
+            given, k = self._chunks(seen), _VIEWS * self._most
+            requests = proposed(self._reading, given, k, self._most, guard.restriction, not store.retrieves)
+            stored = yield from answered(requests, store.handlers)
+            stored.tell(self._warned)
+            [ready] = yield [Call(partial(self._cache.ready, stored.material()))]
+        retrieve, aretrieve = (
+            partial(method, question, ready, top_n, llm=llm, on_step=on_step)
+            for method in (self._d3.retrieve, self._d3.aretrieve)
+        )
+        [found] = yield [Call(retrieve, aretrieve)]
+        return self._drilled(found, stored)
+
+    def _chunks(self, seen: Sequence[int]) -> list[ChunkRecord[Record]]:
+        """Of given records that may be seen; one that leads to a hidden copy is hidden itself."""
+        chunks = [self._given[number] for number in seen]
+        return with_pages_joined(chunks) if self._join_pages else chunks
+
+    def _drilled(self, found: EvidenceRanking, stored: Proposed[Record]) -> Drilled[Record]:
+        usage = found.usage.as_metadata()
+        why = found.explain() if explains(self._explains) else None
+        if why is not None and (asked := request.get()) is not None:
+            asked.tree = why.tree
+        evidence = []
+        for item, reason in zip(found, why or [None] * len(found), strict=True):
+            paragraph, details = stored.at(item.passage), item.details
+            told = {name: details[name] for name in ("section_score",) if name in details}
+            if self._asks_llm:
+                told |= usage
+            if self._guarded:
+                told["guarded"] = details["guarded"]
+            if "also_at" in details:
+                also = (stored.documents[at["document"]].name[1] for at in details["also_at"])
+                told["also_in"] = "; ".join(map(str, dict.fromkeys(also)))
+            if "other_versions" in details:
+                others = "; ".join(details["other_versions"])
+                told |= {name: details[name] for name in ("version",) if name in details} | {"other_versions": others}
+            if "problems" in details:
+                told["problems"] = "; ".join(details["problems"])
+            keyed = {prefixed(name): value for name, value in told.items()} | notes(details)
+            place = {"section_path": item.passage.title, "namespace": paragraph.document.name[0] or None}
+            evidence.append(Evidence(paragraph, item.score, paragraph_metadata(paragraph), place, keyed, reason))
+        problems = [*map(str, stored.problems), *found.problems]
+        return Drilled(evidence, usage, problems, why.tree if why is not None else ())

@@ -1,0 +1,174 @@
+"""LangChain documents: their names, and how they are read as passages, sections and chunks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from langchain_core.documents import Document
+
+from drillrank import LanguageModel, Passage
+from drillrank.hosts.drill import Reading
+from drillrank.hosts.metadata import count, is_section, prefixed, result_metadata, user_metadata
+from drillrank.hosts.pages import pages_of
+from drillrank.hosts.records import ChunkRecord, headings_by_level
+from drillrank.hosts.sections import StoredSection, stored_section
+from drillrank.hosts.shared import model_fields
+from drillrank.llm import Fetch
+from drillrank.passages import stable_uuid
+
+
+def document_names(documents: Iterable[Document]) -> list[str]:
+    """A name for each document, different from all others and the same in every run.
+
+    It is the document's id; without one, it depends on metadata and text; repeated ones are counted.
+
+    >>> first, second = document_names([Document(page_content="same"), Document(page_content="same")])
+    >>> first != second
+    True
+    """
+    seen: Counter[str] = Counter()
+    names = []
+    for document in documents:
+        name = document.id or stable_uuid(sorted(document.metadata.items(), key=repr), document.page_content)
+        copies, seen[name] = seen[name], seen[name] + 1
+        names.append(name if not copies else stable_uuid(name, copies))
+    return names
+
+
+def index_fields(component: Any, model: LanguageModel) -> Callable[[Iterable[Document]], dict[str, object]]:
+    """What an index of documents is made of: them, and a component's fields but those of the results' form."""
+    of_results = {"documents", "filters", "model", "model_options", "settings", "top_n", "explain"}
+    names = type(component).model_fields.keys() - of_results
+    fields = {name: getattr(component, name) for name in sorted(names)}
+    settings = {name: value for name, value in vars(component._settings).items() if name != "score_key"}
+    return partial(
+        _with_documents, fields | {"settings": settings, "model": model_fields(model)}
+    )  # the component itself is not kept alive
+
+
+def _with_documents(fields: dict[str, object], documents: Iterable[Document]) -> dict[str, object]:
+    return fields | {"documents": [(document.id, document.page_content, document.metadata) for document in documents]}
+
+
+def names_of(documents: Sequence[Document]) -> list[str]:
+    """The documents' ids, also equal ones; those without one get a name that depends on what they hold."""
+    return [document.id or name for document, name in zip(documents, document_names(documents), strict=True)]
+
+
+def passage_of(document: Document, id: str, title_key: str, metadata_fields: Iterable[str] = ()) -> Passage:
+    """What a model reads of a document.
+
+    Args:
+        document: The document.
+        id: Of the passage.
+        title_key: Metadata key of the title.
+        metadata_fields: Metadata keys that the model reads, too.
+    """
+    described = [f"{key}: {document.metadata[key]}" for key in metadata_fields if key in document.metadata]
+    return Passage(
+        "\n".join([*described, document.page_content]),
+        id=id,
+        title=str(document.metadata.get(title_key) or ""),
+        metadata=document.metadata,
+    )
+
+
+def stored_sections(documents: list[Document]) -> list[StoredSection]:
+    """What each of some documents is; no two are the same, if they have no ids."""
+    named = zip(document_names(documents), documents, strict=True)
+    return [stored_section(document, document.metadata, _text(document), id=name) for name, document in named]
+
+
+def read_section(document: Document) -> StoredSection:
+    """What one document is."""
+    return stored_sections([document])[0]
+
+
+def _text(document: Document) -> str:
+    """Of the view; the raw one may have context in front of it in the store."""
+    if not is_section(document.metadata):
+        return document.page_content
+    names = result_metadata(document.metadata)
+    return str(names.get("section_text", document.page_content)) if names["view"] == "raw" else document.page_content
+
+
+def as_raw(document: Document, text: str) -> Document:
+    """The section itself; its id is the section's, whatever the store calls the record."""
+    names = result_metadata(document.metadata)
+    metadata = {key: value for key, value in document.metadata.items() if key != prefixed("section_text")}
+    return document.model_copy(update={"id": str(names["section_id"]), "page_content": text, "metadata": metadata})
+
+
+SOURCE = "source"
+"""The host's name for the key that says what a chunk was cut from."""
+
+_PAGE = ("page", "page_number")
+
+
+def given_chunks(documents: Iterable[Document]) -> list[ChunkRecord[Document]]:
+    """What each of the documents given to a component is a piece of; no two are the same, if they have no ids."""
+    documents = list(documents)
+    return [_chunk(document, name) for document, name in zip(documents, document_names(documents), strict=True)]
+
+
+def found_chunks(documents: Iterable[Document]) -> list[ChunkRecord[Document]]:
+    """As `given_chunks`, for what a store or retriever brings, perhaps the same one more than once."""
+    return [_chunk(document, document_names([document])[0]) for document in documents]
+
+
+def holding(chunk: ChunkRecord[Document]) -> Fetch | None:
+    """Asks a store for all records of a chunk's document."""
+    space, id_ = chunk.document
+    if chunk.kind != "section":
+        return Fetch(where={SOURCE: id_}) if isinstance(chunk.metadata.get(SOURCE), str) else None
+    return Fetch(where={prefixed("source_id"): id_, **({prefixed("namespace"): space} if space else {})})
+
+
+READING = Reading(found_chunks, holding)
+
+
+def _chunk(document: Document, name: str) -> ChunkRecord[Document]:
+    if is_section(document.metadata):
+        return _section(document)
+    metadata = user_metadata(document.metadata)
+    source, start = metadata.get(SOURCE), count(metadata.get("start_index"))
+    headings = headings_by_level(metadata)
+    start = None if start is None or start < 0 else start
+    pages = [count(value) if isinstance(value, float) else value for value in map(metadata.get, _PAGE)]
+    cut = isinstance(source, str) or start is not None or bool(headings)
+    return ChunkRecord(
+        document,
+        name,
+        document.page_content,
+        ("", source if isinstance(source, str) else name),
+        kind="chunk" if cut else "document",
+        path=headings,
+        # Splitters that write headings know no offsets: what has one was cut again, and it counts from there.
+        start=None if headings else start,
+        order=start if headings else None,
+        page=next((page for page in pages if isinstance(page, int | str)), None),
+        aliases=(name,),
+        metadata=metadata,
+        pages=pages_of(document.metadata),
+    )
+
+
+def _section(document: Document) -> ChunkRecord[Document]:
+    found: dict[str, Any] = result_metadata(document.metadata)
+    raw = found["view"] == "raw"
+    return ChunkRecord(
+        document,
+        str(found["section_id"]),
+        str(found.get("section_text", document.page_content if raw else "")),
+        (str(found.get("namespace") or ""), str(found.get("source_id") or found["section_id"])),
+        kind="section",
+        raw=raw,
+        path=str(found.get("section_path", "")),
+        start=found.get("start"),
+        end=found.get("end"),
+        metadata=user_metadata(document.metadata),
+        pages=pages_of(document.metadata),
+    )
