@@ -52,9 +52,9 @@ class Hyperlinks(NamedLinks):
         """Where a passage is found: its address and its file name, both with its heading, too, and its title."""
         address = _address(self._own(passage))
         heading = _slug(_heading(passage))
-        yield f"at {address}", 0.0
         yield f"at {address}#{heading}", 0.0
-        if address:
+        if address:  # passages without are no page
+            yield f"at {address}", 0.0
             name, which = posixpath.basename(address), float(crc32(address.encode(errors="replace")))
             yield f"file {name}", which
             yield f"file {name}#{heading}", which
@@ -98,11 +98,9 @@ class FollowedHyperlinks:
         pages = [f"at {address}", *([f"file {last}"] if last and not parts.netloc else [])]
         known = self.names.of([*pages, *(page + under for page in pages), *titles])
         for page in pages:
-            if page in known and (page == pages[0] or len({*known[page].values()}) == 1):
+            if page == "at " or (page in known and (page == pages[0] or len({*known[page].values()}) == 1)):
                 of_heading = known.get(page + under, ()) if parts.fragment else ()
-                if of_heading or address == _address(base):  # the own page, or no address: those without are no page
-                    return of_heading
-                return known[page]
+                return of_heading or (() if address == _address(base) else known.get(page, ()))  # not the own page
         return next((known[title] for title in titles if title in known), ())
 
 
