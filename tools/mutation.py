@@ -38,7 +38,8 @@ class Area(NamedTuple):
 AREAS = {
     "scoring": Area(
         "likelihood/unigram likelihood/encoder rerank/base rerank/prior",
-        "unigram saved_unigram scale scale_order unmatched first_stage sentence_vectors rankers upr two_stages",
+        "unigram saved_unigram scale scale_order unmatched first_stage sentence_vectors rankers upr two_stages"
+        " sums embedding_model",
     ),
     "budgets": Area(
         "likelihood/tokenizer drilldown/truncation prompts",
