@@ -118,3 +118,45 @@ def test_dates_of_documents_say_which_version_is_read():
 def test_the_corpus_speaks_the_language_of_the_model():
     with pytest.raises(InvalidInput, match="'english', the corpus in 'german'"):
         D3().retrieve("fox", Corpus(language="german"))
+
+
+class Embedder:
+    """Counts what it embeds: lengths and vowels."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def __call__(self, texts):
+        self.texts += texts
+        return [[len(text), text.count("a") + 1, text.count("e") + 1] for text in texts]
+
+    def questions(self, texts):
+        return [[40, 1, 9] for _ in texts]
+
+
+def test_words_choose_the_pages_that_are_embedded_and_vectors_are_kept(tmp_path):
+    texts = [f"# House {n}\n\nThe rent of house {n} is due.\n\nMonth {n}." for n in range(70)]
+    question = "When is the rent of house 61 due?"
+    corpus = Corpus(tmp_path / "corpus.db")
+    corpus.add((str(n), parse_document(text)) for n, text in enumerate(texts))
+    first = Embedder()
+    d3 = D3(embed=first)
+    ready = d3.prepare_corpus(corpus, embedded_by="lengths")
+    found = d3.retrieve(question, ready, 5)
+    assert len(first.texts) == 100  # 50 sections of two paragraphs
+    assert [item.passage.id for item in d3.retrieve(question, ready, 5)] == [item.passage.id for item in found]
+    assert len(first.texts) == 100
+    again = Embedder()
+    other = D3(embed=again)
+    kept = other.retrieve(question, other.prepare_corpus(Corpus(tmp_path / "corpus.db"), embedded_by="lengths"), 5)
+    assert [(item.passage.id, item.score) for item in kept] == [(item.passage.id, item.score) for item in found]
+    assert not again.texts
+    memory = d3.prepare(texts, list(map(str, range(70))))
+    expected = d3.retrieve(question, memory, 5)
+    assert [item.passage.text for item in found] == [item.passage.text for item in expected]
+    assert [entry.total for entry in found.explain()] == pytest.approx([item.score for item in found], abs=1e-9)
+    every = d3.retrieve(question, ready, 400)
+    assert [item.details.get("read", True) for item in every] == [True] * 100
+    corpus.remove(["61"])
+    left = D3(embed=Embedder()).retrieve(question, corpus, 5)
+    assert all(item.passage.metadata["document"] != "61" for item in left)

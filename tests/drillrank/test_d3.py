@@ -225,7 +225,7 @@ def test_a_company_that_no_document_is_about_is_not_here():
     assert not D3(settings={"answerable": 1}).retrieve("What were the net sales of Globex in FY2017?", ready).found
 
 
-LEASE = """# Lease
+POINTING = """# Lease
 
 ## 1 Rent
 
@@ -245,7 +245,7 @@ No cheques.
 
 @pytest.mark.parametrize("top_n", [2, 3, None])
 def test_what_a_paragraph_points_to_follows_right_behind(top_n):
-    found = D3().retrieve("When is the rent due?", [LEASE], top_n)
+    found = D3().retrieve("When is the rent due?", [POINTING], top_n)
     assert [item.passage.text.split()[0] for item in found[:2]] == ["The", "Money"]
     assert found[1].details["followed"] == found[0].passage.id
     assert "followed" not in found[0].details
@@ -253,6 +253,6 @@ def test_what_a_paragraph_points_to_follows_right_behind(top_n):
     assert len({item.passage.id for item in found}) == len(found)
     for item, entry in zip(found, found.explain(), strict=True):
         assert entry.total == pytest.approx(item.score, abs=1e-9)
-    plain = D3(settings={"follow": False}).retrieve("When is the rent due?", [LEASE], 3)
+    plain = D3(settings={"follow": False}).retrieve("When is the rent due?", [POINTING], 3)
     assert not any("followed" in item.details for item in plain)
-    assert len(D3().retrieve("When is the rent due?", [LEASE], 2)) == 2
+    assert len(D3().retrieve("When is the rent due?", [POINTING], 2)) == 2

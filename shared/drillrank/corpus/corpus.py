@@ -17,6 +17,7 @@ from pathlib import Path
 from threading import RLock
 
 import numpy as np
+import numpy.typing as npt
 
 from drillrank import limits
 from drillrank import text as text_module
@@ -206,6 +207,21 @@ class Corpus:
                 lists = {name: tuple(place[name]) for name in ("section_path", "pages") if name in place}
                 object.__setattr__(passage, "metadata", place | lists)
         return found
+
+    def vectors(self, numbers: Iterable[int], model: str) -> dict[int, npt.NDArray[np.float32]]:
+        """Vectors that `keep_vectors` was given, by the numbers of their passages."""
+        query = "SELECT vector FROM vectors WHERE passage = ? AND model = ?"
+        with self._transaction() as database:
+            rows = [(number, row) for number in map(int, numbers) for row in database.execute(query, (number, model))]
+            return {number: np.frombuffer(vector, "<f4") for number, (vector,) in rows}
+
+    def keep_vectors(self, vectors: Mapping[int, npt.NDArray[np.float32]], model: str) -> None:
+        """Keep vectors of passages as long as these are there, by their numbers, under the name of a model."""
+        rows = [(number, model, len(vector), vector.astype("<f4").tobytes()) for number, vector in vectors.items()]
+        with self._transaction("IMMEDIATE") as database:
+            query = """INSERT OR REPLACE INTO vectors SELECT ?, ?, ?, ?
+                WHERE EXISTS (SELECT 1 FROM passages WHERE number = ?)"""
+            database.executemany(query, [(*row, row[0]) for row in rows])
 
     def above(self, id_: str) -> Above:
         """What stands above the passages of a document.

@@ -37,7 +37,7 @@ from drillrank.rerank.relevance import MonoT5
 from drillrank.settings import as_settings
 from drillrank.structure import Document
 from drillrank.text import token_counter
-from drillrank.vectors import CollectionStatistics, Embed
+from drillrank.vectors import CollectionStatistics, Embed, Integers
 
 Documents = PreparedDocuments | PreparedCorpus | Corpus | Sequence[Document | str] | Sequence[OutlineSection]
 
@@ -194,10 +194,16 @@ class D3:
             texts[section.path[0]].extend(map(plain, (p.text for p in section.readable)))
         # A method, and no lambda: what is prepared can be pickled, as the hosts' retrievers are.
         versions = Versions(known, texts.__getitem__, {at: date for at, date in enumerate(dates) if date})
-        return PreparedDocuments(tree, self._evidence(tree, levels, index.frequencies), known, versions)
+        evidence = self._evidence(tree, levels, index.frequencies, self.embed, None)
+        return PreparedDocuments(tree, evidence, known, versions)
 
     def prepare_corpus(
-        self, corpus: Corpus, names: Mapping[str, str] | None = None, dates: Mapping[str, Date] | None = None
+        self,
+        corpus: Corpus,
+        names: Mapping[str, str] | None = None,
+        dates: Mapping[str, Date] | None = None,
+        *,
+        embedded_by: str | None = None,
     ) -> PreparedCorpus:
         """Documents of a corpus on disk, for many questions: of these only those are read that hold the best.
 
@@ -208,13 +214,16 @@ class D3:
             corpus: Of the language of the model.
             names: As for `prepare`, by the documents' ids; only these documents are read. None takes the ids of all.
             dates: As for `prepare`, by the documents' ids.
+            embedded_by: A name of `embed`, under which the corpus keeps its vectors; None remembers them in memory.
+                With `embed`, words choose 50 pages or sections, and the paragraphs on these are embedded.
         """
         if (language := self.language_model.language) != corpus.language:
             raise InvalidInput(
                 f"The model is in {language!r:.50}, the corpus in {corpus.language!r:.50}: make it anew."
             )
         names = {id_: id_ for id_ in corpus.ids()} if names is None else names
-        return PreparedCorpus(corpus, names, dates or {}, whole_paths=self.settings.whole_paths)
+        whole = self.settings.whole_paths
+        return PreparedCorpus(corpus, names, dates or {}, whole_paths=whole, embedded_by=embedded_by)
 
     @property
     def _collection(self) -> Collection | None:
@@ -226,7 +235,12 @@ class D3:
         return self.language_model.mu if isinstance(self.language_model, UnigramModel) else MU
 
     def _evidence(
-        self, tree: Outline, levels: Callable[[str], Levels], frequencies: Callable[[], Mapping[str, int]]
+        self,
+        tree: Outline,
+        levels: Callable[[str], Levels],
+        frequencies: Callable[[], Mapping[str, int]],
+        embed: Embed | None,
+        among: Integers | None,
     ) -> Evidence:
         # Under names in the outline, which leave out what is above all sections.
         names = ["" if entry.name == BEGINNING else entry.name for entry in tree.leaves(range(len(tree.sections)))]
@@ -239,7 +253,7 @@ class D3:
                 lm = lm.fitted(CollectionStatistics(len(readable), {}, frequencies(), lm.language))
             except InvalidInput:  # statistics do not tell it all: κ of an encoder is found in texts
                 lm = lm.fitted([replace(p, title=title).titled_text for p, title in zip(readable, titles, strict=True)])
-        return Evidence(readable, titles, lm, levels, self.embed, section_indices)
+        return Evidence(readable, titles, lm, levels, embed, section_indices, among)
 
     def _longest(self) -> int:
         """Tokens of the longest paragraph: the other half of what the instruction leaves is for the question."""
@@ -361,16 +375,20 @@ class D3:
         as_of = None if settings.as_of is None else as_date(settings.as_of)
         limit = settings.max_documents or (MAX_DOCUMENTS if self.llm is not None else None)
         by_words = self.embed is None and isinstance(self.language_model, UnigramModel)
-        best = None
+        best = among = None
+        if self.embed is not None:
+            places, among = corpus.pages(question, levels, as_of)
         if limit is not None:
             places = corpus.likeliest(question, levels, as_of, limit)
-        else:
+        elif self.embed is None:
             least = 1 if by_words else READ
             places, wanted = corpus.holding(question, levels, as_of, least, top_n, settings.repeats)
             best = wanted if by_words else None
-        return corpus.documents(
-            places, levels, lambda tree, part: self._evidence(tree, lambda _: part, levels.frequencies), best
-        )
+
+        def evidence(tree: Outline, part: Levels, embed: Embed | None, among: Integers) -> Evidence:
+            return self._evidence(tree, lambda _: part, levels.frequencies, embed, among)
+
+        return corpus.documents(places, levels, evidence, best, self.embed, among)
 
     def _found(self, drill: Drill, ranking: Sequence[Ranked[Passage]], usage: Usage) -> EvidenceRanking:
         least = self.settings.answerable

@@ -54,6 +54,8 @@ class Evidence:
         embed: From texts to an array of shape (texts, dimensions), for questions and for paragraphs, which it sees
             without their headings. If it has a method `questions`, that embeds the questions.
         section_indices: Index of each paragraph's section, from 0; all are of one section by default.
+        among: Positions of the paragraphs that are embedded, rising; the others follow them, in the order of their
+            words. None takes all.
 
     Raises:
         InvalidInput: the embeddings are not one finite vector a text.
@@ -67,15 +69,18 @@ class Evidence:
         levels: Callable[[str], Levels],
         embed: Embed | None = None,
         section_indices: Sequence[int] | None = None,
+        among: Integers | None = None,
     ) -> None:
         self._paragraphs, self._titles = tuple(paragraphs), tuple(titles)
         self._ranker = UPR(lm, prior=None)
         self._levels = levels
         self._last: tuple[str, Levels] | None = None  # of the last question
         self._vectors = None
-        if embed is not None and paragraphs:
-            texts = [paragraph.text for paragraph in paragraphs]
-            self._vectors = _Vectors(embed, texts, [0] * len(texts) if section_indices is None else section_indices)
+        self._among: Integers = np.arange(len(paragraphs)) if among is None else among
+        if embed is not None and len(self._among):
+            texts = [self._paragraphs[position].text for position in self._among]
+            sections = np.zeros(len(paragraphs), int) if section_indices is None else np.array(section_indices)
+            self._vectors = _Vectors(embed, texts, sections[self._among].tolist())
 
     @property
     def language(self) -> str:
@@ -104,15 +109,21 @@ class Evidence:
         if positions and type(self._ranker.language_model) is not UnigramModel:
             return self._read(question, chosen, found)
         totals, matched = found.totals[chosen], found.matched[chosen]
-        known = {"tokens": len(found.words), "nothing_matched": not found.matched.any()}
+        known = {"tokens": len(found.words), "nothing_matched": not found.any_matched}
 
         def by_words(place: int) -> dict[str, Any]:
             return known | {"matched": bool(matched[place])}
 
         if self._vectors is None or not positions:
             return Scores(totals, len(found.words), by_words)
-        bonus, cosines = self._vectors.near(question, chosen)
-        return Scores(totals + bonus, len(found.words), lambda place: by_words(place) | cosines(place))
+        [read] = np.isin(chosen, self._among).nonzero()
+        unread = np.setdiff1d(np.arange(len(chosen)), read)
+        bonus, cosines = self._vectors.near(question, np.searchsorted(self._among, chosen[read]))
+        totals[read] += bonus
+        totals[unread] += totals[read].min(initial=np.inf if len(read) else 0) - 1 - totals[unread].max(initial=-np.inf)
+        near = {int(place): cosines(at) for at, place in enumerate(read)}
+        left = {"nothing_matched": False, "read": False}
+        return Scores(totals, len(found.words), lambda place: by_words(place) | near.get(place, left))
 
     def _read(self, question: str, positions: Integers, words: Levels) -> Scores:
         totals = words.totals[positions]
@@ -129,9 +140,10 @@ class Evidence:
             totals[place] = item.score * tokens + context
             details[place] = {**item.details, "context": context, "read": True}
         if self._vectors is not None:
-            bonus, cosines = self._vectors.near(question, positions[read])
-            totals[read] += bonus
-            details |= {int(place): details[int(place)] | cosines(at) for at, place in enumerate(read)}
+            inside = [place for place in read if positions[place] in self._among]
+            bonus, cosines = self._vectors.near(question, np.searchsorted(self._among, positions[inside]))
+            totals[inside] += bonus
+            details |= {int(place): details[int(place)] | cosines(at) for at, place in enumerate(inside)}
         totals[unread] = totals[read].min() + followed
         left = {"tokens": tokens, "nothing_matched": False, "read": False}
         return Scores(totals, tokens, lambda place: details.get(place, left))

@@ -114,7 +114,7 @@ class Levels:
     Attributes:
         words: Of the question.
         totals: S, shape (paragraphs,); log p(q|C) of each where no paragraph holds a word of the question.
-        matched: Whether a paragraph holds a word of the question.
+        matched: Whether a paragraph holds a word of the question; `any_matched`, whether any of all does.
         answerable: Probability that the documents speak of the question.
     """
 
@@ -148,9 +148,10 @@ class Levels:
         above = without + self._which.sum(axis=0)[document_of]
         self._sums = own + above[section_of] - len(self.words) * np.log1p(counts.lengths / self._mu)
         nothing = np.full(len(section_of), np.log(counts.collection).sum())
-        self.totals = self._sums if self.matched.any() else nothing
+        self.any_matched = bool(self.matched.any())
+        self.totals = self._sums if self.any_matched else nothing
         best = document_of[section_of[top(self.totals, _BEST)]]
-        self.answerable = _answerable(counts, holding, best) if self.matched.any() else 0.0
+        self.answerable = _answerable(counts, holding, best) if self.any_matched else 0.0
 
     def frequencies(self) -> dict[str, int]:
         """How often each word of the question occurs in the paragraphs, headings left out, and all others together."""
@@ -198,7 +199,7 @@ class Levels:
         section = counts.section_of[paragraph]
         document = counts.document_of[section]
         nothing = Term.sum(NOTHING, map(Term, self.words, np.log(counts.collection).tolist()))
-        if not self.matched.any():
+        if not self.any_matched:
             return (nothing,)
         gains = []
         for word, (places, tf) in enumerate(counts.paragraphs):

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from drillrank.corpus import Corpus, CorpusError
 from drillrank.drilldown.evidence import TEMPERATURE, Evidence, distinct, expected_best
@@ -21,9 +23,10 @@ from drillrank.drilldown.outline import Outline, OutlineSection, stored_sections
 from drillrank.drilldown.versions import Date, Versions
 from drillrank.likelihood.unigram import Collection
 from drillrank.passages import Passage
-from drillrank.vectors import top
+from drillrank.vectors import Embed, Floats, Integers, embedded, top
 
-MakeEvidence = Callable[[Outline, Levels], Evidence]
+PAGES = 50  # whose paragraphs are embedded, likeliest by their words
+MakeEvidence = Callable[[Outline, Levels, Embed | None, Integers], Evidence]
 
 
 @dataclass(frozen=True)
@@ -79,12 +82,21 @@ class PreparedCorpus:
         names: What documents are called, by their ids; documents without a name here are not read.
         dates: Of documents, by their ids, where names have none.
         whole_paths: As in `D3Settings`.
+        embedded_by: As for `D3.prepare_corpus`.
     """
 
     def __init__(
-        self, corpus: Corpus, names: Mapping[str, str], dates: Mapping[str, Date], *, whole_paths: bool = False
+        self,
+        corpus: Corpus,
+        names: Mapping[str, str],
+        dates: Mapping[str, Date],
+        *,
+        whole_paths: bool = False,
+        embedded_by: str | None = None,
     ) -> None:
         self._corpus = corpus
+        self._embedded_by = embedded_by
+        self._vectors: dict[int, npt.NDArray[np.float32]] = {}
         self.names = names
         self._whole_paths = whole_paths
         self._layout = corpus.layout(names)
@@ -139,20 +151,36 @@ class PreparedCorpus:
                 return sorted(found), wanted
             paragraphs = 4 * len(best)
 
+    def pages(self, question: str, levels: Levels, as_of: Date | None) -> tuple[list[int], Integers]:
+        """Places of the documents that hold the likeliest pages or sections, and places of the paragraphs on these."""
+        layout = self._layout
+        order = top(levels.log_posteriors(TEMPERATURE, layout.section_of), len(layout.document_of))
+        current = (at for at in order if not self._outdated([layout.document_of[at]], question, as_of))
+        best = list(islice(current, PAGES))
+        return sorted(set(layout.document_of[best].tolist())), np.flatnonzero(np.isin(layout.section_of, best))
+
     def _outdated(self, documents: Iterable[int], question: str, as_of: Date | None) -> set[int]:
         ids = self._layout.ids
         return {at for at in documents if self._versions.outdated([ids[at]], question, as_of)}
 
     def documents(
-        self, places: Sequence[int], levels: Levels, evidence: MakeEvidence, best: int | None
+        self,
+        places: Sequence[int],
+        levels: Levels,
+        evidence: MakeEvidence,
+        best: int | None = None,
+        embed: Embed | None = None,
+        among: Integers | None = None,
     ) -> PreparedDocuments:
         """Some of the documents, as they are drilled into.
 
         Args:
             places: Of the documents, rising.
             levels: Of the paragraphs of all documents.
-            evidence: Makes it of their outline and levels.
+            evidence: Makes it of their outline and levels, of what embeds their paragraphs, and of which are embedded.
             best: As `PreparedDocuments` has it.
+            embed: From texts to vectors.
+            among: Places of paragraphs that are embedded; None for all.
         """
         sections: list[OutlineSection] = []
         at = [np.zeros(0, np.int64)]
@@ -166,5 +194,36 @@ class PreparedCorpus:
             sections += stored_sections(id_, passages, section_of, self._corpus.above(id_).guessed)
             at.append(np.arange(first, end))
             known[id_] = self.names[id_]
-        tree = Outline(sections, whole_paths=self._whole_paths)
-        return PreparedDocuments(tree, evidence(tree, levels.at(np.concatenate(at))), known, self._versions, best)
+        tree, there = Outline(sections, whole_paths=self._whole_paths), np.concatenate(at)
+        inside = np.arange(len(there)) if among is None else np.flatnonzero(np.isin(there, among))
+        kept = None if embed is None else _Kept(self._layout.numbers(there[inside]), embed, self.embedded)
+        return PreparedDocuments(tree, evidence(tree, levels.at(there), kept, inside), known, self._versions, best)
+
+    def embedded(self, embed: Embed, texts: Sequence[str], numbers: Integers) -> Floats:
+        """Vectors of passages, given their numbers; each is made once, and kept in the corpus if it is named there."""
+        known, keys = self._vectors, numbers.tolist()
+        if self._embedded_by is not None:
+            known |= self._corpus.vectors(set(keys) - known.keys(), self._embedded_by)
+        new = [(number, text) for number, text in zip(keys, texts, strict=True) if number not in known]
+        if new:
+            made = embedded(embed, [text for _, text in new]).astype(np.float32)
+            found = {number: vector for (number, _), vector in zip(new, made, strict=True)}
+            known |= found
+            if self._embedded_by is not None:
+                self._corpus.keep_vectors(found, self._embedded_by)
+        return np.array([known[number] for number in keys], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """Embeds passages of a corpus once, and questions as before."""
+
+    numbers: Integers
+    embed: Embed
+    embedded: Callable[[Embed, Sequence[str], Integers], Floats]
+
+    def __call__(self, texts: list[str]) -> Floats:
+        return self.embedded(self.embed, texts, self.numbers)
+
+    def questions(self, texts: list[str]) -> Any:
+        return getattr(self.embed, "questions", self.embed)(texts)
