@@ -66,6 +66,7 @@ def test_every_character_of_joined_pages_is_on_its_page(text, places, key):
     assert set(between) <= {"\n", "\n\n"}
 
 
+@pytest.mark.filterwarnings("ignore:Nothing that was given:drillrank.errors.DrillrankWarning")
 @fuzz
 @given(texts, st.lists(st.integers(0, 400), min_size=1, max_size=6))
 def test_every_paragraph_of_joined_pages_is_on_the_pages_that_hold_its_words(text, places):

@@ -85,7 +85,7 @@ def test_what_is_kept_can_be_pickled():
 def test_a_collection_is_prepared_once(later):
     prepared = []
 
-    def prepare(sections, _names):
+    def prepare(sections, _names, _dates):
         prepared.append(1)
         threading.Event().wait(0.02)
         return D3().prepare(sections)

@@ -61,6 +61,7 @@ BAD = {
     "sections": 0,
     "answerable": 2,
     "repeats": "perhaps",
+    "follow": "perhaps",
     "as_of": "soon",
     "max_documents": 0,
     "guard_tokens": -1,

@@ -169,11 +169,16 @@ class _Rebuilding:
         texts = "\n\n".join(run.text for run in runs)
         format = parse_document(texts, metadata=runs[0].metadata).format if len(runs) > 1 else "auto"
         starts, ends = {run.start for run in runs}, set(map(_end, runs))
-        sections = []
+        sections: list[OutlineSection] = []
+        end = -1
         for run, group in zip(runs, groups, strict=True):
             self._members = [(chunk.start, next(places)) for chunk in group]
-            sections += self._sections(run, format, beside=_end(run) in starts or run.start in ends)
-        return [one for one, after in zip(sections, [*sections[1:], None], strict=False) if not _only_above(one, after)]
+            found = self._sections(run, format, beside=_end(run) in starts or run.start in ends)
+            if found and sections and run.start == end and _only_above(sections[-1], found[0]):
+                sections.pop()
+            sections += found
+            end = _end(run)
+        return sections
 
     def _sections(self, run: StoredChunk, format: str, beside: bool) -> list[OutlineSection]:
         document = parse_document(run.text, format, metadata=run.metadata)
@@ -244,11 +249,11 @@ class _Rebuilding:
         return self._paths.get(stored) or tuple(filter(None, stored.split(self._separator)))
 
 
-def _only_above(section: OutlineSection, after: OutlineSection | None) -> bool:
+def _only_above(section: OutlineSection, after: OutlineSection) -> bool:
     """Whether a section holds nothing but its heading, which stands above the next section."""
     alone = bool(section.path[1:]) and [p.id for p in section.paragraphs] == [section.passage.id]
     depth = len(section.path)
-    return alone and after is not None and len(after.path) > depth and after.path[:depth] == section.path
+    return alone and len(after.path) > depth and after.path[:depth] == section.path
 
 
 def _end(chunk: StoredChunk) -> int:
