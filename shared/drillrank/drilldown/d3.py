@@ -152,7 +152,8 @@ class D3:
             settings.summarize_above,
             settings.written_words,
         )
-        plan = Plan(settings, llm is not None, None, condenser)
+        strategy = settings.paragraphs or ("likelihood" if llm is None else "base")
+        plan = Plan(settings, llm is not None, strategy, None, condenser)
         if llm is None and (plan.strategy not in ("monot5", "likelihood") or settings.summarizer == "llm"):
             raise InvalidInput(
                 f"paragraphs={plan.strategy!r:.200} with summarizer={settings.summarizer!r:.200} needs an LLM: "

@@ -65,19 +65,16 @@ class Plan:
     Attributes:
         settings: As they are.
         with_llm: Whether there is an LLM to choose.
+        strategy: How paragraphs are chosen.
         monot5: The ranker, where the strategy names one.
         condenser: Makes the summaries.
     """
 
     settings: D3Settings
     with_llm: bool
+    strategy: Strategy
     monot5: MonoT5 | Relevance | None
     condenser: Condenser
-
-    @property
-    def strategy(self) -> Strategy:
-        """How paragraphs are chosen."""
-        return self.settings.paragraphs or ("base" if self.with_llm else "likelihood")
 
     @property
     def paragraphs_by(self) -> AnswerBy:
@@ -95,7 +92,6 @@ class Drill:
         self.ready = ready
         self.question = selection.question
         self._selection = selection
-        self._language = ready.evidence.language
         self._on_step = on_step
         self._judged: dict[int, Scored] = {}  # by the stage that had the last word, if that gives scores
         self._way = Way()
@@ -113,7 +109,7 @@ class Drill:
             self._note(Step("sections", len(scope), tuple(leaf.name for leaf in leaves)))
         chosen, guarded = self._candidates(scope, opened)
         for stage in _STAGES[self._plan.strategy]:
-            chosen = self._computed(stage, chosen, top_n)
+            chosen = (self._monot5 if stage == "monot5" else self._likelihood)(chosen, top_n)
         shown = scope
         if wanted is None:  # all were open: what tells is where the evidence stands
             opened = sorted({ready.section_indices[at] for at in chosen})
@@ -135,7 +131,7 @@ class Drill:
         alone = len(chosen) == 1  # nothing for the LLM to choose
         for stage in _STAGES[self._plan.strategy]:
             if stage in ("monot5", "likelihood"):
-                chosen = self._computed(stage, chosen, top_n)
+                chosen = (self._monot5 if stage == "monot5" else self._likelihood)(chosen, top_n)
                 alone = len(chosen) == 1
             elif not alone:
                 chosen = yield from self._paragraphs(chosen, stage)
@@ -145,9 +141,6 @@ class Drill:
         """Paragraphs of the opened sections, and those that the guard adds; and which these are."""
         guarded = set(self._guarded(scope, opened)) if self._plan.settings.guard_tokens else set()
         return sorted({*self.ready.inside(opened), *guarded}), guarded
-
-    def _computed(self, stage: str, candidates: Sequence[int], top_n: int | None) -> list[int]:
-        return (self._monot5 if stage == "monot5" else self._likelihood)(candidates, top_n)
 
     def _ranked(
         self,
@@ -165,17 +158,16 @@ class Drill:
         else:
             by_likelihood = ready.evidence.scored(self.question, chosen)
             scored = [by_likelihood[place] for place in range(len(chosen))]
-        chosen_by = {"nothing_matched": False} if likely is None else {}
-        details = [
-            {
-                **more,
-                **chosen_by,
-                "guarded": position in guarded,
-                **ready.versions.details(ready.outline.sections[ready.section_indices[position]].path[0]),
-                **_section_details((likely or {}).get(ready.section_indices[position])),
-            }
-            for position, (_, more) in zip(chosen, scored, strict=True)
-        ]
+        details = []
+        for position, (_, more) in zip(chosen, scored, strict=True):
+            section = ready.section_indices[position]
+            version = ready.versions.details(ready.outline.sections[section].path[0])
+            own: dict[str, Any] = {**more, "guarded": position in guarded, **version}
+            if likely is None:
+                own["nothing_matched"] = False
+            elif section in likely:
+                own["section_score"], own["section_rank"] = likely[section]
+            details.append(own)
         scores = [score for score, _ in scored]
         found = ranked([ready.paragraphs[at] for at in chosen], scores, details, top_n)
         way, self._chosen = self._way, chosen
@@ -266,7 +258,7 @@ class Drill:
         problems: list[str] = []
         for positions in by_document.values():
             passages = [sections[at].passage for at in positions]
-            texts, said = yield from self._plan.condenser.condensed(passages, self._language)
+            texts, said = yield from self._plan.condenser.condensed(passages, self.ready.evidence.language)
             known.update(zip(positions, texts, strict=True))
             problems += said
         return known, problems
@@ -302,7 +294,7 @@ class Drill:
         texts: Sequence[str] = [passage.text for passage in readable]
         problems: Sequence[str] = ()
         if stage == "summaries":
-            texts, problems = yield from self._plan.condenser.condensed(readable, self._language)
+            texts, problems = yield from self._plan.condenser.condensed(readable, self.ready.evidence.language)
         alone = stage == "one by one"
         found, said, deputies = yield from self._selection.choose(
             BOOLEAN_PROMPT if alone else self._plan.settings.prompts[1],
@@ -386,7 +378,3 @@ class Drill:
         self.steps.append(step)
         if self._on_step:
             self._on_step(step)
-
-
-def _section_details(section: tuple[float, int] | None) -> dict[str, Any]:
-    return {} if section is None else {"section_score": section[0], "section_rank": section[1]}

@@ -138,15 +138,13 @@ class Versions:
 
         A question that names a date itself chooses by it: then older versions are read, too.
         """
-
-        def late(document: Any) -> bool:
-            return as_of is not None and self.dates.get(document, ())[: len(as_of)] > as_of
-
+        dates = {} if as_of is None else self.dates
+        late = {at for at, date in dates.items() if date[: len(as_of or ())] > (as_of or ())}
         dated = bool(dates_in(question))
         found = set()
         for document in documents:
-            newest = document if dated else next((at for at in self.of(document) if not late(at)), document)
-            if late(document) or newest != document:
+            newest = document if dated else next((at for at in self.of(document) if at not in late), document)
+            if document in late or newest != document:
                 found.add(document)
         return found
 
