@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 
 from drillrank.drilldown.prepared import PreparedDocuments
-from drillrank.structure.references import caption_label, heading_labels, references
+from drillrank.structure.references import Label, caption_label, heading_labels, references
 
 
 def followed(
@@ -22,22 +23,33 @@ def followed(
         Each position, none twice, and the position that pointed to it; None for what was chosen.
     """
     sections, seen = ready.outline.sections, set[int]()
+    places: dict[int | str, dict[Label, list[int]]] = {}
     for at in chosen:
         if at in seen:
             continue
         seen.add(at)
         yield at, None
-        labels = set(references(ready.readable[at].text))
-        own = sections[ready.section_indices[at]]
-        inside = [
-            position
-            for number, section in enumerate(sections if labels else ())
-            if section.path[0] == own.path[0] and section.path != own.path
-            for called in [any(labels.intersection(heading_labels(str(heading))) for heading in section.path[1:])]
-            for position in ready.inside([number])
-            if called or caption_label(ready.readable[position].text) in labels
-        ]
-        best = max((position for position in inside if position in totals), key=totals.__getitem__, default=at)
-        if best not in seen:
-            seen.add(best)
-            yield best, at
+        if labels := references(ready.readable[at].text):
+            own = sections[ready.section_indices[at]].path
+            if own[0] not in places:
+                places[own[0]] = _labelled(ready, own[0])
+            inside = {position for label in labels for position in places[own[0]].get(label, ()) if position in totals}
+            elsewhere = sorted(position for position in inside if sections[ready.section_indices[position]].path != own)
+            best = max(elsewhere, key=totals.__getitem__, default=at)
+            if best not in seen:
+                seen.add(best)
+                yield best, at
+
+
+def _labelled(ready: PreparedDocuments, document: int | str) -> dict[Label, list[int]]:
+    """Positions of a document's paragraphs by what their sections, or they themselves as captions, are called."""
+    found: dict[Label, list[int]] = {}
+    labels = cache(heading_labels)
+    for number, section in enumerate(ready.outline.sections):
+        if section.path[0] == document:
+            above = {label for heading in section.path[1:] for label in labels(str(heading))}
+            for position in ready.inside([number]):
+                caption = caption_label(ready.readable[position].text)
+                for label in above if caption is None else {*above, caption}:
+                    found.setdefault(label, []).append(position)
+    return found
