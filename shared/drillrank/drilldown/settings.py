@@ -86,7 +86,7 @@ class D3Settings:
             that of this time is (`D3.prepare`). None takes the newest.
         answerable: Where words alone decide: the probability that the documents speak of the question, from which on
             `found` is True. By .16, of 141 questions about reports, papers and READMEs 5% were refused; asked of
-            reports of other companies, 79% of 47; of documents of another kind, 97% of 141 (docs/drill-down.md).
+            reports of other companies, 66% of 47; of documents of another kind, 97% of 141 (docs/drill-down.md).
         repeats: Without an LLM: whether paragraphs that say the same, with the same numbers, come each for itself; else
             the first stands for all, and its `also_at` says where else they stand.
         follow: Without an LLM, where words decide: whether what a paragraph points to, such as "see Section 4", comes
