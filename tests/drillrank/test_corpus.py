@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -423,3 +424,26 @@ def test_no_file_stays_open(tmp_path):
 def test_a_corpus_error_is_invalid_input():
     assert issubclass(CorpusError, InvalidInput)
     assert isinstance(parse_document("a"), Document)
+
+
+def test_files_whose_size_and_times_are_as_before_are_not_read_again(tmp_path, monkeypatch):
+    one, other, gone = tmp_path / "one.md", tmp_path / "other.md", tmp_path / "gone.md"
+    one.write_text("A fox.", encoding="utf-8")
+    other.write_text("An owl.", encoding="utf-8")
+    corpus = Corpus(tmp_path / "corpus.db")
+    first = list(corpus.file_keys([one, other, gone]))
+    assert first[:2] == [file_key(one), file_key(other)]
+    assert isinstance(first[2], InvalidInput)
+    read = []
+    monkeypatch.setattr(implementation, "file_key", lambda path: read.append(path) or file_key(path))
+    assert list(corpus.file_keys([one, other])) == first[:2]
+    assert read == [one, other]  # they have changed just now
+    now = time.time_ns()
+    monkeypatch.setattr(implementation.time, "time_ns", lambda: now + 10**10)
+    assert list(corpus.file_keys([one, other])) == first[:2]
+    read.clear()
+    assert list(corpus.file_keys([other, one])) == first[1::-1]
+    assert not read
+    other.write_text("An elk.", encoding="utf-8")  # of the same length
+    assert list(corpus.file_keys([one, other])) == [first[0], file_key(other)]
+    assert read == [other]

@@ -6,6 +6,7 @@ import os
 import sqlite3
 import zlib
 from contextlib import closing, suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -36,6 +37,7 @@ def asks(corpus):
         lambda: corpus.mentions(["a"]),
         lambda: corpus.statistics(),
         lambda: corpus.document("doc"),
+        lambda: list(corpus.file_keys([Path(__file__)])),
         lambda: list(corpus),
         lambda: len(corpus),
         lambda: D3().retrieve("fox", corpus, 3),
@@ -120,6 +122,7 @@ BLOBS = {
     "blocks": ["lengths", "units", "words"],
     "postings": ["entries", "holding", "occurrences"],
     "state": ["analyzer", "indexed"],
+    "files": ["stamp", "key"],
 }
 VALUES = ["X''", "X'FF'", "X'FFFFFFFFFFFF'", "NULL", "-1", "9e99", "'x'", "'[[[['", "'{}'", "zeroblob(100000)"]
 

@@ -26,7 +26,6 @@ from drillrank.drilldown.d3 import D3
 from drillrank.drilldown.prepared import PreparedCorpus
 from drillrank.drilldown.versions import Date
 from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput
-from drillrank.structure import file_key
 
 Found = TypeVar("Found")
 OnProgress = Callable[[int, int], None]
@@ -113,11 +112,12 @@ class FileCorpus:
         self.names: dict[str, str] = {}
         self.skipped: list[str] = []
         alike: dict[bytes, list[Source]] = {}
-        for source in self._sources:
-            try:
-                alike.setdefault(file_key(source.path), []).append(source)
-            except DrillrankError as error:  # noqa: PERF203  # each file may be one
-                self._leave_out(source, error)
+        keys = self._corpus.file_keys(source.path for source in self._sources)
+        for source, key in zip(self._sources, keys, strict=True):
+            if isinstance(key, bytes):
+                alike.setdefault(key, []).append(source)
+            else:
+                self._leave_out(source, key)
         stored = {id_.partition(" ")[0]: id_ for id_ in self._corpus.ids()}  # with what there is to tell
         ids = {key: stored.get(key.hex(), key.hex()) for key in alike}
         known = self._corpus.known((id_, key) for key, id_ in ids.items())

@@ -27,7 +27,7 @@ from drillrank.corpus.documents import Above, Content, Prepared, prepared
 from drillrank.corpus.index import LEVELS, DocumentCounts, Layout, Scorer, Unit, bm25
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
-from drillrank.structure import Document
+from drillrank.structure import PARSER_VERSION, Document, file_key
 from drillrank.structure.document import document_from_json
 from drillrank.text import check_language, terms, without_surrogates
 from drillrank.vectors import CollectionStatistics, top
@@ -139,7 +139,39 @@ class Corpus:
         """Remove what was not used, as `add` and `known` use it, for so long."""
         with self._transaction() as database:
             old = database.execute("SELECT id FROM documents WHERE used < ?", (time.time() - seconds,)).fetchall()
+            database.execute("DELETE FROM files WHERE key NOT IN (SELECT key FROM documents)")
         self.remove(id_ for (id_,) in old)
+
+    def file_keys(self, paths: Iterable[Path]) -> Iterator[bytes | InvalidInput]:
+        """Keys of files (`structure.file_key`), or why one cannot be read.
+
+        A file whose size and times are as before is not read again.
+        """
+        new: list[tuple[str, str, bytes]] = []
+        with self._transaction() as database:
+            rows = database.execute("SELECT path, stamp, key FROM files WHERE typeof(key) = 'blob'")
+            known = {path: (stamp, key) for path, stamp, key in rows}
+        for path in paths:
+            try:
+                found = path.stat()
+                # What has changed in the last seconds may change once more without another time.
+                changed = max(found.st_mtime_ns, found.st_ctime_ns)
+                times = f"{found.st_mtime_ns} {found.st_ctime_ns}" if time.time_ns() - changed > 2e9 else ""
+                stamp = f"{PARSER_VERSION} {found.st_dev} {found.st_ino} {found.st_size} {times}"
+                name = os.fsencode(path).hex()
+                if times and known.get(name, ("",))[0] == stamp and os.access(path, os.R_OK):
+                    yield known[name][1]
+                    continue
+                key = file_key(path)
+                if times:
+                    new.append((name, stamp, key))
+                yield key
+            except OSError as error:
+                yield InvalidInput(f"{path} cannot be read: {error.strerror}.")
+            except InvalidInput as error:
+                yield error
+        with self._transaction("IMMEDIATE") as database:
+            database.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", new)
 
     def search(self, query: str, top_n: int | None = None, *, scorer: Scorer = bm25) -> list[Ranked[Passage]]:
         """The passages that hold a word of the query, best first; ties keep the order in which they were added.

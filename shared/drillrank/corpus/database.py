@@ -14,7 +14,8 @@ PATIENCE = 60.0  # seconds to wait for another process that writes
 # `pages`, `sections` and `digests` are those of `drillrank.corpus.documents.Prepared`. `blocks` and `postings` hold
 # statistics of units, which have the number of a passage: level 0 has passages with their titles, level 1 headings of
 # sections, level 2 what these leave out, and level 3 beginnings of documents. Others fill `annotations` (names, dates,
-# mentions, links: each kind by its name), and `vectors` (little-endian float16 or float32).
+# mentions, links: each kind by its name), and `vectors` (little-endian float16 or float32). `files` has the key of a
+# file's content, and the size and times that it had then.
 _SCHEMA = """
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS state (analyzer TEXT, indexed INTEGER);
@@ -39,6 +40,7 @@ CREATE TABLE IF NOT EXISTS vectors (
     passage INTEGER REFERENCES passages ON DELETE CASCADE, model TEXT, dimensions INTEGER,
     vector BLOB CHECK (typeof(vector) = 'blob' AND length(vector) IN (2 * dimensions, 4 * dimensions)),
     PRIMARY KEY (passage, model)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS files (path TEXT PRIMARY KEY, stamp TEXT, key BLOB) WITHOUT ROWID;
 INSERT INTO state SELECT '', 0 WHERE NOT EXISTS (SELECT 1 FROM state);
 COMMIT;
 """
