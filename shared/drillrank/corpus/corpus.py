@@ -139,7 +139,6 @@ class Corpus:
         """Remove what was not used, as `add` and `known` use it, for so long."""
         with self._transaction() as database:
             old = database.execute("SELECT id FROM documents WHERE used < ?", (time.time() - seconds,)).fetchall()
-            database.execute("DELETE FROM files WHERE key NOT IN (SELECT key FROM documents)")
         self.remove(id_ for (id_,) in old)
 
     def file_keys(self, paths: Iterable[Path]) -> Iterator[bytes | InvalidInput]:
@@ -170,8 +169,10 @@ class Corpus:
                 yield InvalidInput(f"{path} cannot be read: {error.strerror}.")
             except InvalidInput as error:
                 yield error
-        with self._transaction("IMMEDIATE") as database:
-            database.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", new)
+        if new:
+            with self._transaction("IMMEDIATE") as database:
+                database.execute("DELETE FROM files WHERE key NOT IN (SELECT key FROM documents)")
+                database.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", new)
 
     def search(self, query: str, top_n: int | None = None, *, scorer: Scorer = bm25) -> list[Ranked[Passage]]:
         """The passages that hold a word of the query, best first; ties keep the order in which they were added.
