@@ -233,12 +233,12 @@ class Corpus:
         """
         with self._transaction() as database:
             query = f"SELECT passages.id, title, text, links, metadata {_OF_DOCUMENT} ORDER BY number"
-            found = list(map(_passage, database.execute(query, (id_,))))
-            for passage in found:
-                path = (passage.title,) if passage.title else ()
-                place = {"document": id_, "section_path": path, **passage.metadata}
-                lists = {name: tuple(place[name]) for name in ("section_path", "pages") if name in place}
-                object.__setattr__(passage, "metadata", place | lists)
+            found = []
+            for key, title, text, links, metadata in database.execute(query, (id_,)):
+                path = (title,) if title else ()
+                place = {"document": id_, "section_path": path, **json.loads(metadata)}
+                place |= {name: tuple(place[name]) for name in ("section_path", "pages") if name in place}
+                found.append(Passage(text, id=key, title=title, links=json.loads(links), metadata=place))
         return found
 
     def vectors(self, numbers: Iterable[int], model: str) -> dict[int, npt.NDArray[np.float32]]:
@@ -351,6 +351,7 @@ class Corpus:
 
     def __len__(self) -> int:
         with self._transaction() as database:
+            # Of damaged sizes, `range` tells here, and not where the caller asks.
             return len(range(int(database.execute("SELECT total(size) FROM documents").fetchone()[0])))
 
     def __iter__(self) -> Iterator[Passage]:

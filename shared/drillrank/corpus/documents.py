@@ -103,7 +103,7 @@ def prepared(
     titled = has_title([section.path for section in dict.fromkeys(sections)])
     firsts: dict[Section, int] = {}
     first_of = [firsts.setdefault(section, place) for place, section in enumerate(sections)]
-    apart = {place: told_apart(section.path, titled) for section, place in firsts.items()}
+    apart = {place: split_title(section.path, titled) for section, place in firsts.items()}
     headings = [(place, _joined(own), _joined(title)) for place, (own, title) in apart.items()]
     pages = [passage.metadata.get("pages", (section,))[0] for passage, section in zip(shown, sections, strict=True)]
     known_pages: dict[object, int] = {}
@@ -137,10 +137,10 @@ def paragraphs(document: Document, id_: int | str) -> Iterator[tuple[Section, Pa
             yield section, source, readable
 
 
-def told_apart(path: Sequence[str], titled: bool) -> tuple[Sequence[str], Sequence[str]]:
+def split_title(path: Sequence[str], titled: bool) -> tuple[Sequence[str], Sequence[str]]:
     """The headings of a path that tell its section apart; and the title above them that names the whole document.
 
-    >>> told_apart(["Kettle", "Care"], titled=True), told_apart(["Kettle"], titled=True)
+    >>> split_title(["Kettle", "Care"], titled=True), split_title(["Kettle"], titled=True)
     ((['Care'], ['Kettle']), (['Kettle'], []))
     """
     return (path[1:], path[:1]) if titled and len(path) > 1 else (path, path[:0])

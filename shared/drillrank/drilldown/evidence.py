@@ -121,9 +121,15 @@ class Evidence:
         bonus, cosines = self._vectors.near(question, np.searchsorted(self._among, chosen[read]))
         totals[read] += bonus
         totals[unread] += totals[read].min(initial=np.inf if len(read) else 0) - 1 - totals[unread].max(initial=-np.inf)
-        near = {int(place): cosines(at) for at, place in enumerate(read)}
+        order = np.full(len(chosen), -1)
+        order[read] = np.arange(len(read))
         left = {"nothing_matched": False, "read": False}
-        return Scores(totals, len(found.words), lambda place: by_words(place) | near.get(place, left))
+
+        def details(place: int) -> dict[str, Any]:
+            at = int(order[place])
+            return by_words(place) | (left if at < 0 else cosines(at))
+
+        return Scores(totals, len(found.words), details)
 
     def _read(self, question: str, positions: Integers, words: Levels) -> Scores:
         totals = words.totals[positions]

@@ -144,7 +144,7 @@ class Levels:
             self._sections.append(of_sections)
             self._documents.append(of_documents)
             holding[word] = added_up(document_of, (in_sections > 0).astype(float), documents)
-        self._holding, self._which = holding, _which_document(counts, holding)
+        self._which = _which_document(counts, holding)
         above = without + self._which.sum(axis=0)[document_of]
         self._sums = own + above[section_of] - len(self.words) * np.log1p(counts.lengths / self._mu)
         nothing = np.full(len(section_of), np.log(counts.collection).sum())

@@ -102,11 +102,6 @@ class PreparedCorpus:
         self._layout = corpus.layout(names)
         self._versions = Versions({id_: names[id_] for id_ in self._layout.ids}, corpus.digests, dates)
 
-    @property
-    def language(self) -> str:
-        """Whose stemmer words go through."""
-        return self._layout.language
-
     def levels(self, question: str, mu: float, collection: Collection | None) -> Levels:
         """Of the paragraphs of all documents."""
         counts = self._corpus.counts(question, self._layout)
