@@ -6,10 +6,11 @@ Everything depends on the seed alone, and a passage on its number, so that any p
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
 from drillrank.passages import Passage
+from drillrank.vectors import BM25Index, top
 
 _WORDS = 200_000  # the vocabulary grows towards this as Heaps' law has it
 _CONSONANTS, _VOWELS = "bdfgklmnprstvz", "aeiou"
@@ -76,3 +77,14 @@ def questions(passages: Sequence[Passage], count: int, *, seed: int = 0) -> list
 
 def _rare(passage: Passage) -> list[str]:
     return sorted(passage.text.rstrip(".").split(), key=len)[-2:]
+
+
+def first_stage(passages: Sequence[Passage]) -> Callable[[str, int], list[Passage]]:
+    """BM25 in memory over these passages, as a corpus finds."""
+    index = BM25Index([passage.titled_text for passage in passages])
+
+    def found(query: str, n: int) -> list[Passage]:
+        scores = index.scores(query)
+        return [passages[place] for place in top(scores, n) if scores[place] > 0]
+
+    return found

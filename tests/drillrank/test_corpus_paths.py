@@ -18,9 +18,8 @@ from drillrank.multihop.links import given_links
 from drillrank.multihop.mentions import TitleMentions
 from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.search import Nowhere, handlers
-from drillrank.vectors import BM25Index, top
 from tests.drillrank.conftest import HashModel
-from tests.linked_passages import linked_passages, questions
+from tests.linked_passages import first_stage, linked_passages, questions
 
 
 def corpus_of(passages, file=None):
@@ -34,17 +33,6 @@ def same(found, expected):
     for one, other in zip(found, expected, strict=True):
         assert one.score == pytest.approx(other.score, abs=1e-6)
         assert one.details["log_prior"] == pytest.approx(other.details["log_prior"], abs=1e-9)
-
-
-def first_stage(passages):
-    """BM25 in memory over the same passages."""
-    index = BM25Index([passage.titled_text for passage in passages])
-
-    def found(query, n):
-        scores = index.scores(query)
-        return [passages[place] for place in top(scores, n) if scores[place] > 0]
-
-    return found
 
 
 @settings(max_examples=12, deadline=None)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from drillrank import Corpus, Passage, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
 from drillrank.multihop.path_rerank import named_links
-from drillrank.vectors import BM25Index, top
+from tests.linked_passages import first_stage
 
 NAMES = ("Ada Holm", "New York", "Åland Pier", "Curzon Ashton", "Wojciech Jerzy Has", "Wojciech Has", "Rhine")
 KINDS = ("(1967 film)", "(2004 film)", "", "", "F.C.")
@@ -41,17 +41,6 @@ def pool_of(pages):
         Passage(text, id=str(i), title=title, links=[str(i + 1)], metadata={"file_name": file})
         for i, (title, text, file) in enumerate(pages)
     ]
-
-
-def by_words(passages):
-    """BM25 in memory, as a corpus finds."""
-    index = BM25Index([passage.titled_text for passage in passages])
-
-    def found(query, n):
-        scores = index.scores(query)
-        return [passages[place] for place in top(scores, n) if scores[place] > 0]
-
-    return found
 
 
 def shown(search):
@@ -91,7 +80,7 @@ def test_all_kinds_of_links_lead_on_disk_where_they_lead_in_memory(pages, option
     pool = pool_of(pages)
     stored = PathSearch(PromptRank(), first_stage=Corpus(), links=LINKS, settings={"pool": 4, **options})
     stored.add(pool)
-    alone = PathSearch(PromptRank(), pool, first_stage=by_words(pool), links=LINKS, settings={"pool": 4, **options})
+    alone = PathSearch(PromptRank(), pool, first_stage=first_stage(pool), links=LINKS, settings={"pool": 4, **options})
     for one, other in zip(shown(stored), shown(alone), strict=True):
         assert [ids for ids, *_ in one] == [ids for ids, *_ in other]
         assert [score for _, score, _ in one] == pytest.approx([score for _, score, _ in other], abs=1e-6)
