@@ -122,8 +122,8 @@ fix: $(VENV)/.dev  ## Format and repair what ruff can repair
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.dev  ## Quality and speed on the benchmark data; AGAINST=<checkout>: CPU seconds beside another version's
-	$(BIN)/python -m tests.benchmarks $(if $(AGAINST),side_by_side --against $(AGAINST))
+bench: $(VENV)/.dev  ## Quality and speed on the benchmark data
+	$(BIN)/python -m tests.benchmarks
 
 clean:  ## Remove the environment and all build output
 	rm -rf $(VENV) .records build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
