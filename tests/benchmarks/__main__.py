@@ -26,7 +26,6 @@ BENCHMARKS = (
     "views",
     "view_tables",
     "readme_folder",
-    "written_views",
     "flat_headings",
     "financebench",
     "which_document",
