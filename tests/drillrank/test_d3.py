@@ -44,14 +44,6 @@ words = st.sampled_from(["warranty", "heater", "# A", "## B", "lime", "\n\n", "\
 documents = st.lists(st.lists(words, max_size=12).map(" ".join).map(lambda text: text.replace(" \n", "\n")), max_size=3)
 
 
-def test_opens_the_right_section_and_keeps_blocks_whole():
-    result = D3(settings={"sections": 1}).retrieve(QUESTION, [MANUAL], 9)
-    assert {item.passage.title for item in result} == {"Kettle > Warranty"}
-    assert "- It leaves out lime scale.\n- It leaves out dents." in [item.passage.text for item in result]
-    assert [item.rank for item in result] == [1, 2]
-    assert all(item.details["section_rank"] == 1 for item in result)
-
-
 @settings(max_examples=60, deadline=None)
 @given(documents, st.integers(1, 4), st.none() | st.integers(1, 5))
 def test_evidence_is_text_of_the_documents_and_comes_once(texts, sections, top_n):
@@ -152,11 +144,6 @@ def test_prepared_parsed_and_plain_documents_and_async_agree():
     assert [(item.passage.id, item.score) for item in found] == expected
 
 
-@pytest.mark.parametrize("texts", [[], [""], ["\n \n"]])
-def test_nothing_to_read(texts):
-    assert list(D3().retrieve(QUESTION, texts)) == []
-
-
 def test_a_heading_that_nothing_stands_under_is_read():
     [found] = D3().retrieve("Are there whales?", ["# Sea\n\nCod.\n\n## Whales\n"], 1)
     assert found.passage.text == "## Whales"
@@ -186,12 +173,6 @@ def test_near_duplicates_come_once_but_never_with_another_number():
     assert {item.passage.metadata["document"] for item in found} == {0, 2, 3, 4}
     [also] = [item.details["also_at"] for item in found if "also_at" in item.details]
     assert [place["document"] for place in also] == [1]
-
-
-@pytest.mark.parametrize("count", [7, 80])
-def test_without_an_llm_every_section_is_read(count):
-    text = "\n\n".join(f"# Part {n}\n\nFoxes hunt {n} mice." for n in range(count))
-    assert len(D3().retrieve("How many mice do foxes hunt?", [text], top_n=100)) == count
 
 
 LEASE = "\n\n".join(

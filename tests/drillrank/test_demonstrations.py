@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.likelihood.tokenizer import allot
 from drillrank.passages import Passage, Path
-from drillrank.prompts import Evidence, Wording, prompt_text
+from drillrank.prompts import Evidence, Wording
 from drillrank.rerank.demonstrations import Demonstration, demonstration_contexts, sample_demonstrations
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, PromptRank
 
@@ -118,32 +118,10 @@ def test_only_the_documents_of_the_candidate_give_way(word_model, path, given_on
     assert {request.max_tokens for request in model.requests} == {1024}
 
 
-def test_a_long_candidate_loses_what_its_demonstrations_need(word_model):
-    model, river = word_model(), Path((Passage("river " * 300),))
-    shots = [Demonstration(river, "who? " * 200), Demonstration(river, "where? " * 200)]
-    path = Path((Passage("red " * 300), Passage("fox " * 300)))
-    PromptRank(model, instructions=["{path} Ask. Question:"], demonstrations=shots).score_paths(QUERY, [path])
-    [text] = model.scored
-    assert [text.count(word) for word in ("river", "who?", "where?", "Ask. Question:")] == [200, 200, 200, 3]
-    assert len(text.split(" ")) <= 1024
-    assert 150 < text.count("red") == text.count("fox") < 230
-
-
 def test_demonstrations_without_room_for_the_candidate_are_refused(word_model):
     shots = [Demonstration(Path((Passage("river"),)), "who? " * 1100)]
     with pytest.raises(InvalidInput, match="Nothing would be left"):
         PromptRank(word_model(), demonstrations=shots).score_paths(QUERY, [Path((Passage("red fox"),))])
-
-
-@given(demonstrations)
-def test_all_candidates_of_a_context_begin_with_the_same_text(word_model, given_ones):
-    model = word_model()
-    paths = [Path((Passage(text),)) for text in ("a red fox", "river", "town")]
-    PromptRank(model, instructions=["{path} A:"], demonstrations=given_ones).score_paths(QUERY, paths)
-    contexts = max(1, len(demonstration_contexts(given_ones)))
-    beginnings = {prompt_text(request.prompt[:1]) for request in model.requests}
-    assert len(beginnings) <= contexts
-    assert len(model.requests) == 3 * contexts
 
 
 @given(demonstrations, st.lists(some_paths, min_size=1, max_size=3))
@@ -182,13 +160,6 @@ def test_contexts_hold_every_demonstration_once_and_mix_kinds(given_ones, size):
         left -= counts
     for kind in {item.kind for item in given_ones}:  # the given order within a kind
         assert [id(i) for i in flat if i.kind == kind] == [id(i) for i in given_ones if i.kind == kind]
-
-
-@given(demonstrations.filter(bool))
-def test_as_many_pairs_of_two_kinds_as_there_can_be(given_ones):
-    pairs = [context for context in demonstration_contexts(given_ones) if len({item.kind for item in context}) == 2]
-    most = max(Counter(item.kind for item in given_ones).values())
-    assert len(pairs) == min(len(given_ones) // 2, len(given_ones) - most)
 
 
 @given(demonstrations.filter(bool), st.data(), st.integers(0, 5))

@@ -27,11 +27,10 @@ from drillrank.hosts.settings import D3RetrieverSettings, LinkedRecordSettings, 
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.search import Nowhere
 from drillrank.rerank.brmgr import BRMGRSettings
-from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, PromptRankSettings
 from drillrank.rerank.relevance import RelevanceSettings
 from drillrank.settings import as_json, as_settings
-from drillrank.views import MultiViewChunker, MultiViewIndex, ViewSettings
+from drillrank.views import MultiViewIndex, ViewSettings
 from tests.conformance import langchain_reader, llama_index_reader
 from tests.drillrank.conftest import HashModel
 
@@ -325,20 +324,6 @@ def test_a_value_that_cannot_be_used_is_refused_and_quoted_in_part(cls):
             cls(**needed(cls), **dict.fromkeys(list(inside)[:1]))
 
 
-def test_a_misspelt_argument_of_the_core_is_pythons_error():
-    for cls in (row.core_class for row in COMPONENTS):
-        with pytest.raises(TypeError, match="unexpected keyword argument 'top_k'"):
-            cls(**needed(cls), top_k=3)
-
-
-def test_components_are_equal_to_themselves_alone():
-    for cls in [row.core_class for row in COMPONENTS] + [MultiViewChunker]:
-        one, other = cls(**needed(cls)), cls(**needed(cls))
-        assert one == one
-        assert one != other
-        assert len({one, other}) == 2
-
-
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.__name__)
 def test_settings_are_given_as_such_or_by_name_and_dumped_by_name(host):
     own = settings_of(host.PromptRankRerank)
@@ -353,27 +338,3 @@ def test_settings_are_given_as_such_or_by_name_and_dumped_by_name(host):
     by_name.settings = {"hops": 2}
     assert by_name.method.path_search.settings.hops == 2
     assert by_name.model_copy(update={"settings": own(beam=4)}).method.path_search.settings.beam == 4
-
-
-@pytest.mark.parametrize("cls", [llama_index_ext.PromptRankRetriever, langchain_ext.PromptRankRetriever])
-def test_what_a_retriever_of_paths_is_given_reaches_its_ranker(cls):
-    shot = Demonstration(drillrank.Path((drillrank.Passage("It lies on the Rhine."),)), "Where is Basel?")
-    given = {"hops": 4, "temperature": 1.4, "links_key": "see", "title_key": "name", "demonstrations": (shot,)}
-    built = cls(**needed(cls), settings=given)
-    paths = built.method if hasattr(built, "method") else built._paths
-    _, search = paths._index(()).made
-    assert (search.settings.hops, search.prompt_rank.temperature) == (4, 1.4)
-    assert search.prompt_rank.demonstrations == (shot,)
-    assert search.links[0](drillrank.Passage("", metadata={"see": ["a"], "links": ["b"]})) == ("a",)
-    named = {"name": "Basel", "title": "Bern"}
-    record = TextNode(metadata=named) if cls is llama_index_ext.PromptRankRetriever else Document("", metadata=named)
-    assert paths._host.passage(record, "1").title == "Basel"
-
-
-def test_what_a_retriever_with_generation_is_given_reaches_its_ranker():
-    cls = llama_index_ext.BRMGRRetriever
-    inside = {"first": "retrieved", "origin_key": "by", "max_generated_tokens": 9}
-    ranker = cls(**needed(cls), guard=0.5, top_n=2, settings=inside)._rerank
-    assert (ranker.guard, ranker.top_n) == (0.5, 2)
-    assert {name: getattr(ranker.settings, name) for name in inside} == inside
-    assert ranker.method.settings is ranker.settings

@@ -143,11 +143,6 @@ def test_odd_markup_hides_no_text(text, expected):
     assert "\n\n".join(document.readable(section) for section in document.sections()) == expected
 
 
-@pytest.mark.parametrize("text", ["", "\ufeff", "&nbsp;<!-- x -->", "\r\n"])
-def test_spans_of_nearly_nothing(text):
-    assert len(parsed(text).sections()) == bool(text)
-
-
 def test_links_that_a_reader_sees():
     text = (
         "<a href='/0'>zero</a><h1>A <a href=' #a '>link</a></h1><p><a href='http://x.y/?a=1&amp;b=2'>one <b>two</b></a>"

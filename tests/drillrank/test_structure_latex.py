@@ -28,11 +28,6 @@ def blocks(text: str) -> list[tuple[str, str]]:
 RANKS = ["part", "chapter", "section", "subsection", "subsubsection", "paragraph", "subparagraph"]
 
 
-def test_all_seven_ranks():
-    text = "".join(f"\\{rank}{{{rank[:5]}}}\n" for rank in RANKS)
-    assert headings(text) == [(tuple(rank[:5] for rank in RANKS[: i + 1]), i + 1) for i in range(7)]
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

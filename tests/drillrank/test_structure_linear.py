@@ -164,13 +164,6 @@ def test_large_texts_come_to_an_end(format, make):
     assert sum(section.end - section.start for section in parse_document(text, format).sections()) == len(text)
 
 
-@pytest.mark.timeout(60)
-def test_a_page_is_read_flat_below_the_depth_of_browsers():
-    """The library's work for a stray cell grows with the depth; thousands of levels would take it minutes."""
-    document = parse_document("<div><td>" * 8_000 + "<h1>x</h1>", "html")
-    assert [section.heading for section in document.sections()] == ["x"]
-
-
 PIECES = {
     "markdown": "# a\n¦a ¦\n¦\n\n¦- ¦> ¦```¦|a¦|-¦[a](¦](b)¦*¦`¦<a¦1. ¦    ",
     "html": "<div>¦</div>¦<p>¦<b>¦</b>¦<a href=x>¦<table>¦<td>¦<li>¦<ul>¦x ¦<h1>¦&a¦<!--",

@@ -88,10 +88,6 @@ def test_what_is_no_heading(lines):
     assert [path for path, _ in headings(text_of(*lines)) if path not in ((), ("Chapter 3",))] == []
 
 
-def test_a_number_at_the_start_of_a_paragraph_is_no_heading():
-    assert headings("1 Introduction\nfollowed by text\n\n2 Method\nand more\n") == [((), 0)]
-
-
 @settings(max_examples=200, deadline=None)
 @given(
     st.integers(1, 30), st.booleans(), st.sampled_from(["{}. Item", "{}) Item", "- Item {}", "{}. Item\n   goes on"])
@@ -142,20 +138,9 @@ def test_what_a_table_of_contents_lists_is_a_heading():
     assert [heading for heading, _, _ in confidences(text)] == ["Of the fox", "its den"]
 
 
-def test_flat_markdown_has_headings_in_bold_and_marked_markdown_has_those_marked():
-    flat = f"**Term**\n\n{PROSE}\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n**Notice:**\n\n- one\n"
-    assert confidences(flat) == [("Term", 1, 0.7), ("Notice:", 1, 0.7)]
-    assert confidences(f"# Contract\n\n{flat}") == [("Contract", 1, 1.0)]
-
-
 # A greeting, a line alone over prose, an address, a sentence in bold, a table, a list.
 NONE = [["Dear Sir,", PROSE], ["One line alone over prose", PROSE], ["ACME CORP", "12 LONG LANE", "BASEL"]]
 NONE += [["**Bold and a sentence.**", PROSE], ["Name    Age", PROSE, "Fox    3", PROSE], ["Milk", "Eggs", "Bread"]]
-
-
-@pytest.mark.parametrize("lines", NONE)
-def test_what_only_looks_like_a_heading(lines):
-    assert confidences("\n\n".join(lines)) == []
 
 
 @settings(max_examples=100, deadline=None)
@@ -215,13 +200,3 @@ def test_a_line_that_stands_on_page_after_page_is_no_heading():
     page = f"ANNUAL REPORT\n\n{PROSE}\n\n"
     assert [heading for heading, _, _ in confidences(page * 5 + f"OUTLOOK\n\n{PROSE}")] == ["OUTLOOK"]
     assert len(confidences(page * 4)) == 4
-
-
-@pytest.mark.parametrize("mark", ["# of shares\n\n", "Total\n---\n\n"])
-def test_a_mark_now_and_then_makes_no_markdown_of_a_pdf(mark):
-    text = f"{mark}Item 1. Foxes\n\n{PROSE * 60}\n\n"
-    report = parse_document(text, metadata={"source": "https://a.example/Report.PDF?page=1"})
-    assert report.format == "text"
-    assert [section.heading for section in report.sections()][-1] == "Item 1. Foxes"
-    assert parse_document(text, metadata={"source": "notes"}).format == "markdown"
-    assert parse_document(mark * 3 + text, metadata={"source": "report.pdf"}).format == "markdown"
