@@ -164,14 +164,6 @@ def test_the_guard_follows_its_formula(hash_model, retrieved, generated, guard):
     assert {item.details["position"] for item in ranking if item.details["origin"] == "generated"} == kept
 
 
-def test_only_the_beginning_of_a_long_generated_passage_is_scored_and_all_of_it_returned():
-    long = "The river crosses the town. " * 100 + "fox " * 10_000
-    ranking = BRMGR(settings={"max_generated_tokens": 10}).rank(QUESTION, ["a town"], [long])
-    short = BRMGR().rank(QUESTION, ["a town"], ["The river crosses the town. The river crosses the town."])
-    assert ranking[0].score == short[0].score
-    assert ranking[0].passage.text == long
-
-
 @pytest.mark.parametrize(
     "options",
     [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import random
 import re
 import sys
@@ -528,16 +527,6 @@ def test_results_of_another_version_are_computed_anew_and_no_secret_is_written_d
 
 
 # What cannot be used
-
-
-@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
-def test_scores_that_are_no_numbers_do_not_cost_the_report(tmp_path, score):
-    kept = tmp_path / "results.jsonl"
-    odd = {"odd": lambda _query, passages: [(passage, score) for passage in passages]}
-    found = compare(BACKWARDS, odd, CORPUS, measures=MEASURES, results=kept)
-    assert {one for record in found.results["odd"].values() for one in record.scores} == {None}
-    assert "odd" in html_report(found)
-    assert not re.search("NaN|Infinity", kept.read_text())
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -19,7 +19,7 @@ from drillrank.corpus import corpus as implementation
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
 from drillrank.structure import file_key, parse_document, read_document
-from drillrank.text import name_tokens, terms
+from drillrank.text import terms
 from drillrank.vectors import BM25Index, top
 from tests.counting import statistics_of
 from tests.linked_passages import linked_passages, questions
@@ -103,27 +103,6 @@ class Changes(RuleBasedStateMachine):
 
 TestChanges = Changes.TestCase
 TestChanges.settings = settings(max_examples=25, stateful_step_count=12, deadline=None)
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.text("a\0\ud83e\U0001e900ß", max_size=6), min_size=1, max_size=4, unique=True))
-def test_what_hardly_is_text_is_kept_too(texts):
-    names = [f"{place}\0{text}".replace("\ud83e", "") for place, text in enumerate(texts)]
-    passages = [
-        Passage(text, id=name, title=f"Pier {text}", links=("\ud83e",)) for name, text in zip(names, texts, strict=True)
-    ]
-    corpus = Corpus()
-    corpus.add(passages)
-    clean = [
-        Passage(
-            passage.text.replace("\ud83e", "\ufffd"), passage.id, passage.title.replace("\ud83e", "\ufffd"), ("\ud83e",)
-        )
-        for passage in passages
-    ]
-    assert corpus.fetch(["\ud83e", *names, "?", names[0]]) == clean
-    agrees(corpus, [passage.titled_text for passage in clean])
-    tokens = name_tokens(passages[0].title)
-    assert corpus.mentions(tokens)[0] if "\ud83e" not in passages[0].title else corpus.mentions(tokens) is not None
 
 
 def test_another_scorer_is_passed_in():

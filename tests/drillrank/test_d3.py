@@ -117,14 +117,6 @@ def test_embeddings_join_the_likelihood():
     assert embedded[1:] == [["lime"]]  # once for a question
 
 
-@pytest.mark.parametrize(
-    "wrong", [lambda texts: [], lambda texts: [[math.nan]] * len(texts), lambda texts: [1.0] * len(texts)]
-)
-def test_embeddings_that_are_not_one_vector_a_text(wrong):
-    with pytest.raises(InvalidInput, match="embed"):
-        D3(embed=wrong).prepare([MANUAL])
-
-
 def test_a_fitted_model_is_used_as_it_is_and_an_unfitted_one_is_left_alone():
     fitted = UnigramModel().fit(["warranty and heater"])
     before = fitted.log_likelihood([("heater", "warranty")])[0].total

@@ -13,13 +13,11 @@ from functools import partial
 
 import pytest
 
-from drillrank import D3, MonoT5, Passage
-from drillrank.drilldown.condensing import Condenser
+from drillrank import D3, MonoT5
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.outline import outline
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.llm import run
 from drillrank.text import count_tokens
 from tests.drillrank.test_llm import Writer
 
@@ -190,21 +188,6 @@ def test_the_last_call_is_kept_for_the_paragraphs(strategy, calls, asked):
     assert found.usage.calls == len(asked)
 
 
-def test_the_guard_brings_back_what_the_section_step_lost():
-    def careless(prompt):
-        if "section names" in prompt:
-            return "Part 1 > Chapter 1.1"
-        return ", ".join(number for number, text in PARAGRAPH.findall(prompt) if "2.3" in text) or "none"
-
-    assert list(D3(careless).retrieve(QUESTION, [BOOK])) == []
-    found = D3(careless, settings={"guard_tokens": 60}).retrieve(QUESTION, [BOOK])
-    assert texts(found) == [TARGET]
-    assert found[0].details["guarded"]
-    [guard] = [step for step in found.steps if step.kind == "guard"]
-    offered = [passage for passage in passages if passage.id in guard.chosen]
-    assert sum(count_tokens(passage.text) for passage in offered) <= 60
-
-
 WORDS = ("stone", "river", "castle", "bridge")
 
 
@@ -266,30 +249,6 @@ def test_summaries_by_function_and_by_the_llm_are_made_once_for_each_document():
     usages = [d3.retrieve(QUESTION, [document]).usage for _ in range(2)]
     assert "* Section: One\nStones, mostly." in prompts[1]
     assert [usage.calls for usage in usages] == [2, 1]
-
-
-def test_the_summaries_of_256_documents_are_remembered_and_the_oldest_go():
-    asked = []
-
-    def summarise(texts):
-        asked.extend(texts)
-        return texts
-
-    condenser = Condenser(summarise, 1, 1000)
-
-    def ask(numbers):
-        asked.clear()
-        for number in numbers:
-            run(condenser.condensed([Passage(f"Document {number}")]), str)
-        return [int(text.split()[1]) for text in asked]
-
-    assert ask(range(256)) == list(range(256))
-    assert ask(range(256)) == []
-    assert ask([256]) == [256]
-    assert ask(range(1, 257)) == []
-    assert ask([0]) == [0]
-    assert ask([*range(2, 257), 0]) == []
-    assert ask([1]) == [1]
 
 
 def test_a_summariser_that_loses_texts_is_an_error():

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import copy
-import pickle
 from collections import Counter
 from contextlib import nullcontext
-from itertools import product
 
 import pytest
 from hypothesis import given
@@ -98,26 +95,6 @@ def test_every_instruction_is_scored_after_every_context(word_model, paths, give
         assert prompts == [pytest.approx(row) for row in naive]
 
 
-@given(
-    some_paths, st.lists(st.builds(Demonstration, some_paths, questions, kinds), min_size=1, max_size=4), instructions
-)
-def test_only_the_documents_of_the_candidate_give_way(word_model, path, given_ones, wording):
-    model = word_model()
-    PromptRank(model, instructions=wording, demonstrations=given_ones).score_paths(QUERY, [path])
-    contexts = demonstration_contexts(given_ones)
-    assert {request.target for request in model.requests} == {QUERY}
-    assert len(model.scored) == len(wording) * len(contexts)
-    for text, (instruction, context) in zip(model.scored, product(wording, contexts), strict=True):
-        before, after = instruction.split("{path}")
-        front = "".join(shown(d, instruction) for d in context) + before
-        assert text.startswith(front)
-        assert text.endswith(after)
-        assert len(text) >= len(front) + len(after)
-        words = [word for document in path.passages for word in document.titled_text.split(" ")]
-        assert len(text.split(" ")) <= max(1024, len(front.split(" ")) + len(words) + 20)
-    assert {request.max_tokens for request in model.requests} == {1024}
-
-
 def test_demonstrations_without_room_for_the_candidate_are_refused(word_model):
     shots = [Demonstration(Path((Passage("river"),)), "who? " * 1100)]
     with pytest.raises(InvalidInput, match="Nothing would be left"):
@@ -131,20 +108,6 @@ def test_the_unigram_model_leaves_demonstrations_out(given_ones, paths):
         ranker = PromptRank(demonstrations=given_ones)
     assert ranker.score_paths("red fox", paths) == plain
     assert [len(row[0]) for row in ranker.score_prompts("red fox", paths)] == [1] * len(paths)
-
-
-def test_demonstrations_go_with_another_model_and_with_copies(word_model):
-    river = Path((Passage("a river"),))
-    shots = [Demonstration(river, "who?", "bridge"), Demonstration(river, "where?", "comparison")]
-    expected = PromptRank(word_model(), demonstrations=shots, settings={"demonstrations_per_prompt": 1}).score_paths(
-        QUERY, [river]
-    )
-    with pytest.warns(DrillrankWarning, match="demonstrations does nothing"):
-        unigram = PromptRank(demonstrations=shots, settings={"demonstrations_per_prompt": 1})
-    assert unigram.with_model(word_model()).score_paths(QUERY, [river]) == expected
-    same = copy.deepcopy(PromptRank(word_model(), demonstrations=shots, settings={"demonstrations_per_prompt": 1}))
-    assert same.score_paths(QUERY, [river]) == expected
-    assert pickle.loads(pickle.dumps(shots)) == shots
 
 
 @given(demonstrations, st.integers(1, 4))

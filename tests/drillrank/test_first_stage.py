@@ -128,18 +128,6 @@ def test_the_token_of_meaning_is_told_where_there_is_one(hash_model, tokens, det
     assert {name: value for name, value in found.details.items() if name == "log_meaning"} == details
 
 
-SCALES = st.sampled_from([np.exp, np.tanh, np.cbrt, lambda score: 1 / (60 - score), lambda score: 1e6 * score - 3])
-
-
-@given(QUERIES, st.lists(st.tuples(TEXTS, st.integers(-8, 8)), max_size=8), SCALES, ONE_OF_BOTH)
-def test_the_scale_of_scores_does_not_count(hash_model, query, pairs, rising, lexical):
-    texts, scores = apart(pairs)
-    scores = [score / 2 for score in scores]
-    ranker = upr(hash_model, lexical, prior="retrieval")
-    moved = [float(rising(score)) for score in scores]
-    assert shown(ranker.rank(query, texts, scores=scores)) == shown(ranker.rank(query, texts, scores=moved))
-
-
 @given(QUERIES, st.lists(TEXTS, max_size=8), SCORES, ONE_OF_BOTH)
 def test_equal_scores_are_the_uniform_prior(hash_model, query, texts, score, lexical):
     """The rounding of a store's float32 makes no difference, either."""
@@ -179,13 +167,6 @@ def test_a_missing_score_says_nothing_for_or_against_a_passage(query, pairs, dat
         [alone.mean() if score is None else log for log, score in zip(logs, some, strict=True)]
     )
     assert len(UPR(prior="retrieval").rank(query, passages, scores=some)) == len(passages)
-
-
-def test_the_first_stage_decides_between_passages_that_the_likelihood_cannot_tell_apart():
-    ranker = UPR(prior="retrieval")
-    for texts in (["a red fox"] * 3, ["a whale", "the towns of the north", "it"]):
-        found = ranker.rank("red fox", texts, scores=[0.2, 0.9, 0.5])
-        assert order(found) == [1, 2, 0]
 
 
 @given(st.lists(st.tuples(SCORES, SCORES, st.integers(1, 9)), min_size=4, max_size=10))

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from drillrank import D3, UPR, Passage, PathSearch, PromptRank, load_language_model, parse_document
+from drillrank import D3, UPR, Passage, load_language_model, parse_document
 from drillrank.cli import main
 from drillrank.drilldown.evidence import load_evidence_model
-from drillrank.multihop.mentions import TitleMentions
 from drillrank.vectors import BM25Index, TfidfIndex
 from drillrank.views import MultiViewChunker, MultiViewIndex
 
@@ -76,19 +75,6 @@ def test_views_read_scripts_without_spaces(name):
             start <= starts[gold] < end for start, end in (spans[s.section_id] for s in index.search(question, 3))
         )
     assert hits >= 8
-
-
-def test_titles_of_scripts_without_spaces_are_mentioned_and_named():
-    passages = [
-        Passage("李冰主持修建了都江堰。", id="person", title="李冰"),
-        Passage("它位于岷江上。", id="weir", title="都江堰"),
-        Passage("它流入长江。", id="river", title="岷江"),
-    ]
-    links = TitleMentions().over(passages)
-    assert [list(links(passage)) for passage in passages] == [["weir"], ["river"], []]
-    search = PathSearch(PromptRank(), passages, links=TitleMentions())
-    [best, *_] = search.search_paths("李冰修建的工程位于哪条江上？")
-    assert best.passage.ids == ("person", "weir")
 
 
 def test_the_command_line_takes_a_language(tmp_path, monkeypatch, capsys):

@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from drillrank.errors import InvalidInput
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.passages import Passage, Path
-from drillrank.prompts import prompt_text
 from drillrank.rerank.base import PRESETS, LikelihoodFormula
-from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.upr import UPR
 
@@ -80,18 +78,6 @@ def test_the_preset_of_promptrank(word_model, question, paths):
         assert [score for score, _ in same.score_paths(question, paths)] == pytest.approx(expected)
 
 
-def test_the_code_of_promptrank_shows_demonstrations_with_one_instruction(word_model):
-    shots = [Demonstration(Path((Passage("one two three four", title="T"),)), f"shot {number}") for number in range(4)]
-    model = word_model()
-    ranker = PromptRank(model, demonstrations=shots, settings={"preset": "promptrank", "max_demonstration_tokens": 2})
-    ranker.rank("why", [Path((Passage("a river"),))])
-    assert len(model.requests) == 2  # contexts, not five times as many
-    text = prompt_text(model.requests[0].prompt)
-    assert text.count("Document: one two. ") == 2
-    assert model.requests[0].max_tokens == 1024
-    assert len(ranker.score_prompts("why", [Path((Passage("a river"),))])[0]) == 5
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -115,11 +101,6 @@ def test_the_unigram_model_reads_no_wording(preset):
     ranker = PromptRank if preset == "promptrank" else UPR
     with pytest.raises(InvalidInput, match="neural"):
         ranker("unigram", **keyword_arguments(ranker, {"preset": preset}))
-
-
-def test_a_path_preset_is_needed_for_paths(hash_model):
-    with pytest.raises(InvalidInput, match="another"):
-        PromptRank(hash_model(), settings={"preset": "upr"})
 
 
 def test_a_model_that_does_not_know_its_tokens_says_so(hash_model):

@@ -17,7 +17,7 @@ from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation import compare
 from drillrank.evaluation.questions import read_corpus, read_questions
 from drillrank.structure.document import document_from_json, document_to_json
-from drillrank.structure.imported import document_from_docling, document_from_unstructured
+from drillrank.structure.imported import document_from_docling
 from drillrank.structure.pages import Pages
 
 GOOD = "# Kettle\n\nThe warranty covers the heater.\n"
@@ -112,16 +112,6 @@ def test_a_long_heading_is_not_repeated_whole_with_every_section():
     assert [section.heading for section in sections[1:]] == [f"s{at}" for at in range(200)]
     assert sum(len(section.passage.title) for section in outline([document])) < 200 * 1.1 * limits.PATH_CHARACTERS
     assert len(document_to_json(document)) < 2 * len(text) + 200 * 1.5 * limits.PATH_CHARACTERS
-
-
-def test_headings_below_many_others_stay_in_the_text():
-    elements = [
-        {"type": "Title", "element_id": str(at), "text": f"t{at}", "metadata": {"parent_id": str(at - 1)}}
-        for at in range(300)
-    ]
-    document = document_from_unstructured(elements)
-    assert max(len(section.path) for section in document.sections()) == limits.HEADING_DEPTH
-    assert document.text.split() == [f"t{at}" for at in range(300)]
 
 
 # Arguments

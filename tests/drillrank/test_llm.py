@@ -215,17 +215,6 @@ def test_requests_of_several_kinds_are_answered_in_order(how, workers, asynchron
 
 
 @both_ways
-@pytest.mark.parametrize(("prompt", "cause"), [("!", ValueError), ("?", InvalidInput)])
-def test_a_failed_call_is_an_empty_reply_with_its_cause(how, prompt, cause):
-    failed, fine = drive(how, scripted([[prompt, "fine"]]), answer)
-    assert failed.text == ""
-    assert isinstance(failed.failure, LLMFailure)
-    assert isinstance(failed.failure.__cause__, cause)
-    assert cause.__name__ in str(failed.failure)
-    assert fine == Reply("FINE0")
-
-
-@both_ways
 @pytest.mark.parametrize("workers", [1, 2])
 def test_what_a_handler_or_the_generator_raises_is_raised_and_the_generator_is_closed(how, workers):
     closed = []
@@ -325,10 +314,6 @@ def thread_of(request_or_prompt, *_):
     return str(threading.get_ident())
 
 
-async def async_thread_of(request_or_prompt, *_):
-    return str(threading.get_ident())
-
-
 @pytest.mark.parametrize(
     "llm", [thread_of, partial(thread_of), SimpleNamespace(complete=thread_of, complete_json=thread_of)]
 )
@@ -340,13 +325,6 @@ async def test_what_is_not_declared_async_never_runs_on_the_loop(llm):
 
     handlers = {Retrieve: thread_of, Fetch: partial(thread_of)}
     assert threading.get_ident() not in await arun(requests(), llm, handlers)
-
-
-@pytest.mark.parametrize(
-    "llm", [async_thread_of, partial(async_thread_of), SimpleNamespace(acomplete=async_thread_of, complete=thread_of)]
-)
-async def test_what_is_declared_async_runs_on_the_loop(llm):
-    assert await arun(asks("a"), llm) == [str(threading.get_ident())]
 
 
 async def test_the_loop_goes_on_while_others_compute_and_call():

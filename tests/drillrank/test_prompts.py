@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from drillrank.drilldown import answering, settings
 from drillrank.errors import InvalidInput
-from drillrank.passages import Passage
-from drillrank.prompts import Evidence, check_places, check_question_templates, fill_question, filled, prompt_text
+from drillrank.prompts import check_places, check_question_templates, fill_question, filled
 from drillrank.rerank.relevance import MONOT5_PROMPT
 from drillrank.rerank.upr import UPR
 from drillrank.views import KEYWORD_PROMPT, SUMMARY_PROMPT
@@ -18,23 +17,6 @@ fragments = st.sampled_from(
     ["{text}", "{title}", "{path}", "{0}", "{", "}", "{{x}}", "%s", "$a", "\\1", "word", " ", "\n"]
 )
 data = st.lists(fragments, max_size=5).map("".join) | st.text(max_size=8)
-wording = st.text(st.characters(codec="utf-8", exclude_characters="{}"), max_size=8)
-
-
-def asked(hash_model, template, passage, limit=None):
-    model = hash_model()
-    UPR(model, template=template, max_passage_tokens=limit).rank("why?", [passage])
-    [request] = model.requests
-    return request.prompt
-
-
-@given(wording, wording, wording, data, data)
-def test_a_filled_template_is_its_wording_around_the_passage(hash_model, before, separator, after, title, text):
-    template = before + "{title}" + separator + "{text}" + after
-    document = title + separator + text if title else text
-    prompt = asked(hash_model, template, Passage(text, title=title), 7)
-    assert prompt == (before, Evidence(document, 7), after)
-    assert prompt_text(prompt) == before + document + after
 
 
 @pytest.mark.parametrize(

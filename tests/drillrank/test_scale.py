@@ -49,26 +49,6 @@ def test_log_odds_become_probabilities_of_relevance_or_their_shares(odds):
 
 
 @given(rankings, st.sampled_from(SCALES))
-def test_only_the_scores_change(ranking, scale):
-    before = [entry.score for entry in ranking]
-    result = rescaled(ranking, scale)
-    assert [entry.score for entry in ranking] == before
-    assert [(e.passage, e.rank, e.details) for e in result] == [(e.passage, e.rank, e.details) for e in ranking]
-    scores = [entry.score for entry in result]
-    assert scores == sorted(scores, reverse=True)
-    assert all(type(score) is float for score in scores)
-    assert result is not ranking
-
-
-@given(rankings, st.sampled_from(SCALES), st.floats(-1, 1) | st.none(), st.integers(1, 3) | st.none())
-def test_selection_cuts_a_ranking_that_was_scaled_whole(ranking, scale, threshold, top_n):
-    whole = rescaled(ranking, scale)
-    limit = -math.inf if threshold is None else threshold
-    expected = [entry for entry in whole if entry.score >= limit][:top_n]
-    assert selected(ranking, scale=scale, threshold=threshold, top_n=top_n) == expected
-
-
-@given(rankings, st.sampled_from(SCALES))
 def test_the_threshold_is_inclusive(ranking, scale):
     for position, entry in enumerate(rescaled(ranking, scale)):
         assert len(selected(ranking, scale=scale, threshold=entry.score)) > position

@@ -156,14 +156,6 @@ def test_the_same_follow_up_again_ends_the_questions():
     assert found.answer == "Basel"
 
 
-def test_without_any_final_answer_the_question_is_answered_from_passages():
-    def llm(prompt):
-        return "From passages." if prompt.startswith("You are a helpful question") else ""
-
-    with pytest.warns(DrillrankWarning, match="no final answer"):
-        assert SelfAsk(llm, retrieve).answer(QUESTION).answer == "From passages."
-
-
 said = st.text(max_size=50) | st.sampled_from(
     [
         "Follow up: a?",

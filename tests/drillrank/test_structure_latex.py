@@ -120,17 +120,6 @@ def test_other_blocks(text, expected):
     assert blocks(text) == expected
 
 
-def test_markup_that_shows_nothing_belongs_to_a_block_beside_it():
-    text = "% c\n\\documentclass{a}\n\\begin{document}\n\\section{A}\\label{a}\n\n"
-    text += "\\noindent one\n\\centering\n\n% d\n\n\\section{B}\n"
-    document = parsed(text)
-    assert [document.slice(b) for section in document.sections() for b in document.blocks(section)] == [
-        "% c\n\\documentclass{a}\n\\begin{document}\n\\section{A}\\label{a}",
-        "\\noindent one\n\\centering\n\n% d",
-        "\\section{B}",
-    ]
-
-
 word = st.sampled_from(["fox", "Ärger", "中文", "12"])
 pairs = st.tuples(word, word)
 inline = st.one_of(  # what is written, and what is shown

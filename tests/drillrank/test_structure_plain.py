@@ -124,14 +124,6 @@ def confidences(text: str, format: str = "auto") -> list[tuple[str, int, float]]
     return [(section.heading, section.level, section.confidence) for section in found if section.heading]
 
 
-def test_lines_that_nothing_marks_are_headings_over_text():
-    parts = ["PART I", "Item 1. Business", PROSE, "RISK FACTORS", PROSE, "Foxes in cities", PROSE, "Night", PROSE]
-    found = confidences("\n\n".join([*parts, "§ 5 Notice", PROSE, "Article IV", PROSE]))
-    sure, marked, short = [("PART I", 1), ("Item 1. Business", 2)], ("RISK FACTORS", 3), ["Foxes in cities", "Night"]
-    expected = [*((*one, 0.95) for one in sure), (*marked, 0.6), *((one, 4, 0.8) for one in short)]
-    assert found == [*expected, ("§ 5 Notice", 3, 0.95), ("Article IV", 2, 0.95)]
-
-
 def test_what_a_table_of_contents_lists_is_a_heading():
     contents = "Of the fox ..... 2\nits den ....... 5\nIts food . . . . 9"
     text = f"{contents}\n\nOf the fox\n\nShort.\n\nits den\n\nShort.\n\nits tail\n\nShort.\n"
@@ -169,14 +161,6 @@ def test_prose_broken_at_a_margin_has_its_paragraphs_without_blank_lines(paragra
     assert [document.slice(block).split() for block in document.blocks(section)] == [
         " ".join(lines).split() for lines in wrapped
     ]
-
-
-def test_titles_in_prose_without_blank_lines_are_headings():
-    body = textwrap.fill(PROSE.strip(), 90)
-    text = f"PART I\nItem 1. Business\n{body}\nItem 2. Foxes\n{body}\n• one thing\n• another thing\n{body}"
-    assert confidences(text) == [("PART I", 1, 0.95), ("Item 1. Business", 2, 0.95), ("Item 2. Foxes", 2, 0.95)]
-    last = parse_document(text).sections()[-1]
-    assert [block.kind for block in parse_document(text).blocks(last)] == ["heading", *["paragraph"] * 3]
 
 
 @pytest.mark.parametrize(

@@ -71,16 +71,6 @@ def test_means_are_added_with_their_weights(documents, target, factors, temperat
         )
 
 
-def test_the_order_of_experts_changes_tokens_and_no_mean():
-    pairs = [(text, QUESTION) for text in TEXTS]
-    given_ = dict(zip(experts(), (1.0, 0.5, 3.0), strict=True))
-    [means, *others] = [
-        [item.mean for item in SumOfExperts(order, map(given_.get, order)).log_likelihood(pairs)]
-        for order in permutations(given_)
-    ]
-    assert all(other == pytest.approx(means, rel=1e-13) for other in others)
-
-
 @pytest.mark.parametrize("fit", [False, True])
 def test_lists_are_collections_of_their_own(fit):
     model = SumOfExperts(experts())

@@ -299,12 +299,3 @@ def test_instructions_of_a_file_are_templates_to_upr(tmp_path, capsys, monkeypat
     assert main(["tune", "asked.jsonl", "--instructions", "wordings.txt", "--json"]) == 0
     trials = json.loads(capsys.readouterr().out)["trials"]
     assert any(line.endswith('template="{text} Ask about it."') for line in trials)
-
-
-def test_what_is_given_stays_and_is_saved(tmp_path):
-    given = {"component": "UPR", "model_options": {"mu": 20.0}, "max_passage_tokens": 50}
-    tuned = tune(GOLD, given, CORPUS, grid={"mu": [], "prior": ["retrieval"]})
-    assert tuned.settings == {"mu": 20.0, "max_passage_tokens": 50}
-    tuned.save(tmp_path / "settings.json")
-    loaded = UPR(**load_settings(tmp_path / "settings.json", "UPR"))
-    assert (loaded.max_passage_tokens, loaded.language_model.options) == (50, {"mu": 20.0})

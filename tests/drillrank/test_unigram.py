@@ -126,26 +126,6 @@ def test_a_fitted_model_ignores_order_and_neighbours(batch, temperature, random)
         np.testing.assert_allclose(shuffled[position].log_probs, alone.log_probs, rtol=1e-12, atol=1e-12)
 
 
-@given(batches(), temperatures, worded)
-def test_fixed_wording_is_no_evidence(batch, temperature, wording):
-    fitted, pairs = batch
-    model = UnigramModel() if fitted is None else UnigramModel().fit(fitted)
-    plain = model.log_likelihood([Request(prompt_of(d, ""), t) for d, t in pairs], temperature=temperature)
-    worded = model.log_likelihood([Request(prompt_of(d, wording), t) for d, t in pairs], temperature=temperature)
-    for one, other in zip(plain, worded, strict=True):
-        np.testing.assert_array_equal(one.log_probs, other.log_probs)
-
-
-@given(batches(), temperatures)
-def test_lists_are_scored_as_if_alone(batch, temperature):
-    fitted, pairs = batch
-    model = UnigramModel() if fitted is None else UnigramModel().fit(fitted)
-    lists = [as_requests(pairs[:2]), [], as_requests(pairs[1:])]
-    for alone, joint in zip(lists, model.log_likelihood_lists(lists, temperature=temperature), strict=True):
-        expected = [result.total for result in model.log_likelihood(alone, temperature=temperature)]
-        assert [result.total for result in joint] == expected
-
-
 # budgets
 
 
@@ -194,20 +174,6 @@ def test_a_cut_document_scores_as_the_shorter_text_does(text, limit, temperature
 
 
 evidence = st.builds(Evidence, worded, st.none() | st.integers(1, 8))
-
-
-@pytest.mark.parametrize(
-    "request_",
-    [
-        Request((Evidence("red fox", 0),), "fox"),
-        Request(("four words of instruction", Evidence("red fox")), "fox", 4),
-        Request(("four words of instruction", Evidence("red fox")), "fox", 2),
-        Request((Evidence("red"), Evidence("fox")), "fox", 1),
-    ],
-)
-def test_a_budget_that_leaves_nothing_of_a_document_is_refused(request_):
-    with pytest.raises(InvalidInput, match="Nothing would be left"):
-        UnigramModel().log_likelihood([request_])
 
 
 # edges

@@ -270,15 +270,6 @@ def test_what_stands_together(chunker, text, expected):
     assert chunks[0].text == text[: chunks[0].end]
 
 
-def test_by_default_no_section_is_longer_than_encoders_read_nor_tiny_beside_others():
-    paragraph = "The old oak grows slowly in the northern woods. " * 12
-    text = "# Trees\n\n" + f"{paragraph}\n\n" * 9 + "".join(f"## Tree {i}\n\nIt is tall.\n\n" for i in range(40))
-    found = sizes(Chunker()(parse_document(text)))
-    assert max(found) <= 512
-    assert min(found[:-1]) >= 64
-    assert len(found) < 12
-
-
 @pytest.mark.parametrize("piece", ["word ", "x", "a. ", "漢"])
 def test_one_long_line_is_cut_with_linear_work(piece):
     counted: list[str] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 import warnings
 
 import pytest
@@ -192,26 +191,6 @@ MANY = " ".join(["long"] * 20)
 )
 def test_usual_answers(answer, expected):
     assert parse_keywords(answer) == expected
-
-
-@pytest.mark.parametrize("workers", [1, 3])
-def test_calls_run_at_once_but_no_more_than_workers(workers):
-    under_way, calls, lock = [0], [], threading.Lock()
-
-    def llm(prompt):
-        with lock:
-            under_way[0] += 1
-            calls.append(under_way[0])
-        time.sleep(0.06)
-        with lock:
-            under_way[0] -= 1
-        return "[word]"
-
-    chunker = MultiViewChunker(chunking="paragraph", llm=llm, settings={"workers": workers})
-    texts = ["\n\n".join(f"Paragraph number {i} about {animals}." for i in range(8)) for animals in ("foxes", "mice")]
-    foxes, mice = map(parse_document, texts)
-    assert [len(own) for own in chunker.chunks([("a", foxes), ("b", mice), ("c", foxes)])] == [24, 24, 24]
-    assert (max(calls), len(calls)) == (workers, 16)
 
 
 async def test_async_equals_sync_and_an_asynchronous_llm_is_awaited(capsys):

@@ -111,15 +111,6 @@ def test_headings_are_joined_below_the_title_of_the_document():
     assert [(chunk.view, chunk.text) for chunk in alone[3:]] == shown
 
 
-def test_context_is_the_path_and_the_keywords_of_the_whole_section():
-    text = "# Zoo\n\n## Foxes\n\nFoxes hunt mice, foxes.\n\nThey bark.\n\n## Owls\n\nOwls hoot.\n"
-    settings_ = {"chunker": Chunker("paragraph", None), "context": ["keywords", "headings"]}
-    chunks = section_chunks(parse_document(text), "d", ["raw"], **settings_)
-    foxes = "Foxes\nFoxes, hunt, mice, bark"
-    assert [chunk.context for chunk in chunks] == ["Zoo", foxes, foxes, "Owls\nOwls, hoot"]
-    assert chunks[2].indexed_text == f"{foxes}\n\nThey bark.\n\n"
-
-
 TWO = parse_document("# A\n\n# B\n")
 
 
@@ -268,16 +259,3 @@ def test_a_summary_is_a_subsequence_of_sentences_within_the_limit(texts, any_tex
     short = summary(any_text, max_words, raw_up_to=max_words)
     assert length(short) <= max_words
     assert bool(short.strip()) == bool(any_text.strip())
-
-
-@pytest.mark.parametrize("places", [(0, 5), (3, 2), (5, 0)])
-def test_the_sentence_off_the_topic_is_left_out_of_every_section(places):
-    counts = ["one", "two", "three", "four", "five"]
-    topics = [
-        [f"Ferry number {count} crosses the cold lake in winter." for count in counts],
-        [f"The harvest of apples in orchard {count} was good." for count in counts],
-    ]
-    off_topic = "Parliament quarrelled about some zoning permits until late yesterday."
-    mixed = [[*topic[:at], off_topic, *topic[at:]] for topic, at in zip(topics, places, strict=True)]
-    found = summaries([" ".join(section) for section in mixed], max_words=45, raw_up_to=45)
-    assert found == [" ".join(topic) for topic in topics]
