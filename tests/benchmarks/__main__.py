@@ -9,55 +9,17 @@ import sys
 
 from .data import data_folder
 
-BENCHMARKS = (
-    "multihop",
-    "cascade",
-    "path_prior",
-    "linking",
-    "reranking",
-    "compared",
-    "tuned",
-    "first_stage",
-    "never_worse",
-    "hipporag",
-    "generated",
-    "papers",
-    "drilldown",
-    "views",
-    "view_tables",
-    "readme_folder",
-    "flat_headings",
-    "financebench",
-    "which_document",
-    "all_reports",
-    "not_here",
-    "contracts",
-    "loaded_pages",
-    "stores",
-    "filtered_views",
-    "neural_operations",
-    "neural_speed",
-    "neural_memory",
-    "quantised",
-    "corpus_scale",
-    "growing_pool",
-    "store_scale",
-    "light",
-    "static_embeddings",
-    "sums",
+_ALL = (
+    "multihop cascade path_prior linking reranking compared tuned first_stage never_worse hipporag generated papers "
+    "drilldown views view_tables readme_folder flat_headings financebench which_document all_reports not_here "
+    "contracts loaded_pages stores filtered_views neural_operations neural_speed neural_memory quantised corpus_scale "
+    "growing_pool store_scale light static_embeddings sums"
 )
-WITHOUT_DATA = (
-    "light",
-    "financebench",
-    "which_document",
-    "all_reports",
-    "not_here",
-    "contracts",
-    "loaded_pages",
-    "store_scale",
-    "readme_folder",
-    "growing_pool",
+_NO_DATA = (
+    "light financebench which_document all_reports not_here contracts loaded_pages store_scale readme_folder "
+    "growing_pool"
 )
+BENCHMARKS, WITHOUT_DATA = _ALL.split(), _NO_DATA.split()
 
 
 def main(arguments: list[str]) -> int:
