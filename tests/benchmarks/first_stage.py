@@ -95,10 +95,7 @@ def first_stages(
 
 
 def compared(
-    asked: list[dict[str, Any]],
-    candidates: list[Candidates],
-    models: dict[str, LanguageModel],
-    priors: Sequence[Prior],
+    asked: list[dict[str, Any]], candidates: list[Candidates], models: dict[str, LanguageModel], priors: Sequence[Prior]
 ) -> Iterator[tuple[str, list[str]]]:
     """Name of a method, its hits, and what they gain on the better of first stage and UPR."""
     questions = [item["question"] for item in asked]

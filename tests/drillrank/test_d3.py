@@ -8,12 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank import D3, parse_document
-from drillrank.drilldown.evidence import (
-    COSINE_WEIGHT,
-    FUSED_TEMPERATURE,
-    SECTION_WEIGHT,
-    expected_best,
-)
+from drillrank.drilldown.evidence import COSINE_WEIGHT, FUSED_TEMPERATURE, SECTION_WEIGHT, expected_best
 from drillrank.drilldown.outline import outline
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel

@@ -168,8 +168,7 @@ def _chapters(tree):
 @given(st.lists(behaviours, min_size=1, max_size=3), documents, st.sampled_from(["names", "ids", "json"]))
 def test_asked_to_raise_it_raises_one_error_of_ours_or_gives_what_the_llm_said(script, texts, sections_by):
     d3 = D3(
-        Adversary(script, structured=False),
-        settings={"sections_by": sections_by, "on_failure": "raise", "workers": 1},
+        Adversary(script, structured=False), settings={"sections_by": sections_by, "on_failure": "raise", "workers": 1}
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DrillrankWarning)

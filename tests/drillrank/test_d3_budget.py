@@ -231,10 +231,7 @@ def test_a_question_that_leaves_no_room_is_refused(question):
 
 def test_a_budget_that_leaves_no_room_for_a_summary_is_refused():
     with pytest.raises(InvalidInput, match="max_prompt_tokens=60"):
-        D3(
-            lambda prompt: "",
-            settings={"summarizer": "llm", "max_prompt_tokens": 60},
-        )
+        D3(lambda prompt: "", settings={"summarizer": "llm", "max_prompt_tokens": 60})
 
 
 def test_an_endless_heading_is_shown_without_its_middle():

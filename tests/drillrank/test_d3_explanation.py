@@ -122,19 +122,16 @@ def test_whatever_an_llm_says(answers, strategy, guard, calls, tokens, documents
 )
 def test_without_an_llm(sections, guard, embeds, top_n, limit, question):
     d3 = D3(
-        settings={"sections": sections, "guard_tokens": guard, "max_documents": limit},
-        embed=embed if embeds else None,
+        settings={"sections": sections, "guard_tokens": guard, "max_documents": limit}, embed=embed if embeds else None
     )
     found = d3.retrieve(question, DOCUMENTS, top_n)
     explained = check(found, DOCUMENTS)
     opened = [node for node in explained.tree if node.kind == "section" and node.why.startswith("likelihood: rank")]
     assert sum(node.outcome == "opened" for node in opened) == min(sections, len(opened))
     for item in explained:
-        assert {term.name for term in item.terms} - {
-            NOTHING,
-            GAINS,
-            "which document",
-        } <= ({"cosine", "cosine of the section", "length"} if embeds else set())
+        assert {term.name for term in item.terms} - {NOTHING, GAINS, "which document"} <= (
+            {"cosine", "cosine of the section", "length"} if embeds else set()
+        )
 
 
 def whys(found, kind="section"):

@@ -71,8 +71,7 @@ def outcome(ranking):
 def test_finds_what_a_good_llm_finds_in_one_prompt_or_level_by_level(strategy, sections_by, budget):
     llm = Finder()
     found = D3(
-        llm,
-        settings={"paragraphs": strategy, "sections_by": sections_by, "max_prompt_tokens": budget},
+        llm, settings={"paragraphs": strategy, "sections_by": sections_by, "max_prompt_tokens": budget}
     ).retrieve(QUESTION, [BOOK])
     assert texts(found) == [TARGET]
     assert found.usage.calls == len(llm.prompts)
@@ -159,10 +158,7 @@ passages = [p for section in outline([BOOK]) for p in section.paragraphs]
 
 def test_too_few_calls_ask_about_the_likeliest():
     with pytest.warns(DrillrankWarning, match="calls left"):
-        found = D3(
-            Finder(),
-            settings={"max_prompt_tokens": 130, "max_calls": 3},
-        ).retrieve(QUESTION, [BOOK])
+        found = D3(Finder(), settings={"max_prompt_tokens": 130, "max_calls": 3}).retrieve(QUESTION, [BOOK])
     assert texts(found) == [TARGET]
     assert found.usage.calls <= 3
 
@@ -180,10 +176,7 @@ def test_too_few_calls_ask_about_the_likeliest():
 def test_the_last_call_is_kept_for_the_paragraphs(strategy, calls, asked):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DrillrankWarning)
-        found = D3(
-            Finder(),
-            settings={"paragraphs": strategy, "max_calls": calls},
-        ).retrieve(QUESTION, [BOOK])
+        found = D3(Finder(), settings={"paragraphs": strategy, "max_calls": calls}).retrieve(QUESTION, [BOOK])
     assert [step.kind for step in found.steps if not step.problems] == asked
     assert found.usage.calls == len(asked)
 
@@ -196,10 +189,9 @@ def test_the_guard_takes_the_likeliest_50_paragraphs_as_far_as_they_fit(allowanc
     question = "Which stone castle stands above the river?"
     sections = [f"# {n}\n\n{' '.join(WORDS[: n % 5] + ('filler',) * (n % 7 + 1))} {n}." for n in range(80)]
     llm = Finder("none")
-    found = D3(
-        llm,
-        settings={"on_empty": "nothing", "guard_tokens": allowance},
-    ).retrieve(question, ["\n\n".join(sections)])
+    found = D3(llm, settings={"on_empty": "nothing", "guard_tokens": allowance}).retrieve(
+        question, ["\n\n".join(sections)]
+    )
     likely = D3(settings={"sections": 80}).retrieve(question, ["\n\n".join(sections)], top_n=80)
     assert len(likely) == 80
     left, expected = allowance, []
@@ -418,11 +410,7 @@ def test_chains_with_monot5(strategy, top_n, hash_model):
     inside = [p for p in passages if p.metadata["section_path"][-1].startswith("Chapter 2")]
     inside += [p for p in passages if p.metadata["section_path"] == ("Part 2",)]
     base = [p for p in inside if "hapter 2" in p.text]
-    d3 = D3(
-        llm,
-        lm,
-        settings={"paragraphs": strategy, "max_prompt_tokens": 700},
-    )
+    d3 = D3(llm, lm, settings={"paragraphs": strategy, "max_prompt_tokens": 700})
     found = d3.retrieve(QUESTION, [BOOK], top_n)
     kinds = [step.kind for step in found.steps]
     ids = {item.passage.id for item in found}

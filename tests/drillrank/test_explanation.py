@@ -146,12 +146,7 @@ def test_every_path_of_every_search_adds_up(links, hops, prior, first, pairs, ca
         PromptRank(prior=first),
         CHAIN,
         links=kinds,
-        settings={
-            "hops": hops,
-            "pairs": pairs,
-            "cascade": cascade,
-            **({} if prior else {"link_prior": None}),
-        },
+        settings={"hops": hops, "pairs": pairs, "cascade": cascade, **({} if prior else {"link_prior": None})},
         llm=(lambda prompt: "Basel") if asks else None,
     )
     paths = search.search_paths(BIRTH)

@@ -10,17 +10,7 @@ import pytest
 import drillrank
 import langchain_ext
 import llama_index_ext
-from drillrank import (
-    BRMGR,
-    D3,
-    UPR,
-    Passage,
-    PathSearch,
-    PromptRank,
-    Relevance,
-    load_language_model,
-    parse_document,
-)
+from drillrank import BRMGR, D3, UPR, Passage, PathSearch, PromptRank, Relevance, load_language_model, parse_document
 from drillrank.corpus import Corpus
 from drillrank.errors import DrillrankError
 from drillrank.evaluation import compare

@@ -48,11 +48,7 @@ def test_a_blank_answer_is_what_the_prompt_asks_for_and_is_told(blank, sections_
     assert [problem.partition(":")[0] for problem in found.problems] == ["sections"]
     with pytest.warns(DrillrankWarning, match="chosen by likelihood"):
         found = drive(
-            D3(
-                down,
-                settings={"on_empty": "likelihood", **options},
-            ).requests(QUESTION, [BOOK]),
-            lambda prompt: blank,
+            D3(down, settings={"on_empty": "likelihood", **options}).requests(QUESTION, [BOOK]), lambda prompt: blank
         )
     assert found[0].passage.text == "The Rhine is 1,230 km long."
     assert [problem.partition(":")[0] for problem in found.problems] == ["sections", "paragraphs"]
@@ -69,10 +65,7 @@ def test_no_answer_at_all_is_a_failure(sections_by, drive):
     assert all("NoneType" in problem for problem in found.problems)
     with pytest.raises(LLMFailure, match="NoneType"):
         drive(
-            D3(
-                down,
-                settings={"sections_by": sections_by, "on_failure": "raise"},
-            ).requests(QUESTION, [BOOK]),
+            D3(down, settings={"sections_by": sections_by, "on_failure": "raise"}).requests(QUESTION, [BOOK]),
             lambda prompt: None,
         )
 
@@ -108,10 +101,7 @@ generated = {"question": QUESTION, "on_failure": "raise"}
     [
         (lambda: D3(down, settings={"on_failure": "raise"}).requests(QUESTION, [BOOK]), down),
         (
-            lambda: D3(
-                down,
-                settings={"on_failure": "raise", "summarizer": "llm"},
-            ).requests(QUESTION, [BOOK]),
+            lambda: D3(down, settings={"on_failure": "raise", "summarizer": "llm"}).requests(QUESTION, [BOOK]),
             summarising,
         ),
         (lambda: writer.write([Chunker()(parse_document(BOOK))], views=["keywords"]), down),
@@ -147,10 +137,7 @@ def test_self_ask_raises_at_each_of_its_calls(fails_at):
 def test_blank_summaries_and_keywords_are_failures_too():
     with pytest.raises(LLMFailure, match="no word"):
         run(
-            D3(
-                down,
-                settings={"on_failure": "raise", "summarizer": "llm"},
-            ).requests(QUESTION, [BOOK]),
+            D3(down, settings={"on_failure": "raise", "summarizer": "llm"}).requests(QUESTION, [BOOK]),
             lambda prompt: " ",
         )
     with pytest.raises(LLMFailure, match="nothing to use"):

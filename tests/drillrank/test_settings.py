@@ -87,7 +87,7 @@ OF_THE_HOST = {  # fields whose type or default differs from the core's
     *("weights", "views", "context"),  # pydantic makes dictionaries and tuples
 }
 CHECKED_BY_METHOD = {  # fields of settings that the core's method checks when it is built, or that no value breaks
-    *("preset", "instructions", "ensemble", "temperature", "demonstrations", "prior", "score_threshold"),
+    *("preset", "instructions", "ensemble", "temperature", "demonstrations", "prior", "score_threshold")
 }
 OF_EVERY_COMPONENT = {  # of the hosts' own base classes
     *("callback_manager", "verbose", "name", "tags", "metadata"),
