@@ -1,7 +1,6 @@
 """The work grows with the length of the text, whatever is in it.
 
-Counted in executed lines of Python, which no other load on the machine can change. `python -m tests.benchmarks
-parsing` measures seconds on a megabyte of each.
+Counted in executed lines of Python, which no other load on the machine can change.
 """
 
 from __future__ import annotations

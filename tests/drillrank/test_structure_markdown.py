@@ -60,6 +60,12 @@ HIDDEN += ["> A\n> ===", "- # A", "- text\n\n  # A\n", "1. A\n   ---", "<!--\n# 
 HIDDEN += ["<div>\n# A\n</div>", "    # A", "|a|\n|-|\n|# A|", "> text\nA\n==="]
 
 
+@pytest.mark.parametrize("hidden", HIDDEN)
+def test_what_is_no_heading(hidden):
+    assert paths(f"{hidden}\n") == [()]
+    assert paths(f"# Top\n\n{hidden}\n") == [("Top",)]
+
+
 @pytest.mark.parametrize(
     ("heading", "readable"),
     [

@@ -265,6 +265,12 @@ BAD += [
 ]
 
 
+@pytest.mark.parametrize(("settings_", "match"), BAD)
+def test_senseless_settings_are_refused_at_once(settings_, match):
+    with pytest.raises(InvalidInput, match=match):
+        Relevance("hf:/nowhere", **keyword_arguments(Relevance, settings_))
+
+
 def test_models_that_tell_no_next_token_say_what_would_do():
     for lexical in ("unigram", load_language_model()):
         with pytest.raises(LacksCapability, match="take a neural model, such as"):
