@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank import SelfAsk
-from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names
+from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names, said_yes
 from drillrank.generation import generated_passages
 from drillrank.llm import run, strip_reasoning
 from drillrank.views import parse_keywords
@@ -139,6 +139,10 @@ MARKS = ["Article–Section Placement", "Example {gen}", "Data", "Article-Sectio
         ("Article–Section Placement", MARKS, (0,)),
         ("Article-Section Placement", MARKS, (3,)),
         ("None", ["All", "None"], (1,)),
+        ("Book > Introduction", TITLES, (0,)),  # a heading that is hidden
+        ("- Introductoin", TITLES, (0,)),
+        ("| Methods | high |", TITLES, None),
+        ('"Relevant": Methods', TITLES, (2,)),
         (
             ", ".join(f"unheard-of section number {n}" for n in range(1000)),
             [f"A heading {n}" for n in range(200)],
@@ -163,6 +167,19 @@ MARKS = ["Article–Section Placement", "Example {gen}", "Data", "Article-Sectio
 def test_what_is_chosen(answer, offered, positions):
     choice = chosen_ids(answer, offered) if isinstance(offered, int) else chosen_names(answer, offered)
     assert (choice.positions if choice.usable else None) == positions
+
+
+@pytest.mark.parametrize(
+    ("answer", "positions"),
+    [("Yes", (0,)), ("**YES**, it does.", (0,)), ("Answer: yes", (0,)), ("<think>No.</think>yes", (0,)), ("No.", ())],
+)
+def test_yes_and_no(answer, positions):
+    assert said_yes(answer) == Choice(positions)
+
+
+@pytest.mark.parametrize("answer", ["", "Hard to say", "Yesterday", "<think>Yes"])
+def test_neither_yes_nor_no(answer):
+    assert said_yes(answer) == Choice((), usable=False)
 
 
 def test_what_is_not_offered_is_left_out_and_shown():
