@@ -95,7 +95,7 @@ def timed(arguments: Sequence[str], cache: Path) -> Cost:
 
 def page_count(file: Path) -> int:
     """Pages of a file; none of one that is broken."""
-    pdfium = require("pypdfium2", "pdf")
+    pdfium = require("pypdfium2", "files")
     try:
         return len(pdfium.PdfDocument(file))
     except pdfium.PdfiumError:
@@ -104,7 +104,7 @@ def page_count(file: Path) -> int:
 
 def joined(files: Sequence[Path], at: Path) -> None:
     """One file of the first pages of these."""
-    pdfium = require("pypdfium2", "pdf")
+    pdfium = require("pypdfium2", "files")
     long = pdfium.PdfDocument.new()
     for file in files:
         if page_count(file):

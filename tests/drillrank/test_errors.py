@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import metadata
 
 import pytest
 
@@ -51,3 +52,16 @@ def test_the_core_imports_no_framework():
     code = f"import sys, drillrank; print([name for name in {heavy} if name in sys.modules])"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("noted", "after"),
+    [
+        (None, ""),  # from an index
+        ('{"url": "file:///tmp/drillrank-0.1.0-py3-none-any.whl", "archive_info": {}}', " @ file:///tmp/drillrank-0.1.0-py3-none-any.whl"),
+        ('{"url": "https://a.test/d.git", "vcs_info": {"vcs": "git", "commit_id": "1"}}', " @ git+https://a.test/d.git"),
+    ],
+)  # fmt: skip
+def test_what_installs_an_extra_comes_from_where_the_distribution_came(monkeypatch, noted, after):
+    monkeypatch.setattr(metadata.PathDistribution, "read_text", lambda self, name: noted)
+    assert errors.install_command("files") == f'pip install "drillrank[files]{after}"'
