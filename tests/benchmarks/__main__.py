@@ -15,6 +15,7 @@ BENCHMARKS = (
     "cascade",
     "path_prior",
     "linking",
+    "readme",
     "reranking",
     "compared",
     "tuned",
