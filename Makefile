@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; each would compile what it imports
 
-.PHONY: help demo test types pyright suite integration test-vllm test-llama-cpp test-serving test-ray test-families test-wheel lowest fuzz test-large mutation record fix bench clean
+.PHONY: help demo test types pyright suite integration test-vllm test-llama-cpp test-serving test-ray test-families test-wheel lowest fuzz test-large mutation docs figures lock dist matrix record fix bench clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -12,14 +12,27 @@ help:  ## Show the targets
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.demo: $(BIN)/python pyproject.toml
-	$(BIN)/python tools/install.py --editable ".[llama-index,langchain]"
+LOCKED := --require-hashes --no-deps --requirement
+EDITABLE := --no-deps --no-build-isolation --editable
+
+$(VENV)/.demo: $(BIN)/python pyproject.toml requirements/demo.txt
+	$(BIN)/python tools/install.py $(LOCKED) requirements/demo.txt
+	$(BIN)/python tools/install.py $(EDITABLE) .
 	@touch $@
 
-# The exact version is named so that a CPU build is taken where there is one.
-$(VENV)/.dev: $(BIN)/python pyproject.toml
-	$(BIN)/python tools/install.py "torch==2.13.0" --editable ".[dev]"
+# torch has no hash: its exact version is named so that a CPU build is taken where there is one.
+$(VENV)/.dev: $(BIN)/python pyproject.toml requirements/test.txt
+	$(BIN)/python tools/install.py "torch==2.13.0"
+	$(BIN)/python tools/install.py $(LOCKED) requirements/test.txt
+	$(BIN)/python tools/install.py $(EDITABLE) .
 	@touch $@ $(VENV)/.demo
+
+lock: $(BIN)/python  ## The versions and hashes that demo and test install, made anew; old pins stay where they can
+	$(BIN)/python -m pip install --quiet "uv==0.13.9"
+	for of in "demo --extra llama-index --extra langchain" "test --extra dev"; do set -- $$of; name=$$1; shift; \
+		$(BIN)/python -m uv pip compile --quiet pyproject.toml requirements/build.in --universal --python-version 3.10 \
+		--overrides requirements/without-torch.txt --generate-hashes --no-header --no-annotate $$@ \
+		--output-file requirements/$$name.txt; done
 
 demo: $(VENV)/.demo  ## Cut, index, search, rerank and drill down in a long document, through both frameworks
 	$(BIN)/python examples/demo.py
@@ -125,6 +138,34 @@ $(VENV)/.mutation: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,mutation]"
 	@touch $@
 
+.venv-docs/.ready: pyproject.toml
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check "zensical>=0.0.70" "mkdocstrings[python]>=1,<2"
+	@touch $@
+
+docs: .venv-docs/.ready  ## The site, into site/
+	.venv-docs/bin/zensical build --clean
+
+figures: $(VENV)/.dev  ## The figures of README.md, computed anew: prints what has drifted; needs the benchmark data
+	$(BIN)/python tools/figures.py
+
+.venv-release/.ready: pyproject.toml
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check \
+		"build>=1.2" "hatchling>=1.26" "twine>=6" "check-wheel-contents>=0.6" "cyclonedx-bom>=7" "uv==0.13.9"
+	@touch $@
+
+dist: .venv-release/.ready  ## Wheel and sdist, checked, and what they need as an SBOM, into dist/
+	rm -rf dist
+	.venv-release/bin/python -m build --no-isolation
+	.venv-release/bin/twine check --strict dist/*.whl dist/*.tar.gz
+	.venv-release/bin/check-wheel-contents dist/*.whl
+	.venv-release/bin/cyclonedx-py requirements requirements/demo.txt --pyproject pyproject.toml --output-reproducible \
+		--output-file dist/drillrank.cdx.json
+
+matrix: .venv-release/.ready  ## The wheel in every Python on this machine, with the earliest and the newest hosts
+	PYTHON=.venv-release/bin/python tools/matrix.sh
+
 mutation: $(VENV)/.mutation  ## Break the code in some thousand small ways, one at a time, and see the tests notice
 	$(BIN)/python tools/mutation.py $(MUTATION)
 
@@ -140,4 +181,4 @@ bench: $(VENV)/.dev  ## Quality and speed on the benchmark data
 	$(BIN)/python -m tests.benchmarks
 
 clean:  ## Remove the environment and all build output
-	rm -rf $(VENV) .records build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-docs .venv-release site .records build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,4 +1,4 @@
-"""The handbook cut, indexed, searched, reranked and drilled into, by the core alone and through both frameworks.
+"""A page of the documentation cut, indexed, searched, reranked and drilled into, by the core alone and through both frameworks.
 
     python examples/demo.py ["another question"]
 
@@ -21,22 +21,22 @@ from drillrank.errors import MissingExtra, require
 from drillrank.structure import Document
 from drillrank.views import MultiViewIndex, SectionChunk, section_chunks
 
-HANDBOOK = Path(__file__).resolve().parents[1] / "docs" / "handbook.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-it-works.md"
 QUESTION = "Why must the logarithms of the two probabilities be added and not multiplied when passages are paired?"
 CANDIDATES = 10
 
 
 def main(question: str = QUESTION) -> None:
-    """Find evidence in the handbook."""
+    """Find evidence in the page."""
     started = time.perf_counter()
     console = Console(highlight=False)
-    text = HANDBOOK.read_text(encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
     document = parse_document(text)
     console.rule("Sections")
     for section in document.sections():
         console.print(f"{'  ' * section.level}{escape(section.heading)} [dim]{section.start}–{section.end}[/dim]")
     console.rule(f"Question: {escape(question)}")
-    chunks = section_chunks(document, "handbook")
+    chunks = section_chunks(document, "how-it-works")
     index = MultiViewIndex(chunks)
     console.print(views_of_the_best_section(question, chunks, index))
     console.print(reranked_sections(question, chunks, index))
@@ -93,7 +93,7 @@ def through_llama_index(text: str, question: str) -> list[tuple[str, float]]:
     """Sections and scores of `UPRRerank` behind `MultiViewRetriever`."""
     components = require("llama_index_ext", "llama-index")
     schema = require("llama_index.core.schema", "llama-index")
-    nodes = components.MultiViewNodeParser().get_nodes_from_documents([schema.Document(text=text, id_="handbook")])
+    nodes = components.MultiViewNodeParser().get_nodes_from_documents([schema.Document(text=text, id_="how-it-works")])
     found = components.MultiViewRetriever(nodes, top_n=CANDIDATES).retrieve(question)
     reranked = components.UPRRerank(top_n=3).postprocess_nodes(found, query_str=question)
     return [(node.node.metadata["drillrank_section_path"], node.score) for node in reranked]

@@ -9,7 +9,7 @@ import importlib.abc
 import sys
 from pathlib import Path
 
-HANDBOOK = Path(__file__).resolve().parents[1] / "docs" / "handbook.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-it-works.md"
 QUESTION = "How is a passage smoothed?"
 SAMPLES = {"html": "<h1>Foxes</h1><p>They hunt.", "latex": "\\section{Foxes} They hunt.", "text": "Foxes hunt."}
 
@@ -32,7 +32,7 @@ def work():
     from drillrank.views import MultiViewIndex, section_chunks
 
     assert all(getattr(drillrank, name) for name in drillrank.__all__)
-    chunks = section_chunks(parse_document(HANDBOOK.read_text(encoding="utf-8")), "handbook")
+    chunks = section_chunks(parse_document(PAGE.read_text(encoding="utf-8")), "how-it-works")
     for retriever in ("bm25", "tfidf"):
         assert MultiViewIndex(chunks, retriever).search(QUESTION)
     for format_, sample in SAMPLES.items():
@@ -41,7 +41,7 @@ def work():
     model = load_language_model("unigram").fit([passage.text for passage in passages])
     assert UPR(model).rank(QUESTION, passages)
     assert PathSearch(PromptRank(model), passages).search(QUESTION, 3)
-    assert main(["ask", str(HANDBOOK), QUESTION]) == 0
+    assert main(["ask", str(PAGE), QUESTION]) == 0
     assert main(["components"]) == main(["doctor"]) == 0
     try:
         cluster_prompts([("Who wrote Emma?", "Jane Austen did.")])

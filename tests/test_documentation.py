@@ -1,28 +1,104 @@
-"""The Python in the documentation runs."""
+"""The documentation: every block runs, every internal link leads somewhere, every figure's command is there."""
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
+import shlex
 from pathlib import Path
 
 import pytest
 
+import drillrank
+import langchain_ext
+import llama_index_ext
+from drillrank.cli.command import commands
+from tests.benchmarks.__main__ import BENCHMARKS
+
 ROOT = Path(__file__).resolve().parents[1]
-SNIPPETS = [
-    pytest.param(code, id=f"{file.name}-{number}")
-    for file in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-    for number, code in enumerate(re.findall(r"^```python\n(.*?)^```", file.read_text(encoding="utf-8"), re.S | re.M))
+PAGES = {
+    str(file.relative_to(ROOT)): file.read_text(encoding="utf-8")
+    for file in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
+}
+FENCE = re.compile(r"^(```|~~~)(\w*)\n(.*?)^\1", re.DOTALL | re.MULTILINE)
+BLOCKS = [
+    (name, number, kind, code)
+    for name, text in PAGES.items()
+    if name != "CONTRIBUTING.md"  # its differences were made, tested and taken back
+    for number, (_, kind, code) in enumerate(FENCE.findall(text))
 ]
 
 
-def test_there_is_something_to_run():
-    assert len(SNIPPETS) >= 4
+def of_kind(wanted):
+    return [pytest.param(code, id=f"{name}-{number}") for name, number, kind, code in BLOCKS if kind == wanted]
 
 
-@pytest.mark.parametrize("code", SNIPPETS)
-def test_snippet_runs(code):
-    exec(compile(code, "snippet", "exec"), {"__name__": "snippet"})
+@pytest.mark.parametrize("code", of_kind("python"))
+def test_a_block_runs(code):
+    exec(compile(code, "block", "exec"), {"__name__": "block"})
+
+
+@pytest.mark.parametrize("diff", of_kind("diff"))
+def test_the_new_side_of_a_difference_runs_and_the_old_one_is_python(diff):
+    lines = diff.splitlines()
+    assert {line[:1] for line in lines} <= {" ", "+", "-"}
+    old, new = ("\n".join(line[1:] for line in lines if line[0] != sign) for sign in "+-")
+    compile(old, "old", "exec")
+    exec(compile(new, "new", "exec"), {"__name__": "new"})
+
+
+@pytest.mark.parametrize("code", of_kind("json"))
+def test_json_is_json(code):
+    json.loads(code)
+
+
+def test_blocks_are_of_kinds_that_are_checked():
+    assert {kind for _, _, kind, _ in BLOCKS} == {"python", "diff", "json", "bash"}
+
+
+@pytest.mark.parametrize("code", of_kind("bash"))
+def test_commands_have_the_options_that_are_shown(code):
+    for line in re.findall(r"(?:^|\| )drillrank ((?:.*\\\n)*.*)", code, re.MULTILINE):
+        name, *words = shlex.split(line.replace("\\\n", " "), comments=True)
+        command = commands.commands[name.rstrip(",")]
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= known, line
+    for name in re.findall(r"^make ([\w-]+)", code, re.MULTILINE):
+        assert re.search(rf"^{name}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE), name
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_figures_come_from_benchmarks_that_exist(name):
+    for benchmark in re.findall(r"python -m tests\.benchmarks (\w+)", PAGES[name]):
+        assert benchmark in BENCHMARKS
+
+
+def anchors(text):
+    """The names under which headings can be linked to, as Python-Markdown makes them."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", text), re.MULTILINE)
+    plain = [re.sub(r"[^\w\s-]", "", heading).strip().lower() for heading in headings]
+    return {re.sub(r"[-\s]+", "-", one) for one in plain}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_internal_links_lead_somewhere(name):
+    text = re.sub(r"`[^`\n]*`", "", FENCE.sub("", PAGES[name]))
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if target.startswith("http"):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (ROOT / name).parent / path if path else ROOT / name
+        assert file.exists(), target
+        assert not anchor or anchor in anchors(file.read_text(encoding="utf-8")), target
+
+
+def test_every_page_is_in_the_navigation_and_every_class_in_the_reference():
+    pages = {name.removeprefix("docs/") for name in PAGES if name.startswith("docs/")}
+    assert pages == set(re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
+    for module, page in ((llama_index_ext, "llama-index"), (langchain_ext, "langchain"), (drillrank, "core")):
+        shown = re.findall(r"^::: .*\.(\w+)$", PAGES[f"docs/api/{page}.md"], re.MULTILINE)
+        assert {*module.__all__} - {*shown} <= {"load_settings"}
 
 
 def test_the_pictures_show_what_is_explained():

@@ -99,7 +99,7 @@ def test_the_bare_install_does_all_the_embedded_work():
     script = [sys.executable, str(ROOT / "tests" / "bare_install.py"), *sorted(tops)]
     result = subprocess.run(script, capture_output=True, text=True, cwd=ROOT, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
-    assert 'pip install "drillrank[clusters]"' in result.stdout
+    assert 'pip install "drillrank[clusters]' in result.stdout
 
 
 def _folded(name):
@@ -120,7 +120,7 @@ def test_importing_an_adapter_does_not_load_the_other_framework(adapter, other):
 def test_a_missing_framework_is_named_with_its_extra_and_cause(adapter, framework, extra):
     result = python(f"import sys\nsys.modules['{framework}'] = None\nimport {adapter}")
     assert result.returncode == 1
-    assert f'pip install "drillrank[{extra}]"' in result.stderr
+    assert f'pip install "drillrank[{extra}]' in result.stderr
     assert "MissingExtra" in result.stderr
     assert "direct cause" in result.stderr
 

@@ -1,4 +1,4 @@
-"""Writes the table of components in README.md anew, from `drillrank.components`.
+"""Writes the table of components in docs/which-component.md anew, from `drillrank.components`.
 
 python tools/component_table.py
 """
@@ -12,7 +12,7 @@ from drillrank.components import COMPONENTS, Component
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = {  # and the columns that each shows
-    ROOT / "README.md": ("job", "LlamaIndex", "LangChain", "core", "needs", "paper"),
+    ROOT / "docs" / "which-component.md": ("job", "LlamaIndex", "LangChain", "core", "needs", "paper"),
 }
 BEGIN, END = "<!-- components: python tools/component_table.py -->\n\n", "\n<!-- end of components -->\n"
 

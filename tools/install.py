@@ -54,7 +54,7 @@ def install(arguments: Sequence[str]) -> int:
     """Install; returns the exit status."""
     listing = subprocess.run([*PIP, "config", "list"], capture_output=True, text=True, check=False).stdout
     environment = uv_environment(pip_options(listing), os.environ)
-    if subprocess.run([*PIP, "install", "uv"], check=False).returncode == 0:
+    if subprocess.run([*PIP, "install", "uv==0.13.9"], check=False).returncode == 0:
         if subprocess.run([*UV, *arguments], env=environment, check=False).returncode == 0:
             return 0
         print("uv could not install it; trying pip.", file=sys.stderr)

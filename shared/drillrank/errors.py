@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import math
 import sys
 import threading
@@ -158,16 +159,32 @@ def require(module: str, extra: str) -> ModuleType:
     >>> require("no_such_module", "hf")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    drillrank.errors.MissingExtra: 'no_such_module' is not available: ... pip install "drillrank[hf]"
+    drillrank.errors.MissingExtra: 'no_such_module' is not available: ... pip install "drillrank[hf]...
     """
     try:
         return importlib.import_module(module)
     except MissingExtra:  # an adapter that misses its framework has said so already
         raise
     except ImportError as cause:
-        raise MissingExtra(
-            f'{module!r:.200} is not available: {cause}. To install it: pip install "drillrank[{extra}]"'
-        ) from cause
+        message = f"{module!r:.200} is not available: {cause}. To install it: {install_command(extra)}"
+        raise MissingExtra(message) from cause
+
+
+def install_command(extra: str) -> str:
+    """What installs an extra from where this distribution came: an index, or the address that the installer noted.
+
+    >>> install_command("hf")  # doctest: +ELLIPSIS
+    'pip install "drillrank[hf]...'
+    """
+    from importlib import metadata  # costs more than the rest of this module
+
+    try:
+        noted = metadata.distribution("drillrank").read_text("direct_url.json")  # PEP 610
+    except metadata.PackageNotFoundError:
+        noted = None
+    origin = json.loads(noted or "{}")
+    kind = f"{origin['vcs_info']['vcs']}+" if "vcs_info" in origin else ""
+    return f'pip install "drillrank[{extra}]{" @ " + kind + origin["url"] if origin else ""}"'
 
 
 @contextmanager

@@ -331,4 +331,4 @@ def test_the_demo_shows_both_frameworks_and_they_agree(capsys, monkeypatch):
     for name in ("llama_index_ext", "langchain_ext"):
         monkeypatch.setitem(sys.modules, name, None)
     demo()
-    assert '"drillrank[llama-index]"' in " ".join(capsys.readouterr().out.split())
+    assert '"drillrank[llama-index]' in " ".join(capsys.readouterr().out.split())

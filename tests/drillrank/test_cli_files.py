@@ -204,7 +204,7 @@ OPENED = os.open
 
 def without_pdf(path):
     if path.suffix == ".pdf":
-        raise MissingExtra('To install it: pip install "drillrank[pdf]"')
+        raise MissingExtra('To install it: pip install "drillrank[files]"')
     return read_document(path)
 
 

@@ -47,7 +47,7 @@ def readme_scores() -> list[float]:
     return [entry.score for entry in UPR().rank("Which river flows through Basel?", passages)]
 
 
-def handbook_scores() -> list[float]:
+def page_scores() -> list[float]:
     passages = [
         Passage("Mulberry leaves feed the silkworm.", title="Mulberry"),
         Passage("Silkworms are raised for their cocoons.", title="Sericulture"),
@@ -61,9 +61,9 @@ def chunks() -> list[tuple[str, int, int]]:
     return [(chunk.id, chunk.start, chunk.end) for chunk in made]
 
 
-def test_the_examples_of_readme_and_handbook_have_these_scores():
+def test_the_examples_of_readme_and_page_have_these_scores():
     assert readme_scores() == pytest.approx([-5.973328581621262, -8.042771177559604], abs=1e-9)
-    assert handbook_scores() == pytest.approx([-5.458620624842791, -6.340737257898692], abs=1e-9)
+    assert page_scores() == pytest.approx([-5.458620624842791, -6.340737257898692], abs=1e-9)
 
 
 def test_a_document_has_these_chunks_and_ids():

@@ -61,7 +61,7 @@ def test_no_file_is_read_and_no_connection_made_and_nothing_that_is_installed_ch
 
 
 def test_english_comes_close_to_the_encodings_of_large_models(encodings):
-    text = (Path(__file__).parents[2] / "docs" / "handbook.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "how-it-works.md").read_text(encoding="utf-8")
     for encoding in ("cl100k_base", "o200k_base"):
         assert count_tokens(text) == pytest.approx(token_counter(f"tiktoken:{encoding}")(text), rel=0.05)
 

@@ -159,6 +159,10 @@ class Explanations(list[Explanation], Shown):
             raise InvalidInput(f"These are no explanations: {problem}.") from problem
 
 
+SCORING = "1"
+"""The version of what scores say: it changes with any score, and with it the golden file of the tests."""
+
+
 class Explainable(list[T], Generic[T]):
     """Results, best first, that can say why each stands where it stands. Compares as a list.
 
@@ -169,13 +173,18 @@ class Explainable(list[T], Generic[T]):
         found: The results.
         why: From some of them to their explanations; None where nobody knows any more.
 
+    `scoring` is the version of the scores: results of different versions may be in another order.
+
     >>> Explainable([1, 2]) == [1, 2]
     True
+    >>> Explainable([1, 2]).scoring
+    '1'
     """
 
     def __init__(self, found: Iterable[T] = (), why: Callable[[Sequence[Any]], Explanations] | None = None) -> None:
         super().__init__(found)
         self.why = why
+        self.scoring = SCORING
 
     def explain(self) -> Explanations:
         """Why each result stands where it stands.

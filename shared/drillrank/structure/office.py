@@ -165,7 +165,7 @@ def _main(package: _Package, usual: str) -> str:
 
 def _docx(package: _Package) -> Converted:
     """Give mammoth what was read within limits, and what it does not know as text."""
-    mammoth = require("mammoth", "office")
+    mammoth = require("mammoth", "files")
     main = _main(package, "word/document.xml")
     document, related = package.tree(main), package.related(main)
     _spell_out(package, document, related)

@@ -242,7 +242,7 @@ def _broken(cause: object) -> InvalidInput:
 
 def bookmarks_of(content: bytes) -> list[Bookmark]:
     """A file's outline; errors are those of `printed_pages`, for a file that cannot be opened."""
-    pdfium = require("pypdfium2", "pdf")
+    pdfium = require("pypdfium2", "files")
     try:
         document = pdfium.PdfDocument(content)
     except (pdfium.PdfiumError, ValueError) as cause:
@@ -277,7 +277,7 @@ def bookmarks_of(content: bytes) -> list[Bookmark]:
 
 def _parsed(content: bytes, **options: Any) -> list[PrintedPage]:
     """All pages; one that liteparse cannot read is empty."""
-    liteparse = require("liteparse", "pdf")
+    liteparse = require("liteparse", "files")
     options |= {"ocr_enabled": False, "image_mode": "off", "quiet": True}
     parser = liteparse.LiteParse(extract_text_metadata=True, continue_on_page_error=True, **options)
     pages: dict[int, PrintedPage] = {}
@@ -312,7 +312,7 @@ def _page(page: Any) -> PrintedPage:
 
 def _pages_alone(content: bytes) -> bytes:
     """The file without what is not a page: bookmarks that run in a circle crash liteparse."""
-    pdfium = require("pypdfium2", "pdf")
+    pdfium = require("pypdfium2", "files")
     copy, saved = pdfium.PdfDocument.new(), BytesIO()
     try:
         copy.import_pages(pdfium.PdfDocument(content))

