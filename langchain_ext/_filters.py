@@ -14,8 +14,8 @@ from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
 
 from drillrank.errors import InvalidInput
+from drillrank.hosts.components import HostFields
 from drillrank.hosts.filters import AccessFilter, answered, from_dictionary, one_by_one
-from drillrank.hosts.settings import HostFields
 
 Filter = Mapping[str, Any] | Callable[[Document], bool]
 """Metadata values and operators as vector stores take them, or a function that says which documents may be seen."""

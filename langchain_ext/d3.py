@@ -18,10 +18,10 @@ from pydantic import Field
 from drillrank import D3, LanguageModel
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
+from drillrank.hosts.components import EXPLAIN, ModelFields
 from drillrank.hosts.drill import Drilled, Drilling, Evidence
 from drillrank.hosts.metadata import reasons, result_metadata, with_result_metadata
 from drillrank.hosts.records import ChunkRecord
-from drillrank.hosts.settings import EXPLAIN, ModelFields
 from drillrank.hosts.views import check_searched
 from drillrank.llm import Call, Requests, Usage, arun, run
 from drillrank.vectors import Embed

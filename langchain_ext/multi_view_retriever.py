@@ -12,8 +12,8 @@ from pydantic import Field
 
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explanation
+from drillrank.hosts.components import EXPLAIN
 from drillrank.hosts.metadata import prefixed, reasons, with_result_metadata
-from drillrank.hosts.settings import EXPLAIN
 from drillrank.hosts.views import Merged, Searched, ViewRetrieval, check_searched
 from drillrank.llm import Requests, Usage
 from drillrank.vectors import Embed
