@@ -24,7 +24,7 @@ from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank,
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.prior import Prior
 from drillrank.vectors import Embed
-from langchain_ext._filters import DocumentFilter, Filter, store_behind
+from langchain_ext._filters import DocumentFilter, Filter, underlying_store
 from langchain_ext._llm import FrameworkLLM, embedding_of, filler
 from langchain_ext._lookups import StoreLookups
 from langchain_ext._records import document_names, index_fields, names_of, passage_of, read_section
@@ -59,7 +59,7 @@ class DocumentPaths:
     @property
     def certain(self) -> bool:
         """Whether all that the retriever brings is from one vector store."""
-        return store_behind(self.retriever, self.config) is not None
+        return underlying_store(self.retriever)[0] is not None
 
     def asked(self, question: str, component: str = "") -> StoreLookups:
         """The retriever, and the vector store behind it or else the docstore."""
@@ -172,7 +172,7 @@ class PromptRankRerank(WithSource, LikelihoodCompressor):
         documents, passages, scores = self._read(given, DocumentFilter(self.filters).filter_results)
         if not documents:
             return []
-        guard = DocumentFilter(self.filters, self.source, config)
+        guard = DocumentFilter(self.filters, self.source)
         host = DocumentPaths(guard, self.source, self.store, config, settings.title_key, settings.metadata_fields)
         return self._best(documents, (yield from rank_linked(self.method, given["query"], passages, scores, host)))
 
@@ -268,16 +268,11 @@ class PromptRankRetriever(ModelFields, AskedRetriever):
             fields=index_fields(self, self.language_model),
         )
 
-    @property
-    def _all_from(self) -> Retriever | None:
-        """Whose store all results are from; none, if some are from another one."""
-        return self.source if self.store is None else None
-
     def _framework_llm(self, config: RunnableConfig) -> FrameworkLLM | None:
         return None if self.llm is None else FrameworkLLM(self.llm, "name what is missing", config)
 
     def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
-        host = self._host(DocumentFilter(self.filters, self.source, config), config)
+        host = self._host(DocumentFilter(self.filters, self.source), config)
         return list(map(self._document, (yield from self.method.retrieve(query, host, top_n, usage))))
 
     def _host(self, guard: DocumentFilter, config: RunnableConfig | None = None) -> DocumentPaths:

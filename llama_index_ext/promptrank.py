@@ -36,7 +36,7 @@ from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.prior import Prior
 from drillrank.settings import as_settings
 from drillrank.vectors import Embed
-from llama_index_ext._filters import Filters, NodeFilter, index_behind
+from llama_index_ext._filters import Filters, NodeFilter, underlying_index
 from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts, embedding_of
 from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._records import check_retriever, checked_nodes, read_section, unread
@@ -72,7 +72,7 @@ class NodePaths:
     @property
     def certain(self) -> bool:
         """Whether all that the retriever brings is from one index."""
-        return index_behind(self.retriever) is not None
+        return underlying_index(self.retriever)[0] is not None
 
     def asked(self, question: str | QueryBundle, component: str = "") -> StoreLookups:
         """The retriever, and the index behind it or else the docstore."""
@@ -318,11 +318,6 @@ class PromptRankRetriever(Prompted, AskedRetriever):
             missing_prompt=None if self.llm is None else prompt,
             component=type(self).__name__,
         )
-
-    @property
-    def _all_from(self) -> BaseRetriever | None:
-        """Whose store all results are from; none, if some are from another one."""
-        return self.source if self.store is None else None
 
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         host = self._host(NodeFilter(self.filters, self.source))

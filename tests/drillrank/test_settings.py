@@ -258,7 +258,7 @@ def test_settings_of_hosts_keep_names_types_and_defaults(core):
 
 
 def test_what_both_hosts_have_is_called_alike_but_for_what_is_known():
-    known = {"show_progress", "title_key", "settings"}
+    known = {"show_progress", "title_key", "settings", "index", "store"}
     for row in COMPONENTS:
         for of_llama_index, of_langchain in zip(row.llama_index, row.langchain, strict=False):
             ours = fields_of(getattr(llama_index_ext, of_llama_index)).keys()
