@@ -30,7 +30,7 @@ HOSTS = {
 DISTRIBUTIONS = {"Stemmer": "PyStemmer", "sentence_transformers": "sentence-transformers", "sklearn": "scikit-learn"}
 
 
-FROM_EITHER_HOST = {(f"drillrank.hosts.{module}", "pydantic") for module in ("settings", "reranking")}
+FROM_EITHER_HOST = {(f"drillrank.hosts.{module}", "pydantic") for module in ("components",)}
 
 
 # A package imports only from those in front of it; the modules of the core in no package are the ground.

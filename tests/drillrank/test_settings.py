@@ -196,7 +196,7 @@ def test_settings_of_hosts_keep_names_types_and_defaults(core):
 
 
 def test_what_both_hosts_have_is_called_alike_but_for_what_is_known():
-    known = {"show_progress", "title_key", "settings"}
+    known = {"show_progress", "title_key", "settings", "index", "store"}
     for row in COMPONENTS:
         for of_llama_index, of_langchain in zip(row.llama_index, row.langchain, strict=False):
             ours = fields_of(getattr(llama_index_ext, of_llama_index)).keys()
@@ -274,6 +274,6 @@ def test_settings_are_given_as_such_or_by_name_and_dumped_by_name(host):
     assert isinstance(dumped, dict)
     assert not any(isinstance(value, Enum | tuple) for value in dumped.values())
     assert type(by_name).model_validate(json.loads(by_name.model_dump_json())).settings == by_name.settings
-    by_name.settings = {"hops": 2}
+    by_name.settings = own(hops=2)
     assert by_name.method.path_search.settings.hops == 2
     assert by_name.model_copy(update={"settings": own(beam=4)}).method.path_search.settings.beam == 4

@@ -557,7 +557,8 @@ def selected(
 ) -> list[Ranked[Item]]:
     """Rescale a whole ranking, then keep scores of at least `threshold`, then the first `top_n`."""
     check_top_n(top_n)
-    kept = [item for item in rescaled(ranking, scale) if threshold is None or item.score >= threshold]
+    scaled = ranking if scale == "log_likelihood" else rescaled(ranking, scale)
+    kept = [item for item in scaled if threshold is None or item.score >= threshold]
     return kept[:top_n]
 
 
