@@ -61,8 +61,8 @@ class MultiViewRetriever(AskedRetriever):
     Text and metadata are those of the section's raw record in the store at the time of the question: views are
     references, and a section whose raw record is gone is left out, with a `DrillrankWarning`. The store is asked for
     raw records and for neighbours by id or, as `langchain_core.indexing.index` gives ids of its own, by metadata;
-    that of the source, or of retrievers that `store.as_retriever` made. Behind any other Runnable none is guessed: there
-    `documents` stand in, unless they differ from what was found.
+    that of the source, or of retrievers that `store.as_retriever` made. Behind any other Runnable none is guessed:
+    there `documents` stand in, unless they differ from what was found.
 
     Chunks of other splitters are ranked as they are, each as a section of its own, with a `DrillrankWarning`; they
     are found beside sections, whenever they were stored.

@@ -10,15 +10,15 @@ import sys
 from .data import data_folder
 
 _ALL = (
-    "multihop cascade path_prior linking readme reranking compared tuned first_stage never_worse hipporag generated "
-    "papers papers_d3 papers_promptrank papers_mc papers_brmgr readers drilldown views view_tables readme_folder "
-    "flat_headings financebench which_document all_reports not_here contracts loaded_pages stores filtered_views "
-    "neural_operations neural_speed neural_memory quantised corpus_scale growing_pool store_scale light "
-    "static_embeddings"
+    "multihop cascade path_prior path_experts linking readme reranking compared tuned first_stage never_worse "
+    "hipporag generated papers papers_d3 papers_promptrank papers_mc papers_brmgr readers drilldown views "
+    "view_tables readme_folder flat_headings financebench which_document all_reports not_here contracts "
+    "loaded_pages pdf_folder stores filtered_views neural_operations neural_speed neural_memory quantised "
+    "corpus_scale growing_pool store_scale light static_embeddings"
 )
 _NO_DATA = (
-    "light financebench which_document all_reports not_here contracts loaded_pages store_scale readme_folder "
-    "growing_pool"
+    "light financebench which_document all_reports not_here contracts loaded_pages pdf_folder store_scale "
+    "readme_folder growing_pool"
 )
 BENCHMARKS, WITHOUT_DATA = _ALL.split(), _NO_DATA.split()
 
