@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; each would compile what it imports
 
-.PHONY: help demo test types pyright suite integration test-vllm test-llama-cpp test-serving test-ray test-families test-wheel lowest fuzz test-large mutation docs figures lock dist matrix record fix bench clean
+.PHONY: help demo test types pyright suite integration test-vllm test-llama-cpp test-serving test-ray test-families test-wheel test-real lowest fuzz test-large mutation docs figures lock dist matrix record fix bench clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -82,6 +82,9 @@ test-vllm: $(VENV)/.dev .venv-vllm/.ready  ## Likelihood and relevance from a re
 test-llama-cpp: $(VENV)/.dev .venv-llama-cpp/.ready  ## Relevance from a real llama.cpp on this machine
 	DRILLRANK_LLAMA_CPP_PYTHON=$(CURDIR)/.venv-llama-cpp/bin/python $(BIN)/python -m pytest -rs \
 		tests/integration/test_llama_cpp.py
+
+test-real: $(VENV)/.integration  ## Real pretrained models, in DRILLRANK_MODELS (~/.cache/drillrank-models), against a plain loop
+	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -rs tests/integration/test_real_models.py
 
 $(VENV)/.serving: $(VENV)/.dev
 	$(BIN)/python tools/install.py --editable ".[dev,serving]"
