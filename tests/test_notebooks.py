@@ -6,8 +6,13 @@ from pathlib import Path
 
 import nbformat
 import pytest
+import torch
+import transformers
 from ipykernel.kernelspec import write_kernel_spec
 from nbclient import NotebookClient
+
+from tests.drillrank.neural.conftest import wrapped
+from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -24,6 +29,17 @@ def this_python_as_kernel(tmp_path, monkeypatch):
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))  # no start-up files of the user
 
 
+@pytest.fixture
+def tiny_model_as_small_lm(tmp_path, monkeypatch):
+    """In place of one of the hub."""
+    torch.manual_seed(1)
+    config = transformers.LlamaConfig(vocab_size=400, hidden_size=16, intermediate_size=16, num_hidden_layers=1,
+                                      num_attention_heads=2, num_key_value_heads=1)  # fmt: skip
+    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path / "tiny")
+    wrapped(byte_level(["<|endoftext|>"]), eos_token="<|endoftext|>").save_pretrained(tmp_path / "tiny")
+    monkeypatch.setenv("SMALL_LM", str(tmp_path / "tiny"))
+
+
 def outputs(notebook):
     return [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
 
@@ -36,7 +52,7 @@ def texts(output):
 
 
 @each_notebook
-def test_a_notebook_runs_without_errors(path, this_python_as_kernel):
+def test_a_notebook_runs_without_errors(path, this_python_as_kernel, tiny_model_as_small_lm):
     notebook = nbformat.read(path, as_version=4)
     resources = {"metadata": {"path": str(ROOT)}}
     NotebookClient(notebook, kernel_name="python3", timeout=120, allow_errors=True, resources=resources).execute()
