@@ -1,7 +1,8 @@
 """BRMGR, tables I, II and III and figure 3 on NQ: ten passages of BM25 and ten that SmolLM2 wrote for each question.
 
 Exact match is that an answer stands in one of the first K texts, where K counts passages, or pairs, as the paper's
-table I seems to; and that a small reader answers so from the first five. What the models wrote and scored is kept.
+table I seems to; and that it stands in what a small reader answers from the first five, which are sentences where the
+paper's reader was trained to write the answer alone. What the models wrote and scored is kept.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rich.table import Table
 from drillrank import BRMGR, UPR, LanguageModel, Passage, load_language_model
 from drillrank.drilldown.answering import ANSWER_PROMPT, answer
 from drillrank.errors import DrillrankWarning
-from drillrank.evaluation.metrics import answer_match, exact_match
+from drillrank.evaluation.metrics import exact_match
 from drillrank.generation import generated_passages
 from drillrank.llm import run
 from drillrank.passages import Ranked
@@ -74,7 +75,7 @@ def main(model: str = ",".join(MODELS), questions: int | None = None) -> None:
             if name != "unigram" and "Origin" in label:
                 continue
             answers = _answers(reader, texts, groups)
-            right = [answer_match(said, item["answers"]) for said, item in zip(answers, asked, strict=True)]
+            right = [exact_match([said], item["answers"], 1) for said, item in zip(answers, asked, strict=True)]
             read_right = f"{100 * sum(right) / len(right):.1f}"
             table.add_row(
                 "" if "Origin" in label else name, label, published, *_shares(groups, asked, (1, 3, 5)), read_right

