@@ -31,7 +31,9 @@ WANTED = {
     **dict.fromkeys(["eq", "ne", "gt", "gte", "lt", "lte", "contains", "not_contains"], scalars),
     **dict.fromkeys(["in", "nin", "any", "all"], several),
     **dict.fromkeys(["like", "ilike", "text_match", "text_match_insensitive"], patterns),
-    "between": st.tuples(scalars, scalars), "exists": st.booleans(), "is_empty": st.just(True),
+    "between": st.tuples(scalars, scalars),
+    "exists": st.booleans(),
+    "is_empty": st.just(True),
 }
 conditions = st.sampled_from([*WANTED]).flatmap(lambda name: st.tuples(st.just(name), WANTED[name]))
 
