@@ -39,7 +39,7 @@ AREAS = {
     "scoring": Area(
         "likelihood/unigram likelihood/encoder rerank/base rerank/prior",
         "unigram saved_unigram scale scale_order unmatched first_stage sentence_vectors rankers upr two_stages"
-        " sums embedding_model",
+        " sums embedding_model explanation corpus_paths path_starts",
     ),
     "budgets": Area(
         "likelihood/tokenizer drilldown/truncation prompts",

@@ -19,16 +19,10 @@ ROOT = Path(__file__).resolve().parents[2]
 LARGEST = 6  # parts of the install that are listed
 ROUNDS = 9
 STATEMENTS = (
-    "import langchain_core",
-    "import drillrank",
-    "from drillrank import *",
-    "from drillrank import UPR",
-    "import drillrank.views",
-    "import drillrank.multihop.search",
-    "import drillrank.cli.ask",
-    "import langchain_ext",
-    "import llama_index_ext",
-)
+    "import langchain_core", "import drillrank", "from drillrank import *", "from drillrank import UPR",
+    "import drillrank.views", "import drillrank.multihop.search", "import drillrank.cli.ask",
+    "import langchain_ext", "import llama_index_ext",
+)  # fmt: skip
 _TIMED = """import sys, time
 known, started = len(sys.modules), time.perf_counter()
 {}

@@ -301,3 +301,12 @@ def test_one_long_line_is_cut_with_linear_work(piece):
 def test_settings_that_do_not_go_together_are_refused(settings, match):
     with pytest.raises(InvalidInput, match=match):
         Chunker(**settings)
+
+
+@pytest.mark.parametrize("chunking", ["section", "paragraph", "content_aware_fixed"])
+def test_a_heading_goes_with_the_first_part_of_what_is_cut_behind_it(chunking):
+    text = "# Title\n\n" + "One sentence of ordinary length stands here. " * 10
+    first, second, *_ = Chunker(chunking, 40, None if chunking == "section" else 64)(parse_document(text))
+    assert first.text.startswith("# Title\n\nOne sentence")
+    assert first.body.startswith("One sentence")
+    assert second.body.startswith("One sentence")

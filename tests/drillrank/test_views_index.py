@@ -80,14 +80,11 @@ def test_expansion_adds_what_is_around_once_and_moves_nothing(rankings, k, neigh
 
 
 FRUIT = [
-    ViewText("1", "raw", "apples and pears"),
-    ViewText("1", "keywords", "orchard"),
-    ViewText("2", "raw", "ships and boats"),
-    ViewText("2", "summary", "about the harbour"),
-    ViewText("3", "raw", "clouds and rain"),
-    ViewText("3", "keywords", "weather"),
+    ViewText("1", "raw", "apples and pears"), ViewText("1", "keywords", "orchard"),
+    ViewText("2", "raw", "ships and boats"), ViewText("2", "summary", "about the harbour"),
+    ViewText("3", "raw", "clouds and rain"), ViewText("3", "keywords", "weather"),
     ViewText("3", "summary", "about storms"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -142,21 +142,9 @@ def test_wrong_arguments_are_refused(make, match):
 # Keywords
 
 WORDS = [
-    "Neural",
-    "network",
-    "networks",
-    "the",
-    "of",
-    "model's",
-    "don't",
-    "2024",
-    "x",
-    "GPT-2",
-    "state",
-    "-",
-    ",",
+    "Neural", "network", "networks", "the", "of", "model's", "don't", "2024", "x", "GPT-2", "state", "-", ",",
     ".\n\n",
-]
+]  # fmt: skip
 WORDS += [
     "snake_case",
     "_emphasis_",

@@ -7,19 +7,8 @@ from hypothesis import strategies as st
 from drillrank.prompts import Evidence
 
 WORDS = [
-    "Basel",
-    "the Rhine",
-    "river",
-    "novel",
-    "Emma",
-    "Zürich",
-    "東京",
-    "42",
-    "who wrote it?",
-    "Question:",
-    ". ",
-    "\n",
-]
+    "Basel", "the Rhine", "river", "novel", "Emma", "Zürich", "東京", "42", "who wrote it?", "Question:", ". ", "\n",
+]  # fmt: skip
 phrases = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join).filter(str.strip)
 requests = st.lists(st.tuples(phrases, phrases), min_size=1, max_size=6)
 DOCUMENTS = ["Basel", "The old town of Basel lies on the Rhine. ", "The old town of Basel lies on the Rhine. " * 6]

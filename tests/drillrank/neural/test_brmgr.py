@@ -8,17 +8,9 @@ from drillrank import BRMGR
 
 FOUND = ["The old town of Basel lies on the Rhine.", "", "Emma is a novel by Jane Austen; who wrote it?"]
 ODD = [
-    "",
-    " \n",
-    "?!",
-    "</s>",
-    "<s> <pad> <|endoftext|>",
-    "🦊 東京 \u200b",
-    "\u200b",
-    "novel " * 5000,
-    "字" * 5000,
+    "", " \n", "?!", "</s>", "<s> <pad> <|endoftext|>", "🦊 東京 \u200b", "\u200b", "novel " * 5000, "字" * 5000,
     "Rhine",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("guard", [False, 0.0])
