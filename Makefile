@@ -130,7 +130,7 @@ $(VENV)/.mutation: $(VENV)/.dev
 	@touch $@
 
 docs: .venv-docs/.ready  ## The site, into site/
-	.venv-docs/bin/zensical build --clean
+	.venv-docs/bin/zensical build --clean --strict
 
 figures: $(VENV)/.dev  ## The figures of README.md, computed anew: prints what has drifted; needs the benchmark data
 	$(BIN)/python tools/figures.py
