@@ -11,7 +11,7 @@ from griffe import Extension, Object  # type: ignore[import-not-found]
 class Doctests(Extension):
     """Puts fences around them, before docstrings are read."""
 
-    def on_object(self, *, obj: Object, **kwargs: Any) -> None:
+    def on_object(self, *, obj: Object, **_: Any) -> None:
         """Called for everything that has been found."""
         if obj.docstring:
             fenced = re.sub(r"^( *)(>>> (?:.+\n?)+)", r"\1```pycon\n\1\2\n\1```\n", obj.docstring.value, flags=re.M)
