@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; each would compile what it imports
 
-.PHONY: help demo test types pyright suite integration test-vllm test-llama-cpp test-serving test-ray test-families lowest fuzz test-large mutation docs figures lock dist matrix record fix bench clean
+.PHONY: help demo test types pyright suite integration test-vllm test-llama-cpp test-serving test-ray test-families lowest fuzz test-large mutation docs figures lock dist matrix fix bench clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -155,10 +155,6 @@ matrix: .venv-release/.ready  ## The wheel in every Python on this machine, with
 mutation: $(VENV)/.mutation  ## Break the code in some thousand small ways, one at a time, and see the tests notice
 	$(BIN)/python tools/mutation.py $(MUTATION)
 
-record: $(VENV)/.dev  ## What differs from REF=<commit> in what components give out; AGAINST=<commit>, ONLY=upr,d3, QUICK=0.1, FRESH=1
-	@PYTHONPATH=tools $(BIN)/python -m record $(REF) $(if $(AGAINST),--against $(AGAINST)) $(if $(ONLY),--only $(ONLY)) \
-		$(if $(QUICK),--quick $(QUICK)) $(if $(FRESH),--fresh)
-
 fix: $(VENV)/.dev  ## Format and repair what ruff can repair
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -167,4 +163,4 @@ bench: $(VENV)/.dev  ## Quality and speed on the benchmark data; AGAINST=<checko
 	$(BIN)/python -m tests.benchmarks $(if $(AGAINST),side_by_side --against $(AGAINST))
 
 clean:  ## Remove the environment and all build output
-	rm -rf $(VENV) .venv-docs .venv-release site .records build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-docs .venv-release site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
