@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; each would compile what it imports
 
-.PHONY: help demo test types pyright suite integration test-vllm test-llama-cpp test-serving test-ray test-families lowest fuzz test-large mutation docs figures lock dist matrix fix bench clean
+.PHONY: help demo test types pyright suite integration test-vllm test-llama-cpp test-serving test-ray test-families test-wheel test-real lowest fuzz test-large mutation docs figures lock dist matrix fix bench clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -83,6 +83,9 @@ test-llama-cpp: $(VENV)/.dev .venv-llama-cpp/.ready  ## Relevance from a real ll
 	DRILLRANK_LLAMA_CPP_PYTHON=$(CURDIR)/.venv-llama-cpp/bin/python $(BIN)/python -m pytest -rs \
 		tests/integration/test_llama_cpp.py
 
+test-real: $(VENV)/.integration  ## Real pretrained models, in DRILLRANK_MODELS (~/.cache/drillrank-models), against a plain loop
+	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -rs tests/integration/test_real_models.py
+
 $(VENV)/.serving: $(VENV)/.dev
 	$(BIN)/python tools/install.py --editable ".[dev,serving]"
 	@touch $@
@@ -99,6 +102,20 @@ test-ray: $(VENV)/.ray  ## A local Ray cluster: the nodes and scores of one proc
 
 test-families: $(VENV)/.dev  ## The likelihood of every architecture that transformers has, tiny, against one sequence at a time
 	DRILLRANK_FAMILIES=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -rs --numprocesses auto --maxprocesses 4 tests/families
+
+# What reads the checkout itself is left out. Beside the tests lies no package that could be imported in the wheel's place.
+WHEEL := $(abspath ../drillrank-wheel)
+
+test-wheel: $(VENV)/.dev  ## The suite against the built wheel, installed with the extras in an environment outside the checkout
+	rm -rf $(WHEEL) && mkdir $(WHEEL)
+	$(BIN)/python -m build --wheel --no-isolation --outdir $(WHEEL) .
+	$(PYTHON) -m venv $(WHEEL)/.venv
+	$(WHEEL)/.venv/bin/python tools/install.py "torch==2.13.0" "$$(echo $(WHEEL)/*.whl)[dev]"
+	cp -r tests docs examples notebooks tools pyproject.toml README.md $(WHEEL)
+	cd $(WHEEL) && OMP_NUM_THREADS=1 .venv/bin/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal \
+		--ignore tests/test_imports.py --ignore tests/test_packaging.py \
+		--deselect tests/test_documentation.py::test_the_way_of_a_question_names_what_is_there \
+		--pyargs tests drillrank llama_index_ext langchain_ext
 
 # The earliest hosts stand before what the other environment has.
 .venv-lowest/.ready: $(VENV)/.dev tools/lowest.py
@@ -159,8 +176,8 @@ fix: $(VENV)/.dev  ## Format and repair what ruff can repair
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.dev  ## Quality and speed on the benchmark data; AGAINST=<checkout>: CPU seconds beside another version's
-	$(BIN)/python -m tests.benchmarks $(if $(AGAINST),side_by_side --against $(AGAINST))
+bench: $(VENV)/.dev  ## Quality and speed on the benchmark data
+	$(BIN)/python -m tests.benchmarks
 
 clean:  ## Remove the environment and all build output
 	rm -rf $(VENV) .venv-docs .venv-release site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,4 +1,4 @@
-"""A page of the documentation cut, indexed, searched, reranked and drilled into, by the core alone and through both frameworks.
+"""A page of the documentation cut, indexed, searched, reranked and drilled into, by the core and by both frameworks.
 
     python examples/demo.py ["another question"]
 

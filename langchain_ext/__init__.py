@@ -9,11 +9,10 @@ from langchain_ext.cross_encoder import LikelihoodCrossEncoder  # noqa: E402
 from langchain_ext.d3 import D3Retriever  # noqa: E402
 from langchain_ext.multi_view_retriever import MultiViewRetriever  # noqa: E402
 from langchain_ext.multi_view_splitter import MultiViewTextSplitter  # noqa: E402
-from langchain_ext.promptrank_retriever import PromptRankRetriever  # noqa: E402
+from langchain_ext.promptrank import PromptRankRerank, PromptRankRetriever  # noqa: E402
 from langchain_ext.rerank import (  # noqa: E402
     BRMGRRerank,
     MonoT5Rerank,
-    PromptRankRerank,
     RelevanceRerank,
     UPRRerank,
 )

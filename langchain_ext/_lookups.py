@@ -15,7 +15,7 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from drillrank.errors import InvalidInput
 from drillrank.hosts.store import EmbeddedOnce, Store, unless
 from drillrank.llm import Call, Fetch, Requests
-from langchain_ext._filters import DocumentFilter, store_behind
+from langchain_ext._filters import DocumentFilter, underlying_store
 
 _ALL = 10_000  # records of one document at most
 
@@ -49,7 +49,7 @@ class StoreLookups(Store):
         self._query = query
         self._guard = guard
         self._config = config
-        self.store = None if source is None else store_behind(source, config)
+        self.store = underlying_store(source)[0]
         if self.store is None and isinstance(docstore, VectorStore):
             self.store = docstore
         self._by_key = docstore if self.store is None and isinstance(docstore, BaseStore) else None

@@ -18,8 +18,8 @@ from langchain_core.runnables.config import ensure_config, patch_config, var_chi
 from langchain_core.vectorstores import VectorStore
 from pydantic import field_validator
 
+from drillrank.hosts.components import HostFields
 from drillrank.hosts.metadata import with_notes
-from drillrank.hosts.settings import HostFields
 from drillrank.likelihood import LanguageModel
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import check_query, check_top_n

@@ -10,10 +10,9 @@ from pydantic import Field
 
 from drillrank import Passage
 from drillrank.errors import check_positive
-from drillrank.hosts.settings import EXPLAIN, ModelFields
+from drillrank.hosts.components import EXPLAIN, BRMGRFields, ModelFields
 from drillrank.hosts.store import Answer, retrieved_and_generated
 from drillrank.llm import Requests, Usage
-from drillrank.rerank.prior import Prior
 from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM
 from langchain_ext._lookups import StoreLookups
@@ -22,7 +21,7 @@ from langchain_ext.rerank import BRMGRRerank
 from langchain_ext.settings import BRMGRRetrieverSettings
 
 
-class BRMGRRetriever(ModelFields, AskedRetriever):
+class BRMGRRetriever(BRMGRFields, ModelFields, AskedRetriever):
     """Retrieves documents, lets a language model write some more, and merges the two (see `BRMGRRerank`).
 
     Args:
@@ -61,9 +60,6 @@ class BRMGRRetriever(ModelFields, AskedRetriever):
     n_generated: int = Field(default=3, description="Documents to ask for, one call each.")
     top_n: int | None = Field(default=5, description="Documents to return; None returns all.")
     filters: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
-    prior: Prior | None = Field(default="retrieval", description="What the retrieved documents' scores say.")
-    guard: bool | float = Field(default=False, description="Drop what an LLM wrote and nothing retrieved supports.")
-    generated_share: float = Field(default=1.0, description="Largest share of what an LLM wrote among the results.")
     explain: bool = Field(default=False, description=EXPLAIN)
     settings: BRMGRRetrieverSettings | dict[str, Any] = Field(
         default=BRMGRRetrieverSettings(), description="What is rarely touched."

@@ -18,10 +18,10 @@ from pydantic import Field
 from drillrank import D3, LanguageModel
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
+from drillrank.hosts.components import EXPLAIN, ModelFields
 from drillrank.hosts.drill import Drilled, Drilling, Evidence
 from drillrank.hosts.metadata import reasons, result_metadata, with_result_metadata
 from drillrank.hosts.records import ChunkRecord
-from drillrank.hosts.settings import EXPLAIN, ModelFields
 from drillrank.hosts.views import check_searched
 from drillrank.llm import Call, Requests, Usage, arun, run
 from drillrank.vectors import Embed
@@ -46,9 +46,10 @@ class D3Retriever(ModelFields, AskedRetriever):
             likelihood choose.
         source: Proposes documents, sections or chunks of any splitter; the documents of its best results are drilled
             into. A vector store, any retriever, or a Runnable or function. What a section or chunk belongs to is put
-            together from the vector store, that one or the one that the retriever searches, by `drillrank_source_id` or
-            `source`. From `documents` only where no store can be asked and what was found agrees with them; else they
-            lend chunks their structure and offsets.
+            together from the vector store, by `drillrank_source_id` or `source`; from `documents` only where there is
+            none and what was found agrees with them; else they lend chunks their structure and offsets.
+        store: Where documents of what a retriever finds are looked up; that of a retriever that
+            `VectorStore.as_retriever` made by default. Behind any other Runnable none is guessed.
         filters: What may be seen: metadata values and operators, as vector stores take them, or a function from a
             document to True or False. It governs the search and whatever is looked up beside it.
         model: Language model that scores: a `load_language_model` specification, or a ready one.
@@ -82,6 +83,7 @@ class D3Retriever(ModelFields, AskedRetriever):
     documents: list[Document] | None = Field(default=None, kw_only=False, description="What is read.")
     llm: Runnable[Any, Any] | None = Field(default=None, description="Chooses; None lets likelihood choose.")
     source: VectorStore | Retriever | None = Field(default=None, description="Proposes documents or sections.")
+    store: VectorStore | None = Field(default=None, description="Where what a retriever finds is looked up.")
     filters: Filter | None = Field(default=None, description="What may be seen of what is stored.")
     embed: Embeddings | Embed | None = Field(
         default=None, description="An embedding model, or a function from texts to vectors."
@@ -122,8 +124,8 @@ class D3Retriever(ModelFields, AskedRetriever):
         )
 
     def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
-        guard = DocumentFilter(self.filters, self.source, config)
-        store = StoreLookups(query, self.source, guard, config)
+        guard = DocumentFilter(self.filters, self.source)
+        store = StoreLookups(query, self.source, guard, config, self.store)
         llm = None if self.llm is None else FrameworkLLM(self.llm, "summarise", config)
         drilled = partial(self.method.retrieve, query, store, guard, top_n, llm=llm)
         [found] = yield [Call(partial(_drill, drilled, config), partial(_adrill, drilled, config))]

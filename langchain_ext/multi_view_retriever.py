@@ -12,8 +12,8 @@ from pydantic import Field
 
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explanation
+from drillrank.hosts.components import EXPLAIN
 from drillrank.hosts.metadata import prefixed, reasons, with_result_metadata
-from drillrank.hosts.settings import EXPLAIN
 from drillrank.hosts.views import Merged, Searched, ViewRetrieval, check_searched
 from drillrank.llm import Requests, Usage
 from drillrank.vectors import Embed
@@ -39,7 +39,8 @@ class MultiViewRetriever(AskedRetriever):
             a single retriever over all of them, whose results are ranked by their view. A retriever is any Runnable or
             function from a query to documents.
         filters: Which documents may be seen: metadata values and operators as vector stores take them, or a function
-            from a document to True or False. It governs every look-up, as do the filters of the source's retrievers.
+            from a document to True or False. It governs every look-up, as do those of the retrievers that
+            `store.as_retriever` made.
         retriever: `"bm25"` or `"tfidf"`: one index for each view, where documents are indexed in memory.
         weights: How much each view counts; None takes the best of every view: see `drillrank.views.merge_views`.
         language: Whose stemmer words go through, where an index in memory is searched.
@@ -59,9 +60,9 @@ class MultiViewRetriever(AskedRetriever):
 
     Text and metadata are those of the section's raw record in the store at the time of the question: views are
     references, and a section whose raw record is gone is left out, with a `DrillrankWarning`. The store is asked for
-    raw records and for neighbours by id or, as `langchain_core.indexing.index` gives ids of its own, by metadata; the
-    one that retrievers search, too, if it is a single one. Only where there is none, `documents` stand in, unless they
-    differ from what was found.
+    raw records and for neighbours by id or, as `langchain_core.indexing.index` gives ids of its own, by metadata;
+    that of the source, or of retrievers that `store.as_retriever` made. Behind any other Runnable none is guessed:
+    there `documents` stand in, unless they differ from what was found.
 
     Chunks of other splitters are ranked as they are, each as a section of its own, with a `DrillrankWarning`; they
     are found beside sections, whenever they were stored.
@@ -114,13 +115,8 @@ class MultiViewRetriever(AskedRetriever):
             explains=self.explain,
         )
 
-    @property
-    def _all_from(self) -> object:
-        """Where all results are from."""
-        return self.source
-
     def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
-        guard = DocumentFilter(self.filters, self.source, config)
+        guard = DocumentFilter(self.filters, self.source)
         store = StoreLookups(query, self.source, guard, config)  # type: ignore[arg-type]  # a dictionary by view
         found = yield from self.method.retrieve(query, store, guard, top_n or self.top_n)
         return [self._document(merged, why) for merged, why in found]

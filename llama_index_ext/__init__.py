@@ -8,11 +8,10 @@ from llama_index_ext.brmgr_retriever import BRMGRRetriever  # noqa: E402
 from llama_index_ext.d3 import D3Retriever  # noqa: E402
 from llama_index_ext.multi_view_parser import MultiViewNodeParser  # noqa: E402
 from llama_index_ext.multi_view_retriever import MultiViewRetriever  # noqa: E402
-from llama_index_ext.promptrank_retriever import PromptRankRetriever  # noqa: E402
+from llama_index_ext.promptrank import PromptRankRerank, PromptRankRetriever  # noqa: E402
 from llama_index_ext.rerank import (  # noqa: E402
     BRMGRRerank,
     MonoT5Rerank,
-    PromptRankRerank,
     RelevanceRerank,
     UPRRerank,
 )

@@ -28,7 +28,7 @@ from llama_index.core.vector_stores.types import (
 
 from drillrank.hosts.store import EmbeddedOnce, Store
 from drillrank.llm import Call, Fetch, Requests, arun, run
-from llama_index_ext._filters import NodeFilter, index_behind, metadata_filter
+from llama_index_ext._filters import NodeFilter, metadata_filter, underlying_index
 
 _SYNCHRONOUS = (BaseRetriever._aretrieve, BasePydanticVectorStore.aquery, SimpleVectorStore.aquery)
 
@@ -95,6 +95,7 @@ class StoreLookups(Store):
         guard: What may be seen.
         docstore: Is asked for nodes by id where there is no index behind the source.
         component: The component that warns if the filter hides all that a retriever brings; without a name none does.
+        index: Is asked for nodes where none stands behind the source.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class StoreLookups(Store):
         guard: NodeFilter,
         docstore: BaseDocumentStore | None = None,
         component: str = "",
+        index: VectorStoreIndex | None = None,
     ) -> None:
         super().__init__(source, callable(getattr(source, "retrieve", None)))
         self._question = Question(query_bundle)
@@ -113,7 +115,7 @@ class StoreLookups(Store):
         self._ids: list[str] | None = None
         self._met: dict[str, BaseNode] = {}  # nodes that the document store has brought
         self._lock = Lock()
-        self.index = None if source is None else index_behind(source)
+        self.index = underlying_index(source)[0] or index
 
     def _retrieved(self, retriever: BaseRetriever) -> Requests[list[NodeWithScore]]:
         found = yield from self._question.asked(retriever)

@@ -20,7 +20,7 @@ from drillrank.llm import Call, Requests, Usage
 from drillrank.passages import check_top_n
 from drillrank.rerank.prior import Prior
 from drillrank.settings import as_settings
-from llama_index_ext._filters import Filters, NodeFilter, indexes_behind
+from llama_index_ext._filters import Filters, NodeFilter, underlying_index
 from llama_index_ext._llm import FrameworkLLM
 from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._records import check_retriever, unread
@@ -140,12 +140,11 @@ class BRMGRRetriever(AskedRetriever):
 
 def _check_cosines(source: BaseRetriever) -> None:
     """Warn where the store behind a retriever says that it scores with something else than cosines."""
-    for index in indexes_behind(source)[0]:
-        store = index.vector_store
-        metric = str(getattr(store, "similarity_metric", "") or "").lower()  # of Milvus and those like it
-        distances = type(store).__name__ in ("ChromaVectorStore", "FaissVectorStore")
-        if distances or metric in ("l2", "euclidean"):
-            warn(
-                f'BRMGRRetriever: prior="cosine" takes scores for cosines; those of {type(store).__name__} are made of '
-                'distances. Give prior="retrieval", which takes their ranks.'
-            )
+    index, _ = underlying_index(source)
+    store = index and index.vector_store
+    metric = str(getattr(store, "similarity_metric", "") or "").lower()  # of Milvus and those like it
+    if type(store).__name__ in ("ChromaVectorStore", "FaissVectorStore") or metric in ("l2", "euclidean"):
+        warn(
+            f'BRMGRRetriever: prior="cosine" takes scores for cosines; those of {type(store).__name__} are made of '
+            'distances. Give prior="retrieval", which takes their ranks.'
+        )

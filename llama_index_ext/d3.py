@@ -48,9 +48,11 @@ class D3Retriever(Prompted, AskedRetriever):
             from which the documents' section trees are rebuilt. Without a `source`, all are prepared once.
         llm: Chooses sections and paragraphs; None lets likelihood choose.
         source: Proposes documents, sections, or nodes of any parser; the documents of its best results are drilled
-            into. A `VectorStoreIndex`, or any retriever. A node's document is put together from the index, that one or
-            the one that the retriever searches; from `documents` only where no index can be asked and what was found
-            agrees with them; else they lend nodes their structure and offsets.
+            into. A `VectorStoreIndex`, or any retriever. A node's document is put together from the index; from
+            `documents` only where there is none and what was found agrees with them; else they lend nodes their
+            structure and offsets.
+        index: Where documents of what a retriever finds are looked up; that of a retriever that
+            `VectorStoreIndex.as_retriever` made by default. Behind any other retriever none is guessed.
         filters: What may be seen: the host's `MetadataFilters`, or a function from a node to True or False. They
             govern the search and whatever is looked up beside it.
         model: Language model that scores: a `load_language_model` specification, or a ready one.
@@ -86,6 +88,7 @@ class D3Retriever(Prompted, AskedRetriever):
     llm: LLM | None = None
     _: KW_ONLY
     source: VectorStoreIndex | BaseRetriever | None = None
+    index: VectorStoreIndex | None = None
     filters: Filters | None = None
     model: str | LanguageModel = "unigram"
     model_options: dict[str, Any] | None = None
@@ -133,7 +136,7 @@ class D3Retriever(Prompted, AskedRetriever):
 
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         guard = NodeFilter(self.filters, self.source)
-        store = StoreLookups(query_bundle, self.source, guard)
+        store = StoreLookups(query_bundle, self.source, guard, index=self.index)
         found = yield from self._drilling.retrieve(query, store, guard, self.top_n, on_step=self._tell)
         nodes = self._nodes(found)
         if explains(self.explain):

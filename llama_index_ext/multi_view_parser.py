@@ -31,9 +31,10 @@ from llama_index.core.utils import get_tqdm_iterable
 from pydantic import PrivateAttr, computed_field, model_validator
 
 from drillrank.errors import InvalidInput, WarnOnce, warn
+from drillrank.hosts.components import HostFields
 from drillrank.hosts.metadata import prefixed
 from drillrank.hosts.pages import PAGES
-from drillrank.hosts.settings import HostFields, SplitterSettings
+from drillrank.hosts.settings import SplitterSettings
 from drillrank.hosts.splitting import Cut, Uncut, beginnings, check_namespace, namespace_of, split
 from drillrank.llm import Requests, arun, run
 from drillrank.settings import as_json

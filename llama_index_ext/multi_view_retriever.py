@@ -40,7 +40,7 @@ class MultiViewRetriever(AskedRetriever):
             metadata filter, and once without; a retriever for each view, as a dictionary; or a single retriever over
             all of them, whose results are ranked by their view.
         filters: Which nodes may be seen: `MetadataFilters`, or a function from a node to True or False. They govern
-            every look-up, as do the filters of the source's retrievers.
+            every look-up, as do those of the retrievers that `index.as_retriever` made.
         retriever: `"bm25"` or `"tfidf"`: one index for each view, where nodes are indexed in memory.
         weights: How much each view counts; None takes the best of every view: see `drillrank.views.merge_views`.
         language: Whose stemmer words go through, where an index in memory is searched.
@@ -60,8 +60,8 @@ class MultiViewRetriever(AskedRetriever):
 
     Text and metadata are those of the raw node in the index at the time of the question: views are references, and a
     section whose raw node is gone is left out, with a `DrillrankWarning`. The index is asked for raw nodes and for
-    neighbours by id; the one that retrievers search, too, if it is a single one. Only where there is none, `documents`
-    stand in, unless they differ from what was found.
+    neighbours by id; that of the source, or of retrievers that `index.as_retriever` made. Behind any other retriever
+    none is guessed: there `documents` stand in, unless they differ from what was found.
 
     Nodes of other parsers are ranked as they are, each as a section of its own, with a `DrillrankWarning`; they
     are found beside sections, whenever they were stored.
@@ -117,11 +117,6 @@ class MultiViewRetriever(AskedRetriever):
             expand=self.expand,
             explains=self.explain,
         )
-
-    @property
-    def _all_from(self) -> Source | None:
-        """Where all results are from."""
-        return self.source
 
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         guard = NodeFilter(self.filters, self.source)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from inspect import BoundArguments
-from typing import Any, Literal
+from typing import Any
 
-from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events.exception import ExceptionEvent
@@ -16,35 +14,18 @@ from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRan
 from llama_index.core.instrumentation.span_handlers import NullSpanHandler
 from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
-from llama_index.core.storage.docstore.types import BaseDocumentStore
 from pydantic import Field
 
-from drillrank import BRMGR, UPR, LanguageModel, MonoT5, Passage, Relevance
+from drillrank import LanguageModel, Passage
 from drillrank.errors import InvalidInput, warn
 from drillrank.explanation.explanations import explains
-from drillrank.hosts.metadata import notes, with_notes
-from drillrank.hosts.paths import path_rerank, rank_linked
-from drillrank.hosts.reranking import RerankerFields
-from drillrank.llm import Requests, arun, run
-from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName
+from drillrank.hosts.components import BRMGRRerankFields, MonoT5Fields, RelevanceFields, RerankerFields, UPRFields
+from drillrank.hosts.metadata import RANKING_KEYS, RANKING_NOTES, notes, with_notes
 from drillrank.passages import Ranking
-from drillrank.rerank.base import LikelihoodFormula, RetrievalScores
-from drillrank.rerank.prior import Prior
-from drillrank.rerank.upr import UPR_PROMPT
-from drillrank.vectors import Embed
-from llama_index_ext._filters import Filters, NodeFilter
-from llama_index_ext._llm import embedding_of
 from llama_index_ext._records import unread
 from llama_index_ext.events import send_explanations
-from llama_index_ext.promptrank_nodes import NodePaths, passage_of
-from llama_index_ext.settings import (
-    BRMGRRerankSettings,
-    PromptRankRerankSettings,
-    RelevanceRerankSettings,
-    RerankSettings,
-)
+from llama_index_ext.settings import BRMGRRerankSettings, RelevanceRerankSettings, RerankSettings
 
 dispatcher = get_dispatcher(__name__)
 
@@ -84,8 +65,8 @@ class LikelihoodRerank(RerankerFields, BaseNodePostprocessor):
         return cls.__name__
 
     def _passage(self, node: BaseNode) -> Passage:
-        mode = self._settings.metadata_mode
-        return Passage(node.get_content(metadata_mode=mode), id=node.node_id)
+        settings: Any = self.settings
+        return Passage(node.get_content(metadata_mode=settings.metadata_mode), id=node.node_id)
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -131,15 +112,15 @@ class LikelihoodRerank(RerankerFields, BaseNodePostprocessor):
 
     def _best(self, nodes: list[NodeWithScore], query: str, ranking: Ranking[Passage]) -> list[NodeWithScore]:
         """What is kept, with the new scores; `details["reached"]` is a node that was not given."""
-        keeps = self._settings.keep_retrieval_score
+        settings: Any = self.settings
         best, why = [], []
         for item, reason in self._selected(ranking):
             reached = item.details.get("reached")
             hit = nodes[item.details["position"]] if reached is None else NodeWithScore(node=reached)
-            kept = {"retrieval_score": hit.score} if keeps else {}
-            metadata = with_notes(hit.node.metadata, item.details) | kept
-            changed = metadata != hit.node.metadata
-            node = unread(hit.node, metadata, [*notes(item.details), *kept]) if changed else hit.node
+            node, kept = hit.node, {"retrieval_score": hit.score} if settings.keep_retrieval_score else {}
+            if kept or any(map(item.details.get, RANKING_NOTES)) or not RANKING_KEYS.isdisjoint(node.metadata):
+                metadata = with_notes(node.metadata, item.details) | kept
+                node = unread(node, metadata, [*notes(item.details), *kept])
             best.append(NodeWithScore(node=node, score=item.score))
             why.append(reason)
         if explains(self.explain):
@@ -147,7 +128,7 @@ class LikelihoodRerank(RerankerFields, BaseNodePostprocessor):
         return best
 
 
-class UPRRerank(LikelihoodRerank):
+class UPRRerank(UPRFields, LikelihoodRerank):
     """Reranks nodes by the likelihood of the question, given the node.
 
     Args:
@@ -177,26 +158,8 @@ class UPRRerank(LikelihoodRerank):
     'Emma is a novel.'
     """
 
-    prior: Prior | None = Field(default="retrieval", description="What nodes' scores say before their texts are read.")
-    template: str = Field(default=UPR_PROMPT, description="Prompt with `{text}` and, if wanted, `{title}` before it.")
-    max_passage_tokens: int | None = Field(default=None, description="Tokens that a passage may keep.")
-    prior_weight: float = Field(default=1.0, description="How much the prior counts.")
-    read: int | Literal["all"] | None = Field(default=None, description="How many the whole of a sum reads.")
-    preset: str | LikelihoodFormula | None = Field(default=None, description="Score as published code does.")
 
-    def _make(self) -> UPR:
-        return UPR(
-            self.language_model,
-            template=self.template,
-            max_passage_tokens=self.max_passage_tokens,
-            prior=self.prior,
-            prior_weight=self.prior_weight,
-            read="all" if self.score == "softmax" else self.read,
-            preset=self.preset,
-        )
-
-
-class RelevanceRerank(LikelihoodRerank):
+class RelevanceRerank(RelevanceFields, LikelihoodRerank):
     """Reranks nodes by the probability that a language model calls them relevant, asked as it was trained to be.
 
     Args:
@@ -222,27 +185,12 @@ class RelevanceRerank(LikelihoodRerank):
     []
     """
 
-    model: LanguageModel | str = Field(kw_only=False, description="A neural model, or its specification.")
-    preset: str = Field(default="yes-no", description="How published models are asked.")
-    template: str | None = Field(default=None, description="Prompt with `{query}`, `{text}` and `{instruction}`.")
-    instruction: str | None = Field(default=None, description="What the model is told of the task.")
-    max_passage_tokens: int | None = Field(default=None, description="Tokens that a passage may keep.")
     settings: RelevanceRerankSettings | dict[str, Any] = Field(
         default=RelevanceRerankSettings(), description="What is rarely touched."
     )
 
-    def _make(self) -> Relevance:
-        return Relevance(
-            self.language_model,
-            preset=self.preset,
-            template=self.template,
-            instruction=self.instruction,
-            max_passage_tokens=self.max_passage_tokens,
-            settings=self._settings,
-        )
 
-
-class MonoT5Rerank(LikelihoodRerank):
+class MonoT5Rerank(MonoT5Fields, LikelihoodRerank):
     """Reranks nodes by the probability that a language model calls them relevant to the question.
 
     Args:
@@ -263,14 +211,8 @@ class MonoT5Rerank(LikelihoodRerank):
     []
     """
 
-    model: LanguageModel | str = Field(kw_only=False, description="A neural model, or its specification.")
-    max_passage_tokens: int | None = Field(default=None, description="Tokens that a passage may keep.")
 
-    def _make(self) -> Relevance:
-        return MonoT5(self.language_model, max_passage_tokens=self.max_passage_tokens)
-
-
-class BRMGRRerank(LikelihoodRerank):
+class BRMGRRerank(BRMGRRerankFields, LikelihoodRerank):
     """Merges retrieved nodes with nodes that an LLM wrote: each kind ranked its own way, then paired by rank.
 
     A node whose metadata says `"generated"` under `origin_key` was written by an LLM; all others were retrieved.
@@ -302,117 +244,12 @@ class BRMGRRerank(LikelihoodRerank):
     ['Jane Austen wrote the novel Emma.', 'Emma is a novel that Jane Austen wrote.']
     """
 
-    prior: Prior | None = Field(default="retrieval", description="What nodes' scores say, as for UPRRerank.")
-    guard: bool | float = Field(default=False, description="Drop what an LLM wrote and nothing retrieved supports.")
-    generated_share: float = Field(default=1.0, description="Largest share of what an LLM wrote among the results.")
     settings: BRMGRRerankSettings | dict[str, Any] = Field(
         default=BRMGRRerankSettings(), description="What is rarely touched."
     )
 
     def _passage(self, node: BaseNode) -> Passage:
-        settings = self._settings
+        settings: Any = self.settings
         generated = node.metadata.get(settings.origin_key) == "generated"
         mode = MetadataMode.NONE if generated else settings.metadata_mode  # the LLM did not write the metadata
         return Passage(node.get_content(metadata_mode=mode), id=node.node_id, metadata={"generated": generated})
-
-    def _make(self) -> BRMGR:
-        return BRMGR(
-            self.language_model,
-            prior=self.prior,
-            guard=self.guard,
-            generated_share=self.generated_share,
-            settings=self._settings,
-        )
-
-    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
-        generated = [passage.metadata["generated"] for passage in passages]
-        counted = scores if self.prior else None
-        return self.method.rank_mixed(query, passages, generated, self.top_n, scores=counted)  # type: ignore[no-any-return]
-
-
-class PromptRankRerank(LikelihoodRerank):
-    """Reranks nodes by the best path of linked nodes among them, and beyond them if told where (multi-hop questions).
-
-    Args:
-        model: A `load_language_model` specification, or a ready language model.
-        top_n: Nodes to keep, 3 by default; None keeps all.
-        links: What links a node to others: `"metadata"` (node ids that its metadata lists under `links_key`),
-            `"hyperlinks"` (Markdown and HTML, to the addresses in the metadata), `"titles"` (its text mentions another
-            node's title, metadata `title_key`), `"names"` (they mention the same name), `"relationships"` (next,
-            previous, parent and child nodes).
-        store: Linked nodes that were not retrieved are fetched from here by id, and may enter the result; such as
-            `index.docstore`. There is no default, as a postprocessor is not told where its nodes come from.
-        source: Each path that is followed leads to three more nodes, those that this retriever finds with the
-            question and the path's last node as its query; for texts without links.
-        filters: The host's `MetadataFilters`, or a function from a node to True or False: no other node is read,
-            whether it is given, fetched over a link or retrieved. What is fetched over links obeys the filters of
-            `source`, too.
-        embed: An embedding model, or a function from texts to vectors: meaning then counts, too.
-        prior: As for `UPRRerank`.
-        score: As for `UPRRerank`.
-        explain: Whether results say why they stand where they stand.
-        model_options: Options of the language model.
-        settings: What is rarely touched: `llama_index_ext.settings.PromptRankRerankSettings`. Its `instructions`,
-            `ensemble` and `temperature` are what `tune` finds.
-
-    `store`, `source`, `filters` and `embed` are no part of the serialised configuration.
-
-    >>> from llama_index.core.schema import NodeWithScore, TextNode
-    >>> turing = TextNode(text="Alan Turing was born in Maida Vale.", metadata={"title": "Alan Turing"})
-    >>> vale = TextNode(text="It is a district of London.", metadata={"title": "Maida Vale"})
-    >>> london = TextNode(text="London is the capital of England.", metadata={"title": "London"})
-    >>> nodes = [NodeWithScore(node=node) for node in (london, vale, turing)]
-    >>> question = "Which London district was Turing born in?"
-    >>> [node.node.metadata["title"] for node in PromptRankRerank().postprocess_nodes(nodes, query_str=question)]
-    ['Alan Turing', 'Maida Vale', 'London']
-    """
-
-    links: tuple[TextLinkName | Literal["relationships"], ...] = Field(
-        default=LINKS_IN_TEXTS, description="What links a node to others."
-    )
-    prior: Prior | None = Field(default=None, description="What nodes' scores say, as for UPRRerank.")
-    store: BaseDocumentStore | None = Field(default=None, exclude=True, description="Knows linked nodes by id.")
-    source: BaseRetriever | None = Field(default=None, exclude=True, description="Finds more nodes for each path.")
-    filters: Filters | None = Field(default=None, exclude=True, description="Which nodes may be seen.")
-    embed: BaseEmbedding | Embed | None = Field(
-        default=None, exclude=True, description="An embedding model, or a function from texts to vectors."
-    )
-    settings: PromptRankRerankSettings | dict[str, Any] = Field(
-        default=PromptRankRerankSettings(), description="What is rarely touched."
-    )
-
-    def _make(self) -> PathRerank:
-        NodeFilter(self.filters)  # says what is wrong with them
-        settings = self._settings
-        links: tuple[LinkName, ...] = self.links if self.source is None else (*self.links, "retrieval")
-        prompt_rank = settings.prompt_rank(self.language_model, self.prior)
-        return path_rerank(settings, prompt_rank, links, embedding_of(self.embed))
-
-    def _passage(self, node: BaseNode) -> Passage:
-        settings = self._settings
-        return passage_of(node, node.node_id, settings.title_key, settings.metadata_mode)
-
-    def _postprocess_nodes(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
-    ) -> list[NodeWithScore]:
-        return super()._postprocess_nodes(NodeFilter(self.filters).hits(nodes), query_bundle)
-
-    async def _apostprocess_nodes(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
-    ) -> list[NodeWithScore]:
-        nodes = await asyncio.to_thread(NodeFilter(self.filters).hits, nodes)
-        with self._events(nodes, query_bundle) as best:
-            if nodes and query_bundle:
-                query, passages = query_bundle.query_str, [self._passage(hit.node) for hit in nodes]
-                ranking = await arun(self._requests(query, passages, [hit.score for hit in nodes]))
-                best += await asyncio.to_thread(self._best, nodes, query, ranking)
-        return best
-
-    def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
-        return run(self._requests(query, passages, scores))
-
-    def _requests(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Requests[Ranking[Passage]]:
-        settings = self._settings
-        guard = NodeFilter(self.filters, self.source)
-        host = NodePaths(guard, self.source, self.store, settings.title_key, settings.metadata_mode)
-        return rank_linked(self.method, query, passages, scores, host)

@@ -10,8 +10,6 @@ import runpy
 import sys
 from pathlib import Path
 
-import pytest
-
 try:
     import tomllib
 except ModuleNotFoundError:  # Python 3.10
@@ -32,28 +30,15 @@ HOSTS = {
 DISTRIBUTIONS = {"Stemmer": "PyStemmer", "sentence_transformers": "sentence-transformers", "sklearn": "scikit-learn"}
 
 
-FROM_EITHER_HOST = {(f"drillrank.hosts.{module}", "pydantic") for module in ("settings", "reranking")}
+FROM_EITHER_HOST = {(f"drillrank.hosts.{module}", "pydantic") for module in ("components",)}
 
 
 # A package imports only from those in front of it; the modules of the core in no package are the ground.
-ORDER = [
-    "ground",
-    "explanation",
-    "structure",
-    "corpus",
-    "likelihood",
-    "rerank",
-    "multihop",
-    "views",
-    "drilldown",
-    "generation",
-    "evaluation",
-    "hosts",
-    "drillrank",
-    "cli",
-    "llama_index_ext",
-    "langchain_ext",
-]
+IN_ORDER = (
+    "ground explanation structure corpus likelihood rerank multihop views drilldown generation evaluation hosts "
+    "drillrank cli llama_index_ext langchain_ext"
+)
+ORDER = IN_ORDER.split()
 
 
 def unit(module: str) -> str:
@@ -140,61 +125,6 @@ def test_a_module_imports_nothing_that_its_package_is_not_installed_with():
 
 def test_no_modules_import_each_other():
     assert SHAPE["circles"](GRAPH) == []
-
-
-# The rules themselves, on packages made for the purpose.
-
-
-def written(tmp_path, **files):
-    for name, text in {"errors": "", **files}.items():
-        file = tmp_path.joinpath("shared", "drillrank", *name.split("__")).with_suffix(".py")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    return SHAPE["graph"](tmp_path)
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "from drillrank.views.chunks import cut",
-        "import drillrank.views.chunks",
-        "from drillrank.views import chunks",
-        "from ..views.chunks import cut",
-        "def later():\n    from drillrank.views import chunks",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import drillrank.views.chunks",
-        "try:\n    from drillrank.views import chunks\nexcept ImportError:\n    pass",
-    ],
-)
-def test_an_import_is_found_wherever_and_however_it_is_written(tmp_path, statement):
-    edges = written(tmp_path, data__words=statement, views__chunks="")
-    assert "drillrank.views.chunks" in {one.module for one in edges["drillrank.data.words"]}
-
-
-def test_the_rules_tell_right_from_wrong():
-    """Of what is uphill, private, and installed: a wrong import, and a right one like it."""
-    chunks, checks = "drillrank.views.chunks", "drillrank.evaluation._checks"
-    assert [uphill(one, chunks) for one in ("drillrank.text", "drillrank.rerank.upr", "drillrank.cli.ask")] == [1, 1, 0]
-    assert [uphill(one, "drillrank") for one in ("drillrank.views.views", "llama_index_ext.upr")] == [True, False]
-    assert foreign_private("drillrank.views.views", checks, "")
-    assert not foreign_private("drillrank.evaluation.metrics", checks, "")
-    assert foreign_private("drillrank.views.views", chunks, "_cut")
-    assert not foreign_private("drillrank.views.views", "drillrank", "__version__")
-    wrong = [("drillrank.hosts.metadata", "pydantic"), ("drillrank.views.views", "no_such_library")]
-    wrong += [("langchain_ext.upr", "llama_index.core"), ("llama_index_ext.upr", "llama_index.vector_stores.chroma")]
-    right = [("drillrank.views.views", "pyromark"), ("langchain_ext.upr", "langchain_core.documents")]
-    assert [outsider(*pair) for pair in (*wrong, *right)] == [True] * 4 + [False] * 2
-
-
-def test_a_circle_is_named_by_its_shortest_way(tmp_path):
-    edges = written(
-        tmp_path,
-        a="from drillrank import b, errors",
-        b="def later():\n    from drillrank.c import thing\nimport drillrank.errors",
-        c="from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from drillrank.a import A",
-        d="from drillrank.a import A",
-    )
-    (way,) = SHAPE["circles"](edges)
-    assert set(way) == {"drillrank.a", "drillrank.b", "drillrank.c"}
 
 
 def test_the_mutation_areas_name_modules_and_tests_that_are_there():

@@ -40,12 +40,7 @@ def test_without_a_configuration_uv_is_told_no_place():
 
 @pytest.mark.parametrize(
     ("failing", "installers", "status"),
-    [
-        ((), ["uv"], 0),
-        (("uv",), ["uv", "pip"], 0),
-        (("no uv",), ["pip"], 0),
-        (("uv", "pip"), ["uv", "pip"], 1),
-    ],
+    [((), ["uv"], 0), (("uv",), ["uv", "pip"], 0), (("no uv",), ["pip"], 0), (("uv", "pip"), ["uv", "pip"], 1)],
 )
 def test_pip_installs_what_uv_cannot(monkeypatch, capsys, failing, installers, status):
     wanted = ["--editable", ".[dev]"]

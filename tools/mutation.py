@@ -50,6 +50,7 @@ AREAS = {
         "path_search path_signals path_prior path_pairs path_scoring path_ranking path_missing path_scope"
         " path_starts scale_order unmatched",
     ),
+    "filters": Area("hosts/filters", "filters"),
     "merging": Area("views/index views/chunks", "views_index views_chunks views_sections"),
     "pages": Area("structure/plain structure/pages hosts/pages", "structure_plain files_fuzz pages_of_files"),
     "answers": Area(

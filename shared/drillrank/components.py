@@ -1,6 +1,6 @@
 """Every component: what it is for, whose method it is, what it needs, and what it is called where.
 
-The command line, the table in docs/which-component.md and the conformance suites read this table. It loads no component.
+The command line, the table in docs/which-component.md and the conformance suites read this one. It loads no component.
 """
 
 from __future__ import annotations

@@ -169,7 +169,7 @@ def check_top_n(top_n: int | None) -> None:
     Raises:
         InvalidInput: `top_n` is neither None nor a positive integer.
     """
-    if top_n is not None:
+    if top_n is not None and not (type(top_n) is int and top_n > 0):
         check_positive(top_n=top_n)
 
 

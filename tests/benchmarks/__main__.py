@@ -9,69 +9,18 @@ import sys
 
 from .data import data_folder
 
-BENCHMARKS = (
-    "text",
-    "multihop",
-    "cascade",
-    "path_prior",
-    "linking",
-    "readme",
-    "reranking",
-    "compared",
-    "tuned",
-    "nulls",
-    "first_stage",
-    "never_worse",
-    "hipporag",
-    "generated",
-    "papers",
-    "drilldown",
-    "llm_answers",
-    "inner_references",
-    "views",
-    "view_tables",
-    "readme_folder",
-    "written_views",
-    "flat_headings",
-    "financebench",
-    "which_document",
-    "all_reports",
-    "not_here",
-    "contracts",
-    "loaded_pages",
-    "pdf_folder",
-    "stores",
-    "filtered_views",
-    "neural_operations",
-    "neural_speed",
-    "side_by_side",
-    "neural_memory",
-    "memory_over_calls",
-    "waiting_threads",
-    "quantised",
-    "corpus_scale",
-    "growing_pool",
-    "store_scale",
-    "ray_papers",
-    "light",
-    "static_embeddings",
-    "sums",
+_ALL = (
+    "multihop cascade path_prior path_experts linking readme reranking compared tuned first_stage never_worse "
+    "hipporag generated papers papers_d3 papers_promptrank papers_mc papers_brmgr readers drilldown views "
+    "view_tables readme_folder flat_headings financebench which_document all_reports not_here contracts "
+    "loaded_pages pdf_folder stores filtered_views neural_operations neural_speed neural_memory quantised "
+    "corpus_scale growing_pool store_scale light static_embeddings"
 )
-WITHOUT_DATA = (
-    "llm_answers",
-    "light",
-    "nulls",
-    "financebench",
-    "which_document",
-    "all_reports",
-    "not_here",
-    "contracts",
-    "loaded_pages",
-    "pdf_folder",
-    "store_scale",
-    "readme_folder",
-    "growing_pool",
+_NO_DATA = (
+    "light financebench which_document all_reports not_here contracts loaded_pages pdf_folder store_scale "
+    "readme_folder growing_pool"
 )
+BENCHMARKS, WITHOUT_DATA = _ALL.split(), _NO_DATA.split()
 
 
 def main(arguments: list[str]) -> int:
@@ -81,10 +30,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--data", help="a folder that a benchmark reads in place of the benchmark data")
     parser.add_argument("--questions", type=int, help="only so many questions")
     parser.add_argument("--outcomes", help="a file in which a benchmark keeps the figures of every question")
-    parser.add_argument("--against", help="such a file of another version, or its checkout, to compare with")
     parser.add_argument("--vectors", help="a folder where a benchmark keeps sentence vectors for its next run")
     given = vars(parser.parse_args(arguments))
-    names = given.pop("names") or BENCHMARKS
+    names = given.pop("names") or [name for name in BENCHMARKS if "papers_" not in name]
+    if names[0] == "papers" and len(names) > 1:
+        names = [f"papers_{name}" for name in names[1:]]
     options = {name: value for name, value in given.items() if value is not None}
     if not {*names} <= {*WITHOUT_DATA} and "data" not in options and not data_folder().is_dir():
         print(f"The benchmark data is not in {data_folder()}: set DRILLRANK_DATA to its folder.")

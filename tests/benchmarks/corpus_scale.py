@@ -1,4 +1,4 @@
-"""What many passages cost, and how each cost grows; ranks of the corpus on the dev pools beside those of memory.
+"""What many passages cost, and how each cost grows.
 
 For the corpus alone, passages are put together from sentences of the dev pools and made-up rare words by Zipf's law;
 questions are 3 to 15 successive words of dev questions. Paths and views are measured on made-up linked passages: path
@@ -20,11 +20,8 @@ from itertools import accumulate, chain, islice
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from drillrank import Corpus, Passage, PathSearch, PromptRank
-from drillrank.vectors import BM25Index, top
 from drillrank.views import VIEWS, MultiViewIndex, ViewText
 from tests.linked_passages import linked_passages, questions, word
 
@@ -44,29 +41,8 @@ _RARE = 200_000  # made-up words
 
 
 def main(questions: int = ASKED, data: str = ",".join(map(str, SIZES))) -> None:
-    """Print both tables; `data` may name other sizes, with commas."""
-    print_ranks()
+    """Print the table; `data` may name other sizes, with commas."""
     print_growth("Many passages", __name__, WAYS, sizes_of(data), questions)
-
-
-# Ranks
-
-
-def print_ranks() -> None:
-    """Of each dev pool, how many questions have other ranks or scores in a corpus than with BM25 in memory."""
-    table = Table("pool", "passages", "questions", "other ranks", "other scores", title=f"First {DEPTH} of the corpus")
-    for name, passages, asked in pools():
-        corpus = Corpus()
-        corpus.add(passages)
-        index = BM25Index([passage.titled_text for passage in passages])
-        ranks = scored = 0
-        for question in asked:
-            found, scores = corpus.search(question, DEPTH), index.scores(question)
-            expected = [place for place in top(scores, DEPTH) if scores[place] > 0]
-            ranks += [item.passage.id for item in found] != [passages[place].id for place in expected]
-            scored += [item.score for item in found] != scores[expected].tolist()
-        table.add_row(name, *(f"{count:,}" for count in (len(passages), len(asked), ranks, scored)))
-    Console().print(table)
 
 
 def pools() -> Iterator[tuple[str, list[Passage], list[str]]]:
@@ -86,9 +62,6 @@ def pools() -> Iterator[tuple[str, list[Passage], list[str]]]:
             for place, text in enumerate(section["paragraphs"])
         ]
         yield name, passages, [item["question"] for paper in papers for item in paper["questions"]]
-
-
-# Growth
 
 
 def recombined(size: int) -> Iterator[Passage]:

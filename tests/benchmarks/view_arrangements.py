@@ -8,13 +8,7 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 
 from drillrank.structure import Document, parse_document
-from drillrank.views import (
-    VIEWS,
-    Chunker,
-    Context,
-    View,
-    section_chunks,
-)
+from drillrank.views import VIEWS, Chunker, Context, View, section_chunks
 
 from .data import read
 

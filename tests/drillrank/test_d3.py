@@ -8,12 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank import D3, parse_document
-from drillrank.drilldown.evidence import (
-    COSINE_WEIGHT,
-    FUSED_TEMPERATURE,
-    SECTION_WEIGHT,
-    expected_best,
-)
+from drillrank.drilldown.evidence import COSINE_WEIGHT, FUSED_TEMPERATURE, SECTION_WEIGHT, expected_best
 from drillrank.drilldown.outline import outline
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
@@ -42,14 +37,6 @@ QUESTION = "What does the warranty of the heater leave out?"
 
 words = st.sampled_from(["warranty", "heater", "# A", "## B", "lime", "\n\n", "\n", "- item", "```", "| a | b |", "é"])
 documents = st.lists(st.lists(words, max_size=12).map(" ".join).map(lambda text: text.replace(" \n", "\n")), max_size=3)
-
-
-def test_opens_the_right_section_and_keeps_blocks_whole():
-    result = D3(settings={"sections": 1}).retrieve(QUESTION, [MANUAL], 9)
-    assert {item.passage.title for item in result} == {"Kettle > Warranty"}
-    assert "- It leaves out lime scale.\n- It leaves out dents." in [item.passage.text for item in result]
-    assert [item.rank for item in result] == [1, 2]
-    assert all(item.details["section_rank"] == 1 for item in result)
 
 
 @settings(max_examples=60, deadline=None)
@@ -125,14 +112,6 @@ def test_embeddings_join_the_likelihood():
     assert embedded[1:] == [["lime"]]  # once for a question
 
 
-@pytest.mark.parametrize(
-    "wrong", [lambda texts: [], lambda texts: [[math.nan]] * len(texts), lambda texts: [1.0] * len(texts)]
-)
-def test_embeddings_that_are_not_one_vector_a_text(wrong):
-    with pytest.raises(InvalidInput, match="embed"):
-        D3(embed=wrong).prepare([MANUAL])
-
-
 def test_a_fitted_model_is_used_as_it_is_and_an_unfitted_one_is_left_alone():
     fitted = UnigramModel().fit(["warranty and heater"])
     before = fitted.log_likelihood([("heater", "warranty")])[0].total
@@ -150,11 +129,6 @@ def test_prepared_parsed_and_plain_documents_and_async_agree():
         assert [(item.passage.id, item.score) for item in d3.retrieve(QUESTION, given_documents)] == expected
     found = asyncio.run(d3.aretrieve(QUESTION, [MANUAL]))
     assert [(item.passage.id, item.score) for item in found] == expected
-
-
-@pytest.mark.parametrize("texts", [[], [""], ["\n \n"]])
-def test_nothing_to_read(texts):
-    assert list(D3().retrieve(QUESTION, texts)) == []
 
 
 def test_a_heading_that_nothing_stands_under_is_read():
@@ -186,12 +160,6 @@ def test_near_duplicates_come_once_but_never_with_another_number():
     assert {item.passage.metadata["document"] for item in found} == {0, 2, 3, 4}
     [also] = [item.details["also_at"] for item in found if "also_at" in item.details]
     assert [place["document"] for place in also] == [1]
-
-
-@pytest.mark.parametrize("count", [7, 80])
-def test_without_an_llm_every_section_is_read(count):
-    text = "\n\n".join(f"# Part {n}\n\nFoxes hunt {n} mice." for n in range(count))
-    assert len(D3().retrieve("How many mice do foxes hunt?", [text], top_n=100)) == count
 
 
 LEASE = "\n\n".join(

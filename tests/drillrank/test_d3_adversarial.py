@@ -168,8 +168,7 @@ def _chapters(tree):
 @given(st.lists(behaviours, min_size=1, max_size=3), documents, st.sampled_from(["names", "ids", "json"]))
 def test_asked_to_raise_it_raises_one_error_of_ours_or_gives_what_the_llm_said(script, texts, sections_by):
     d3 = D3(
-        Adversary(script, structured=False),
-        settings={"sections_by": sections_by, "on_failure": "raise", "workers": 1},
+        Adversary(script, structured=False), settings={"sections_by": sections_by, "on_failure": "raise", "workers": 1}
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DrillrankWarning)
@@ -186,11 +185,3 @@ def test_an_interruption_by_the_user_is_no_answer():
 
     with pytest.raises(KeyboardInterrupt):
         D3(interrupted).retrieve(QUESTION, ["# A\n\nOne.\n\nTwo.\n\n# B\n\nThree."])
-
-
-def test_a_passage_cannot_open_what_does_not_exist():
-    text = f"# Vault\n\n{INJECTED}\n\nThe code is 4711.\n\n# Garden\n\nRoses."
-    with pytest.warns(DrillrankWarning, match="that was offered"):
-        found = D3(obedient).retrieve(QUESTION, [text])
-    assert {item.passage.text for item in found} <= {INJECTED, "The code is 4711.", "Roses."}
-    assert any("99" in problem for step in found.steps for problem in step.problems)

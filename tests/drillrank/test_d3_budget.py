@@ -123,12 +123,6 @@ def test_cutting_and_shortening_keep_the_limit(text, limit, count):
     assert short == text or (text.startswith(begin) and text.endswith(end)) or gap == ""
 
 
-@given(st.integers(1, 200), st.integers(1, 60))
-def test_the_pieces_of_a_long_word_are_as_long_as_the_limit_allows(length, limit):
-    spans = cut("x" * length, limit, len)
-    assert [end - start for start, end in spans[:-1]] == [limit] * (len(spans) - 1)
-
-
 short_words = st.lists(st.sampled_from(["a", "to", "the", "town", "Basel"]), min_size=1, max_size=60).map(" ".join)
 
 
@@ -203,17 +197,6 @@ def test_each_piece_is_as_many_sentences_as_fit_and_of_long_ones_words(sentences
     assert [text[start:end] for start, end in cut(text, limit, count)] == pieces
 
 
-@pytest.mark.parametrize("text", ["🦊", "🦊🦊", "a🦊🦊b 🦊", "🦊 a. 🦊🦊🦊"])
-@pytest.mark.parametrize("limit", range(1, 9))
-def test_a_character_above_the_limit_is_a_piece_of_its_own(text, limit):
-    def count(text):
-        return len(text.encode())
-
-    pieces = [text[start:end] for start, end in cut(text, limit, count)]
-    assert "".join(pieces) == text
-    assert all(count(piece) <= limit or len(piece) == 1 for piece in pieces)
-
-
 @given(st.integers(1, 300), st.integers(1, 12))
 def test_of_a_long_word_as_many_parts_as_fit_are_a_piece(length, limit):
     def count(text):
@@ -223,31 +206,6 @@ def test_of_a_long_word_as_many_parts_as_fit_are_a_piece(length, limit):
     parts = limit // count("x" * limit)  # of `limit` characters each
     assert all(piece == parts * limit for piece in pieces[:-1])
     assert (len(pieces) == 1) is (count("x" * length) <= limit)
-
-
-def test_sentences_are_kept_whole_where_they_fit():
-    sentences = [f"Sentence {n} says that Dr. No lives in town {n}. " for n in range(400)]
-    text = "".join(sentences).strip()
-    llm_prompts = []
-
-    def llm(prompt):
-        llm_prompts.append(prompt)
-        return all_of_it(prompt)
-
-    found = D3(
-        llm,
-        settings={"max_prompt_tokens": 400, "max_calls": 1000},
-    ).retrieve("Who lives in town 250?", [text])
-    assert "".join(item.passage.text for item in sorted(found, key=lambda i: i.passage.metadata["start"])) == text
-    assert all(item.passage.text.endswith((". ", ".")) for item in found)
-    assert any("town 250." in item.passage.text for item in found[:2])
-    assert max(map(count_tokens, llm_prompts)) <= 400
-
-
-def test_what_fits_a_prompt_with_its_question_is_not_cut():
-    text = "word " * 1500
-    assert len(D3().prepare([text]).paragraphs) == 1
-    assert len(D3().prepare([text * 2]).paragraphs) > 1
 
 
 def test_stored_pieces_are_bounded_too():
@@ -263,34 +221,6 @@ def test_stored_pieces_are_bounded_too():
     assert len({p.metadata["part"] for p in second}) == len({p.id for p in second}) == len(second) > 5
 
 
-def test_parts_of_a_readable_text_are_counted_from_0():
-    document = parse_document(f"<h1>B</h1><p>{'One <b>sentence</b> of many words. ' * 200}</p>", "html")
-    ready = D3(settings={"max_prompt_tokens": 300}).prepare([document])
-    numbers = [str(number) for number in range(len(ready.paragraphs))]
-    assert len(numbers) > 3
-    assert [passage.metadata["part"] for passage in ready.paragraphs] == numbers
-    assert [passage.id.rpartition(":")[2] for passage in ready.paragraphs] == numbers
-
-
-def test_the_first_sentences_are_pieces_of_their_own():
-    text = "One. Two two. Three three three."
-    assert [text[start:end] for start, end in cut(text, 2, COUNTERS[2])] == [
-        "One. ", "Two two. ", "Three three ", "three.",
-    ]  # fmt: skip
-
-
-def test_parts_of_a_rendering_are_cut_into_parts_of_their_own():
-    blocks = ["First sentence of words. " * 200, "Short.", "Third sentence of words. " * 200]
-    sections = rebuilt([[StoredChunk("\n\n".join(blocks), "B", 7, 9)]])
-    ready = D3(settings={"max_prompt_tokens": 300}).prepare(sections)
-    parts = [str(passage.metadata["part"]) for passage in ready.paragraphs]
-    assert parts == [f"0.{n}" for n in range(parts.index("1"))] + ["1"] + [
-        f"2.{n}" for n in range(len(parts) - parts.index("1") - 1)
-    ]
-    assert [passage.id for passage in ready.paragraphs] == [f"0:7:{part.replace('.', ':')}" for part in parts]
-    assert "".join(passage.text for passage in ready.paragraphs) == "".join(block.strip("\n") for block in blocks)
-
-
 @pytest.mark.parametrize("question", ["Why? " * 2000, "y" * 50_000])
 def test_a_question_that_leaves_no_room_is_refused(question):
     asked = []
@@ -301,10 +231,7 @@ def test_a_question_that_leaves_no_room_is_refused(question):
 
 def test_a_budget_that_leaves_no_room_for_a_summary_is_refused():
     with pytest.raises(InvalidInput, match="max_prompt_tokens=60"):
-        D3(
-            lambda prompt: "",
-            settings={"summarizer": "llm", "max_prompt_tokens": 60},
-        )
+        D3(lambda prompt: "", settings={"summarizer": "llm", "max_prompt_tokens": 60})
 
 
 def test_an_endless_heading_is_shown_without_its_middle():

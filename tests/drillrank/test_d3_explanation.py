@@ -122,19 +122,16 @@ def test_whatever_an_llm_says(answers, strategy, guard, calls, tokens, documents
 )
 def test_without_an_llm(sections, guard, embeds, top_n, limit, question):
     d3 = D3(
-        settings={"sections": sections, "guard_tokens": guard, "max_documents": limit},
-        embed=embed if embeds else None,
+        settings={"sections": sections, "guard_tokens": guard, "max_documents": limit}, embed=embed if embeds else None
     )
     found = d3.retrieve(question, DOCUMENTS, top_n)
     explained = check(found, DOCUMENTS)
     opened = [node for node in explained.tree if node.kind == "section" and node.why.startswith("likelihood: rank")]
     assert sum(node.outcome == "opened" for node in opened) == min(sections, len(opened))
     for item in explained:
-        assert {term.name for term in item.terms} - {
-            NOTHING,
-            GAINS,
-            "which document",
-        } <= ({"cosine", "cosine of the section", "length"} if embeds else set())
+        assert {term.name for term in item.terms} - {NOTHING, GAINS, "which document"} <= (
+            {"cosine", "cosine of the section", "length"} if embeds else set()
+        )
 
 
 def whys(found, kind="section"):
@@ -165,20 +162,3 @@ def test_who_decided():
         "the LLM's choice",
         "the LLM's choice; behind the first 1",
     ]
-
-
-def test_a_chapter_that_was_left_says_so_of_its_sections():
-    book = "\n\n".join(
-        f"# Part {part}\n\n" + "\n\n".join(f"## Chapter {part}.{n}\n\n" + "Some words on it. " * 12 for n in range(6))
-        for part in range(4)
-    )
-
-    def choose(prompt):
-        if "names" not in prompt:
-            return "1"
-        return "Part 2" if "Section: Part 0" in prompt else "Part 2 > Chapter 2.3"
-
-    reasons = whys(D3(choose, settings={"max_prompt_tokens": 400}).retrieve("Which words?", [book]))
-    assert reasons["Chapter 1.2"] == ("left", "not the LLM's choice, with its chapter")
-    assert reasons["Chapter 2.4"] == ("left", "not the LLM's choice")
-    assert reasons["Chapter 2.3"] == ("opened", "the LLM's choice")

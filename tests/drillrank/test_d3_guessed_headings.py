@@ -32,12 +32,3 @@ def test_the_best_paragraph_of_all_is_found_under_any_heading(parts, question):
         D3(settings={"sections": 10_000}).retrieve(question, [document], 1),
     )
     assert (found.passage, found.score) == (best.passage, pytest.approx(best.score))
-
-
-def test_a_clause_in_a_long_section_is_found_though_short_sections_repeat_the_question():
-    """As a table of contents does whose lines look like headings."""
-    listed = [["Notice of the tenant, and what notice is."]] * 10
-    rest = ["The roof is new."] * 60 + ["Notice is three months for the tenant."] + ["The river is near."] * 60
-    document = parse_document(named([*listed, rest]), "text")
-    found = D3().retrieve("How many months is the notice for the tenant?", [document], 1)
-    assert [item.passage.text for item in found] == ["Notice is three months for the tenant."]

@@ -7,22 +7,19 @@ import json
 import math
 import re
 import threading
-import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
 
-from drillrank import D3, MonoT5, Passage
-from drillrank.drilldown.condensing import Condenser
+from drillrank import D3, MonoT5
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.outline import outline
 from drillrank.drilldown.settings import D3Settings
-from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
-from drillrank.llm import run
+from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.text import count_tokens
-from tests.drillrank.test_llm import Meeting, Writer
+from tests.drillrank.test_llm import Writer
 
 BOOK = "\n\n".join(
     f"# Part {part}\n\nOf part {part}.\n\n"
@@ -74,8 +71,7 @@ def outcome(ranking):
 def test_finds_what_a_good_llm_finds_in_one_prompt_or_level_by_level(strategy, sections_by, budget):
     llm = Finder()
     found = D3(
-        llm,
-        settings={"paragraphs": strategy, "sections_by": sections_by, "max_prompt_tokens": budget},
+        llm, settings={"paragraphs": strategy, "sections_by": sections_by, "max_prompt_tokens": budget}
     ).retrieve(QUESTION, [BOOK])
     assert texts(found) == [TARGET]
     assert found.usage.calls == len(llm.prompts)
@@ -157,52 +153,12 @@ def test_one_paragraph_needs_no_call_and_neither_does_the_only_one_of_the_chosen
     assert (texts(found), found.usage.calls) == (["Three."], 1)
 
 
-def test_one_section_needs_no_section_call():
-    llm = Finder("Rhine")
-    found = D3(llm).retrieve("Where does it flow?", ["# River\n\nThe Rhine flows to the sea.\n\nThe end."])
-    assert texts(found) == ["The Rhine flows to the sea."]
-    assert found.usage.calls == 1
-
-
-def test_an_empty_choice_means_none_or_likelihood():
-    nothing = D3(lambda prompt: "None").retrieve(QUESTION, [BOOK])
-    assert list(nothing) == []
-    assert nothing.usage.calls == 1
-    assert nothing.problems == ()
-    assert TARGET in texts(D3(lambda prompt: "None", settings={"on_empty": "likelihood"}).retrieve(QUESTION, [BOOK]))
-
-
 passages = [p for section in outline([BOOK]) for p in section.paragraphs]
-
-
-@pytest.mark.parametrize("answer", [RuntimeError("down"), "no idea at all, sorry", 5])
-def test_raises_if_asked_to(answer):
-    def llm(prompt):
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    with pytest.raises(LLMFailure):
-        D3(llm, settings={"on_failure": "raise"}).retrieve(QUESTION, [BOOK])
-
-
-def test_a_failed_call_falls_back_to_likelihood_and_says_so():
-    def llm(prompt):
-        raise ConnectionError("no route")
-
-    with pytest.warns(DrillrankWarning, match="no route"):
-        found = D3(llm).retrieve(QUESTION, [BOOK])
-    assert texts(found)[0] == TARGET
-    assert [step.kind for step in found.steps if step.problems] == ["sections", "paragraphs"]
-    assert found.usage.failures == 2
 
 
 def test_too_few_calls_ask_about_the_likeliest():
     with pytest.warns(DrillrankWarning, match="calls left"):
-        found = D3(
-            Finder(),
-            settings={"max_prompt_tokens": 130, "max_calls": 3},
-        ).retrieve(QUESTION, [BOOK])
+        found = D3(Finder(), settings={"max_prompt_tokens": 130, "max_calls": 3}).retrieve(QUESTION, [BOOK])
     assert texts(found) == [TARGET]
     assert found.usage.calls <= 3
 
@@ -220,27 +176,9 @@ def test_too_few_calls_ask_about_the_likeliest():
 def test_the_last_call_is_kept_for_the_paragraphs(strategy, calls, asked):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DrillrankWarning)
-        found = D3(
-            Finder(),
-            settings={"paragraphs": strategy, "max_calls": calls},
-        ).retrieve(QUESTION, [BOOK])
+        found = D3(Finder(), settings={"paragraphs": strategy, "max_calls": calls}).retrieve(QUESTION, [BOOK])
     assert [step.kind for step in found.steps if not step.problems] == asked
     assert found.usage.calls == len(asked)
-
-
-def test_the_guard_brings_back_what_the_section_step_lost():
-    def careless(prompt):
-        if "section names" in prompt:
-            return "Part 1 > Chapter 1.1"
-        return ", ".join(number for number, text in PARAGRAPH.findall(prompt) if "2.3" in text) or "none"
-
-    assert list(D3(careless).retrieve(QUESTION, [BOOK])) == []
-    found = D3(careless, settings={"guard_tokens": 60}).retrieve(QUESTION, [BOOK])
-    assert texts(found) == [TARGET]
-    assert found[0].details["guarded"]
-    [guard] = [step for step in found.steps if step.kind == "guard"]
-    offered = [passage for passage in passages if passage.id in guard.chosen]
-    assert sum(count_tokens(passage.text) for passage in offered) <= 60
 
 
 WORDS = ("stone", "river", "castle", "bridge")
@@ -251,10 +189,9 @@ def test_the_guard_takes_the_likeliest_50_paragraphs_as_far_as_they_fit(allowanc
     question = "Which stone castle stands above the river?"
     sections = [f"# {n}\n\n{' '.join(WORDS[: n % 5] + ('filler',) * (n % 7 + 1))} {n}." for n in range(80)]
     llm = Finder("none")
-    found = D3(
-        llm,
-        settings={"on_empty": "nothing", "guard_tokens": allowance},
-    ).retrieve(question, ["\n\n".join(sections)])
+    found = D3(llm, settings={"on_empty": "nothing", "guard_tokens": allowance}).retrieve(
+        question, ["\n\n".join(sections)]
+    )
     likely = D3(settings={"sections": 80}).retrieve(question, ["\n\n".join(sections)], top_n=80)
     assert len(likely) == 80
     left, expected = allowance, []
@@ -304,30 +241,6 @@ def test_summaries_by_function_and_by_the_llm_are_made_once_for_each_document():
     usages = [d3.retrieve(QUESTION, [document]).usage for _ in range(2)]
     assert "* Section: One\nStones, mostly." in prompts[1]
     assert [usage.calls for usage in usages] == [2, 1]
-
-
-def test_the_summaries_of_256_documents_are_remembered_and_the_oldest_go():
-    asked = []
-
-    def summarise(texts):
-        asked.extend(texts)
-        return texts
-
-    condenser = Condenser(summarise, 1, 1000)
-
-    def ask(numbers):
-        asked.clear()
-        for number in numbers:
-            run(condenser.condensed([Passage(f"Document {number}")]), str)
-        return [int(text.split()[1]) for text in asked]
-
-    assert ask(range(256)) == list(range(256))
-    assert ask(range(256)) == []
-    assert ask([256]) == [256]
-    assert ask(range(1, 257)) == []
-    assert ask([0]) == [0]
-    assert ask([*range(2, 257), 0]) == []
-    assert ask([1]) == [1]
 
 
 def test_a_summariser_that_loses_texts_is_an_error():
@@ -392,19 +305,6 @@ async def test_async_gives_the_same_result_and_usage(kind, settings_):
     assert outcome(await D3(kind(), settings=settings_).aretrieve(QUESTION, [BOOK])) == expected
 
 
-@pytest.mark.parametrize("how", ["retrieve", "aretrieve"])
-@pytest.mark.parametrize("workers", [1, 8])
-def test_as_many_summaries_are_asked_for_at_once_as_is_said(how, workers):
-    meeting = Meeting(workers)
-    llm = lambda prompt: meeting.complete("Stones.") if "summarization" in prompt else "1"  # noqa: E731
-    book = "\n\n".join(f"# Part {part}\n\n{'A long story. ' * 60}" for part in range(8))
-    found = getattr(D3(llm, settings={"summarizer": "llm", "workers": workers, "sections_by": "ids"}), how)(
-        "Where is part 3?", [book]
-    )
-    assert asyncio.run(found) if how == "aretrieve" else found
-    assert meeting.most == workers
-
-
 STONES = "\n\n".join(
     f"# Part {n}\n\n" + " ".join(f"Sentence {m} of part {n} is about stones." for m in range(20)) + "\n\nThe end."
     for n in range(6)
@@ -460,20 +360,6 @@ def test_summaries_that_failed_are_asked_for_again_and_no_others():
     assert sorted(llm.calls.values()) == [1, 1, 1, 1, 2, 2]
 
 
-def test_a_function_summarises_a_document_once_for_questions_at_the_same_time():
-    made = []
-
-    def summarise(texts):
-        made.append(len(texts))
-        time.sleep(0.01)
-        return [text[:9] for text in texts]
-
-    d3 = D3(lambda prompt: "none", settings={"summarizer": summarise})
-    ready = d3.prepare([STONES])
-    at_once(lambda: (partial(d3.retrieve, documents=ready), partial(d3.aretrieve, documents=ready)))
-    assert made == [6]
-
-
 SCHEMA = {
     "title": "RelevantIds",
     "description": "What is relevant for answering the question.",
@@ -516,12 +402,6 @@ def test_both_steps_may_be_answered_as_json(as_text):
     assert texts(found) == ["It lasts nine hours."]
 
 
-def test_names_are_asked_for_in_words():
-    llm = Librarian()
-    llm.complete = lambda prompt: "Screen"
-    assert texts(D3(llm).retrieve("How do I clean it?", [MANUAL])) == ["Clean it with a dry cloth."]
-
-
 @pytest.mark.parametrize("strategy", ["monot5", "base+monot5", "monot5+base"])
 @pytest.mark.parametrize("top_n", [None, 1])
 def test_chains_with_monot5(strategy, top_n, hash_model):
@@ -530,11 +410,7 @@ def test_chains_with_monot5(strategy, top_n, hash_model):
     inside = [p for p in passages if p.metadata["section_path"][-1].startswith("Chapter 2")]
     inside += [p for p in passages if p.metadata["section_path"] == ("Part 2",)]
     base = [p for p in inside if "hapter 2" in p.text]
-    d3 = D3(
-        llm,
-        lm,
-        settings={"paragraphs": strategy, "max_prompt_tokens": 700},
-    )
+    d3 = D3(llm, lm, settings={"paragraphs": strategy, "max_prompt_tokens": 700})
     found = d3.retrieve(QUESTION, [BOOK], top_n)
     kinds = [step.kind for step in found.steps]
     ids = {item.passage.id for item in found}
@@ -549,81 +425,7 @@ def test_chains_with_monot5(strategy, top_n, hash_model):
     assert [(item.passage.id, item.score) for item in found] == [(i.passage.id, i.score) for i in judged[:count]]
 
 
-def test_before_base_monot5_hands_over_what_one_prompt_holds(hash_model):
-    llm = Finder("hapter")
-    found = D3(
-        llm,
-        hash_model(),
-        settings={"paragraphs": "monot5+base", "max_prompt_tokens": 160},
-    ).retrieve(QUESTION, [BOOK])
-    [judged] = [step for step in found.steps if step.kind == "monot5"]
-    assert 1 <= len(judged.chosen) < judged.offered
-    assert all(set(judged.chosen) >= set(step.chosen) for step in found.steps if step.kind == "paragraphs")
-    assert sum("Find paragraph ids" in prompt for prompt in llm.prompts) == 1
-    assert all(count_tokens(prompt) <= 160 for prompt in llm.prompts)
-
-
-def test_a_single_paragraph_that_monot5_leaves_is_not_asked_about(hash_model):
-    sections = ["# Part 1\n\nShort.", "# Part 2\n\n" + "\n\n".join(f"{n} " + "long " * 45 for n in range(9))]
-    llm = Finder("Part 2", "Part 2")
-    found = D3(
-        llm,
-        hash_model(),
-        settings={"paragraphs": "monot5+base", "max_prompt_tokens": 140},
-    ).retrieve(QUESTION, sections)
-    [judged] = [step for step in found.steps if step.kind == "monot5"]
-    assert (len(judged.chosen), judged.offered) == (1, 9)
-    assert [item.passage.id for item in found] == list(judged.chosen)
-    assert not any("Find paragraph ids" in prompt for prompt in llm.prompts)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"paragraphs": "best"},
-        {"sections_by": "colour"},
-        {"on_empty": "raise"},
-        {"on_failure": "nothing"},
-        {"guard_tokens": -1},
-        {"max_prompt_tokens": 0},
-        {"workers": 0},
-        {"summarizer": 5},
-        {"section_prompt": "no places"},
-        {"paragraphs": "monot5"},
-    ],
-)
-def test_bad_settings(wrong):
-    with pytest.raises(InvalidInput):
-        D3(Finder(), settings=wrong)
-
-
 @pytest.mark.parametrize("wrong", [{"paragraphs": "base"}, {"paragraphs": "monot5+base"}, {"summarizer": "llm"}])
 def test_what_needs_an_llm_says_so(wrong):
     with pytest.raises(InvalidInput, match="LLM"):
         D3(settings=wrong)
-
-
-def test_an_asynchronous_llm_cannot_be_asked_synchronously():
-    async def llm(prompt):
-        return ""
-
-    with pytest.raises(InvalidInput, match="asynchronous"):
-        D3(llm).retrieve(QUESTION, [BOOK])
-
-
-@pytest.mark.parametrize("on_failure", ["continue", "raise"])
-def test_thoughts_are_no_summary(on_failure):
-    passage = Passage("Foxes hunt mice at night. Owls hoot. " * 9, title="Animals")
-
-    def summarised(answer):
-        condenser = Condenser("llm", 5, 1000, on_failure=on_failure)
-        return run(condenser.condensed([passage]), lambda prompt: answer)
-
-    assert summarised("<think>Which animals? Whales.</think>\nFoxes hunt.") == (("Foxes hunt.",), [])
-    if on_failure == "raise":
-        with pytest.raises(LLMFailure):
-            summarised("<think>Which animals? Whales.</think>")
-    else:
-        texts, problems = summarised("<think>Which animals? Whales.")
-        assert "Whales" not in texts[0]
-        assert len(problems) == 1

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import copy
-import pickle
 from collections import Counter
 from contextlib import nullcontext
-from itertools import product
 
 import pytest
 from hypothesis import given
@@ -13,7 +10,7 @@ from hypothesis import strategies as st
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.likelihood.tokenizer import allot
 from drillrank.passages import Passage, Path
-from drillrank.prompts import Evidence, Wording, prompt_text
+from drillrank.prompts import Evidence, Wording
 from drillrank.rerank.demonstrations import Demonstration, demonstration_contexts, sample_demonstrations
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, PromptRank
 
@@ -98,52 +95,10 @@ def test_every_instruction_is_scored_after_every_context(word_model, paths, give
         assert prompts == [pytest.approx(row) for row in naive]
 
 
-@given(
-    some_paths, st.lists(st.builds(Demonstration, some_paths, questions, kinds), min_size=1, max_size=4), instructions
-)
-def test_only_the_documents_of_the_candidate_give_way(word_model, path, given_ones, wording):
-    model = word_model()
-    PromptRank(model, instructions=wording, demonstrations=given_ones).score_paths(QUERY, [path])
-    contexts = demonstration_contexts(given_ones)
-    assert {request.target for request in model.requests} == {QUERY}
-    assert len(model.scored) == len(wording) * len(contexts)
-    for text, (instruction, context) in zip(model.scored, product(wording, contexts), strict=True):
-        before, after = instruction.split("{path}")
-        front = "".join(shown(d, instruction) for d in context) + before
-        assert text.startswith(front)
-        assert text.endswith(after)
-        assert len(text) >= len(front) + len(after)
-        words = [word for document in path.passages for word in document.titled_text.split(" ")]
-        assert len(text.split(" ")) <= max(1024, len(front.split(" ")) + len(words) + 20)
-    assert {request.max_tokens for request in model.requests} == {1024}
-
-
-def test_a_long_candidate_loses_what_its_demonstrations_need(word_model):
-    model, river = word_model(), Path((Passage("river " * 300),))
-    shots = [Demonstration(river, "who? " * 200), Demonstration(river, "where? " * 200)]
-    path = Path((Passage("red " * 300), Passage("fox " * 300)))
-    PromptRank(model, instructions=["{path} Ask. Question:"], demonstrations=shots).score_paths(QUERY, [path])
-    [text] = model.scored
-    assert [text.count(word) for word in ("river", "who?", "where?", "Ask. Question:")] == [200, 200, 200, 3]
-    assert len(text.split(" ")) <= 1024
-    assert 150 < text.count("red") == text.count("fox") < 230
-
-
 def test_demonstrations_without_room_for_the_candidate_are_refused(word_model):
     shots = [Demonstration(Path((Passage("river"),)), "who? " * 1100)]
     with pytest.raises(InvalidInput, match="Nothing would be left"):
         PromptRank(word_model(), demonstrations=shots).score_paths(QUERY, [Path((Passage("red fox"),))])
-
-
-@given(demonstrations)
-def test_all_candidates_of_a_context_begin_with_the_same_text(word_model, given_ones):
-    model = word_model()
-    paths = [Path((Passage(text),)) for text in ("a red fox", "river", "town")]
-    PromptRank(model, instructions=["{path} A:"], demonstrations=given_ones).score_paths(QUERY, paths)
-    contexts = max(1, len(demonstration_contexts(given_ones)))
-    beginnings = {prompt_text(request.prompt[:1]) for request in model.requests}
-    assert len(beginnings) <= contexts
-    assert len(model.requests) == 3 * contexts
 
 
 @given(demonstrations, st.lists(some_paths, min_size=1, max_size=3))
@@ -153,20 +108,6 @@ def test_the_unigram_model_leaves_demonstrations_out(given_ones, paths):
         ranker = PromptRank(demonstrations=given_ones)
     assert ranker.score_paths("red fox", paths) == plain
     assert [len(row[0]) for row in ranker.score_prompts("red fox", paths)] == [1] * len(paths)
-
-
-def test_demonstrations_go_with_another_model_and_with_copies(word_model):
-    river = Path((Passage("a river"),))
-    shots = [Demonstration(river, "who?", "bridge"), Demonstration(river, "where?", "comparison")]
-    expected = PromptRank(word_model(), demonstrations=shots, settings={"demonstrations_per_prompt": 1}).score_paths(
-        QUERY, [river]
-    )
-    with pytest.warns(DrillrankWarning, match="demonstrations does nothing"):
-        unigram = PromptRank(demonstrations=shots, settings={"demonstrations_per_prompt": 1})
-    assert unigram.with_model(word_model()).score_paths(QUERY, [river]) == expected
-    same = copy.deepcopy(PromptRank(word_model(), demonstrations=shots, settings={"demonstrations_per_prompt": 1}))
-    assert same.score_paths(QUERY, [river]) == expected
-    assert pickle.loads(pickle.dumps(shots)) == shots
 
 
 @given(demonstrations, st.integers(1, 4))
@@ -182,13 +123,6 @@ def test_contexts_hold_every_demonstration_once_and_mix_kinds(given_ones, size):
         left -= counts
     for kind in {item.kind for item in given_ones}:  # the given order within a kind
         assert [id(i) for i in flat if i.kind == kind] == [id(i) for i in given_ones if i.kind == kind]
-
-
-@given(demonstrations.filter(bool))
-def test_as_many_pairs_of_two_kinds_as_there_can_be(given_ones):
-    pairs = [context for context in demonstration_contexts(given_ones) if len({item.kind for item in context}) == 2]
-    most = max(Counter(item.kind for item in given_ones).values())
-    assert len(pairs) == min(len(given_ones) // 2, len(given_ones) - most)
 
 
 @given(demonstrations.filter(bool), st.data(), st.integers(0, 5))

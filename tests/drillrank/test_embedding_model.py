@@ -10,7 +10,6 @@ from drillrank import Passage, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import EmbeddingModel, Request, UnigramModel
-from drillrank.multihop.path_rerank import PathRerank
 from drillrank.prompts import Evidence
 from tests.drillrank.conftest import HashModel
 
@@ -45,12 +44,6 @@ def only_film(query, n):
     return [FILM]
 
 
-@pytest.mark.parametrize("embed", [vectors, None])
-def test_a_search_begins_by_meaning(embed):
-    first = PathSearch(PromptRank(), POOL, embed=embed, settings={"pool": 1, "hops": 1}).search_paths(QUESTION)
-    assert [item.passage.ids for item in first] == [("holm",) if embed else ("film",)]
-
-
 def test_a_search_goes_on_and_scores_by_meaning():
     embed = Embedding()
     options = {"first_stage": only_film, "branch": 1, "hops": 2}
@@ -75,15 +68,6 @@ def test_a_neural_model_scores_by_itself_and_goes_on_by_meaning():
     assert set(found["meaning"]) == {("film",), ("film", "holm")}
     assert set(found["words"]) == {("film",), ("film", "aunt")}
     assert found["meaning"]["film",] == found["words"]["film",]
-
-
-def test_given_passages_are_embedded_once_whatever_is_asked_of_them():
-    embed = Embedding()
-    reranker = PathRerank(PromptRank(), embed=embed)
-    for question in (QUESTION, "Who filmed whales?", QUESTION):
-        assert {item.passage.id for item in reranker.rank(question, POOL)} == {passage.id for passage in POOL}
-    assert sorted(embed.texts) == sorted(passage.titled_text for passage in POOL)
-    assert sorted(embed.asked) == sorted([QUESTION, "Who filmed whales?"])
 
 
 def test_words_that_are_fitted_stay_and_all_passages_are_embedded_at_once():

@@ -7,8 +7,6 @@ import json
 import math
 import pickle
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from io import StringIO
 from xml.etree import ElementTree as ET
@@ -111,21 +109,6 @@ def test_of_prompt_rank(texts, temperature, ensemble):
         assert [len(token.terms) for token in item.tokens] == [several] * len(item.tokens)
 
 
-@pytest.mark.parametrize("ensemble", ["max", "mean"])
-def test_of_several_prompts_the_one_that_counts_is_compared_with_itself(ensemble):
-    ranker = PromptRank(HashModel(), ensemble=ensemble)
-    ranking = ranker.rank(BIRTH, [Path((passage,)) for passage in CHAIN])
-    found = ranking.explain()
-    add_up(found, ranking)
-    nothing = ranker.likelihoods(BIRTH, [Path((Passage(""),))])[0]
-    for item, entry in zip(found, ranking, strict=True):
-        group = ranker.likelihoods(BIRTH, [entry.passage])[0]
-        best = max(range(len(group)), key=lambda at, group=group: group[at].total)
-        base = sum(one.total for one in nothing) / len(nothing) if ensemble == "mean" else nothing[best].total
-        assert item.term(NOTHING).value == pytest.approx(base)
-        assert not any(token.terms for token in item.tokens)  # it reads the path as a whole
-
-
 def test_of_path_search_with_the_document_that_brings_each_word():
     search = PathSearch(PromptRank(), CHAIN, links=given_links)
     ranking = search.search(BIRTH)
@@ -163,12 +146,7 @@ def test_every_path_of_every_search_adds_up(links, hops, prior, first, pairs, ca
         PromptRank(prior=first),
         CHAIN,
         links=kinds,
-        settings={
-            "hops": hops,
-            "pairs": pairs,
-            "cascade": cascade,
-            **({} if prior else {"link_prior": None}),
-        },
+        settings={"hops": hops, "pairs": pairs, "cascade": cascade, **({} if prior else {"link_prior": None})},
         llm=(lambda prompt: "Basel") if asks else None,
     )
     paths = search.search_paths(BIRTH)
@@ -188,36 +166,6 @@ def test_every_path_of_every_search_adds_up(links, hops, prior, first, pairs, ca
         assert first is not None or not others
     passages = search.search(BIRTH)
     add_up(passages.explain(), passages)
-
-
-def test_the_kinds_of_links_along_a_path():
-    linked = [CHAIN[0], CHAIN[1], Passage("London is old.", id="london", title="London"), CHAIN[2]]
-
-    def steps(ids, **settings):
-        paths = PathSearch(PromptRank(), linked, **keyword_arguments(PathSearch, settings)).search_paths(BIRTH)
-        [place] = [place for place, item in enumerate(paths) if item.passage.ids == ids]
-        return [step.text for step in paths.explain()[place].term(PATH).terms if step.text != "and"]
-
-    assert steps(("turing", "vale")) == ["start", "link"]
-    assert steps(("turing", "vale"), links=TitleMentions()) == ["start", "title mention"]
-    assert steps(("turing", "vale", "london"), links=TitleMentions()) == ["start", "title mention", "title mention"]
-    assert steps(("turing", "basel"), links=RetrievedLinks(n=3))[1] == "second retrieval"
-    assert steps(("vale", "basel"), links=lambda passage: (), pairs=4)[1] == "jump"
-    apart = {"links": RetrievedLinks(n=1), "hops": 2, "pairs": 4}
-    assert [steps(("turing", name), **apart)[1] for name in ("vale", "london")] == ["second retrieval", "jump"]
-    assert (
-        steps(("turing", "basel"), llm=lambda prompt: "Basel Rhine", links=given_links, branch=2)[1]
-        == "named as missing"
-    )
-
-
-def test_a_word_that_is_in_the_passage_gains_and_others_lose():
-    model = UnigramModel().fit(passage.titled_text for passage in CHAIN)
-    ranker = UPR(model)
-    ranking = ranker.rank(QUERY, CHAIN, top_n=1)  # fitted: a cut ranking will do
-    best = explain(QUERY, list(ranking), ranker)[0]
-    assert {token.name for token in best.tokens if token.value > 0} == {"the", "red", "fox"}
-    assert [term.name for term in best.terms] == [NOTHING, GAINS]
 
 
 def test_two_kinds_of_passages_tell_the_two_scores_of_a_pair():
@@ -369,38 +317,6 @@ def test_text_is_data_in_notebooks_terminals_and_pictures(text):
     assert json.loads(json.dumps(found.to_dict()))["question"] == text
 
 
-def test_long_questions_and_long_words_wrap():
-    words = ["w" * 200, *[f"word{number}" * 3 for number in range(60)]]
-    gains = Term.sum(GAINS, (Term(word, number / 10 - 3) for number, word in enumerate(words)))
-    explained = Explanation(1, -1.0, "a" * 500, (Term(NOTHING, -300.0), gains), per=60)
-    shown = str(explained)
-    assert max(map(len, shown.splitlines())) <= 80
-    assert shown.count("w" * 24) + shown.count("w" * 7 + "…") == 7
-    assert all(word in shown for word in words[1:])
-    picture = ET.fromstring(explained.svg())
-    left, top, width, height = map(float, picture.get("viewBox").split())
-    for element in picture.iter():
-        if element.tag.endswith("}rect"):
-            assert float(element.get("x")) + float(element.get("width").replace("%", "")) <= left + width
-        if element.tag.endswith("}text"):
-            assert top + 20 <= float(element.get("y")) < top + height
-
-
-def test_pictures_are_coloured_by_what_speaks_for_and_against():
-    strong, weak = Term("strong", 6.0), Term("weak", 0.5)
-    for sign, green in ((1, True), (-1, False)):
-        shown = Explanation(1, -1.0, "x", (Term("a", sign * strong.value), Term("b", sign * weak.value)))
-        for exported in (shown.svg(), shown._repr_html_()):
-            fills = re.findall(r'(?:background-color: |<rect fill=")#(..)(..)(..)', exported)
-            paler = [[int(part, 16) for part in fill] for fill in dict.fromkeys(fills)]
-            assert [(ground[1] > ground[0]) == green for ground in paler] == [True] * 2
-            assert sum(paler[0]) < sum(paler[1])
-        console = Console(file=StringIO(), force_terminal=True, color_system="standard", width=80)
-        console.print(shown)
-        assert ("\x1b[1;32m" in console.file.getvalue()) == green
-        assert ("\x1b[1;31m" in console.file.getvalue()) != green
-
-
 def test_one_before_another_is_told_word_by_word():
     ranking = UPR(prior="retrieval").rank(QUERY, CHAIN, scores=[1.0, 2.0, 3.0, 4.0])
     first, second, *_ = found = ranking.explain()
@@ -432,22 +348,3 @@ def test_files(tmp_path):
         found.save(tmp_path / name)
         assert (tmp_path / name).read_text(encoding="utf-8") == shown
     assert "svg" in Explanations().svg()
-
-
-def test_explaining_loads_nothing_that_shows():
-    """The bare library stays light: rich is loaded by what shows an explanation, and by nothing before."""
-    code = (
-        "import sys; from drillrank import UPR; found = UPR().rank('a fox?', ['a fox', 'an owl']).explain().to_dict(); "
-        "assert found['entries'] and 'rich' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_many_siblings_that_were_left_share_a_line():
-    tree = [Node(f"Section {n}", "section", 1, "left", "by likelihood") for n in range(30)]
-    tree.insert(10, Node("Opened", "section", 1, "opened", "by likelihood", -2.5))
-    shown = str(Explanations(tree=tree))
-    assert "Section 0" in shown
-    assert "and 8 more sections" in shown
-    assert "▾ Opened -2.500" in shown
-    assert len(shown.splitlines()) == 9

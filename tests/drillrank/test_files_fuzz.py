@@ -125,12 +125,6 @@ anything = st.recursive(
 )
 
 
-def test_a_reference_of_docling_that_names_nothing_is_passed_over():
-    children = [{"$ref": f"#/texts/{number}"} for number in ("0", "9" * 5000, "²", "-1", "1", "")]
-    texts = [{"text": "Sea", "label": "text"}]
-    assert document_from_docling({"body": {"children": children}, "texts": texts}).text == "Sea"
-
-
 def item(names: list[str], below: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
     return st.fixed_dictionaries({}, optional=dict.fromkeys(names, below))
 

@@ -108,11 +108,6 @@ def test_words_and_meaning_are_taken_out_of_a_ranking_and_meaning_alone_of_a_cos
     assert found == pytest.approx(expected.tolist(), abs=1e-6)
 
 
-def test_a_missing_cosine_counts_as_the_mean_of_the_others():
-    stage = FirstStage.read("cosine", [Passage("a")] * 4, [0.6, None, 0.2, 0.1])
-    assert stage.log_weights == pytest.approx([12.0, 6.0, 4.0, 2.0])
-
-
 @pytest.mark.parametrize(
     ("tokens", "details"),
     [
@@ -131,24 +126,6 @@ def test_the_token_of_meaning_is_told_where_there_is_one(hash_model, tokens, det
 
     [found] = UPR(Says()).rank("red fox", ["a red fox"])
     assert {name: value for name, value in found.details.items() if name == "log_meaning"} == details
-
-
-SCALES = st.sampled_from([np.exp, np.tanh, np.cbrt, lambda score: 1 / (60 - score), lambda score: 1e6 * score - 3])
-
-
-@given(QUERIES, st.lists(st.tuples(TEXTS, st.integers(-8, 8)), max_size=8), SCALES, ONE_OF_BOTH)
-def test_the_scale_of_scores_does_not_count(hash_model, query, pairs, rising, lexical):
-    texts, scores = apart(pairs)
-    scores = [score / 2 for score in scores]
-    ranker = upr(hash_model, lexical, prior="retrieval")
-    moved = [float(rising(score)) for score in scores]
-    assert shown(ranker.rank(query, texts, scores=scores)) == shown(ranker.rank(query, texts, scores=moved))
-
-
-@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=6))
-def test_scores_of_any_size_make_a_prior(scores):
-    ranking = UPR(prior="retrieval").rank("red fox", ["a red fox"] * len(scores), scores=scores)
-    assert math.fsum(math.exp(item.details["log_prior"]) for item in ranking) == pytest.approx(1 if scores else 0)
 
 
 @given(QUERIES, st.lists(TEXTS, max_size=8), SCORES, ONE_OF_BOTH)
@@ -192,22 +169,6 @@ def test_a_missing_score_says_nothing_for_or_against_a_passage(query, pairs, dat
     assert len(UPR(prior="retrieval").rank(query, passages, scores=some)) == len(passages)
 
 
-def test_the_first_stage_decides_between_passages_that_the_likelihood_cannot_tell_apart():
-    ranker = UPR(prior="retrieval")
-    for texts in (["a red fox"] * 3, ["a whale", "the towns of the north", "it"]):
-        found = ranker.rank("red fox", texts, scores=[0.2, 0.9, 0.5])
-        assert order(found) == [1, 2, 0]
-
-
-@given(QUERIES, st.lists(TEXTS, max_size=8), st.floats(0.1, 10))
-def test_an_order_that_is_the_likelihoods_own_is_not_turned_round(query, texts, factor):
-    without = UPR().rank(query, texts)
-    scores = [0.0] * len(texts)
-    for item in without:
-        scores[item.details["position"]] = factor * item.score
-    assert order(UPR(prior="retrieval").rank(query, texts, scores=scores)) == order(without)
-
-
 @given(st.lists(st.tuples(SCORES, SCORES, st.integers(1, 9)), min_size=4, max_size=10))
 def test_what_the_likelihood_knows_is_not_counted_twice(rows):
     words, meaning, ranks = np.array(rows).T
@@ -249,19 +210,6 @@ def test_what_is_no_cosine_is_refused():
             UPR(Unasked(), prior="cosine").rank("red fox", passages, scores=nothing)
     assert len(UPR(prior="cosine").rank("red fox", passages, scores=[1.001, None])) == 2
     assert UPR(prior="cosine").rank("red fox", []) == []
-
-
-@given(st.lists(st.tuples(QUERIES, PAIRS), max_size=4), st.none() | st.integers(1, 5), ONE_OF_BOTH)
-def test_many_questions_are_ranked_as_one_by_one(hash_model, asked, top_n, lexical):
-    ranker = upr(hash_model, lexical, prior="retrieval")
-    texts = [apart(pairs)[0] for _, pairs in asked]
-    scores = [apart(pairs)[1] if number % 2 else None for number, (_, pairs) in enumerate(asked)]
-    many = ranker.rank_many([query for query, _ in asked], texts, top_n, scores=scores)
-    one_by_one = [
-        ranker.rank(query, own, top_n, scores=given_)
-        for (query, _), own, given_ in zip(asked, texts, scores, strict=True)
-    ]
-    assert list(map(shown, many)) == list(map(shown, one_by_one))
 
 
 class Unasked(UnigramModel):

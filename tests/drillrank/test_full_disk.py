@@ -72,24 +72,6 @@ def test_a_place_keeps_its_content_until_the_new_one_is_whole(tmp_path, whole, t
     assert content() == ([("notes", b""), ("notes/new", b"\0")] if whole is whole_folder else [("notes", b"\0")])
 
 
-def test_a_folder_that_cannot_take_its_place_leaves_the_old_one(tmp_path, monkeypatch):
-    place = tmp_path / "model"
-    place.mkdir()
-    (place / "old").touch()
-    rename, calls = type(place).rename, []
-
-    def refused_once(self, target):
-        calls.append(self)
-        if len(calls) == 2:
-            raise OSError("refused")
-        return rename(self, target)
-
-    monkeypatch.setattr(type(place), "rename", refused_once)
-    with pytest.raises(OSError, match="refused"), whole_folder(place):
-        pass
-    assert [str(one.relative_to(tmp_path)) for one in tmp_path.rglob("*")] == ["model", "model/old"]
-
-
 def test_a_fit_that_cannot_be_saved_leaves_the_one_before(tmp_path):
     small, large = UnigramModel().fit(["old words"]), UnigramModel().fit(words(2_000))
     spec = small.save(tmp_path)
@@ -130,24 +112,6 @@ def test_results_that_were_written_are_not_lost(tmp_path):
     for record in known[kept:]:
         again.add(record)
     assert [Records(file, "these questions").get("UPR", "", name) for name in words(50)] == known
-
-
-@pytest.mark.parametrize("size", [0, 1, 30])
-def test_results_whose_first_line_was_not_finished(tmp_path, size):
-    file, record = tmp_path / "results.jsonl", Record("UPR", "", "q", ["p"], [1.0])
-    with room_for(size), pytest.raises(InvalidInput, match="cannot be written"):
-        Records(file, "these questions")
-    assert file.stat().st_size == size
-    Records(file, "these questions").add(record)
-    assert Records(file, "these questions").get("UPR", "", "q") == record
-
-
-def test_a_half_line_of_something_else_is_not_overwritten(tmp_path):
-    file = tmp_path / "mine.txt"
-    file.write_text("notes of mine, without an end of line")
-    with pytest.raises(InvalidInput, match="holds results of other"):
-        Records(file, "these questions")
-    assert file.read_text() == "notes of mine, without an end of line"
 
 
 def test_a_cache_that_cannot_grow_costs_no_answer(tmp_path, monkeypatch, capsys):

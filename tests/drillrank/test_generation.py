@@ -111,37 +111,6 @@ PAIRS = [(f"Who sang that song of {name}?", f"A singer sang that song of {name}.
 ]
 
 
-def kinds(prompt):
-    return {word for word in ("sang", "flows") if word in prompt}
-
-
-def test_each_prompt_shows_examples_of_one_cluster_and_ends_with_the_question():
-    prompts = cluster_prompts(PAIRS, n=2, demonstrations=4, instruction="Write.\n{question}\n")
-    assert [kinds(prompt) for prompt in prompts] == [{"sang"}, {"flows"}]
-    for prompt in prompts:
-        assert fill_question(prompt, "Why?").endswith("\n\n\n\nWrite.\nWhy?\n")
-        shown = prompt.split("\n\n\n\n")[:-1]
-        assert len(shown) == 4
-        assert all(block in {f"Write.\n{question}\n{passage}" for question, passage in PAIRS} for block in shown)
-
-
-def test_the_seed_decides():
-    assert cluster_prompts(PAIRS, n=2, demonstrations=2) == cluster_prompts(PAIRS, n=2, demonstrations=2)
-    draws = {cluster_prompts(PAIRS, n=1, demonstrations=2, seed=seed) for seed in range(5)}
-    assert len(draws) > 1
-
-
-def test_own_embeddings():
-    def embed(texts):
-        return [[float("Dan" in text), 0.0] for text in texts]
-
-    prompts = cluster_prompts(PAIRS, n=2, demonstrations=99, embed=embed)
-    assert len(prompts) == 2
-    assert "river of Dan" in prompts[1]
-    assert "song of Dan" in prompts[1]
-    assert "of Eva" not in prompts[1]
-
-
 @settings(max_examples=int(os.environ.get("DRILLRANK_FUZZ", "15")))
 @given(st.lists(st.tuples(*[st.text(min_size=1).filter(str.strip)] * 2), min_size=1, max_size=6), st.integers(1, 8))
 def test_any_examples_make_prompts_that_take_any_question(examples, n):

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from drillrank import D3, UPR, Passage, PathSearch, PromptRank, load_language_model, parse_document
+from drillrank import D3, UPR, Passage, load_language_model, parse_document
 from drillrank.cli import main
 from drillrank.drilldown.evidence import load_evidence_model
-from drillrank.multihop.mentions import TitleMentions
 from drillrank.vectors import BM25Index, TfidfIndex
-from drillrank.views import MultiViewChunker, MultiViewIndex, keywords
+from drillrank.views import MultiViewChunker, MultiViewIndex
 
 PAGES = Path(__file__).parent / "data" / "languages"
 LANGUAGES = {"chinese": "english", "japanese": "english", "german": "german", "french": "french"}  # the first two: any
@@ -76,40 +75,6 @@ def test_views_read_scripts_without_spaces(name):
             start <= starts[gold] < end for start, end in (spans[s.section_id] for s in index.search(question, 3))
         )
     assert hits >= 8
-
-
-def test_views_take_a_language():
-    document = parse_document("# A\n\nDie Flüsse.\n\n# B\n\nEin Fluss, zwei Flüsse, viele Flüsse.\n")
-    [chunks] = MultiViewChunker(settings={"language": "german"}).chunks([("doc", document)])
-    assert [chunk.text for chunk in chunks if chunk.view == "keywords"][1] == "B\nFlüsse, Ein, zwei, viele"
-    found = MultiViewIndex(chunks, language="german").search("Fluss")
-    assert [bool(section.matched_views) for section in found] == [True, True]
-
-
-def test_keywords_of_scripts_without_spaces_are_pairs_of_characters():
-    [first, _] = keywords(["长城在北方，长城很长。", "运河在南方。"], 2)
-    assert first == ["长城", "城在"]
-    assert keywords(["新幹線は速い。新幹線の駅。"], 2) == [["新幹", "幹線"]]
-
-
-def test_titles_of_scripts_without_spaces_are_mentioned_and_named():
-    passages = [
-        Passage("李冰主持修建了都江堰。", id="person", title="李冰"),
-        Passage("它位于岷江上。", id="weir", title="都江堰"),
-        Passage("它流入长江。", id="river", title="岷江"),
-    ]
-    links = TitleMentions().over(passages)
-    assert [list(links(passage)) for passage in passages] == [["weir"], ["river"], []]
-    search = PathSearch(PromptRank(), passages, links=TitleMentions())
-    [best, *_] = search.search_paths("李冰修建的工程位于哪条江上？")
-    assert best.passage.ids == ("person", "weir")
-
-
-def test_a_path_search_takes_the_language_of_its_model():
-    passages = [Passage("Die Flüsse sind lang.", id="1"), Passage("Lange Wege, kein Wasser.", id="2")]
-    model = load_language_model("unigram", language="german")
-    found = PathSearch(PromptRank(model), passages, links=[]).search("Welcher Fluss?")
-    assert (found[0].passage.id, found[0].details["nothing_matched"]) == ("1", False)
 
 
 def test_the_command_line_takes_a_language(tmp_path, monkeypatch, capsys):

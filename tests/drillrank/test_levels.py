@@ -106,16 +106,6 @@ def test_the_document_that_the_question_means(named):
         assert len(step.chosen) == 3
 
 
-def test_the_explanation_shows_what_each_level_adds():
-    pages = "Acme Annual Report 2022\n\nRevenue rose.\fThe operating margin was 12 percent.\n\nSee the table."
-    report = parse_document(pages, metadata={"source": "acme.pdf"})
-    other = parse_document("Borealis Annual Report 2022\n\nThe operating margin was 9 percent.")
-    found = D3().retrieve("What was the margin of Acme?", [report, other], 2)
-    why = found.explain()[0]
-    assert {term.name for term in why.terms} >= {"question after nothing", "gains", "which document"}
-    assert why.total == pytest.approx(found[0].score, abs=1e-9)
-
-
 def test_metadata_of_hosts_say_which_document_is_meant():
     from langchain_core.documents import Document as HostDocument
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,9 +7,7 @@ from hypothesis import strategies as st
 from drillrank.errors import InvalidInput
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.passages import Passage, Path
-from drillrank.prompts import Evidence, prompt_text
 from drillrank.rerank.base import PRESETS, LikelihoodFormula
-from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.upr import UPR
 
@@ -63,18 +59,6 @@ def test_a_preset_of_upr(word_model, preset, question, passages):
     assert [item.score for item in ranking] == sorted((item.score for item in ranking), reverse=True)
 
 
-@pytest.mark.parametrize("preset", ["upr", "rankify", "rerankers"])
-def test_published_code_cuts_the_whole_prompt_and_the_target(word_model, preset):
-    model = word_model()
-    UPR(model, preset=preset).rank("why " * 200, [Passage("a river", title="T")])
-    [request] = model.requests
-    [part] = request.prompt
-    assert isinstance(part, Evidence)
-    assert part.text.endswith(REQUEST)
-    assert request.max_tokens == 511  # and </s>
-    assert len(request.target.split(" ")) == 127
-
-
 @given(questions, st.lists(st.lists(passages, min_size=1, max_size=3).map(Path), max_size=3))
 def test_the_preset_of_promptrank(word_model, question, paths):
     instructions = ["{path} Ask. Question:", "Read. {path} Question:"]
@@ -92,49 +76,6 @@ def test_the_preset_of_promptrank(word_model, question, paths):
     ranker = PromptRank(word_model(), settings={"preset": "promptrank"}, instructions=instructions, ensemble="mean")
     for same in (ranker, ranker.with_model(word_model())):
         assert [score for score, _ in same.score_paths(question, paths)] == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("preset", ["promptrank", "paper"])
-def test_the_preset_of_promptrank_cuts_as_the_code_does(word_model, preset):
-    model = word_model()
-    texts = ["one two three four", "five six. seven"]
-    path = Path(tuple(Passage(text, title="A title") for text in texts))
-    settings = {"preset": preset, "max_document_tokens": 2, "max_prompt_tokens": 6}
-    PromptRank(model, settings=settings, instructions=["{path} Ask. Question:"]).rank("why", [path])
-    [request] = model.requests
-    [part] = request.prompt
-    assert part == Evidence("Document: one two.  Document: five six.  Ask. Question:")
-    assert (request.max_tokens, request.target) == (6, "why?")
-
-
-def test_the_code_of_promptrank_shows_demonstrations_with_one_instruction(word_model):
-    shots = [Demonstration(Path((Passage("one two three four", title="T"),)), f"shot {number}") for number in range(4)]
-    model = word_model()
-    ranker = PromptRank(model, demonstrations=shots, settings={"preset": "promptrank", "max_demonstration_tokens": 2})
-    ranker.rank("why", [Path((Passage("a river"),))])
-    assert len(model.requests) == 2  # contexts, not five times as many
-    text = prompt_text(model.requests[0].prompt)
-    assert text.count("Document: one two. ") == 2
-    assert model.requests[0].max_tokens == 1024
-    assert len(ranker.score_prompts("why", [Path((Passage("a river"),))])[0]) == 5
-
-
-def test_parts_of_a_formula_can_be_replaced(word_model):
-    model = word_model()
-    formula = replace(PRESETS["rankify"], include_eos=True, question_mark=True, max_prompt_tokens=None)
-    [item] = UPR(model, preset=formula).rank("which river", [Passage("a river")])
-    [request] = model.requests
-    assert model.include_eos is True
-    assert request.target == "which river?"
-    assert (request.prompt[1], request.max_tokens) == (Evidence("a river"), None)
-    assert item.score == item.details["log_likelihood"]
-    summed = replace(PRESETS["promptrank"], reduce="sum", include_eos=True, max_prompt_tokens=9, max_target_tokens=1)
-    path = Path((Passage("a river"), Passage("a fox")))
-    ranker = PromptRank(model, settings={"preset": summed}, instructions=["{path} Ask."])
-    [(score, _)] = ranker.score_paths("which river", [path])
-    assert model.requests[-1].prompt == (Evidence("Document: a river Document: a fox  Ask."),)
-    assert (model.requests[-1].max_tokens, model.requests[-1].target) == (9, "which")
-    assert score == pytest.approx(sum(model.log_probs("Document: a river Document: a fox  Ask.", "which")))
 
 
 @pytest.mark.parametrize(
@@ -160,33 +101,6 @@ def test_the_unigram_model_reads_no_wording(preset):
     ranker = PromptRank if preset == "promptrank" else UPR
     with pytest.raises(InvalidInput, match="neural"):
         ranker("unigram", **keyword_arguments(ranker, {"preset": preset}))
-
-
-def test_a_path_preset_is_needed_for_paths(hash_model):
-    with pytest.raises(InvalidInput, match="another"):
-        PromptRank(hash_model(), settings={"preset": "upr"})
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"target": "Question:"},
-        {"target": None},
-        {"reduce": "median"},
-        {"max_prompt_tokens": 0},
-        {"max_target_tokens": -1},
-        {"max_target_tokens": 1.5},
-    ],
-)
-def test_formulas_that_cannot_be_used(options):
-    with pytest.raises(InvalidInput):
-        LikelihoodFormula("{text}", **options)
-
-
-@pytest.mark.parametrize("preset", UPR_PRESETS)
-def test_no_model_is_loaded_for_no_passage(preset):
-    pytest.importorskip("torch")
-    assert UPR("hf:there/is-none", preset=preset).rank("which river?", []) == []
 
 
 def test_a_model_that_does_not_know_its_tokens_says_so(hash_model):

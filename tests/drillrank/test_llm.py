@@ -215,17 +215,6 @@ def test_requests_of_several_kinds_are_answered_in_order(how, workers, asynchron
 
 
 @both_ways
-@pytest.mark.parametrize(("prompt", "cause"), [("!", ValueError), ("?", InvalidInput)])
-def test_a_failed_call_is_an_empty_reply_with_its_cause(how, prompt, cause):
-    failed, fine = drive(how, scripted([[prompt, "fine"]]), answer)
-    assert failed.text == ""
-    assert isinstance(failed.failure, LLMFailure)
-    assert isinstance(failed.failure.__cause__, cause)
-    assert cause.__name__ in str(failed.failure)
-    assert fine == Reply("FINE0")
-
-
-@both_ways
 @pytest.mark.parametrize("workers", [1, 2])
 def test_what_a_handler_or_the_generator_raises_is_raised_and_the_generator_is_closed(how, workers):
     closed = []
@@ -298,10 +287,6 @@ def test_as_many_requests_at_once_as_is_said_and_answers_in_order(how, kind, wor
     assert llm.most == workers
 
 
-async def test_run_works_on_the_thread_of_a_running_loop():
-    assert run(asks("a", "b"), answer, workers=2) == ["A", "B"]
-
-
 trace = contextvars.ContextVar("trace", default="lost")
 
 
@@ -329,10 +314,6 @@ def thread_of(request_or_prompt, *_):
     return str(threading.get_ident())
 
 
-async def async_thread_of(request_or_prompt, *_):
-    return str(threading.get_ident())
-
-
 @pytest.mark.parametrize(
     "llm", [thread_of, partial(thread_of), SimpleNamespace(complete=thread_of, complete_json=thread_of)]
 )
@@ -344,13 +325,6 @@ async def test_what_is_not_declared_async_never_runs_on_the_loop(llm):
 
     handlers = {Retrieve: thread_of, Fetch: partial(thread_of)}
     assert threading.get_ident() not in await arun(requests(), llm, handlers)
-
-
-@pytest.mark.parametrize(
-    "llm", [async_thread_of, partial(async_thread_of), SimpleNamespace(acomplete=async_thread_of, complete=thread_of)]
-)
-async def test_what_is_declared_async_runs_on_the_loop(llm):
-    assert await arun(asks("a"), llm) == [str(threading.get_ident())]
 
 
 async def test_the_loop_goes_on_while_others_compute_and_call():
@@ -564,23 +538,6 @@ async def test_who_waits_may_be_cancelled_and_who_asks_may_be_too():
     assert len(asked) == 2
 
 
-async def test_on_the_thread_of_the_loop_that_another_one_needs_nobody_waits(monkeypatch):
-    monkeypatch.setattr("drillrank.llm._PATIENCE", 1e6)
-    answers, going, go_on = {}, asyncio.Event(), asyncio.Event()
-
-    async def llm(prompt):
-        going.set()
-        await go_on.wait()
-        return "by the task"
-
-    task = asyncio.ensure_future(arun(remembering(answers, "a"), llm))
-    await going.wait()
-    assert run(remembering(answers, "a"), lambda prompt: "by itself") == ["by itself"]
-    go_on.set()
-    assert await task == ["by the task"]
-    assert answers == {"a": "by the task"}
-
-
 @both_ways
 def test_an_llm_that_needs_its_own_answer_does_not_wait_for_ever(how, monkeypatch):
     monkeypatch.setattr("drillrank.llm._PATIENCE", 0.05)
@@ -594,33 +551,6 @@ def test_an_llm_that_needs_its_own_answer_does_not_wait_for_ever(how, monkeypatc
 
 
 # What it cost
-
-
-@given(scripts)
-def test_usage_counts_every_call(script):
-    asked = []
-
-    def llm(prompt):
-        asked.append(prompt)
-        return answer(prompt)
-
-    usage = Usage()
-    replies = run(scripted(script), llm, usage=usage)
-    assert usage == Usage(
-        prompt_tokens=sum(map(count_tokens, asked)),
-        completion_tokens=sum(count_tokens(reply.text) for reply in replies),
-        calls=len(asked),
-        failures=sum("!" in prompt or "?" in prompt for prompt in asked),
-        estimated=bool(asked),
-    )
-
-
-@both_ways
-def test_an_llm_that_reports_its_tokens_is_believed(how):
-    usage = Usage()
-    llm = lambda prompt: Reply(prompt.upper(), prompt_tokens=70, completion_tokens=7)  # noqa: E731
-    assert drive(how, asks("a", "b"), llm, usage=usage) == ["A", "B"]
-    assert usage.as_metadata() == {"prompt_tokens": 140, "completion_tokens": 14, "llm_calls": 2}
 
 
 reported = st.none() | st.integers(-3, 99) | st.booleans()

@@ -8,17 +8,9 @@ from pathlib import Path
 import pytest
 
 import drillrank
-from drillrank import (
-    BRMGR,
-    D3,
-    UPR,
-    Passage,
-    PathSearch,
-    PromptRank,
-    Relevance,
-    load_language_model,
-    parse_document,
-)
+import langchain_ext
+import llama_index_ext
+from drillrank import BRMGR, D3, UPR, Passage, PathSearch, PromptRank, Relevance, load_language_model, parse_document
 from drillrank.corpus import Corpus
 from drillrank.errors import DrillrankError
 from drillrank.evaluation import compare
@@ -29,8 +21,7 @@ from drillrank.views import MultiViewChunker, MultiViewIndex
 
 LONG = "x" * 100_000
 PASSAGES = [Passage("The Rhine is a river.", id="rhine")]
-ROOT = Path(drillrank.__file__).parents[2]
-HOUSE = (ROOT / "shared" / "drillrank", ROOT / "langchain_ext", ROOT / "llama_index_ext")
+HOUSE = [Path(package.__file__).parent for package in (drillrank, langchain_ext, llama_index_ext)]
 SPEAKS = {"InvalidInput", "LacksCapability", "UnknownModel", "CorpusError", "ServerFailure", "invalid_input", "warn"}
 
 CALLS = {
@@ -98,7 +89,7 @@ def quotations(tree: ast.AST):
 def test_every_quotation_ends(folder):
     """At so many characters, or as a slice does."""
     endless = {
-        f"{file.relative_to(ROOT)}: {ast.unparse(value)}"
+        f"{file.relative_to(folder)}: {ast.unparse(value)}"
         for file in folder.rglob("*.py")
         for value in quotations(ast.parse(file.read_text(encoding="utf-8")))
         if not isinstance(value, ast.Subscript)

@@ -38,10 +38,7 @@ def llama_index_views(**fields):
         llm=llama_index_reader.Reader(down), **keyword_arguments(llama_index_ext.MultiViewNodeParser, fields)
     )
     documents = [Document(text=TEXT)]
-    return (
-        lambda: parser.get_nodes_from_documents(documents),
-        lambda: parser.aget_nodes_from_documents(documents),
-    )
+    return (lambda: parser.get_nodes_from_documents(documents), lambda: parser.aget_nodes_from_documents(documents))
 
 
 def langchain_passages(**fields):

@@ -51,13 +51,6 @@ def test_two_pages(first, second, are_joined):
     assert members(first, second) == ([(0, 1)] if are_joined else [(0,), (1,)])
 
 
-def test_a_page_alone_is_the_whole_of_a_file_unless_something_else_is_of_that_file():
-    page, chunk, other = ({"source": file, "page": 3} for file in "aab")
-    assert [one.pages for one in joined(("Text.", one) for one in (page, other))] == [Pages((0,), (4,), ("4",))] * 2
-    for cut in ([page, chunk], [page, other, chunk], [page, {**page, "section": "x"}]):
-        assert {one.pages for one in joined(("Text.", one) for one in cut if one is not other)} == {None}
-
-
 @pytest.mark.parametrize(
     ("before", "after", "between"),
     [

@@ -54,56 +54,6 @@ def test_budgets_go_with_every_request(hash_model, paths):
     assert limits <= {7}
 
 
-class Attentive(UnigramModel):
-    """A unigram model that wants to be asked under every instruction."""
-
-    reads_instructions = True
-
-
-def test_the_cut_is_the_largest_over_the_instructions():
-    path = Path((Passage("w " * 300), Passage("fox")))
-    fitted = Attentive().fit(["w fox"])
-    [(_, per_document)] = PromptRank(fitted).score_paths("fox", [path])
-    assert per_document["cut_tokens"] == 70
-    [(_, per_prompt)] = PromptRank(fitted, settings={"max_prompt_tokens": 40}).score_paths("fox", [path])
-    wording = max(len(instruction.replace("{path}", "").split()) for instruction in PROMPTRANK_INSTRUCTIONS[:5])
-    assert per_prompt["cut_tokens"] == 301 - (40 - wording - 2)  # two prefixes of one word
-
-
-def test_a_budget_below_the_instruction_is_refused():
-    with pytest.raises(InvalidInput, match="shorten the instruction"):
-        PromptRank(settings={"max_prompt_tokens": 5}).rank("fox", [Path((Passage("red fox"),))])
-
-
-def test_blank_documents_neither_help_nor_harm():
-    fitted = PromptRank(UnigramModel().fit(["a red fox", "river"]))
-    fox, blank = Passage("a red fox"), Passage(" \n")
-    scored = fitted.score_paths("red river", [Path((fox,)), Path((fox, blank)), Path((blank, fox))])
-    assert len({score for score, _ in scored}) == 1
-    assert fitted.score_paths("red river", [Path((blank,))])[0][0] < 0
-
-
-@pytest.mark.parametrize("ensemble", ["max", "mean"])
-def test_the_same_settings_around_another_model(hash_model, ensemble):
-    settings = {
-        "instructions": ["{path} A?", "B. {path}"],
-        "ensemble": ensemble,
-        "temperature": 1.4,
-        "max_document_tokens": 3,
-        "max_prompt_tokens": 20,
-    }
-    model, path = hash_model(), Path((Passage("red fox"), Passage("river")))
-    expected = PromptRank(hash_model(), **keyword_arguments(PromptRank, settings)).score_paths("who is it", [path])
-    with pytest.warns(DrillrankWarning, match="instructions does nothing with 'unigram'"):
-        original = PromptRank("unigram", **keyword_arguments(PromptRank, settings))
-    moved = original.with_model(model)
-    assert moved.score_paths("who is it", [path]) == expected
-    assert {request.max_tokens for request in model.requests} == {20}
-    assert {request.prompt[2].max_tokens for request in model.requests} == {3}
-    assert moved.language_model is model
-    assert original.language_model.spec == "unigram"
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -120,12 +70,6 @@ def test_the_same_settings_around_another_model(hash_model, ensemble):
 def test_bad_options_are_refused_at_once(options):
     with pytest.raises(InvalidInput):
         PromptRank(**keyword_arguments(PromptRank, options))
-
-
-@pytest.mark.parametrize("settings", [{"preset_": 1}, None, {"max_document_tokens": 0}])
-def test_bad_settings_are_refused_at_once(settings):
-    with pytest.raises(InvalidInput):
-        PromptRank(settings=settings)
 
 
 @pytest.mark.parametrize("item", ["text", Passage("text"), None, (Passage("text"),)])

@@ -8,49 +8,15 @@ from hypothesis import strategies as st
 
 from drillrank.drilldown import answering, settings
 from drillrank.errors import InvalidInput
-from drillrank.passages import Passage
-from drillrank.prompts import Evidence, check_places, check_question_templates, fill_question, filled, prompt_text
-from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, check_instructions
+from drillrank.prompts import check_places, check_question_templates, fill_question, filled
 from drillrank.rerank.relevance import MONOT5_PROMPT
-from drillrank.rerank.upr import UPR, UPR_PROMPT
+from drillrank.rerank.upr import UPR
 from drillrank.views import KEYWORD_PROMPT, SUMMARY_PROMPT
 
 fragments = st.sampled_from(
     ["{text}", "{title}", "{path}", "{0}", "{", "}", "{{x}}", "%s", "$a", "\\1", "word", " ", "\n"]
 )
 data = st.lists(fragments, max_size=5).map("".join) | st.text(max_size=8)
-wording = st.text(st.characters(codec="utf-8", exclude_characters="{}"), max_size=8)
-
-
-def asked(hash_model, template, passage, limit=None):
-    model = hash_model()
-    UPR(model, template=template, max_passage_tokens=limit).rank("why?", [passage])
-    [request] = model.requests
-    return request.prompt
-
-
-@given(wording, wording, wording, data, data)
-def test_a_filled_template_is_its_wording_around_the_passage(hash_model, before, separator, after, title, text):
-    template = before + "{title}" + separator + "{text}" + after
-    document = title + separator + text if title else text
-    prompt = asked(hash_model, template, Passage(text, title=title), 7)
-    assert prompt == (before, Evidence(document, 7), after)
-    assert prompt_text(prompt) == before + document + after
-
-
-@given(wording, wording, data, data)
-def test_a_template_without_a_title_leaves_the_title_out(hash_model, before, after, title, text):
-    prompt = asked(hash_model, before + "{text}" + after, Passage(text, title=title))
-    assert prompt == (before, Evidence(text), after)
-
-
-def test_the_prompt_of_the_paper(hash_model):
-    prompt = prompt_text(asked(hash_model, UPR_PROMPT, Passage("Emma is a novel", title="Jane Austen")))
-    assert prompt == "Passage: Jane Austen Emma is a novel. Please write a question based on this passage."
-
-
-def test_single_braces_around_other_things_are_wording(hash_model):
-    assert prompt_text(asked(hash_model, '{"answer": "{text}"}', Passage("yes"))) == '{"answer": "yes"}'
 
 
 @pytest.mark.parametrize(
@@ -71,32 +37,12 @@ def test_templates_that_cannot_be_filled(template):
         UPR(template=template)
 
 
-def test_the_instructions_of_the_paper():
-    assert check_instructions(PROMPTRANK_INSTRUCTIONS) == PROMPTRANK_INSTRUCTIONS
-    assert len(set(PROMPTRANK_INSTRUCTIONS)) == 10
-    assert PROMPTRANK_INSTRUCTIONS[0] == "{path} Review previous documents and ask some question. Question:"
-    assert all(instruction.endswith(" Question:") for instruction in PROMPTRANK_INSTRUCTIONS)
-
-
-@pytest.mark.parametrize(
-    "instructions", [[], (), "{path} Question:", None, ["{path}", "none"], ["{path} {path}"], [""]]
-)
-def test_instructions_that_hold_no_path(instructions):
-    with pytest.raises(InvalidInput):
-        check_instructions(instructions)
-
-
 @given(data, data, data)
 def test_places_are_filled_at_once_and_what_is_no_place_stays(question, items, around):
     around = around.replace("{text}", "{unknown}")
     template = f"{around}{{question}} and {{items}}{around}"
     assert filled(template, question=question, items=items) == f"{around}{question} and {items}{around}"
     assert filled(lambda *, question, items: question + items, question=question, items=items) == question + items
-
-
-@pytest.mark.parametrize("template", ["{a} and {b}", "{b}{a}{a} {c}", lambda a, b: f"{b} {a}"])
-def test_a_template_with_all_its_places_is_given_back(template):
-    assert check_places(template, "a", "b") is template
 
 
 def test_a_template_of_a_framework_is_filled_by_its_format():

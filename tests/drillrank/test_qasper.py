@@ -36,11 +36,7 @@ PAPER = {
                 marked(free_form_answer="By night", evidence=["Twice.", "FLOAT SELECTED: Table 1"]),
             ],
         },
-        {
-            "question": "Who paid?",
-            "question_id": "q2",
-            "answers": [marked(unanswerable=True, evidence=[])],
-        },
+        {"question": "Who paid?", "question_id": "q2", "answers": [marked(unanswerable=True, evidence=[])]},
         {
             "question": "Did they listen?",
             "question_id": "q3",

@@ -149,7 +149,7 @@ def test_half_a_character_in_a_document_is_replaced(name):
     assert one == other
 
 
-@pytest.mark.parametrize("name", [name for name in RANKERS if name not in ("Relevance", "MonoT5")])
+@by_name
 def test_a_question_without_end_is_read_up_to_a_limit(name):
     with pytest.warns(DrillrankWarning, match="1600000 characters is read up to character 20000"):
         ranking = rank(name, RANKERS[name](), "why is that so? " * 100_000, ["That is so."])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from drillrank import D3, parse_document
 from drillrank.drilldown.outline import outline
-from drillrank.drilldown.rebuilding import PreparedCache, StoredChunk, _runs, rebuilt
+from drillrank.drilldown.rebuilding import StoredChunk, _runs, rebuilt
 from drillrank.structure import breadcrumb
 from drillrank.views import Chunker
 
@@ -118,32 +118,6 @@ def test_of_some_pieces_nothing_is_invented_and_nothing_lost(text, cutter, ends,
     D3().prepare(sections)
 
 
-def test_the_head_that_each_part_of_a_table_repeats_does_not_become_a_row():
-    table = "| a | b |\n|---|---|\n"
-    parts = [StoredChunk(f"Some words.\n\n{table}| 1 | 2 |\n", start=0), StoredChunk(f"{table}| 3 | 4 |", start=42)]
-    paragraphs = [paragraph.text for section in rebuilt([parts]) for paragraph in section.paragraphs]
-    assert paragraphs == ["Some words.", f"{table}| 1 | 2 |", f"{table}| 3 | 4 |"]
-
-
-def test_headings_that_hold_the_separator_keep_their_subsections():
-    text = "# Menu\n\nAll.\n\n## File > Export\n\nHere.\n\n### PDF\n\nThere."
-    pieces = pieces_of(text, ("section", None, None))
-    assert tree(rebuilt([pieces])) == tree(outline([text]))
-    assert rebuilt([pieces])[-1].path == (0, "Menu", "File > Export", "PDF")
-
-
-def test_a_missing_parent_leaves_its_name_in_the_path():
-    pieces = pieces_of("# Sea\n\nDeep.\n\n## Fish\n\nCod.\n\n# Land\n\nOwls.", ("section", None, None))
-    assert [section.passage.title for section in rebuilt([pieces[1:]])] == ["Sea > Fish", "Land"]
-
-
-def test_whole_documents_are_parsed_as_what_they_are():
-    page = "<h1>Sea</h1><p>It is <b>deep</b>.</p><h2>Fish</h2><p>Cod.</p>"
-    sections = rebuilt([[StoredChunk(page, metadata={"source": "sea.html"})], [StoredChunk("Plain words.")]])
-    assert tree(sections) == tree(outline([parse_document(page, "html"), "Plain words."]))
-    assert [section.path for section in sections] == [(0, "Sea"), (0, "Sea", "Fish"), (1,)]
-
-
 @pytest.mark.parametrize("ends", [True, False])
 def test_renderings_have_the_span_of_their_piece(ends):
     page = "<h1>Sea</h1><p>It is <b>deep</b>.</p><p>And blue.</p><h2>Fish</h2><p>Cod.</p>"
@@ -159,30 +133,6 @@ def test_renderings_have_the_span_of_their_piece(ends):
     for paragraph, unit in zip(paragraphs, (units[0], units[0], units[1]), strict=True):
         assert paragraph.metadata["start"] == unit.start
         assert not ends or paragraph.metadata["end"] == unit.end
-
-
-def test_a_library_prepares_a_collection_once_and_forgets_the_oldest():
-    calls = []
-
-    def embed(texts):
-        calls.append(len(texts))
-        return [[1.0]] * len(texts)
-
-    library = PreparedCache(D3(embed=embed).prepare)
-    collections = [[[StoredChunk(f"# Sea {n}\n\nDeep.")]] for n in range(5)]
-    first = library.ready(collections[0])
-    assert library.ready(collections[0]) is first
-    assert library.ready([[StoredChunk("# Sea 0\n\nDeep.", metadata={"source": "sea.txt"})]]) is not first
-    assert library.ready(collections[0]) is first
-    for collection in collections[1:]:
-        library.ready(collection)
-    assert library.ready(collections[0]) is not first
-    assert len(calls) == 7
-    assert D3().retrieve("Deep?", library.ready([])) == []
-
-
-def test_no_documents_and_empty_ones():
-    assert rebuilt([]) == rebuilt([[]]) == rebuilt([[StoredChunk("")]]) == rebuilt([[StoredChunk(" \n\n ")], []]) == []
 
 
 def counted(operation):

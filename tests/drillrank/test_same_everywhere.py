@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import drillrank
 from drillrank import UPR, Passage, parse_document, text
 from drillrank.data import read_table
 from drillrank.likelihood.unigram import LISTED
@@ -110,7 +111,7 @@ def test_the_frequency_tables_are_what_their_script_makes(language, stems):
 
 
 def test_the_tables_say_where_they_come_from():
-    folder = ROOT / "shared" / "drillrank" / "data"
+    folder = Path(drillrank.__file__).parent / "data"
     tables = sorted(folder.glob("*_stems.tsv.gz"))
     assert {table.name.partition("_")[0] for table in tables} == LISTED
     for table in tables:

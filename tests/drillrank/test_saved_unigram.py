@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from drillrank import load_language_model
 from drillrank.errors import InvalidInput
-from drillrank.likelihood import UnigramModel, unigram
+from drillrank.likelihood import UnigramModel
 from drillrank.text import ANALYZER
 
 TEXTS = st.lists(st.sampled_from(["a red fox", "Café des Fées", "the river", "狐 42", "", "foxes' rivers"]), max_size=5)
@@ -35,42 +35,6 @@ def test_what_is_loaded_gives_the_same_numbers(tmp_path_factory, texts, mu, temp
     for copy in (model, loaded, pickle.loads(pickle.dumps(loaded)), load_language_model(loaded.spec, **loaded.options)):
         assert (copy.spec, copy.options) == (spec, {"mu": mu})
         assert numbers(copy, temperature) == [pytest.approx(log_probs, abs=1e-12) for log_probs in expected]
-
-
-def test_an_unchanged_file_is_read_once_and_a_changed_one_again(tmp_path, monkeypatch):
-    read = []
-
-    class Counting(unigram.Collection):
-        def __init__(self, *args):
-            read.append(args)
-            super().__init__(*args)
-
-    spec, other = UnigramModel().fit(["a red fox"]).save(tmp_path), UnigramModel().fit(["a river", "the river"])
-    monkeypatch.setattr(unigram, "Collection", Counting)
-    first = [numbers(load_language_model(spec, mu=mu)) for mu in (300, 300, 5)]
-    assert len(read) == 1
-    assert first[0] == first[1] != first[2]
-    other.save(tmp_path)
-    assert numbers(load_language_model(spec)) != first[0]
-    assert len(read) == 2
-
-
-@pytest.mark.parametrize(("fox", "later"), [(2, 1), (12, 0)], ids=["time", "size"])
-def test_a_file_has_changed_if_its_time_or_its_size_has(tmp_path, fox, later):
-    file = tmp_path / "unigram.json"
-    file.write_text(json.dumps(GOOD))
-    before = numbers(UnigramModel.load(str(tmp_path)))
-    time = file.stat().st_mtime_ns
-    file.write_text(json.dumps(GOOD | {"counts": {"fox": fox}}))
-    os.utime(file, ns=(time + later, time + later))
-    assert numbers(UnigramModel.load(str(tmp_path))) != before
-
-
-@pytest.mark.parametrize("count", [1, 1000, 2**53 - 1])
-def test_counts_that_a_float_holds_exactly_are_read(tmp_path, count):
-    (tmp_path / "unigram.json").write_text(json.dumps(GOOD | {"counts": {"fox": count}}))
-    assert UnigramModel.load(str(tmp_path)).save(tmp_path / "of" / "its" / "own")
-    assert json.loads((tmp_path / "of" / "its" / "own" / "unigram.json").read_text())["counts"] == {"fox": count}
 
 
 def test_no_text_is_written(tmp_path):
@@ -112,12 +76,6 @@ def test_an_unfitted_model_is_not_saved(tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_a_place_that_cannot_be_written(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidInput, match="cannot be saved"):
-        UnigramModel().fit(["a fox"]).save(tmp_path / "file")
-
-
 GOOD = {
     "format": "drillrank unigram", "version": 1, "analyzer": ANALYZER, "language": "english",
     "mu": 300.0, "counts": {"fox": 1},
@@ -138,12 +96,6 @@ def test_files_that_are_no_saved_model(tmp_path, content):
     (tmp_path / "unigram.json").write_bytes(content)
     with pytest.raises(InvalidInput):
         load_language_model(f"unigram:{tmp_path}")
-
-
-@pytest.mark.parametrize("directory", ["", "nowhere", "no\0where", "a" * 5000])
-def test_directories_without_a_model(directory):
-    with pytest.raises(InvalidInput, match="No unigram model is saved"):
-        load_language_model(f"unigram:{directory}")
 
 
 @given(st.binary(max_size=60))

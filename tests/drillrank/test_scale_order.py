@@ -120,16 +120,3 @@ def test_every_path_is_scored_once_whatever_leads_to_it(hash_model, passages, pa
     )
     paths = [item.passage.ids for item in search.search_paths("which red fox crossed the river?")]
     assert len(model.requests) == len(paths) == len(set(paths))
-
-
-@given(graphs(max_size=5), st.integers(1, 3))
-def test_every_result_has_details_of_its_own(hash_model, passages, hops):
-    told = []
-    search = PathSearch(PromptRank(hash_model(), instructions=[INSTRUCTION]), passages, settings={"hops": hops})
-    ranking = search.search("which red fox?", on_hop=told.append)
-    before = [[{**item.details} for item in hop.paths] for hop in told]
-    kept = [{**item.details} for item in ranking]
-    for number, item in enumerate(ranking):
-        item.details.clear()
-        assert [other.details for other in ranking[number + 1 :]] == kept[number + 1 :]
-    assert [[item.details for item in hop.paths] for hop in told] == before

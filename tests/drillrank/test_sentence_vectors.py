@@ -87,18 +87,6 @@ def test_a_directory_keeps_what_each_call_has_indexed(tmp_path):
     assert asked.taken() == ["four"]
 
 
-def test_vectors_of_any_length_become_unit_vectors_but_those_of_none():
-    vectors = SentenceVectors(lambda texts: [[float(text), 0.0] for text in texts])
-    assert vectors.of(["0.25", "0", "1", "9"]).tolist() == [[1, 0], [0, 0], [1, 0], [1, 0]]
-
-
-def test_an_encoder_that_changes_its_mind_about_the_size_is_refused():
-    vectors = SentenceVectors(lambda texts: [[1.0] * len(texts[0])] * len(texts))
-    vectors.of(["four"])
-    with pytest.raises(InvalidInput, match="have 3 numbers, those at hand 4"):
-        vectors.of(["six"])
-
-
 def test_a_file_with_objects_in_it_is_not_unpickled(tmp_path):
     keys = np.empty(1, dtype=object)
     keys[0] = np.zeros(16, dtype=np.uint8)
@@ -119,12 +107,6 @@ def test_a_broken_file_is_named(tmp_path):
     file.write_bytes(file.read_bytes()[:40])
     with pytest.raises(InvalidInput, match=file.name):
         SentenceVectors(lengths, tmp_path)
-
-
-@pytest.mark.parametrize("given_", [[[1.0]], [1.0, 2.0], [[float("nan")], [1.0]]])
-def test_an_encoder_that_gives_no_vectors(given_):
-    with pytest.raises(InvalidInput, match="one vector"):
-        SentenceVectors(lambda _: given_).of(["one", "two"])
 
 
 # The estimate of the concentration

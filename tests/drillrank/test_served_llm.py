@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 
-from drillrank import D3, Passage, SelfAsk, cli
+from drillrank import D3, Passage, cli
 from drillrank.cli import terminal
 from drillrank.drilldown.answering import answer
 from drillrank.errors import InvalidInput, LLMFailure
-from drillrank.evaluation import compare
 from tests.drillrank.chat_server import serving
 
 pytest.importorskip("httpx")
@@ -77,18 +75,6 @@ async def test_answers_are_held_to_a_schema_where_the_server_can(takes_schemas):
         assert with_schema[0]["response_format"]["json_schema"]["schema"]["required"] == ["ids"]
 
 
-def test_prompts_of_ones_own_and_the_papers_are_asked_without_a_schema():
-    with serving(says) as server:
-        for settings in ({"section_prompt": "{outline}\n{question} The section names:"}, {"sections_by": "names"}):
-            assert D3(server.address, settings=settings).retrieve(QUESTION, [MANUAL])
-    assert not any("response_format" in payload for payload in server.payloads)
-
-
-def test_self_ask_takes_an_address():
-    with serving(lambda prompt: "No. So the final answer is: Basel") as server:
-        assert SelfAsk(server.address, lambda question: []).answer("Which town?").answer == "Basel"
-
-
 def test_what_a_server_does_wrong_is_in_the_failure_of_the_call():
     with serving(says) as server:
         server.faults = [401, "{", json.dumps({"choices": [{"message": {"content": 3}}]})]
@@ -104,32 +90,6 @@ def test_what_is_no_address(address):
     with pytest.raises(InvalidInput, match="http://host:port/v1#model") as caught:
         D3(address)
     assert "secret" not in str(caught.value)
-
-
-def test_compare_sets_the_papers_strategies_beside(manual):
-    def judge(prompt: str) -> str:
-        offered = prompt.partition("Question:")[0]
-        if "each with its number" in prompt:
-            return "Damage by lime scale [1]."
-        if "yes or no" in prompt:
-            return "yes" if "lime" in offered else "no"
-        return says(prompt) if "section" in prompt else str(re.findall(r"\[(\d+)\] .*lime", offered)[0])
-
-    with serving(judge) as server:
-        strategies = ("base", "map-reduce", "map-reduce-optimised")
-        components = {name: {"component": "D3", "llm": server.address, "paragraphs": name} for name in strategies}
-        asked = [
-            {
-                "question": QUESTION,
-                "spans": ["It leaves out damage by lime scale."],
-                "answers": ["damage by lime scale"],
-            }
-        ]
-        found = compare(asked, components, [manual], llm=server.address)
-    assert [found.mean(name, "SpanR@500") for name in strategies] == [1, 1, 1]
-    assert [found.mean(name, "EM") for name in ("first stage", *strategies)] == [1, 1, 1, 1]
-    assert all(found.costs[name].answer_tokens > 0 for name in strategies)
-    assert [found.costs[name].calls for name in strategies] == [2, 6, 2]
 
 
 # Answers
@@ -182,14 +142,6 @@ def test_a_passage_cannot_pretend_to_be_another_and_the_budget_holds():
     assert len(prompts) == 2
     with pytest.raises(InvalidInput, match="no room"):
         answer("How long? " * 300, BATTERY, llm, max_prompt_tokens=300)
-
-
-def test_a_call_that_fails_is_an_error():
-    def llm(prompt):
-        raise OSError("gone")
-
-    with pytest.raises(LLMFailure, match="gone"):
-        answer("How long?", BATTERY, llm)
 
 
 # The command line

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
-from drillrank.structure import Block, Document, Section, parse_document, sentences
+from drillrank.structure import Block, Document, parse_document, sentences
 
 # fmt: off
 FRAGMENTS = [
@@ -65,14 +65,6 @@ def test_sentences_are_trimmed_ordered_and_complete(text):
         assert text[start:stop] == text[start:stop].strip()
         end = stop
     assert not text[end:].strip()
-
-
-@pytest.mark.parametrize("format", ["auto", "markdown", "html", "latex", "text"])
-def test_empty_and_blank_texts(format):
-    assert parse_document("", format).sections() == []
-    blank = parse_document(" \n\x0c\r\n", format)
-    assert blank.sections() == [Section((), 0, 0, 5)]
-    assert blank.blocks(blank.sections()[0]) == []
 
 
 @pytest.mark.parametrize(

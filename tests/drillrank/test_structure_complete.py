@@ -385,16 +385,6 @@ def test_a_book_without_one_of_its_chapters_is_read_with_a_warning(tmp_path: Pat
         assert "a paragraph" in read_document(file).text
 
 
-def test_chapters_stand_in_the_order_of_the_spine(tmp_path: Path) -> None:
-    manifest = '<item id="two" href="text/two%20b.xhtml"/><item href="text/one.xhtml" id="one"/>'
-    spine = '<itemref idref="one"/><itemref idref="two"/>'
-    parts = {"in/a.opf": f"<package><manifest>{manifest}</manifest><spine>{spine}</spine></package>"}
-    parts |= {f"in/text/{name}.xhtml": f"<h1>{name}</h1><p>Foxes hunt.</p>" for name in ("one", "two b")}
-    file = tmp_path / "a.epub"
-    file.write_bytes(packed(BOOK | parts))
-    assert read_document(file).text == "# one\n\nFoxes hunt.\n\n# two b\n\nFoxes hunt."
-
-
 def test_slides_are_pages(tmp_path: Path) -> None:
     made = pytest.importorskip("pptx", reason="needs the extra office").Presentation()
     for title, text in (("Foxes", "They hunt."), ("Badgers", "They dig.")):

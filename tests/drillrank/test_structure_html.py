@@ -29,11 +29,6 @@ def blocks(text: str) -> list[tuple[str, str]]:
     return [(b.kind, document.readable(b)) for section in document.sections() for b in document.blocks(section)]
 
 
-def slices(text: str) -> list[str]:
-    document = parsed(text)
-    return [document.slice(b) for section in document.sections() for b in document.blocks(section)]
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -102,19 +97,6 @@ def test_blocks(text, expected):
     assert blocks(text) == expected
 
 
-def test_markup_that_shows_nothing_belongs_to_a_block_beside_it():
-    text = (
-        "<!doctype html>\n<html><head><title>T</title></head>\n<body><main>\n<section class=x><h2>A</h2>\n"
-        "<div><p>one</p></div><script>x</script>\n<ul>\n<li>two</ul></section>\n<section><header><h2>B</h2></header></section></main>\n"
-    )
-    assert slices(text) == [
-        "<!doctype html>\n<html><head><title>T</title></head>\n<body><main>\n<section class=x><h2>A</h2>",
-        "<div><p>one</p></div><script>x</script>",
-        "<ul>\n<li>two</ul></section>",
-        "<section><header><h2>B</h2></header></section></main>",
-    ]
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -141,11 +123,6 @@ def test_markup_that_shows_nothing_belongs_to_a_block_beside_it():
 def test_odd_markup_hides_no_text(text, expected):
     document = parsed(text)
     assert "\n\n".join(document.readable(section) for section in document.sections()) == expected
-
-
-@pytest.mark.parametrize("text", ["", "\ufeff", "&nbsp;<!-- x -->", "\r\n"])
-def test_spans_of_nearly_nothing(text):
-    assert len(parsed(text).sections()) == bool(text)
 
 
 def test_links_that_a_reader_sees():

@@ -28,11 +28,6 @@ def blocks(text: str) -> list[tuple[str, str]]:
 RANKS = ["part", "chapter", "section", "subsection", "subsubsection", "paragraph", "subparagraph"]
 
 
-def test_all_seven_ranks():
-    text = "".join(f"\\{rank}{{{rank[:5]}}}\n" for rank in RANKS)
-    assert headings(text) == [(tuple(rank[:5] for rank in RANKS[: i + 1]), i + 1) for i in range(7)]
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -123,17 +118,6 @@ def test_paragraphs(text, expected):
 )
 def test_other_blocks(text, expected):
     assert blocks(text) == expected
-
-
-def test_markup_that_shows_nothing_belongs_to_a_block_beside_it():
-    text = "% c\n\\documentclass{a}\n\\begin{document}\n\\section{A}\\label{a}\n\n"
-    text += "\\noindent one\n\\centering\n\n% d\n\n\\section{B}\n"
-    document = parsed(text)
-    assert [document.slice(b) for section in document.sections() for b in document.blocks(section)] == [
-        "% c\n\\documentclass{a}\n\\begin{document}\n\\section{A}\\label{a}",
-        "\\noindent one\n\\centering\n\n% d",
-        "\\section{B}",
-    ]
 
 
 word = st.sampled_from(["fox", "Ärger", "中文", "12"])

@@ -1,7 +1,6 @@
 """The work grows with the length of the text, whatever is in it.
 
-Counted in executed lines of Python, which no other load on the machine can change. `python -m tests.benchmarks
-parsing` measures seconds on a megabyte of each.
+Counted in executed lines of Python, which no other load on the machine can change.
 """
 
 from __future__ import annotations
@@ -162,13 +161,6 @@ def test_large_texts_come_to_an_end(format, make):
     """What regular expressions and libraries do is no line of Python: quadratic work would take them minutes here."""
     text = make(150_000)
     assert sum(section.end - section.start for section in parse_document(text, format).sections()) == len(text)
-
-
-@pytest.mark.timeout(60)
-def test_a_page_is_read_flat_below_the_depth_of_browsers():
-    """The library's work for a stray cell grows with the depth; thousands of levels would take it minutes."""
-    document = parse_document("<div><td>" * 8_000 + "<h1>x</h1>", "html")
-    assert [section.heading for section in document.sections()] == ["x"]
 
 
 PIECES = {

@@ -8,10 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from drillrank import limits
 from drillrank.structure import parse_document
 from drillrank.structure.markdown import markdown_links
 
@@ -86,24 +83,6 @@ def test_paths_read_as_rendered(heading, readable):
     assert paths(f"# {heading}\n\n[ref]: /u\n") == [(readable,)]
 
 
-@pytest.mark.parametrize("count", [250, 500_000])
-def test_a_very_long_heading_is_cut(count):
-    assert paths("# " + "*a* " * count) == [(("a " * count).strip()[: limits.PATH_CHARACTERS // 2],)]
-
-
-def test_a_break_on_the_first_line_is_no_front_matter():
-    assert paths("---\n\n# A\n\n---\n\n# B\n") == [(), ("A",), ("B",)]
-    assert blocks("---\na: b\n# c\n---\n# A\n") == [("other", "---\na: b\n# c\n---"), ("heading", "# A")]
-
-
-@pytest.mark.parametrize("depth", [9, 10, 11, 1000])
-def test_deep_nesting_hides_nothing_below(depth):
-    deep = "- " * depth + "x"
-    quote = "> " * depth + "x"
-    assert paths(f"{deep}\n\n# A\n{quote}\n\n# B") == [(), ("A",), ("B",)]
-    assert blocks(f"{deep}\n\ntext\n\n{quote}\n")[-2:] == [("paragraph", "text"), ("paragraph", quote)]
-
-
 def test_block_kinds():
     parts = [
         ("heading", "Title\n====="),
@@ -120,28 +99,6 @@ def test_block_kinds():
         ("paragraph", "Last"),
     ]
     assert blocks("\n\n".join(source for _, source in parts) + "\n\n") == parts
-
-
-def test_blocks_without_blank_lines_between():
-    parts = ["[a]: /u", "text", "# H", "- a", "***", "```\nx\n```", "> # q", "after", "> q\nlazy\n> ```", "after"]
-    kinds = ["other", "paragraph", "heading", "list", "other", "code", *["paragraph"] * 4]
-    assert blocks("\n".join(parts)) == list(zip(kinds, parts, strict=True))
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.lists(st.sampled_from(["# A", "## B", "text", "- a", "    c", "> q", "```", "|a|", "|-|", ""]), max_size=12))
-def test_line_ends_do_not_matter(lines):
-    def shape(end: str) -> list[tuple[str, list[str]]]:
-        return [(kind, source.split(end)) for kind, source in blocks(end.join(lines))]
-
-    assert shape("\n") == shape("\r\n") == shape("\r")
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.text(st.characters(codec="utf-8", exclude_characters="\r\n\\`*_[]<&#!:|~>+-=")).map(lambda s: f"x{s}x"))
-def test_any_plain_heading_is_its_own_path(title):
-    shown = title.replace("\x00", "\ufffd")  # as CommonMark asks for
-    assert paths(f"## {title}\n\ntext") == [(shown,)]
 
 
 @pytest.mark.parametrize(

@@ -72,14 +72,6 @@ def test_unstructured_as_dictionaries_and_objects():
         assert "| Goods | Tons |\n| --- | --- |\n| Grain | 412 |" in document.text
 
 
-def test_items_of_docling_that_hold_each_other_are_read_once():
-    texts = [
-        {"label": "text", "text": name, "children": [{"$ref": "#/texts/1"}, {"$ref": "#/texts/0"}]} for name in "ab"
-    ]
-    document = document_from_docling({"body": {"children": [{"$ref": "#/texts/0"}] * 2}, "texts": texts})
-    assert document.text == "a\n\nb"
-
-
 PAGES = ["# 1 Sea\n\nWide.\n\n# 1.1 Whales\n\nThey", "sing.\n\n# 2 Land\n\nDry."]
 
 
@@ -185,21 +177,6 @@ def test_text_of_a_node_behind_its_children_is_its_own():
     bodies = {heading: [part for part in parts if part] for heading, parts in bodies.items()}
     sea = ["It is wide.", "It is deep.", "It is salty."]
     assert bodies == {"Sea": sea, "Whales": ["They  sing."], "Cod": ["They are eaten."]}
-
-
-def test_titles_are_found_as_words_and_first_alone_on_their_lines():
-    page = "The seaside has a sea view.\n\nSea\n\nIt is wide."
-    document = document_from_pageindex([{"title": "Sea", "start_index": 1}], [page]).document
-    [before, sea] = document.sections()
-    assert document.slice(before).strip() == "The seaside has a sea view."
-    assert document.body(sea).strip() == "It is wide."
-
-
-@pytest.mark.parametrize("fence", ["```", "~~~~ py"])
-def test_code_that_a_page_leaves_open_swallows_no_pages(fence):
-    pages = [f"# One\n\n{fence}\nx = 1", "# Two\n\nText.", "# Three\n\n```\ny\n```"]
-    document = document_from_llamaparse([{"md": page} for page in pages])
-    assert [section.heading for section in document.sections()] == ["One", "Two", "Three"]
 
 
 @pytest.mark.parametrize("rows", [[["a"]], [["a", "b"], ["1", "2"], ["3", "4"]]])

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank import D3, cli, read_document
-from drillrank.errors import InvalidInput
+from drillrank import D3, read_document
 from drillrank.structure import Document
 from drillrank.views import section_chunks
 from tests.pdf_files import Mark, Pdf, Text, lines, pdf_of
@@ -78,14 +77,6 @@ def test_columns_are_read_one_after_the_other(read, places, words):
     assert found == [f"c{column} r{number}" for column in range(len(places)) for number in range(20)]
 
 
-def test_three_columns_of_a_table_stay_rows(read):
-    cells = [
-        [Text(f"{name} {n}", x, 100 + 12 * n) for n in range(20)] for name, x in (("a", 60), ("b", 240), ("c", 420))
-    ]
-    document = read(pdf_of([[run for row in zip(*cells, strict=True) for run in row]]))
-    assert "| a 7 | b 7 | c 7 |" in document.text
-
-
 def test_running_lines_and_page_numbers_are_left_out(read):
     words = ["fox", "hen", "elk", "owl", "cod", "ant"]
     pages = [
@@ -145,29 +136,3 @@ def test_no_text_is_read_as_markup_and_none_is_lost(tmp_path_factory, texts):
     assert sorted(words) == sorted(f"w{p}x{n}" for p, page in enumerate(texts) for n in range(len(page)))
     assert document.pages is not None
     assert len(document.pages.starts) == len(pages)
-
-
-def test_what_cannot_be_read_names_the_file(read):
-    whole = pdf_of([lines(PROSE)]).content()
-    secret, key = pdf_of([lines(PROSE)]), b"<" + b"41" * 32 + b">"
-    secret.objects.append(b"<< /Filter /Standard /V 1 /R 2 /O %s /U %s /P -4 >>" % (key, key))
-    secret.trailer = b"/Encrypt %d 0 R /ID [<41> <41>]" % len(secret.objects)
-    for content, name, problem in (
-        (pdf_of([[]]), "scan.pdf", " has no text"),
-        (pdf_of([]), "none.pdf", ""),
-        (whole[:60], "broken.pdf", " cannot be read"),
-        (b"", "empty.pdf", ""),
-        (secret, "secret.pdf", " is encrypted"),
-    ):
-        with pytest.raises(InvalidInput, match=re.escape(name + problem)):
-            read(content, name)
-
-
-def test_the_command_line_reads_them_and_says_what_is_wrong(tmp_path, capsys):
-    file = tmp_path / "report.pdf"
-    file.write_bytes(pdf_of([lines(PROSE), lines("The badger digs its sett in the forest.")]).content())
-    assert cli.main(["ask", str(file), "Where does the badger dig?"]) == 0
-    assert "p. 2" in capsys.readouterr().out
-    file.write_bytes(b"%PDF-1.7\n1 0 obj\n")
-    assert cli.main(["ask", str(file), "question"]) == 2
-    assert "report.pdf cannot be read as PDF" in capsys.readouterr().err

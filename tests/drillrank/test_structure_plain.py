@@ -88,10 +88,6 @@ def test_what_is_no_heading(lines):
     assert [path for path, _ in headings(text_of(*lines)) if path not in ((), ("Chapter 3",))] == []
 
 
-def test_a_number_at_the_start_of_a_paragraph_is_no_heading():
-    assert headings("1 Introduction\nfollowed by text\n\n2 Method\nand more\n") == [((), 0)]
-
-
 @settings(max_examples=200, deadline=None)
 @given(
     st.integers(1, 30), st.booleans(), st.sampled_from(["{}. Item", "{}) Item", "- Item {}", "{}. Item\n   goes on"])
@@ -128,34 +124,15 @@ def confidences(text: str, format: str = "auto") -> list[tuple[str, int, float]]
     return [(section.heading, section.level, section.confidence) for section in found if section.heading]
 
 
-def test_lines_that_nothing_marks_are_headings_over_text():
-    parts = ["PART I", "Item 1. Business", PROSE, "RISK FACTORS", PROSE, "Foxes in cities", PROSE, "Night", PROSE]
-    found = confidences("\n\n".join([*parts, "§ 5 Notice", PROSE, "Article IV", PROSE]))
-    sure, marked, short = [("PART I", 1), ("Item 1. Business", 2)], ("RISK FACTORS", 3), ["Foxes in cities", "Night"]
-    expected = [*((*one, 0.95) for one in sure), (*marked, 0.6), *((one, 4, 0.8) for one in short)]
-    assert found == [*expected, ("§ 5 Notice", 3, 0.95), ("Article IV", 2, 0.95)]
-
-
 def test_what_a_table_of_contents_lists_is_a_heading():
     contents = "Of the fox ..... 2\nits den ....... 5\nIts food . . . . 9"
     text = f"{contents}\n\nOf the fox\n\nShort.\n\nits den\n\nShort.\n\nits tail\n\nShort.\n"
     assert [heading for heading, _, _ in confidences(text)] == ["Of the fox", "its den"]
 
 
-def test_flat_markdown_has_headings_in_bold_and_marked_markdown_has_those_marked():
-    flat = f"**Term**\n\n{PROSE}\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n**Notice:**\n\n- one\n"
-    assert confidences(flat) == [("Term", 1, 0.7), ("Notice:", 1, 0.7)]
-    assert confidences(f"# Contract\n\n{flat}") == [("Contract", 1, 1.0)]
-
-
 # A greeting, a line alone over prose, an address, a sentence in bold, a table, a list.
 NONE = [["Dear Sir,", PROSE], ["One line alone over prose", PROSE], ["ACME CORP", "12 LONG LANE", "BASEL"]]
 NONE += [["**Bold and a sentence.**", PROSE], ["Name    Age", PROSE, "Fox    3", PROSE], ["Milk", "Eggs", "Bread"]]
-
-
-@pytest.mark.parametrize("lines", NONE)
-def test_what_only_looks_like_a_heading(lines):
-    assert confidences("\n\n".join(lines)) == []
 
 
 @settings(max_examples=100, deadline=None)
@@ -186,14 +163,6 @@ def test_prose_broken_at_a_margin_has_its_paragraphs_without_blank_lines(paragra
     ]
 
 
-def test_titles_in_prose_without_blank_lines_are_headings():
-    body = textwrap.fill(PROSE.strip(), 90)
-    text = f"PART I\nItem 1. Business\n{body}\nItem 2. Foxes\n{body}\n• one thing\n• another thing\n{body}"
-    assert confidences(text) == [("PART I", 1, 0.95), ("Item 1. Business", 2, 0.95), ("Item 2. Foxes", 2, 0.95)]
-    last = parse_document(text).sections()[-1]
-    assert [block.kind for block in parse_document(text).blocks(last)] == ["heading", *["paragraph"] * 3]
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -215,13 +184,3 @@ def test_a_line_that_stands_on_page_after_page_is_no_heading():
     page = f"ANNUAL REPORT\n\n{PROSE}\n\n"
     assert [heading for heading, _, _ in confidences(page * 5 + f"OUTLOOK\n\n{PROSE}")] == ["OUTLOOK"]
     assert len(confidences(page * 4)) == 4
-
-
-@pytest.mark.parametrize("mark", ["# of shares\n\n", "Total\n---\n\n"])
-def test_a_mark_now_and_then_makes_no_markdown_of_a_pdf(mark):
-    text = f"{mark}Item 1. Foxes\n\n{PROSE * 60}\n\n"
-    report = parse_document(text, metadata={"source": "https://a.example/Report.PDF?page=1"})
-    assert report.format == "text"
-    assert [section.heading for section in report.sections()][-1] == "Item 1. Foxes"
-    assert parse_document(text, metadata={"source": "notes"}).format == "markdown"
-    assert parse_document(mark * 3 + text, metadata={"source": "report.pdf"}).format == "markdown"

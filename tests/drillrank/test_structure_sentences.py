@@ -30,17 +30,6 @@ def test_sentences(text, expected):
     assert split(text) == expected
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.lists(st.integers(1, 4000), min_size=4, max_size=12))
-def test_sentences_longer_than_the_window_stay_whole(lengths):
-    wanted = ["A" + "b" * length + "." for length in lengths]
-    assert split(" ".join(wanted)) == wanted
-
-
-def test_a_line_of_many_characters_is_one_sentence():
-    assert sentences("a" * 30_000) == [(0, 30_000)]
-
-
 @settings(max_examples=200, deadline=None)
 @given(st.text("Ab.!1 \n\x85\xa0\u2003\u2009\u2028\u202f\u3000\u00e9\u4e2d", max_size=40))
 @example("Plan A\u00a0. Then plan B\u202f.")

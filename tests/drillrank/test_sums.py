@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import math
-import pickle
 import threading
 from itertools import permutations
 
@@ -14,13 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank import UPR, Passage, Path, PromptRank, Relevance, load_language_model
+from drillrank import UPR, Passage, Relevance, load_language_model
 from drillrank.errors import InvalidInput, LacksCapability, UnknownModel
 from drillrank.likelihood import EmbeddingModel, LanguageModel, Request, SumOfExperts, UnigramModel
 from drillrank.likelihood.load import split_sum
 from drillrank.prompts import Evidence
 from drillrank.text import terms
-from drillrank.vectors import CollectionStatistics
 from tests.drillrank.conftest import HashModel
 
 WORDS = ["red", "fox", "Foxes", "river", "Rhine", "running", "42", "?"]
@@ -74,39 +71,6 @@ def test_means_are_added_with_their_weights(documents, target, factors, temperat
         )
 
 
-@given(st.lists(texts, min_size=1, max_size=4), targets, st.sampled_from(range(3)))
-def test_a_sum_of_one_is_that_one(documents, target, which):
-    expert = experts()[which]
-    pairs = [(text, target) for text in documents]
-    for one, other in zip(expert.log_likelihood(pairs), SumOfExperts([expert]).log_likelihood(pairs), strict=True):
-        assert other.mean == pytest.approx(one.mean, rel=1e-15)
-        assert other.total == pytest.approx(one.total, rel=1e-15)
-        assert (other.tokens, other.log_probs.tolist()) == (one.tokens, one.log_probs.tolist())
-        assert (other.matched, other.cut_tokens) == (one.matched, one.cut_tokens)
-
-
-def test_the_order_of_experts_changes_tokens_and_no_mean():
-    pairs = [(text, QUESTION) for text in TEXTS]
-    given_ = dict(zip(experts(), (1.0, 0.5, 3.0), strict=True))
-    [means, *others] = [
-        [item.mean for item in SumOfExperts(order, map(given_.get, order)).log_likelihood(pairs)]
-        for order in permutations(given_)
-    ]
-    assert all(other == pytest.approx(means, rel=1e-13) for other in others)
-
-
-def test_experts_of_a_sum_take_its_place():
-    words, meaning, neural = experts()
-    nested = SumOfExperts([SumOfExperts([words, meaning], [2, 3]), neural], [0.5, 4])
-    assert (nested.experts, nested.weights) == ((words, meaning, neural), (1.0, 1.5, 4.0))
-
-
-def test_a_target_without_words_is_judged_by_the_others():
-    likelihoods = SumOfExperts([UnigramModel(), HashModel()]).log_likelihood([(text, "???") for text in TEXTS])
-    assert [item.tokens for item in likelihoods] == [[]] * 4
-    assert [item.mean for item in likelihoods] == [HashModel.log_probs(text, "???")[0] for text in TEXTS]
-
-
 @pytest.mark.parametrize("fit", [False, True])
 def test_lists_are_collections_of_their_own(fit):
     model = SumOfExperts(experts())
@@ -153,13 +117,6 @@ def test_fit_reaches_every_expert_and_fitted_leaves_them():
     assert [item.mean for item in fitted.log_likelihood(pairs)] == [item.mean for item in model.log_likelihood(pairs)]
 
 
-def test_statistics_fit_it_too():
-    counted = CollectionStatistics(1, {"fox": 1}, {"fox": 9})
-    by_counts = SumOfExperts(experts()).fitted(counted).log_likelihood([("a fox", "fox")])[0]
-    expected = UnigramModel(mu=50).fit(counted).log_likelihood([("a fox", "fox")])[0]
-    assert by_counts.parts[0].mean == expected.mean
-
-
 # names, options, copies
 
 
@@ -199,15 +156,6 @@ def test_a_specification_and_its_options_build_an_equal_sum(factors):
     assert [item.mean for item in again.log_likelihood(pairs)] == [item.mean for item in model.log_likelihood(pairs)]
 
 
-def test_options_reach_the_experts_that_have_them_and_those_of_one_alone_come_first():
-    model = load_language_model("unigram+2*hf:a/b", mu=7, dtype="float32")
-    assert model.options["experts"][0] == {"mu": 7.0}
-    assert model.options["experts"][1]["dtype"] == "float32"
-    model = load_language_model("unigram+unigram", mu=7, language="german", experts=[{}, {"mu": 9}])
-    assert [expert.mu for expert in model.experts] == [7.0, 9.0]
-    assert model.language == "german"
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -241,29 +189,6 @@ def test_experts_that_count_words_count_them_in_one_language():
         SumOfExperts([UnigramModel(), UnigramModel(language="german")])
     german = SumOfExperts([HashModel(), UnigramModel(language="german")])
     assert german.language == "german"
-
-
-@pytest.mark.parametrize("twin_of", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_copies_keep_experts_weights_and_fit(twin_of):
-    model = SumOfExperts(experts(), [1, 2, 0.5]).fit(TEXTS)
-    twin = twin_of(model)
-    pairs = [(text, QUESTION) for text in TEXTS]
-    assert (twin.weights, twin.wants_fit) == (model.weights, False)
-    assert [item.mean for item in twin.log_likelihood(pairs)] == pytest.approx(
-        [item.mean for item in model.log_likelihood(pairs)]
-    )
-
-
-def test_a_fitted_sum_is_named_once_it_is_saved(tmp_path):
-    model = load_language_model("unigram+2*unigram")
-    first, second = model.fitted(TEXTS).experts
-    with pytest.raises(InvalidInput, match=r"not saved.*model\.save"):
-        load_language_model(SumOfExperts([first, second], [1, 2]).spec)
-    first.save(tmp_path / "one")
-    second.save(tmp_path / "two+hf")
-    saved = SumOfExperts([first, second], [1, 2])
-    again = load_language_model(saved.spec, **saved.options)
-    assert (again.spec, again.wants_fit) == (saved.spec, False)
 
 
 # capabilities
@@ -326,23 +251,3 @@ def test_an_explanation_has_the_terms_of_each_expert(fit, prior):
                 [alone] = UPR(expert, prior=None).likelihoods(QUESTION, [item.passage])
                 assert term.value / entry.per == pytest.approx(weight * alone.mean)
                 assert [one.name for one in term.terms[1].terms] == list(alone.tokens)
-
-
-@pytest.mark.parametrize("ensemble", ["max", "mean"])
-def test_paths_are_explained_by_each_expert(ensemble):
-    model = SumOfExperts(experts(), [1, 0.5, 2]).fitted(TEXTS)
-    paths = [Path((Passage(TEXTS[0], id="0"), Passage(TEXTS[1], id="1"))), Path((Passage(TEXTS[2], id="2"),))]
-    ranker = PromptRank(model, instructions=("{path} Ask:", "{path} A question:"), ensemble=ensemble)
-    ranking = ranker.rank(QUESTION, paths)
-    for item, entry in zip(ranking, ranking.explain(), strict=True):
-        assert entry.total == pytest.approx(item.score, abs=1e-9)
-        assert {*model.names[1:]} <= {term.name for term in entry.terms}
-
-
-def test_meaning_counts_in_a_sum_as_the_share_of_its_tokens():
-    words, meaning, _ = experts()
-    for model in (SumOfExperts([words, meaning], [1, 2]), SumOfExperts([meaning, words], [2, 1])):
-        [found] = UPR(model, prior=None).rank(QUESTION, TEXTS[:1])
-        [alone] = UPR(meaning, prior=None).likelihoods(QUESTION, TEXTS[:1])
-        share = 2 * alone.log_probs[-1] / len(alone.tokens)
-        assert found.details["log_meaning"] / found.details["tokens"] == pytest.approx(share)

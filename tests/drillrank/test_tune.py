@@ -152,14 +152,6 @@ def test_a_question_is_measured_by_a_choice_that_has_seen_neither_it_nor_a_later
     assert changes[:3].tolist() == other_changes[:3].tolist()
 
 
-def test_progress_counts_questions_and_settings():
-    seen = []
-    tune(first_stage_knows(6), measure="RR", grid={"mu": [10], "prior": ["retrieval"], "prior_weight": [1, 8]},
-         on_progress=lambda done, whole: seen.append((done, whole)))  # fmt: skip
-    assert [done for done, _ in seen] == list(range(1, len(seen) + 1))
-    assert all(done <= whole for done, whole in seen)
-
-
 def test_settings_that_fail_are_told_and_not_chosen():
     rows = [{**row, "scores": [9.0, 5.0, 1.0]} for row in first_stage_knows(6)]
     with pytest.warns(DrillrankWarning, match="is no cosine"):
@@ -307,12 +299,3 @@ def test_instructions_of_a_file_are_templates_to_upr(tmp_path, capsys, monkeypat
     assert main(["tune", "asked.jsonl", "--instructions", "wordings.txt", "--json"]) == 0
     trials = json.loads(capsys.readouterr().out)["trials"]
     assert any(line.endswith('template="{text} Ask about it."') for line in trials)
-
-
-def test_what_is_given_stays_and_is_saved(tmp_path):
-    given = {"component": "UPR", "model_options": {"mu": 20.0}, "max_passage_tokens": 50}
-    tuned = tune(GOLD, given, CORPUS, grid={"mu": [], "prior": ["retrieval"]})
-    assert tuned.settings == {"mu": 20.0, "max_passage_tokens": 50}
-    tuned.save(tmp_path / "settings.json")
-    loaded = UPR(**load_settings(tmp_path / "settings.json", "UPR"))
-    assert (loaded.max_passage_tokens, loaded.language_model.options) == (50, {"mu": 20.0})

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import copy
 import math
-import pickle
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -27,7 +24,6 @@ mus = st.sampled_from([0.5, 10.0, 300.0, 5000.0])
 
 
 KAPPA, UNLISTED = 100_000, 1e-7  # as documented, not as imported
-REAL_BACKGROUND = unigram.background
 ENGLISH = {"the": 0.5, "red": 0.3, "river": 0.1999, "whale": 0.0001}  # stems
 
 
@@ -116,14 +112,6 @@ def test_the_probabilities_of_all_classes_add_up_to_one(collection, documents, m
     assert math.fsum(np.exp(result.log_probs)) == pytest.approx(1, abs=1e-9)
 
 
-def test_the_real_background_is_a_distribution_over_terms():
-    probabilities = REAL_BACKGROUND()
-    assert math.fsum(probabilities.values()) == pytest.approx(1)
-    assert min(probabilities.values()) > UNLISTED
-    assert len(probabilities) > 20_000
-    assert probabilities["the"] > probabilities["river"] > probabilities["cathedr"]
-
-
 @given(batches(), temperatures, st.randoms())
 def test_a_fitted_model_ignores_order_and_neighbours(batch, temperature, random):
     fitted, pairs = batch
@@ -136,38 +124,6 @@ def test_a_fitted_model_ignores_order_and_neighbours(batch, temperature, random)
         [alone] = model.log_likelihood([requests[i]], temperature=temperature)
         np.testing.assert_allclose(together[i].log_probs, alone.log_probs, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(shuffled[position].log_probs, alone.log_probs, rtol=1e-12, atol=1e-12)
-
-
-@given(batches(), temperatures, worded)
-def test_fixed_wording_is_no_evidence(batch, temperature, wording):
-    fitted, pairs = batch
-    model = UnigramModel() if fitted is None else UnigramModel().fit(fitted)
-    plain = model.log_likelihood([Request(prompt_of(d, ""), t) for d, t in pairs], temperature=temperature)
-    worded = model.log_likelihood([Request(prompt_of(d, wording), t) for d, t in pairs], temperature=temperature)
-    for one, other in zip(plain, worded, strict=True):
-        np.testing.assert_array_equal(one.log_probs, other.log_probs)
-
-
-@given(batches(), temperatures)
-def test_lists_are_scored_as_if_alone(batch, temperature):
-    fitted, pairs = batch
-    model = UnigramModel() if fitted is None else UnigramModel().fit(fitted)
-    lists = [as_requests(pairs[:2]), [], as_requests(pairs[1:])]
-    for alone, joint in zip(lists, model.log_likelihood_lists(lists, temperature=temperature), strict=True):
-        expected = [result.total for result in model.log_likelihood(alone, temperature=temperature)]
-        assert [result.total for result in joint] == expected
-
-
-@given(batches(), temperatures)
-def test_lists_in_one_pass_of_another_model(hash_model, batch, temperature):
-    pairs = [("|".join(documents), target) for documents, target in batch[1]]
-    joint = hash_model().log_likelihood_lists([pairs[:2], [], pairs[1:]], temperature=temperature)
-    expected = [sum(hash_model.log_probs(context, target, temperature)) for context, target in pairs]
-    assert [[result.total for result in results] for results in joint] == [
-        pytest.approx(expected[:2]),
-        [],
-        pytest.approx(expected[1:]),
-    ]
 
 
 # budgets
@@ -198,18 +154,6 @@ def test_a_document_keeps_its_first_words(documents):
     assert cut == sum(length for length, _ in documents) - sum(kept)
 
 
-@given(st.lists(st.integers(1, 9), min_size=1, max_size=3), st.integers(0, 4), st.integers(1, 30))
-def test_the_wording_counts_for_the_prompt_but_is_never_cut(lengths, instruction, budget):
-    budget = max(budget, instruction + len(lengths))
-    contents = unique_words(lengths)
-    model = UnigramModel().fit([*contents, "baseline"])
-    wording = " ".join(["word"] * instruction) + " "
-    kept, cut = kept_words(model, Request((wording, *map(Evidence, contents)), "x", budget))
-    assert sum(kept) == min(sum(lengths), budget - instruction)
-    assert cut == sum(lengths) - sum(kept)
-    assert min(kept) >= 1
-
-
 @given(worded, st.integers(1, 8))
 def test_the_first_tokens_are_words_with_what_stands_before_them(text, count):
     ends = [match.end() for match in find_words(text)]
@@ -232,35 +176,6 @@ def test_a_cut_document_scores_as_the_shorter_text_does(text, limit, temperature
 evidence = st.builds(Evidence, worded, st.none() | st.integers(1, 8))
 
 
-@given(st.lists(st.lists(evidence, min_size=1, max_size=3), min_size=2, max_size=4), temperatures)
-def test_of_many_requests_each_is_shortened_as_if_it_were_alone(prompts, temperature):
-    model = UnigramModel().fit(["some red fox", "the Rhine"])
-    requests = [Request(tuple(prompt), "red Rhine 42") for prompt in prompts]
-    for request, among in zip(requests, model.log_likelihood(requests, temperature=temperature), strict=True):
-        [alone] = model.log_likelihood([request], temperature=temperature)
-        np.testing.assert_allclose(among.log_probs, alone.log_probs, rtol=1e-12)
-        assert (among.cut_tokens, among.matched) == (alone.cut_tokens, alone.matched)
-
-
-@pytest.mark.parametrize(
-    "request_",
-    [
-        Request((Evidence("red fox", 0),), "fox"),
-        Request(("four words of instruction", Evidence("red fox")), "fox", 4),
-        Request(("four words of instruction", Evidence("red fox")), "fox", 2),
-        Request((Evidence("red"), Evidence("fox")), "fox", 1),
-    ],
-)
-def test_a_budget_that_leaves_nothing_of_a_document_is_refused(request_):
-    with pytest.raises(InvalidInput, match="Nothing would be left"):
-        UnigramModel().log_likelihood([request_])
-
-
-def test_a_budget_needs_no_words_from_documents_without_words():
-    [result] = UnigramModel().log_likelihood([Request((Evidence("?!"), Evidence("red fox", 1)), "fox", 1)])
-    assert result.cut_tokens == 1
-
-
 # edges
 
 
@@ -276,13 +191,6 @@ def test_empty_things_have_finite_scores(collection, documents, temperature):
     assert (list(wordless.tokens), wordless.total, wordless.mean) == ([], 0.0, 0.0)
     assert wordless.log_probs.shape == (0,)
     assert wordless.log_probs.dtype == np.float64
-
-
-def test_nothing_asked_nothing_answered():
-    assert UnigramModel().log_likelihood([]) == []
-    assert UnigramModel().log_likelihood(iter([])) == []
-    assert UnigramModel().log_likelihood_lists([]) == []
-    assert UnigramModel().log_likelihood_lists([[], []]) == [[], []]
 
 
 @pytest.mark.parametrize(
@@ -306,12 +214,6 @@ def test_requests_that_cannot_be_scored_are_named(pairs, options, match):
     assert model.log_likelihood([("a", "b")], include_eos=False)[0].total == model.log_likelihood([("a", "b")])[0].total
 
 
-@pytest.mark.parametrize("mu", [0, -5, math.nan, math.inf])
-def test_mu_is_positive(mu):
-    with pytest.raises(InvalidInput, match="mu"):
-        UnigramModel(mu)
-
-
 def test_the_defaults_are_the_documented_ones():
     assert UnigramModel().mu == 300
     assert UnigramModel(1e-6).mu == 1e-6
@@ -332,55 +234,6 @@ def test_a_request_is_matched_if_a_document_holds_a_word_of_the_target(lists, ta
 
 
 # fitting, sharing, loading
-
-
-@pytest.mark.parametrize("fitted", [False, True])
-def test_eight_threads_agree_with_one(fitted):
-    documents = [f"red fox {i} crossed the river {i % 5} {WORDS[i % 10]}" for i in range(40)]
-    model = UnigramModel().fit(documents[:20]) if fitted else UnigramModel()
-    jobs = [
-        (
-            [Request((Evidence(text, 2 + i % 4),), f"{WORDS[i % 10]} crossing {i}") for text in documents[i % 7 :: 3]],
-            1 + i % 3,
-        )
-        for i in range(120)
-    ]
-
-    def totals(job):
-        requests, temperature = job
-        return [result.total for result in model.log_likelihood(requests, temperature=temperature)]
-
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(totals, jobs)) == list(map(totals, jobs))
-
-
-@pytest.mark.parametrize("twin_of", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_a_copy_keeps_the_fit(twin_of):
-    model = UnigramModel(mu=50).fit(["a red fox", "a river"])
-    twin = twin_of(model)
-    asked = [("a red river", "fox by the river"), ("", "fox")]
-    assert not twin.wants_fit
-    assert twin.options == model.options
-    assert [r.total for r in twin.log_likelihood(asked)] == [r.total for r in model.log_likelihood(asked)]
-
-
-def test_fitting_a_copy_leaves_the_original_alone():
-    model = UnigramModel()
-    assert model.wants_fit
-    twin = copy.copy(model)
-    assert twin.fit(text for text in ["a red fox"]) is twin
-    assert model.wants_fit
-    assert not twin.wants_fit
-
-
-def test_indexed_texts_are_not_read_again(monkeypatch):
-    model = UnigramModel().fit(["a red fox", "a river"])
-    asked = [("a river", "red river"), ("a red fox", "red river")]
-    before = [result.total for result in model.log_likelihood(asked)]
-    read = []
-    monkeypatch.setattr(unigram, "terms", lambda text, language: read.append(text) or terms(text, language))
-    assert [result.total for result in model.log_likelihood(asked)] == before
-    assert read == ["red river"]
 
 
 @pytest.mark.parametrize("fitted", [(), ("a red fox", "whales of the red river")])

@@ -58,9 +58,3 @@ def test_a_path_matches_by_any_of_its_passages():
     linked = [Passage("A long text about the town of Basel.", id="a", links=("b",)), Passage("rivers", id="b")]
     ranking = PathRerank(PromptRank()).rank(QUERY, linked)
     assert not any(item.details["nothing_matched"] for item in ranking)
-
-
-def test_a_neural_model_counts_no_words(hash_model):
-    ranking = UPR(hash_model()).rank(QUERY, ["whale", "town and more"])
-    assert len({item.score for item in ranking}) == 2
-    assert not any(item.details["nothing_matched"] for item in ranking)

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.likelihood import UnigramModel
+from drillrank.errors import InvalidInput
 from drillrank.passages import Passage
 from drillrank.rerank.upr import UPR
 
@@ -38,20 +37,6 @@ def test_the_score_is_the_mean_log_probability_of_the_question_after_the_prompt(
     assert [entry.rank for entry in ranking] == list(range(1, len(ranking) + 1))
 
 
-@given(st.lists(st.tuples(queries, passages), min_size=1, max_size=4))
-def test_many_questions_are_one_pass_of_a_neural_model(hash_model, asked):
-    class CountsCalls(hash_model):
-        calls = 0
-
-        def _log_likelihood(self, *arguments):
-            self.calls += 1
-            return super()._log_likelihood(*arguments)
-
-    model = CountsCalls()
-    UPR(model).rank_many([query for query, _ in asked], [given_ for _, given_ in asked])
-    assert model.calls == any(given_ for _, given_ in asked)
-
-
 def test_the_template_and_the_limit_reach_the_model(hash_model):
     model = hash_model()
     UPR(model, template="Title: {title}\nText: {text}\nQuestion:", max_passage_tokens=9).rank(
@@ -69,28 +54,9 @@ def test_a_limit_cuts_and_says_so():
     assert UPR(max_passage_tokens=3).rank("fox", ["river", "one two three fox"])[0].passage.text == "river"
 
 
-def test_a_fitted_model_knows_which_words_are_rare():
-    collection = ["the common words"] * 3 + [f"the common words {i}" for i in range(20)] + ["a rare one"]
-    fitted = UPR(UnigramModel().fit(collection))
-    assert fitted.rank("common rare", ["common", "rare"])[0].passage.text == "rare"
-
-
 @pytest.mark.parametrize(
     "options", [{"template": "no place"}, {"max_passage_tokens": 0}, {"max_passage_tokens": -3}, {"model": "unknown"}]
 )
 def test_bad_options_are_refused_at_once(options):
     with pytest.raises(InvalidInput):
         UPR(**options)
-
-
-def test_wording_that_is_not_read_is_said(hash_model):
-    with pytest.warns(DrillrankWarning, match="template does nothing with 'unigram'"):
-        UPR(template="Read: {title} {text}. Ask.")
-    UPR(template="{text}")  # leaves the title out
-    UPR(hash_model(), template="Read: {title} {text}. Ask.")
-
-
-def test_a_preset_by_name_has_no_prior(hash_model):
-    with pytest.raises(InvalidInput, match="no prior"):
-        UPR(hash_model(), preset="upr").rank("fox", ["a fox"], scores=[1.0])
-    assert UPR(hash_model(), preset="paper").rank("fox", ["a fox"])[0].details.get("log_prior") is None

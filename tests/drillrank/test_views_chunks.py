@@ -90,13 +90,6 @@ def packed(pieces: list[str], limit: int, count) -> list[str]:
     return found
 
 
-@given(st.lists(st.sampled_from(["Foxes hunt mice. ", "The owl sleeps by day. ", "It rains. "]), min_size=1), limits)
-def test_chunks_of_fixed_length_are_as_long_as_the_limit_allows(chosen, limit):
-    document, expected = parse_document("".join(chosen).strip(), "text"), packed(chosen, limit, count_tokens)
-    for chunking in FIXED:
-        assert [chunk.text.strip() for chunk in Chunker(chunking, limit)(document)] == [*map(str.strip, expected)]
-
-
 def sentence(length: int) -> str:
     return " ".join(["Owls", *["fly"] * (length - 1)]) + ". "
 
@@ -126,18 +119,6 @@ def test_what_is_too_long_is_cut_at_lines_or_else_sentences_or_else_words_and_pa
     chunks = Chunker("section", limit, None, tokens=words)(document)
     assert [chunk.text.split() for chunk in chunks] == [piece.split() for piece in expected]
     assert "".join(chunk.text for chunk in chunks) == document.text
-
-
-@given(st.integers(1, 60), st.integers(1, 40))
-def test_of_a_long_word_as_many_characters_as_surely_fit(length, limit):
-    document = parse_document("\U0001f98a" * length, "text")
-    found = [chunk.text for chunk in Chunker("section", limit, None, tokens=lambda text: len(text.encode()))(document)]
-    assert "".join(found) == document.text
-    if 4 * length > limit and length > 1:
-        assert {len(part) for part in found[:-1]} == {max(limit // 4, 1)}
-        assert len(found[-1]) <= max(limit // 4, 1)
-    else:
-        assert len(found) == 1
 
 
 rows = st.lists(st.integers(1, 9), min_size=1, max_size=6)
@@ -287,24 +268,6 @@ def test_what_stands_together(chunker, text, expected):
     found = [(chunk.path, chunk.level, chunk.body) for chunk in chunks]
     assert found == [(path, level, body.strip()) for path, level, body in expected]
     assert chunks[0].text == text[: chunks[0].end]
-
-
-@pytest.mark.parametrize("chunking", ["section", "paragraph", "content_aware_fixed"])
-def test_a_heading_goes_with_the_first_part_of_what_is_cut_behind_it(chunking):
-    text = "# Title\n\n" + "One sentence of ordinary length stands here. " * 10
-    first, second, *_ = Chunker(chunking, 40, None if chunking == "section" else 64)(parse_document(text))
-    assert first.text.startswith("# Title\n\nOne sentence")
-    assert first.body.startswith("One sentence")
-    assert second.body.startswith("One sentence")
-
-
-def test_by_default_no_section_is_longer_than_encoders_read_nor_tiny_beside_others():
-    paragraph = "The old oak grows slowly in the northern woods. " * 12
-    text = "# Trees\n\n" + f"{paragraph}\n\n" * 9 + "".join(f"## Tree {i}\n\nIt is tall.\n\n" for i in range(40))
-    found = sizes(Chunker()(parse_document(text)))
-    assert max(found) <= 512
-    assert min(found[:-1]) >= 64
-    assert len(found) < 12
 
 
 @pytest.mark.parametrize("piece", ["word ", "x", "a. ", "漢"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from itertools import permutations
 
 import numpy as np
 import pytest
@@ -61,13 +60,6 @@ def test_merging_follows_its_formula(rankings, k, weights, merge):
         assert section.best_rank == min(section.ranks.values())
         assert section.matched_views == " ".join(f"{view}:{rank}" for view, rank in section.ranks.items())
     assert MergedSection("a", 0.0, {}).best_rank is None
-
-
-def test_the_same_ranks_in_other_views_give_the_very_same_score():
-    fill = [f"x{i}" for i in range(20)]
-    lists = [[*fill[:at], "a", *fill[at:]] for at in (0, 1, 6)]  # their order tells in a plain sum
-    merged = [merge_views(dict(zip(VIEWS, order, strict=True)), 30) for order in permutations(lists)]
-    assert len({section.score for found in merged for section in found if section.section_id == "a"}) == 1
 
 
 @given(rankings_of_views, sizes, st.dictionaries(st.sampled_from("abcdefgh"), st.lists(st.sampled_from("abcdxyz"))))
@@ -204,15 +196,6 @@ def test_a_section_is_found_through_any_view(query, ids, ranks):
     assert MultiViewIndex(chunks).search("harbour", 1)[0].section_id == "2"
     assert MultiViewIndex([]).search(query) == []
     assert len(MultiViewIndex([ViewText(str(number), "raw", "pears") for number in range(9)]).search(query)) == 5
-
-
-def test_a_search_says_why_each_section_has_its_place():
-    texts = [ViewText(str(number), "raw", f"fox {'and ' * number}") for number in range(3)]
-    found = MultiViewIndex([*texts, ViewText("4", "raw", "owl")]).search("fox", 4)
-    notes = ["It has a place as one of the first 3 of a view."] * 3
-    assert [one.note for one in found.explain()] == [*notes, "No view ranks it: it comes last, in the order given."]
-    [*_, last] = MultiViewIndex(texts).search("fox", 3).explain()
-    assert last.note == "No view has it among its first 2: it fills up by its sum."
 
 
 def test_an_encoder_ranks_every_text_by_its_cosine():

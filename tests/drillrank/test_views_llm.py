@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
-import time
 import warnings
 
 import pytest
@@ -16,7 +14,6 @@ from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
 from drillrank.llm import Usage, run
 from drillrank.structure import parse_document
 from drillrank.views import Chunker, MultiViewChunker, ViewWriter, keywords, parse_keywords, section_chunks, summaries
-from tests.drillrank.test_structure_linear import lines_run
 
 LONG = "Foxes hunt mice at night. " * 60
 TEXT = f"# Animals\n\n## Foxes\n\n{LONG}\n\n## Owls {{section_text}}\n\nThey hoot {{section_name}}.\n\n## Deer\n"
@@ -84,14 +81,6 @@ def test_without_an_answer_the_views_are_computed_and_it_is_said_once_or_it_is_a
     for script in ([ValueError("out of order")] * 6, [""] * 6):
         with pytest.raises(LLMFailure):
             run(ViewWriter(on_failure="raise").write([CHUNKS]), scripted(script))
-
-
-def test_a_failed_call_is_repeated():
-    usage = Usage()
-    [written] = run(ViewWriter().write([CHUNKS]), scripted([ValueError(), "A summary.", "[b]", "[a]"]), usage=usage)
-    assert written["keywords"] == ["", "a", "b", "Deer"]
-    assert written["summary"][1] == "A summary."
-    assert (usage.calls, usage.failures) == (4, 1)
 
 
 def test_answers_are_remembered_by_content_model_and_prompt_and_failures_are_not():
@@ -181,14 +170,6 @@ def test_any_answer_gives_a_list_of_different_keywords(answer):
         assert any(character.isalnum() or character == "_" for character in word)
 
 
-@given(st.lists(st.text("abcXYZ éß", min_size=1).filter(lambda word: word.strip() == word), unique_by=str.casefold))
-def test_json_and_python_lists_are_read_as_they_are(words):
-    expected = [" ".join(word.split()) for word in words]
-    if len(set(map(str.casefold, expected))) == len(expected):
-        assert parse_keywords(json.dumps(words)) == expected
-        assert parse_keywords(f"Sure:\n```python\n{words!r}\n```") == expected
-
-
 MANY = " ".join(["long"] * 20)
 
 
@@ -210,33 +191,6 @@ MANY = " ".join(["long"] * 20)
 )
 def test_usual_answers(answer, expected):
     assert parse_keywords(answer) == expected
-
-
-@pytest.mark.parametrize("answer", ["[" * 50_000, "'a," * 20_000, '"' * 50_000, "- " * 50_000, "1. " * 50_000])
-def test_no_answer_takes_more_than_linear_work(answer):
-    short = answer[: len(answer) // 8]
-    parse_keywords(short)
-    assert lines_run(parse_keywords, answer) < 12 * lines_run(parse_keywords, short) + 2000
-
-
-@pytest.mark.parametrize("workers", [1, 3])
-def test_calls_run_at_once_but_no_more_than_workers(workers):
-    under_way, calls, lock = [0], [], threading.Lock()
-
-    def llm(prompt):
-        with lock:
-            under_way[0] += 1
-            calls.append(under_way[0])
-        time.sleep(0.06)
-        with lock:
-            under_way[0] -= 1
-        return "[word]"
-
-    chunker = MultiViewChunker(chunking="paragraph", llm=llm, settings={"workers": workers})
-    texts = ["\n\n".join(f"Paragraph number {i} about {animals}." for i in range(8)) for animals in ("foxes", "mice")]
-    foxes, mice = map(parse_document, texts)
-    assert [len(own) for own in chunker.chunks([("a", foxes), ("b", mice), ("c", foxes)])] == [24, 24, 24]
-    assert (max(calls), len(calls)) == (workers, 16)
 
 
 async def test_async_equals_sync_and_an_asynchronous_llm_is_awaited(capsys):

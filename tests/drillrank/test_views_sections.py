@@ -17,8 +17,8 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer
 
 from drillrank.data import read_words
 from drillrank.errors import InvalidInput
-from drillrank.structure import Block, Document, Section, breadcrumb, parse_document, sentences
-from drillrank.text import count_tokens, terms, without_surrogates
+from drillrank.structure import breadcrumb, parse_document, sentences
+from drillrank.text import terms, without_surrogates
 from drillrank.views import VIEWS, Chunker, keywords, section_chunks, summaries, summary
 from tests.drillrank.test_structure_fuzz import html, latex, markdown, plain, words_of
 
@@ -111,45 +111,6 @@ def test_headings_are_joined_below_the_title_of_the_document():
     assert [(chunk.view, chunk.text) for chunk in alone[3:]] == shown
 
 
-def test_a_section_without_text_is_no_parent_and_hides_its_older_sibling():
-    spans = [Section(("A",), 1, 0, 2), Section(("B",), 1, 2, 4), Section(("B", "C"), 2, 4, 6)]
-    document = Document("A\n  c\n", tuple(spans), ((Block("paragraph", 0, 1),), (), (Block("paragraph", 4, 5),)))
-    first, second = section_chunks(document, "d", ["raw"], chunker=WHOLE)
-    assert [(one.text, one.ordinal) for one in (first, second)] == [("A\n", 0), ("c\n", 2)]
-    assert second.parent_id == first.id
-
-
-def test_context_is_the_path_and_the_keywords_of_the_whole_section():
-    text = "# Zoo\n\n## Foxes\n\nFoxes hunt mice, foxes.\n\nThey bark.\n\n## Owls\n\nOwls hoot.\n"
-    settings_ = {"chunker": Chunker("paragraph", None), "context": ["keywords", "headings"]}
-    chunks = section_chunks(parse_document(text), "d", ["raw"], **settings_)
-    foxes = "Foxes\nFoxes, hunt, mice, bark"
-    assert [chunk.context for chunk in chunks] == ["Zoo", foxes, foxes, "Owls\nOwls, hoot"]
-    assert chunks[2].indexed_text == f"{foxes}\n\nThey bark.\n\n"
-
-
-def test_keywords_and_summaries_may_be_given():
-    document = parse_document("# A\n\nOne.\n\n# B\n\nTwo.\n")
-    given_ = {"keywords": ["k1, k2", ""], "summary": [" ", "In short."]}
-    chunks = section_chunks(document, "d", texts=given_, chunker=WHOLE)
-    shown = [(chunk.view, chunk.text) for chunk in chunks if chunk.view != "raw"]
-    assert shown == [("keywords", "A\nk1, k2"), ("summary", "B\nIn short.")]
-
-
-LONG = [
-    "# Guide\n\n" + "".join(f"## Part {i}\n\nWord {i} is short.\n\n" for i in range(150)),
-    "".join(f"# A{i}\n\n## B{i}\n\n### C{i}\n\n#### D{i}\n\nText {i} here.\n\n" for i in range(60)),
-    "# Questions\n\n" + "".join(f"## How do I do thing {i}?\n\nOpen page {i} and press it.\n\n" for i in range(9)),
-    "Long prose goes on and on, about foxes, owls and mice. " * 200,
-]
-
-
-@pytest.mark.parametrize("text", LONG)
-def test_three_views_have_at_most_three_times_the_tokens_of_the_text_and_a_bit(text):
-    chunks = section_chunks(parse_document(text, "markdown"), "d")
-    assert sum(count_tokens(chunk.indexed_text) for chunk in chunks) <= 3.3 * count_tokens(text)
-
-
 TWO = parse_document("# A\n\n# B\n")
 
 
@@ -176,13 +137,6 @@ TWO = parse_document("# A\n\n# B\n")
 def test_wrong_arguments_are_refused(make, match):
     with pytest.raises(InvalidInput, match=match):
         make()
-
-
-@given(st.lists(st.text()), st.sampled_from([" > ", "/", ""]))
-def test_a_breadcrumb_is_one_line_with_every_word_of_the_headings(path, separator):
-    line, shown = breadcrumb(path, separator), separator.join(filter(str.strip, path))
-    assert len(line.splitlines()) <= 1
-    assert line.replace(separator, " ").split() == shown.replace(separator, " ").split()
 
 
 # Keywords
@@ -305,26 +259,3 @@ def test_a_summary_is_a_subsequence_of_sentences_within_the_limit(texts, any_tex
     short = summary(any_text, max_words, raw_up_to=max_words)
     assert length(short) <= max_words
     assert bool(short.strip()) == bool(any_text.strip())
-
-
-@pytest.mark.parametrize("places", [(0, 5), (3, 2), (5, 0)])
-def test_the_sentence_off_the_topic_is_left_out_of_every_section(places):
-    counts = ["one", "two", "three", "four", "five"]
-    topics = [
-        [f"Ferry number {count} crosses the cold lake in winter." for count in counts],
-        [f"The harvest of apples in orchard {count} was good." for count in counts],
-    ]
-    off_topic = "Parliament quarrelled about some zoning permits until late yesterday."
-    mixed = [[*topic[:at], off_topic, *topic[at:]] for topic, at in zip(topics, places, strict=True)]
-    found = summaries([" ".join(section) for section in mixed], max_words=45, raw_up_to=45)
-    assert found == [" ".join(topic) for topic in topics]
-
-
-def test_short_sections_are_their_own_summary_and_text_without_spaces_is_cut():
-    text = "A few words here. " * 40
-    assert count_tokens(text) == 200
-    assert summary(text) == text
-    assert length(summary(text + "More.")) <= 100
-    assert summary("\u6c49" * 10_000, max_words=10) == "\u6c49" * 20  # of these, two are a word
-    assert summary("x" * 10_000, max_words=10) == "x" * 200
-    assert summary("- " * 300, max_words=3) == "- - -"

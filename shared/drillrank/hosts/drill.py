@@ -502,7 +502,9 @@ class Drilling(Generic[Record]):
             ready = made.made
         else:
             given, k = self._chunks(seen), _VIEWS * self._most
-            requests = proposed(self._reading, given, k, self._most, guard.restriction, not store.retrieves)
+            requests = proposed(
+                self._reading, given, k, self._most, "the filter" if guard.restricts else "", not store.retrieves
+            )
             stored = yield from answered(requests, store.handlers)
             stored.tell(self._warned)
             [ready] = yield [Call(partial(self._cache.ready, stored.material()))]

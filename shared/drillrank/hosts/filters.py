@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from drillrank.errors import InvalidInput, warn
 from drillrank.hosts.metadata import in_views
@@ -205,11 +205,6 @@ def from_dictionary(filter: Mapping[str, Any], depth: int = 0) -> Condition:
     return all_of([_entry(key, value, depth) for key, value in filter.items()])
 
 
-def warn_hidden(component: str, restriction: str) -> None:
-    """Warn that what decides on what a component may see hides all that its source brought; not what that was."""
-    warn(f"{component}: the source brought nothing that {restriction} shows. Does it compare what the records hold?")
-
-
 def _entry(key: Any, value: Any, depth: int) -> Condition:
     if not isinstance(key, str):
         raise InvalidInput(
@@ -303,78 +298,57 @@ Record = TypeVar("Record", bound=Described)
 
 
 class AccessFilter(Generic[Record]):
-    """Base of the hosts' guards: they read filters, this one applies them.
+    """What a component may see: its own filter, and beside a source also that of the source.
 
     Args:
         own: Whether a record passes the component's own filter; None lets everything pass.
+        inherited: Likewise of the source's retrievers, for what is looked up beside them; a string shows a restriction
+            that only their store understands.
     """
 
-    _records: ClassVar[str]
-    """What the host calls records."""
-
-    _remedy: ClassVar[str]
-    """The argument for a filter that can be read."""
-
-    def __init__(self, own: Callable[[Record], bool] | None) -> None:
+    def __init__(
+        self, own: Callable[[Record], bool] | None, inherited: Sequence[Callable[[Record], bool] | str]
+    ) -> None:
         self._own = own
-        self._inherited: list[Callable[[Record], bool] | None] = []
-        self._unreadable = ""
-
-    def _inherit(self, read: Callable[[], Callable[[Record], bool] | None], shown: str) -> None:
-        """Take over what a source restricts its searches by: what `read` returns, or `shown` if that cannot be read."""
-        try:
-            self._inherited.append(read())
-        except InvalidInput:
-            self._unreadable = self._unreadable or shown
-
-    def _sees(self, record: Record) -> bool:
-        return self._own is None or self._own(record)
-
-    def _tell(self, found: Sequence[object], seen: Sequence[object], component: str) -> None:
-        """Warn in a component's name if none of some records is seen; without a name, nobody does."""
-        if found and not seen and component:
-            warn_hidden(component, self.restriction)
+        self._inherited = inherited
 
     def filter_results(self, records: Iterable[Record], component: str = "") -> list[Record]:
-        """Those of a source's records that pass the component's own filter; if none of some does, it is told.
+        """Those of a source's records that pass the component's own filter.
 
         Args:
             records: What the source brought.
-            component: The component that warns; without a name none does.
+            component: The component that warns if none of some does; without a name none does.
         """
         found = list(records)
-        seen = [record for record in found if self._sees(record)]
-        self._tell(found, seen, component)
+        seen = found if self._own is None else [record for record in found if self._own(record)]
+        if found and not seen and component:
+            warn(
+                f"{component}: the source brought nothing that the filter shows. Does it compare what the records hold?"
+            )
         return seen
 
     def filter_fetched(self, records: Iterable[Record]) -> list[Record]:
-        """Those that may be looked up beside the source: the source's filter governs them, too.
+        """Those that may be looked up beside the source: its filter governs them, too.
 
         Raises:
-            InvalidInput: the source has a filter that cannot be checked here.
+            InvalidInput: the source has a filter that cannot be checked here, and the component has none.
         """
-        if self._own is None and self._unreadable:
-            raise InvalidInput(
-                f"The retriever searches with {self._unreadable}, which drillrank cannot check on {self._records} that "
-                f"it fetches beside it: pass {self._remedy} to True or False."
-            )
-        return self.filter_known(records)
-
-    def filter_known(self, records: Iterable[Record]) -> list[Record]:
-        """Those that pass all filters that can be read; others may hide some of them."""
+        for one in self._inherited:
+            if isinstance(one, str) and self._own is None:
+                raise InvalidInput(
+                    f"The retriever searches with {one:.100}, which drillrank cannot check on what is fetched beside: "
+                    "pass filters=... that can be checked, or a function from a record to True or False."
+                )
         return [record for record in self.filter_results(records) if self._passes(record)]
 
     def _passes(self, record: Record) -> bool:
         """Whether what the source searches for may be a view of the record's section."""
+        if not self._inherited:
+            return True
         forms = [record.model_copy(update={"metadata": form}) for form in in_views(record.metadata)]
-        return all(holds is None or any(map(holds, forms)) for holds in self._inherited)
-
-    @property
-    def restriction(self) -> str:
-        """What decides on what may be seen, for a message; empty if all may be."""
-        return "the filter" if self.restricts else ""
+        return all(any(map(holds, forms)) for holds in self._inherited if not isinstance(holds, str))
 
     @property
     def restricts(self) -> bool:
         """Whether there is anything that may not be seen."""
-        return self._own is not None or bool(self._unreadable) or any(holds is not None for holds in self._inherited)
+        return self._own is not None or bool(self._inherited)

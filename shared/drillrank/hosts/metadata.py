@@ -111,31 +111,15 @@ def check_keys(**keys: str) -> None:
             raise InvalidInput(f"{name} is a metadata key, a string that is not empty; not {key!r:.200}.")
 
 
-# Names in a ranking's details that are worth a note, where they hold anything but 0 or False.
-_NOTES = {name: prefixed(name) for name in ("cut_tokens", "nothing_matched")}
-# What an earlier ranking may have left beside them. How a result was found (`matched_views`), and by whom it was
-# written (`origin`), is no ranking's to forget.
+RANKING_NOTES = ("cut_tokens", "nothing_matched")
+"""Names in a ranking's details that are worth a note, where they hold anything but 0 or False."""
+
 _COST = ("prompt_tokens", "completion_tokens", "llm_calls", "tokens_estimated")
-_OF_A_RANKING = frozenset(
-    [
-        *_NOTES.values(),
-        *map(
-            prefixed,
-            (
-                "path",
-                "path_score",
-                "section_score",
-                "also_in",
-                "version",
-                "other_versions",
-                "missing",
-                "problems",
-                "explanation",
-                *_COST,
-            ),
-        ),
-    ]
-)
+_OF_PATHS = ("path", "path_score", "missing")
+_OF_EVIDENCE = ("section_score", "also_in", "version", "other_versions")
+
+RANKING_KEYS = frozenset(map(prefixed, (*RANKING_NOTES, *_OF_PATHS, *_OF_EVIDENCE, "problems", "explanation", *_COST)))
+"""What an earlier ranking may have left: not how a result was found (`matched_views`), nor who wrote it (`origin`)."""
 
 
 def notes(details: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,7 +133,7 @@ def notes(details: Mapping[str, Any]) -> dict[str, Any]:
     >>> notes({"tokens": 5, "cut_tokens": 0})
     {}
     """
-    return {key: details[name] for name, key in _NOTES.items() if details.get(name)}
+    return {prefixed(name): details[name] for name in RANKING_NOTES if details.get(name)}
 
 
 def reasons(explanation: Explanation | None) -> dict[str, Any]:
@@ -183,4 +167,4 @@ def with_notes(metadata: Mapping[str, Any], details: Mapping[str, Any]) -> dict[
     >>> with_notes({"drillrank_problems": "no answer", "drillrank_llm_calls": 2, "drillrank_view": "raw"}, {})
     {'drillrank_view': 'raw'}
     """
-    return deepcopy({key: value for key, value in metadata.items() if key not in _OF_A_RANKING}) | notes(details)
+    return deepcopy({key: value for key, value in metadata.items() if key not in RANKING_KEYS}) | notes(details)

@@ -147,7 +147,7 @@ class RecordSource(Generic[Record]):
         host = self.host
         [hits] = yield [Retrieve(THE_QUESTION, 0)]  # of a retriever, which knows how many it brings
         kept, missing = yield from deduplicate_sections(hits or (), host.section, self.given, sure=host.certain)
-        if not host.guard.restriction:  # perhaps they are hidden: nothing is said of them
+        if not host.guard.restricts:  # perhaps they are hidden: nothing is said of them
             warn_missing("PromptRank", self.told.new("raw", missing))
         return [self._remembered(name, record) for name, record in zip(host.names(kept), kept, strict=True)]
 

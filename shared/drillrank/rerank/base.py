@@ -56,6 +56,21 @@ class HasModel(Protocol):
     language_model: LanguageModel
 
 
+def read_query(query: str) -> str:
+    """The query, once it is checked, as far as it is read.
+
+    Raises:
+        InvalidInput: as `check_query`.
+
+    Warns:
+        DrillrankWarning: it is longer than `MAX_QUESTION` characters.
+    """
+    if len(check_query(query)) > MAX_QUESTION:
+        message = f"A question of {len(query)} characters is read up to character {MAX_QUESTION}."
+        warnings.warn(message, DrillrankWarning, stacklevel=2)
+    return query[:MAX_QUESTION]
+
+
 def in_worker(
     method: Callable[Concatenate[Asks, Arguments], T],
 ) -> Callable[Concatenate[Asks, Arguments], Awaitable[T]]:
@@ -110,7 +125,7 @@ class Ranker(ABC, Generic[Given, Item]):
         count = len(passage_lists)
         if isinstance(queries, str) or len(queries) != count:
             raise InvalidInput(f"{len(queries)} queries and {count} lists of candidates cannot be paired.")
-        queries, lists = list(map(check_query, queries)), list(map(self._candidates, passage_lists))
+        queries, lists = list(map(read_query, queries)), list(map(self._candidates, passage_lists))
         check_top_n(top_n)
         stages: list[FirstStage | None] = [None] * count
         if scores is not None or self.prior == "cosine":  # what is wrong with them is said before a model is asked
@@ -310,10 +325,10 @@ class LikelihoodRanker(Ranker[Given, Item]):
         items = [item.passage for item in ranking] if candidates is None else self._candidates(candidates)
         places = range(len(items)) if candidates is None else [item.details["position"] for item in ranking]
         if self._read is None:
-            [answers] = self._answers([check_query(query)], [items])
+            [answers] = self._answers([read_query(query)], [items])
         else:
             read = [place for item, place in zip(ranking, places, strict=True) if item.details.get("read", True)]
-            [answers] = self._in_two_stages([check_query(query)], [items], [None], [read])
+            [answers] = self._in_two_stages([read_query(query)], [items], [None], [read])
         return Explanations(self.explanations(query, items, answers, ranking, places), query)
 
     def _explained(
@@ -420,15 +435,7 @@ class LikelihoodFormula:
         check_limits(max_prompt_tokens=self.max_prompt_tokens, max_target_tokens=self.max_target_tokens)
 
     def target_text(self, question: str, model: LanguageModel) -> str:
-        """The target for a question, shortened to its limit; what is beyond 20,000 characters is not read.
-
-        Warns:
-            DrillrankWarning: the question is longer than that.
-        """
-        if len(question) > MAX_QUESTION:
-            message = f"A question of {len(question)} characters is read up to character {MAX_QUESTION}."
-            warnings.warn(message, DrillrankWarning, stacklevel=2)
-            question = question[:MAX_QUESTION]
+        """The target for a question, shortened to its limit."""
         if self.question_mark and not question.endswith("?"):
             question += "?"
         text = question if self.target == "{question}" else fill_question(self.target, question)
@@ -550,7 +557,8 @@ def selected(
 ) -> list[Ranked[Item]]:
     """Rescale a whole ranking, then keep scores of at least `threshold`, then the first `top_n`."""
     check_top_n(top_n)
-    kept = [item for item in rescaled(ranking, scale) if threshold is None or item.score >= threshold]
+    scaled = ranking if scale == "log_likelihood" else rescaled(ranking, scale)
+    kept = [item for item in scaled if threshold is None or item.score >= threshold]
     return kept[:top_n]
 
 

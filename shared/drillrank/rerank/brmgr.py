@@ -27,9 +27,9 @@ from typing import Any, Literal
 from drillrank.errors import InvalidInput, check_limits, check_number, check_positive
 from drillrank.explanation import Explainable, Explanation, Explanations, Term
 from drillrank.likelihood import LanguageModel, Request, load_language_model
-from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_query, check_top_n, ranked
+from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_top_n, ranked
 from drillrank.prompts import Evidence, Prompt, Wording, around_question, check_question_templates
-from drillrank.rerank.base import PRESETS, in_worker, name_of
+from drillrank.rerank.base import PRESETS, in_worker, name_of, read_query
 from drillrank.rerank.prior import (
     Prior,
     RetrievalScores,
@@ -265,7 +265,7 @@ class BRMGR:
         if isinstance(queries, str) or not len(queries) == count == len(generated_lists):
             lists = f"{count} lists of retrieved and {len(generated_lists)} of generated passages"
             raise InvalidInput(f"{len(queries)} queries, {lists} cannot be paired.")
-        queries = list(map(check_query, queries))
+        queries = list(map(read_query, queries))
         retrieved, generated = (list(map(as_passages, lists)) for lists in (retrieved_lists, generated_lists))
         check_top_n(top_n)
         if model.wants_fit and count != 1:  # each question's passages are a collection of their own

@@ -16,7 +16,7 @@ import numpy as np
 
 from drillrank.errors import InvalidInput, check_limits, check_number, check_positive
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
-from drillrank.passages import Passage, Path, check_query
+from drillrank.passages import Passage, Path
 from drillrank.prompts import Evidence, Prompt
 from drillrank.rerank.base import Ensemble as Ensemble
 from drillrank.rerank.base import (
@@ -26,6 +26,7 @@ from drillrank.rerank.base import (
     Shares,
     name_of,
     preset_formula,
+    read_query,
     warn_unread,
 )
 from drillrank.rerank.demonstrations import (
@@ -185,7 +186,7 @@ class PromptRank(LikelihoodRanker[Path, Path]):
         Raises:
             InvalidInput: the query is blank.
         """
-        return self._answers([check_query(query)], [self._candidates(paths)])[0]
+        return self._answers([read_query(query)], [self._candidates(paths)])[0]
 
     def score_paths(self, query: str, paths: Sequence[Path]) -> list[Scored]:
         """Score each path by the likelihood alone, in the order of the paths.

@@ -11,9 +11,16 @@ from typing import Literal
 
 from drillrank.errors import InvalidInput, check_limits, check_number
 from drillrank.likelihood import LanguageModel, Likelihood, SumOfExperts, load_language_model
-from drillrank.passages import Passage, as_passages, check_query
+from drillrank.passages import Passage, as_passages
 from drillrank.prompts import Evidence, Prompt, Wording
-from drillrank.rerank.base import LikelihoodFormula, LikelihoodRanker, first_expert, preset_formula, warn_unread
+from drillrank.rerank.base import (
+    LikelihoodFormula,
+    LikelihoodRanker,
+    first_expert,
+    preset_formula,
+    read_query,
+    warn_unread,
+)
 from drillrank.rerank.prior import Prior, check_prior
 
 # Sachan et al. (2022), as BRMGR (Du et al.) section II uses it for retrieved passages.
@@ -122,7 +129,7 @@ class UPR(LikelihoodRanker[Passage | str, Passage]):
         >>> likelihood.tokens
         ['where', 'is', 'basel']
         """
-        [found] = self._answers([check_query(query)], [as_passages(passages)], model=self.language_model)
+        [found] = self._answers([read_query(query)], [as_passages(passages)], model=self.language_model)
         return [likelihood for [likelihood] in found]
 
     def _prompts_of(self, passage: Passage) -> list[Prompt]:

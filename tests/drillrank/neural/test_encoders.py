@@ -19,10 +19,9 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 import langchain_ext
 import llama_index_ext
-from drillrank import UPR, Passage, PromptRank, load_language_model
+from drillrank import UPR, Passage, load_language_model
 from drillrank.errors import InvalidInput, MissingExtra
 from drillrank.likelihood import EmbeddingModel, Request, UnigramModel
-from drillrank.multihop.path_rerank import PathRerank
 from drillrank.prompts import Evidence
 from drillrank.rerank.base import rescaled
 from tests.drillrank.neural.tiny_encoder import saved_encoder
@@ -184,18 +183,6 @@ def test_each_text_is_encoded_once_whatever_threads_ask_and_a_directory_keeps_th
     assert encoded == [QUESTION]
 
 
-def test_a_search_without_passages_of_its_own_loads_the_encoder_once(encoder, encoded, monkeypatch):
-    """Each question has a collection of its own, and a copy of the model that is fitted with it."""
-    loaded, load = [], sentence_transformers.SentenceTransformer
-    counting = lambda *name, **chosen: loaded.append(name) or load(*name, **chosen)  # noqa: E731
-    monkeypatch.setattr(sentence_transformers, "SentenceTransformer", counting)
-    reranker = PathRerank(PromptRank(f"st:{encoder}"))
-    for question in (QUESTION, "Who printed a novel?", QUESTION):
-        reranker.rank(question, TEXTS)
-    assert len(loaded) == 1
-    assert sorted(encoded) == sorted([*TEXTS, QUESTION, "Who printed a novel?"])
-
-
 def test_kappa_is_fitted_to_texts(encoder):
     letters = "bcdfghjklm"
     words = [f"{letters[i % 10]}a{letters[i // 10]}o{letters[(3 * i) % 10]}e" for i in range(40)]
@@ -277,12 +264,3 @@ def test_a_cosine_of_the_same_encoder_is_no_prior_beside_meaning_and_one_formula
         other = rescaled(UPR(words, prior="cosine").rank(question, texts, scores=cosines), "softmax")
         posterior = {item.passage.text: item.score for item in rescaled(alone, "softmax")}
         assert {i.passage.text: i.score for i in other} == pytest.approx(posterior, rel=1e-4)
-
-
-@pytest.mark.parametrize("fitted", [False, True])
-def test_the_lists_of_several_questions_are_collections_of_their_own(kind, fitted):
-    ranker = UPR(kind().fit(TEXTS) if fitted else kind())
-    queries, lists = [QUESTION, "Who wrote the novel?"], [TEXTS[:2], TEXTS[1:]]
-    for query, texts, ranking in zip(queries, lists, ranker.rank_many(queries, lists), strict=True):
-        alone = {item.passage.text: item.score for item in ranker.rank(query, texts)}
-        assert {item.passage.text: item.score for item in ranking} == pytest.approx(alone, abs=1e-5)

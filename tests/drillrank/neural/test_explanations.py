@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from drillrank import D3, UPR, MonoT5, Passage, Path, PathSearch, PromptRank, Relevance, load_language_model
+from drillrank import D3, UPR, Passage, Path, PathSearch, PromptRank, Relevance, load_language_model
 from drillrank.explanation.terms import NOTHING, ODDS, PATH
 from drillrank.likelihood.encoder import MEANING
 from drillrank.likelihood.huggingface import HuggingFaceModel
@@ -108,11 +108,6 @@ def test_what_16_bits_lose_is_a_term_of_its_own(folders, family):
             assert abs(item.term(ROUNDING).value) < 0.1 * item.per
 
 
-def test_of_evidence(model):
-    found = add_up(D3(model=model).retrieve(QUESTION, [MANUAL], 3), model)
-    assert [node.name for node in found.tree if node.kind == "section"] == ["Towns", "Novels"]
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 def test_nothing_is_the_prompt_around_an_empty_passage_in_float64(folders, family):
     model, yardstick = loaded(folders[family], "hf"), Yardstick(folders[family])
@@ -165,8 +160,3 @@ def test_of_relevance(kind, transform, folders, server):
         assert [term.name for term in odds.terms] == ["e", "s", "shift"]
         assert [term.value for term in odds.terms] == pytest.approx([0.5 * yes, -0.5 * no, 0.1])
         assert f"margin {yes - no:+.3f} nats" in str(item)
-
-
-def test_of_mono_t5(folders):
-    model = loaded(folders["t5-untied"], "hf")
-    add_up(MonoT5(model).rank(QUESTION, PASSAGES), model)

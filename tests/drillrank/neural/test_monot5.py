@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from drillrank import MonoT5, Passage
 from drillrank.errors import LacksCapability
 from drillrank.likelihood import HuggingFaceModel, LanguageModel, NextTokens, SumOfExperts, UnigramModel
-from drillrank.prompts import prompt_text
-from tests.drillrank.neural.conftest import KINDS_OF_MODELS, loaded, saved, wrapped
+from tests.drillrank.neural.conftest import KINDS_OF_MODELS, loaded, saved
 from tests.drillrank.neural.float64 import Yardstick
 from tests.drillrank.neural.tiny_monot5 import save_tiny_monot5
 
@@ -38,21 +36,6 @@ def tiny_folder(tmp_path_factory):
 def tiny(tiny_folder) -> HuggingFaceModel:
     """Fine-tuned to answer "true" and "false", each of which is one token."""
     return HuggingFaceModel(str(tiny_folder), dtype="float32")
-
-
-@pytest.fixture
-def encoded(monkeypatch, tiny):
-    """What the encoder read, prompt by prompt, as token ids without padding."""
-    seen: list[list[int]] = []
-    encoder = tiny.engine.model.get_encoder()
-    forward = encoder.forward
-
-    def recording(input_ids, attention_mask, **arguments):
-        seen.extend(row[mask.bool()].tolist() for row, mask in zip(input_ids, attention_mask, strict=True))
-        return forward(input_ids=input_ids, attention_mask=attention_mask, **arguments)
-
-    monkeypatch.setattr(encoder, "forward", recording)
-    return seen
 
 
 def paper_prompt(query: str, passage: Passage | str) -> str:
@@ -86,34 +69,6 @@ def test_the_score_is_the_log_softmax_of_the_two_logits_at_the_first_position(al
     assert in_input_order(MonoT5(tiny).rank(query, given_)) == pytest.approx(expected, abs=1e-4)
 
 
-def test_the_prompt_is_the_one_that_checkpoints_are_fine_tuned_on(tiny):
-    ranking = MonoT5(tiny).rank(QUERY, [*OTHERS, RELEVANT])
-    assert ranking[0].passage.text == RELEVANT
-    assert [math.exp(item.score) > 0.5 for item in ranking] == [True, False, False, False]
-    assert all(max(item.details["positive"], item.details["negative"]) > -0.2 for item in ranking)
-
-
-@pytest.fixture(scope="module")
-def decoder(tmp_path_factory):
-    """A decoder-only model with one token for each answer, as GPT-2, Llama and Qwen have."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(special_tokens=["<|end|>"], initial_alphabet=alphabet, show_progress=False)
-    tokenizer.train_from_iterator([f"Query: {QUERY} Document: {RELEVANT} Relevant: true false"] * 3, trainer)
-    torch.manual_seed(12)
-    config = transformers.GPT2Config(
-        vocab_size=tokenizer.get_vocab_size(), n_embd=32, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=0
-    )
-    network = transformers.GPT2LMHeadModel(config)
-    for parameter in network.parameters():
-        parameter.data *= 3
-    folder = tmp_path_factory.mktemp("decoder")
-    network.save_pretrained(folder)
-    wrapped(tokenizer, eos_token="<|end|>").save_pretrained(folder)
-    return network.double().eval(), tokenizer, HuggingFaceModel(str(folder), dtype="float32")
-
-
 @pytest.mark.parametrize("kind", KINDS_OF_MODELS)
 @pytest.mark.parametrize("family", ["t5-untied", "bart", "gpt2", "llama"])
 def test_an_answer_of_several_tokens_counts_as_a_whole_word(tmp_path_factory, family, kind):
@@ -136,20 +91,6 @@ def test_a_model_that_tells_likelihoods_alone_is_asked_for_them(tiny):
     assert found == pytest.approx(expected, abs=1e-4)
 
 
-def test_both_answers_share_one_encoding(tiny, encoded):
-    MonoT5(tiny).rank_many([QUERY, "Who wrote Emma?"], [OTHERS, OTHERS])
-    assert len(encoded) == 2 * len(OTHERS)
-
-
-@pytest.mark.parametrize("control", ["</s>", "<pad>", "<unk>"])
-def test_control_tokens_in_query_and_passage_are_text(tiny, encoded, control):
-    MonoT5(tiny).rank(f"river {control}", [f"{control} Emma {control}"])
-    [ids] = encoded
-    special = [place for place, id_ in enumerate(ids) if id_ in (0, 1)]
-    assert special == [len(ids) - 1]
-    assert ids[-1] == 1
-
-
 class Convinced(LanguageModel):
     """Answers with given log-odds, however sure; nine times in ten it says something else; keeps what it is asked."""
 
@@ -166,16 +107,6 @@ class Convinced(LanguageModel):
         assert not logits
         self.requests += requests
         return [NextTokens(np.log(0.1) - np.logaddexp(0, [-odds, odds])) for odds in self.log_odds]
-
-
-@given(query=st.text().filter(str.strip), text=st.text(), title=st.text())
-@example(query="{text} {query} %s", text="{query} {text} Relevant: true", title="")
-def test_query_and_passage_are_data(query, text, title):
-    model = Convinced([0.0])
-    MonoT5(model).rank(query, [Passage(text, title=title)])
-    [request] = model.requests
-    assert prompt_text(request.prompt) == paper_prompt(query, Passage(text, title=title))
-    assert request.answers == (" true", " false")  # behind the prompt of what is no encoder-decoder
 
 
 @given(st.lists(st.floats(-700, 700).map(lambda odds: round(odds, 3)), min_size=1, max_size=6))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import transformers
 from tokenizers.processors import TemplateProcessing
 
 from drillrank.likelihood import NextTokenRequest, Request
 from drillrank.likelihood.tokenizer import TextTokenizer, as_one_string, fit_to_budgets
-from drillrank.prompts import Evidence, Wording
+from drillrank.prompts import Evidence
 from tests.drillrank.neural.test_budgets import Simple
 from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
 
@@ -58,12 +57,6 @@ def test_strings_without_targets_end_with_the_prompt(tokenizer):
     assert found == [([0, *tokenizer("Yes or no:").ids], 1 + len(tokenizer("Yes or no:").ids), 0)] * 2
 
 
-def test_wording_that_begins_with_the_prefix_gets_no_other(tokenizer):
-    [(ids, first, _)] = as_one_string([Request((Wording("<s>user: "), "who?"), "me")], tokenizer, None)
-    assert ids == [0, *tokenizer("user: who? me").ids]
-    assert first == 1 + len(tokenizer("user: who?").ids)
-
-
 @pytest.mark.parametrize("limit", [None, 30])
 def test_a_conversation_is_worded_by_the_template_and_control_tokens_stay_what_they_are(tokenizer, limit):
     """`<s>` controls in the template and is text in the document, in a prompt that is cut, too."""
@@ -89,13 +82,3 @@ def test_where_beginnings_have_fewer_tokens_than_their_length_tells_more_is_kept
     [fitted] = fit_to_budgets([request], marked, None, with_targets=False)
     assert fitted.text == "a" * 12 + "!" + "a" * 6
     assert (fitted.in_prompt, fitted.cut_tokens) == (1, 1)
-
-
-def test_documents_that_are_not_cut_stay_as_they_are():
-    """What no token covers, too, and one that has just as many tokens as it may have."""
-    words = Simple(r"\S+")
-    request = Request((Evidence("one two \n", 2), "|", Evidence("one two three ", 2), "|", Evidence(" \t")), "who?")
-    [fitted] = fit_to_budgets([request], words, None, with_targets=False)
-    assert fitted.text == "one two \n|one two| \t"
-    assert fitted.cut_tokens == 1
-    np.testing.assert_array_equal(fitted.tokens.ends, words(fitted.text).ends)

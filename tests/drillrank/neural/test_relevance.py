@@ -265,23 +265,16 @@ BAD += [
 ]
 
 
-@pytest.mark.parametrize(("given_", "match"), BAD)
-def test_senseless_settings_are_refused_at_once(given_, match):
+@pytest.mark.parametrize(("settings_", "match"), BAD)
+def test_senseless_settings_are_refused_at_once(settings_, match):
     with pytest.raises(InvalidInput, match=match):
-        Relevance("hf:x", **keyword_arguments(Relevance, given_))
+        Relevance("hf:/nowhere", **keyword_arguments(Relevance, settings_))
 
 
 def test_models_that_tell_no_next_token_say_what_would_do():
     for lexical in ("unigram", load_language_model()):
         with pytest.raises(LacksCapability, match="take a neural model, such as"):
             Relevance(lexical)
-
-
-def test_nothing_is_loaded_for_nothing(folder):
-    fresh = HuggingFaceModel(str(folder))
-    assert Relevance(fresh).rank("q", []) == []
-    assert Relevance(fresh).rank_many(["a", "b"], [[], []]) == [[], []]
-    assert fresh._engine is None
 
 
 @pytest.mark.parametrize(("folder", "model"), [("qwen2", "hf")], indirect=True)

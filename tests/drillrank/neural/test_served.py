@@ -6,7 +6,6 @@ import math
 import pickle
 import socket
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 from drillrank import BRMGR, UPR, Passage, Path, PromptRank, Relevance, load_language_model
 from drillrank.errors import DrillrankWarning, InvalidInput, LacksCapability, ServerFailure
 from drillrank.evaluation.settings_file import keyword_arguments
-from drillrank.likelihood import HuggingFaceModel, Request, ServedModel
+from drillrank.likelihood import HuggingFaceModel, Request
 from drillrank.prompts import Evidence
 from tests.drillrank.neural.conftest import saved
 from tests.drillrank.neural.fake_server import FakeServer
@@ -204,23 +203,6 @@ def test_a_template_that_a_gateway_would_change_is_refused(server):
         relevance(served(server), preset="qwen3-reranker", **ASKED).rank("who?", ["The Rhine."])
 
 
-@on_likelihood
-def test_requests_hold_several_prompts_that_begin_alike(server):
-    texts = [f"{word} Basel {number}" for number in range(6) for word in ("Emma", "The Rhine")]
-    UPR(served(server, prompts_per_request=4)).rank("who?", [*texts, *texts])
-    name = "prompt" if server.engine == "vllm" else "input_ids"
-    sent = [payload[name] for _, payload in server.requests]
-    assert sorted(map(len, sent)) == [4, 4, 4]  # what is asked twice is sent once
-    assert all(prompts == sorted(prompts) for prompts in sent)
-    assert all("truncate_prompt_tokens" not in payload for _, payload in server.requests)
-
-
-def test_as_many_requests_as_wanted_are_under_way_at_once(server):
-    server.slow = 0.05
-    UPR(served(server, prompts_per_request=1, concurrency=3)).rank("who?", [f"Basel {i}" for i in range(9)])
-    assert server.most == 3
-
-
 @pytest.mark.parametrize("fault", [429, 500, 503, "drop"])
 def test_a_fault_that_passes_costs_nothing(server, here, fault):
     model = served(server, prompts_per_request=1)
@@ -378,16 +360,6 @@ def test_the_only_model_needs_no_name_and_another_is_not_found(server):
         UPR(load_language_model(f"{url}#large", **QUICK)).rank("who?", ["Emma."])
 
 
-def test_a_tokenizer_that_is_not_there_is_asked_for(server):
-    before = server.card["root"]
-    server.card["root"] = "/nowhere/at/all"
-    try:
-        with pytest.raises(InvalidInput, match=r"(?s)cannot be loaded as '/nowhere/at/all': .* Give the option"):
-            UPR(load_language_model(server.address, **QUICK)).rank("who?", ["Emma."])
-    finally:
-        server.card["root"] = before
-
-
 def test_the_servers_window_is_kept(server, here):
     model = served(server)
     [item] = UPR(model).rank("who?", ["Basel " * 400])
@@ -421,19 +393,3 @@ def test_senseless_addresses_and_options_are_refused_at_once(address, options, m
     with pytest.raises(InvalidInput, match=match) as caught:
         load_language_model(address, **options)
     assert "secret" not in str(caught.value)
-
-
-def test_nothing_is_asked_for_nothing(server):
-    assert UPR(served(server)).rank("who?", []) == []
-    assert Relevance(served(server)).rank("who?", []) == []
-    assert not server.keys
-    assert isinstance(ServedModel(server.address).options, dict)
-
-
-def test_a_call_that_fails_sends_no_more(server):
-    model = served(server, prompts_per_request=1, concurrency=1, retries=0)
-    server.faults += [400]
-    with pytest.raises(ServerFailure):
-        UPR(model).rank("who?", [f"Basel {number}" for number in range(20)])
-    time.sleep(0.05)
-    assert len(server.requests) <= 3

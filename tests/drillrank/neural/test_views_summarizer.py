@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 import torch
 import transformers
@@ -16,7 +13,6 @@ from tests.drillrank.neural.conftest import FAMILIES
 
 SENTENCE = "The old town of Basel lies on the Rhine, a river of Europe. "
 LONG = SENTENCE * 18
-OTHER = "Emma is a novel by Jane Austen; who wrote it? " * 25
 
 
 @pytest.fixture(scope="module")
@@ -64,30 +60,8 @@ def test_every_part_of_a_long_section_is_summarised_as_it_would_be_alone(folder,
     assert expected
 
 
-def test_batches_threads_and_copies_change_nothing(summarizer, folder):
-    texts = [LONG, OTHER, "Short.", LONG + OTHER]
-    expected = [summarizer([text])[0] for text in texts]
-    assert summarizer(texts) == expected
-    copy = pickle.loads(pickle.dumps(summarizer))
-    assert copy(texts) == expected
-    with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(lambda text: summarizer([text])[0], texts)) == expected
-
-
 def test_a_sentence_longer_than_the_window_is_cut(summarizer):
     assert isinstance(summarizer(["town " * 900])[0], str)
-
-
-def test_length_can_be_limited(folder):
-    short = HuggingFaceSummarizer(folder, dtype="float32", device="cpu", max_tokens=2)
-    long = HuggingFaceSummarizer(folder, dtype="float32", device="cpu", max_tokens=20)
-    assert len(short([OTHER])[0]) < len(long([OTHER])[0])
-
-
-@pytest.mark.parametrize("settings", [{"batch_size": 0}, {"max_tokens": 0}])
-def test_numbers_below_one_are_refused(settings):
-    with pytest.raises(InvalidInput, match="at least 1"):
-        HuggingFaceSummarizer("x", **settings)
 
 
 def test_it_tells_what_its_summaries_depend_on():

@@ -1,0 +1,285 @@
+"""Path search in LangChain: as a document compressor, and as a retriever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.stores import BaseStore
+from langchain_core.vectorstores import VectorStore
+from pydantic import Field
+
+from drillrank import Passage
+from drillrank.hosts.components import EXPLAIN, ModelFields
+from drillrank.hosts.metadata import reasons
+from drillrank.hosts.paths import FoundRecord, PathRetrieval, path_rerank, rank_linked
+from drillrank.hosts.sections import StoredSection
+from drillrank.llm import Requests, Usage, arun, run
+from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName
+from drillrank.rerank.base import RetrievalScores
+from drillrank.rerank.prior import Prior
+from drillrank.vectors import Embed
+from langchain_ext._filters import DocumentFilter, Filter, underlying_store
+from langchain_ext._llm import FrameworkLLM, embedding_of, filler
+from langchain_ext._lookups import StoreLookups
+from langchain_ext._records import document_names, index_fields, names_of, passage_of, read_section
+from langchain_ext._retriever import AskedRetriever, Retriever, WithSource, with_score
+from langchain_ext.rerank import LikelihoodCompressor
+from langchain_ext.settings import PromptRankRerankSettings, PromptRankRetrieverSettings
+
+HOP_EVENT = "promptrank_hop"
+"""Name of the custom event that each hop of a path search dispatches."""
+
+
+@dataclass(frozen=True)
+class DocumentPaths:
+    """The `PathHost` of one question.
+
+    Attributes:
+        guard: What may be seen.
+        retriever: Answers retrievals, if there is one.
+        docstore: Knows documents by id, if there is one.
+        config: Callbacks of the run that the lookups belong to.
+        title_key: Metadata key of the title.
+        metadata_fields: Metadata keys that the model reads, too.
+    """
+
+    guard: DocumentFilter
+    retriever: Runnable[str, list[Document]] | None
+    docstore: BaseStore[str, Document] | VectorStore | None
+    config: RunnableConfig | None
+    title_key: str
+    metadata_fields: tuple[str, ...]
+
+    @property
+    def certain(self) -> bool:
+        """Whether all that the retriever brings is from one vector store."""
+        return underlying_store(self.retriever)[0] is not None
+
+    def asked(self, question: str, component: str = "") -> StoreLookups:
+        """The retriever, and the vector store behind it or else the docstore."""
+        return StoreLookups(question, self.retriever, self.guard, self.config, self.docstore, component)
+
+    def by_id(self) -> StoreLookups:
+        """The docstore, or without one the vector store behind the retriever."""
+        source = self.retriever if self.docstore is None else None
+        return StoreLookups("", source, DocumentFilter(None), self.config, self.docstore)
+
+    def own_id(self, document: Document) -> str | None:
+        """What the store calls it."""
+        return document.id
+
+    def names(self, documents: Sequence[Document]) -> list[str]:
+        """Their ids, or what depends on what they hold."""
+        return names_of(documents)
+
+    def passage(self, document: Document, name: str) -> Passage:
+        """What is ranked."""
+        return passage_of(document, name, self.title_key, self.metadata_fields)
+
+    def section(self, document: Document) -> StoredSection:
+        """What it is of a section."""
+        return read_section(document)
+
+    def tell(self, hop: dict[str, Any]) -> None:
+        """Dispatch the event of a hop."""
+        dispatch_custom_event(HOP_EVENT, hop, config=self.config)
+
+    async def atell(self, hop: dict[str, Any]) -> None:
+        """As `tell`."""
+        await adispatch_custom_event(HOP_EVENT, hop, config=self.config)
+
+
+class PromptRankRerank(WithSource, LikelihoodCompressor):
+    """Reranks documents by the best path of linked documents among them, and beyond them if told where.
+
+    Args:
+        model: A `load_language_model` specification, or a ready language model.
+        top_n: Documents to keep, 3 by default; None keeps all.
+        links: What links a document to others: `"metadata"` (ids that its metadata lists under `links_key`),
+            `"hyperlinks"` (Markdown and HTML, to the addresses in the metadata), `"titles"` (its text mentions another
+            document's title, metadata `title_key`), `"names"` (they mention the same name).
+        store: Linked documents that were not retrieved are fetched from here by id, and may enter the result: a
+            store of documents by key, or a vector store that knows `get_by_ids`. There is no default, as a reranker is
+            not told where its documents come from.
+        source: Each path that is followed leads to three more documents, those that this retriever finds with the
+            question and the path's last document as its query; for texts without links.
+        filters: Metadata values and operators, as vector stores take them, or a function from a document to True or
+            False: no other document is read, whether it is given, fetched over a link or retrieved. What is fetched
+            over links obeys the filters of `source`, too.
+        embed: An embedding model, or a function from texts to vectors: meaning then counts, too.
+        prior: As for `UPRRerank`.
+        score: As for `UPRRerank`.
+        explain: Whether results say why they stand where they stand.
+        model_options: Options of the language model.
+        settings: What is rarely touched: `langchain_ext.settings.PromptRankRerankSettings`. Its `instructions`,
+            `ensemble` and `temperature` are what `tune` finds.
+
+    `store`, `source`, `filters` and `embed` are no part of the serialised configuration. Every hop dispatches
+    the custom event `promptrank_hop`.
+
+    >>> from langchain_core.documents import Document
+    >>> turing = Document(page_content="Alan Turing was born in Maida Vale.", metadata={"title": "Alan Turing"})
+    >>> vale = Document(page_content="It is a district of London.", metadata={"title": "Maida Vale"})
+    >>> london = Document(page_content="London is the capital of England.", metadata={"title": "London"})
+    >>> question = "Which London district was Turing born in?"
+    >>> ranking = PromptRankRerank().compress_documents([london, vale, turing], question)
+    >>> [document.metadata["title"] for document in ranking]
+    ['Alan Turing', 'Maida Vale', 'London']
+    """
+
+    links: tuple[TextLinkName, ...] = Field(default=LINKS_IN_TEXTS, description="What links a document to others.")
+    prior: Prior | None = Field(default=None, description="What documents' scores say, as for UPRRerank.")
+    store: BaseStore[str, Document] | VectorStore | None = Field(
+        default=None, exclude=True, description="Knows linked documents by id."
+    )
+    source: Retriever | None = Field(default=None, exclude=True, description="Finds more documents for each path.")
+    filters: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
+    embed: Embeddings | Embed | None = Field(
+        default=None, exclude=True, description="An embedding model, or a function from texts to vectors."
+    )
+    settings: PromptRankRerankSettings | dict[str, Any] = Field(
+        default=PromptRankRerankSettings(), description="What is rarely touched."
+    )
+
+    def _make(self) -> PathRerank:
+        DocumentFilter(self.filters)  # says what is wrong with it
+        settings: Any = self.settings
+        links: tuple[LinkName, ...] = self.links if self.source is None else (*self.links, "retrieval")
+        prompt_rank = settings.prompt_rank(self.language_model, self.prior)
+        return path_rerank(settings, prompt_rank, links, embedding_of(self.embed))
+
+    def _read(
+        self, given: dict[str, Any], visible: Callable[[Iterable[Document]], list[Document]] = list
+    ) -> tuple[list[Document], list[Passage], RetrievalScores]:
+        documents, passages, scores = super()._read(given, visible)
+        read = zip(passages, document_names(documents), documents, strict=True)
+        return documents, [replace(passage, id=name, metadata=one.metadata) for passage, name, one in read], scores
+
+    def _compress(self, given: dict[str, Any], config: RunnableConfig) -> list[Document]:
+        return run(self._requests(given, config))
+
+    async def _acompress(self, given: dict[str, Any], config: RunnableConfig) -> list[Document]:
+        return await arun(self._requests(given, config))
+
+    def _requests(self, given: dict[str, Any], config: RunnableConfig) -> Requests[list[Document]]:
+        settings: Any = self.settings
+        documents, passages, scores = self._read(given, DocumentFilter(self.filters).filter_results)
+        if not documents:
+            return []
+        guard = DocumentFilter(self.filters, self.source)
+        host = DocumentPaths(guard, self.source, self.store, config, settings.title_key, settings.metadata_fields)
+        return self._best(documents, (yield from rank_linked(self.method, given["query"], passages, scores, host)))
+
+
+class PromptRankRetriever(ModelFields, AskedRetriever):
+    """Finds documents that answer a question together, by searching paths of linked documents (multi-hop questions).
+
+    Args:
+        source: Any LangChain retriever, or a Runnable or function from a question to documents; all that it returns
+            are the first documents of paths. Let it return many, the paper takes 100.
+        documents: Documents that may be linked to though they were not retrieved; the titles and addresses of those
+            that may be seen are indexed once, and a lexical model takes its statistics from them. Where there is a
+            store, they lend no more than that: the text that is read and returned is fetched from it by id.
+        store: The store that linked documents are fetched from by id: a store of documents by key, or a vector store
+            that knows `get_by_ids`. Without it, those in `documents` are fetched from the vector store behind
+            `source`, if it can be asked; if it cannot, they are taken as they were given.
+        filters: Metadata values and operators, as vector stores take them, or a function from a document to True or
+            False: no other document is read, named or linked to, wherever it comes from. Linked documents must pass the
+            filters of `source`, too.
+        links: What links a document to others, as for `PromptRankRerank`; also `"retrieval"`: each path that is
+            followed leads to three more documents, those that `source` finds with the question and the path's last
+            document as its query.
+        llm: A chat model or text model, or a Runnable around one, that names what the best path of each hop but the
+            last still lacks: one short call, and one question to `source`. None asks nobody.
+        model: A `load_language_model` specification, or a ready language model.
+        embed: An embedding model, best that of the vector store, or a function from texts to vectors. `documents` are
+            embedded when the retriever is built, what it finds when it is first found.
+        top_n: Documents to return; None returns every one on a scored path. `invoke(query, top_n=...)` overrides it.
+        explain: Whether results say why they stand where they stand.
+        model_options: Options of the language model.
+        settings: What is rarely touched: `langchain_ext.settings.PromptRankRetrieverSettings`, or a mapping of its
+            fields.
+
+    Each document comes once, as a copy with an id: `metadata["drillrank_path"]` holds the ids of its best path, joined
+    by " > ", `drillrank_path_score` and `relevance_score` that path's score (see `PathSearch.search`). Every hop
+    dispatches the custom event `promptrank_hop`. With an `llm`, `drillrank_missing` holds what it named, joined by
+    " | ", and `drillrank_prompt_tokens`, `drillrank_completion_tokens` and `drillrank_llm_calls` its cost; with
+    `drillrank_problems` if a call failed.
+
+    The views of a section that `MultiViewTextSplitter` made are one candidate, its raw document, fetched from the store
+    behind `source` or else from `store`; where neither can be asked, the best hit stands for it.
+
+    A document of `documents` that differs from the store's, or a store that knows none of them by their ids, leads to
+    a `DrillrankWarning`.
+
+    Raises:
+        InvalidInput: two of the `documents` that may be seen share an id, the question is blank, or the retriever has a
+            filter that cannot be checked on linked documents.
+
+    >>> from langchain_core.retrievers import BaseRetriever
+    >>> turing = Document("Alan Turing was born in Maida Vale.", id="turing", metadata={"title": "Alan Turing"})
+    >>> vale = Document("It is a residential district.", id="vale", metadata={"title": "Maida Vale"})
+    >>> class OnlyTuring(BaseRetriever):
+    ...     def _get_relevant_documents(self, query, *, run_manager):
+    ...         return [turing]
+    >>> retriever = PromptRankRetriever(source=OnlyTuring(), documents=[turing, vale])
+    >>> found = retriever.invoke("In which residential district was Turing born?")
+    >>> [document.metadata["drillrank_path"] for document in found]
+    ['turing > vale', 'turing > vale']
+    """
+
+    documents: list[Document] = Field(default_factory=list, kw_only=False, description="What may be linked to.")
+    source: Retriever = Field(description="Finds the first documents of paths.")
+    links: tuple[TextLinkName | Literal["retrieval"], ...] = Field(
+        default=LINKS_IN_TEXTS, description="What links a document to others."
+    )
+    llm: Runnable[Any, Any] | None = Field(default=None, description="Names what a path lacks; None asks nobody.")
+    store: BaseStore[str, Document] | VectorStore | None = Field(
+        default=None, exclude=True, description="Knows linked documents by id."
+    )
+    filters: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
+    embed: Embeddings | Embed | None = Field(
+        default=None, description="An embedding model, or a function from texts to vectors."
+    )
+    top_n: int | None = Field(default=5, description="Documents to return; None returns all.")
+    explain: bool = Field(default=False, description=EXPLAIN)
+    settings: PromptRankRetrieverSettings | dict[str, Any] = Field(
+        default=PromptRankRetrieverSettings(), description="What is rarely touched."
+    )
+
+    def _make(self) -> PathRetrieval[Document]:
+        missing_prompt: Any = self._settings.missing_prompt  # the host's, or a text
+        return PathRetrieval(
+            self._settings,
+            self._settings.prompt_rank(self.language_model, self._settings.prior),
+            self.documents,
+            self._host(DocumentFilter(self.filters, self.source)),
+            links=self.links,
+            embed=embedding_of(self.embed),
+            explains=self.explain,
+            missing_prompt=None if self.llm is None else filler("missing_prompt", missing_prompt),
+            component=type(self).__name__,
+            fields=index_fields(self, self.language_model),
+        )
+
+    def _framework_llm(self, config: RunnableConfig) -> FrameworkLLM | None:
+        return None if self.llm is None else FrameworkLLM(self.llm, "name what is missing", config)
+
+    def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
+        host = self._host(DocumentFilter(self.filters, self.source), config)
+        return list(map(self._document, (yield from self.method.retrieve(query, host, top_n, usage))))
+
+    def _host(self, guard: DocumentFilter, config: RunnableConfig | None = None) -> DocumentPaths:
+        settings: Any = self.settings
+        return DocumentPaths(guard, self.source, self.store, config, settings.title_key, settings.metadata_fields)
+
+    def _document(self, found: FoundRecord[Document]) -> Document:
+        told = found.notes | reasons(found.explanation)
+        metadata = with_score(found.record.metadata, self._settings.score_key, found.score, told)
+        return found.record.model_copy(update={"id": found.id, "metadata": metadata})

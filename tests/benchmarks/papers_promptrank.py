@@ -1,0 +1,289 @@
+"""PromptRank's tables 1 to 4, A2 and A4 and figure 4, the paper's figures beside ours: open pools, a small model.
+
+The paths are those of the paper's search (K1 = 5, L = 3), which the unigram model steers: the five paths of one passage
+and at most fifteen of two. The language model scores these; all other passages stay behind, as the unigram model has
+them. Instructions and the temperature are chosen on training questions. `--outcomes DIR` holds what the model said
+(`tests.benchmarks.kept_scores`); what is not there is listed in it, for which `--model` tells where its tokens end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from pathlib import Path as FilePath
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from drillrank import Passage, Path, PathSearch, PromptRank, load_language_model
+from drillrank.evaluation.metrics import exact_match, recall_all
+from drillrank.multihop.links import given_links
+from drillrank.rerank.demonstrations import Demonstration, sample_demonstrations
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
+from drillrank.vectors import BM25Index, TfidfIndex, top
+
+from .data import multihop_pool, read
+from .kept_scores import KeptModel
+from .path_prior import with_demonstrations
+
+MODEL = "smollm2"
+K1, PAIRS = 5, 15
+TRAINING, SEEDS = 50, 5
+PLAIN = "{path} Question:"
+MANUAL = ("{path} Please write a question based on these passages. Question:",)
+VERBS = ("Read", "Review", "Study", "Compare", "Use", "Consider", "Search", "Summarize")
+ENDS = ("ask a question", "write a question", "answer the question", "pose an exam question", "ask what they answer")
+# No T5 that writes them can be had: forty are put together here, beside the ten of table A1.
+MADE = tuple(f"{{path}} {verb} the previous documents and {end}. Question:" for verb, end in product(VERBS, ENDS))
+FIFTY = (*PROMPTRANK_INSTRUCTIONS, *MADE)
+TEMPERATURE, TEMPERATURES = 1.4, (0.7, 1.0, 1.4, 2.0)
+
+Scores = Sequence[float]
+
+
+class Asked(NamedTuple):
+    """A question with what is to be ranked.
+
+    Attributes:
+        paths: At most twenty.
+        order: All passages of the search, as the unigram model has them.
+    """
+
+    question: str
+    gold: list[str]
+    answers: list[str]
+    spans: bool
+    paths: list[Path]
+    order: list[Passage]
+
+
+Rankings = list[list[Passage]]
+
+
+def main(model: str | None = None, questions: int = 100, outcomes: str = "tests/benchmarks/outcomes") -> None:
+    """Print the tables.
+
+    Args:
+        model: Is loaded for what the file does not tell yet: where its tokens end.
+        questions: Of each data set; half as many training questions.
+        outcomes: Folder of what the model said.
+    """
+    folder = FilePath(outcomes)
+    folder.mkdir(parents=True, exist_ok=True)
+    own = load_language_model(model) if model else None
+    lm = KeptModel(MODEL, folder / "papers_promptrank.scores.jsonl.gz", tokens=False, model=own)
+    pools = {name: multihop_pool(name) for name in ("hotpotqa", "2wiki")}
+    training_pool, labelled = with_demonstrations("hotpotqa")
+    training = proposed(training_pool, labelled[: min(TRAINING, questions)])
+    asked = {name: proposed(pool, read(f"multihop/{name}")[:questions]) for name, pool in pools.items()}
+    console = Console(width=150)
+    best, tuning = tuned(lm, training)
+    tables = [tuning]
+    for name, paper in (("hotpotqa", HOTPOTQA), ("2wiki", TWO_WIKI)):
+        rows = baselines(pools[name], asked[name]) | ranked(lm, asked[name], best, wide=name == "hotpotqa")
+        tables.append(shown(f"{name}, {len(asked[name])} questions", asked[name], rows, paper))
+    tables.append(instructions(lm, asked["hotpotqa"]))
+    if missing := lm.write_missing(requests := folder / "papers_promptrank.requests.jsonl.gz"):
+        print(f"{missing:,} requests to {MODEL} are listed in {requests}.")
+    for table in tables:
+        console.print(table)
+    console.print("Tables 2 and 3 (answers): the reader, ELECTRA of Xiong et al. (2021), cannot be had.")
+
+
+# R@2, R@10, AR@2, AR@10 of tables 1, 4 and A4, and of A2.
+HOTPOTQA = {
+    "TF-IDF": "9.9 / 27.6 / 37.6 / 53.8",
+    "TF-IDF, links, BM25": "19.1 / 54.7 / 49.5 / 74.7",
+    "no instruction": "42.8 / 68.9 / 69.3 / 86.8",
+    "best instruction of table A1": "47.8 / 71.4 / 74.0 / 87.9",
+    "… T = 1.4": "49.7 / 71.9 / 76.2 / 88.4",
+    "… five instructions, max": "51.3 / 72.0 / 77.6 / 88.5",
+    "… 2 demonstrations, 5 seeds": "52.3 / 73.1 / 78.6 / 88.7",
+    "each document alone (table 4)": "22.8 / 52.0 / 54.9 / 73.8",
+    "paths inverted (table A4)": "45.7 / 69.0 / 74.4 / 88.3",
+}
+TWO_WIKI = {
+    "TF-IDF": "5.8 / 8.9 / 22.2 / 37.8",
+    "TF-IDF, links, BM25": "7.6 / 34.1 / 20.7 / 44.9",
+    "… T = 1.4": "19.3 / 58.6 / 33.9 / 60.0",
+}
+
+
+def proposed(pool: Sequence[Passage], asked: Sequence[Mapping[str, Any]]) -> list[Asked]:
+    """The paths of the paper's search, steered by the unigram model."""
+    search = PathSearch(PromptRank(), pool, links=given_links, settings={"path_preset": "paper"})
+    found = []
+    for one in asked:
+        paths = [item.passage for item in search.search_paths(one["question"])]
+        alone, longer = ([path for path in paths if len(path.passages) == length] for length in (1, 2))
+        answers = [one.get("answer", ""), *one.get("answer_aliases", ())]
+        spans = "comparison" not in one.get("type", "") and answers[0].lower() not in ("yes", "no", "")
+        order = list({passage.id: passage for path in paths for passage in path.passages}.values())
+        found.append(Asked(one["question"], one["gold"], answers, spans, [*alone[:K1], *longer[:PAIRS]], order))
+    return found
+
+
+def tuned(lm: KeptModel, training: Sequence[Asked]) -> tuple[int, Table]:
+    """The best of fifty instructions on training questions, and R@2 there by instruction and temperature."""
+    by_instruction = prompt_scores(lm, training, (PLAIN, *FIFTY))
+    recalls = [recall_at_2(training, by_paths(training, [of[:, at] for of in by_instruction])) for at in range(51)]
+    best = int(np.argmax(np.nan_to_num(recalls[1:])))
+    table = Table("choice", "R@2", title=f"HotpotQA, {len(training)} training questions")
+    table.add_row("no instruction", f"{100 * recalls[0]:.1f}")
+    table.add_row("best instruction of table A1", f"{100 * recalls[1]:.1f}")
+    table.add_row(f"best of fifty: {FIFTY[best]}", f"{100 * recalls[1 + best]:.1f}")
+    for temperature in TEMPERATURES:
+        scores = prompt_scores(lm, training, FIFTY[:1], temperature=temperature)
+        rankings = by_paths(training, [of[:, 0] for of in scores])
+        table.add_row(f"best of table A1, T = {temperature:g}", f"{100 * recall_at_2(training, rankings):.1f}")
+    return best, table
+
+
+def baselines(pool: Sequence[Passage], asked: Sequence[Asked]) -> dict[str, list[Rankings]]:
+    """TF-IDF, what it and its links bring by BM25, and the search that proposes."""
+    texts, place = [passage.titled_text for passage in pool], {passage.id: at for at, passage in enumerate(pool)}
+    tfidf, bm25 = TfidfIndex(texts), BM25Index(texts)
+    by_tfidf, by_bm25 = [], []
+    for one in asked:
+        first = [int(at) for at in top(tfidf.scores(one.question), 100)]
+        linked = list(dict.fromkeys([*first, *(place[link] for at in first for link in pool[at].links)]))
+        scores = bm25.scores(one.question)
+        by_tfidf.append([pool[at] for at in first])
+        by_bm25.append([pool[at] for at in sorted(linked, key=lambda at: -scores[at])])
+    either = [sorted(one.paths, key=lambda path: -len({*path.ids} & {*one.gold})) for one in asked]
+    return {
+        "TF-IDF": [by_tfidf],
+        "TF-IDF, links, BM25": [by_bm25],
+        "the search by the unigram model": [[one.order for one in asked]],
+        "the best order of its paths": [
+            by_paths(
+                asked,
+                [[-float(paths.index(path)) for path in one.paths] for one, paths in zip(asked, either, strict=True)],
+            )
+        ],
+    }
+
+
+def ranked(lm: KeptModel, asked: Sequence[Asked], best: int, *, wide: bool) -> dict[str, list[Rankings]]:
+    """What the model makes of the paths; where not `wide`, without what takes most prompts."""
+    many = prompt_scores(lm, asked, (PLAIN, *(FIFTY if wide else PROMPTRANK_INSTRUCTIONS)))
+    hot = prompt_scores(lm, asked, PROMPTRANK_INSTRUCTIONS[:5], temperature=TEMPERATURE)
+    authors = prompt_scores(
+        lm, asked, PROMPTRANK_INSTRUCTIONS[:5], temperature=TEMPERATURE, settings={"preset": "paper"}
+    )
+
+    def under(scores: Sequence[Any], join: Callable[[Any], Scores]) -> list[Rankings]:
+        return [by_paths(asked, list(map(join, scores)))]
+
+    rows = {
+        "no instruction": under(many, lambda of: of[:, 0]),
+        "best instruction of table A1": under(many, lambda of: of[:, 1]),
+        **({"best of fifty on training": under(many, lambda of: of[:, 1 + best])} if wide else {}),
+        "… T = 1.4": under(hot, lambda of: of[:, 0]),
+        "… five instructions, max": under(hot, lambda of: of.max(axis=1)),
+        "… five instructions, mean": under(hot, lambda of: of.mean(axis=1)),
+        "preset paper: five, mean, T = 1.4": under(authors, lambda of: of.mean(axis=1)),
+        "ours: five, max, T = 1": under(many, lambda of: of[:, 1:6].max(axis=1)),
+    }
+    if wide:
+        labelled = [
+            Demonstration(Path(tuple(Passage(**part) for part in one["path"])), one["question"], one["type"])
+            for one in read("multihop/demos")
+            if one["dataset"] == "hotpotqa"
+        ]
+        seeds = [
+            prompt_scores(lm, asked, FIFTY[:1], temperature=TEMPERATURE, demonstrations=demonstrations)
+            for demonstrations in (sample_demonstrations(labelled, 2, seed=seed) for seed in range(SEEDS))
+        ]
+        rows["… 2 demonstrations, 5 seeds"] = [ranking for of in seeds for ranking in under(of, lambda of: of[:, 0])]
+        alone = [
+            one._replace(paths=[Path((d,)) for d in {d.id: d for p in one.paths for d in p.passages}.values()])
+            for one in asked
+        ]
+        single = prompt_scores(lm, alone, (PLAIN,))
+        rows["each document alone (table 4)"] = [by_paths(alone, [of[:, 0] for of in single])]
+        inverted = [one._replace(paths=[Path(path.passages[::-1]) for path in one.paths]) for one in asked]
+        turned = prompt_scores(lm, inverted, (PLAIN,))
+        rows["paths inverted (table A4)"] = [by_paths(asked, [of[:, 0] for of in turned])]
+    return rows
+
+
+def instructions(lm: KeptModel, asked: Sequence[Asked]) -> Table:
+    """Figure 4: R@2 over the instructions, and what the place of the instruction does."""
+    scores = prompt_scores(lm, asked, (PLAIN, *FIFTY, *MANUAL))
+    recalls = [100 * recall_at_2(asked, by_paths(asked, [of[:, at] for of in scores])) for at in range(52)]
+    fifty = recalls[1:51]
+    before = [recall for recall, wording in zip(fifty, FIFTY, strict=True) if not wording.startswith("{path}")]
+    after = [recall for recall, wording in zip(fifty, FIFTY, strict=True) if wording.startswith("{path}")]
+    table = Table("instruction (figure 4)", "R@2", title=f"HotpotQA, {len(asked)} questions")
+    table.add_row("none", f"{recalls[0]:.1f}")
+    table.add_row("by hand", f"{recalls[51]:.1f}")
+    table.add_row("fifty: least, median, most", f"{min(fifty):.1f}, {np.median(fifty):.1f}, {max(fifty):.1f}")
+    table.add_row("mean before the path (3), after it (47)", f"{np.mean(before):.1f}, {np.mean(after):.1f}")
+    return table
+
+
+def prompt_scores(
+    lm: KeptModel,
+    asked: Sequence[Asked],
+    wordings: Sequence[str],
+    *,
+    temperature: float = 1.0,
+    demonstrations: Sequence[Demonstration] = (),
+    **options: Any,
+) -> list[Any]:
+    """Scores of each question's paths under each wording, shape (paths, wordings)."""
+    ranker = PromptRank(lm, instructions=wordings, temperature=temperature, demonstrations=demonstrations, **options)
+    return [np.array(ranker.score_prompts(one.question, one.paths))[:, :, 0] for one in asked]
+
+
+def by_paths(asked: Sequence[Asked], scores: Sequence[Scores]) -> Rankings:
+    """The passages of each question by the best of their paths; empty where a score is unknown."""
+    rankings = []
+    for one, of_paths in zip(asked, scores, strict=True):
+        places = sorted(range(len(one.paths)), key=lambda at: -of_paths[at])
+        passages = [passage for at in places for passage in one.paths[at].passages]
+        known = bool(np.isfinite(of_paths).all())
+        rankings.append(list({passage.id: passage for passage in [*passages, *one.order]}.values()) if known else [])
+    return rankings
+
+
+def recall_at_2(asked: Sequence[Asked], rankings: Rankings) -> float:
+    return recall(asked, rankings, 2) if all(rankings) else float("nan")
+
+
+def recall(asked: Sequence[Asked], rankings: Rankings, k: int) -> float:
+    pairs = zip(asked, rankings, strict=True)
+    return float(np.mean([recall_all([one.id for one in ranking], of.gold, k) for of, ranking in pairs]))
+
+
+def shown(title: str, asked: Sequence[Asked], rows: Mapping[str, list[Rankings]], paper: Mapping[str, str]) -> Table:
+    """R@k and, over answers in words, AR@k; of several rankings mean and standard deviation."""
+    columns = ("R@2", "R@10", "AR@2", "AR@10", "R@20", "AR@20")
+    table = Table("paths by", "paper", *columns, title=f"{title}; the paper's R@2 / R@10 / AR@2 / AR@10")
+    for name, several in rows.items():
+        if not all(all(rankings) for rankings in several):
+            table.add_row(name, paper.get(name, ""), *["?"] * len(columns))
+            continue
+        figures = np.array([[100 * figure for figure in measured(asked, rankings)] for rankings in several])
+        cells = [f"{mean:.1f}" for mean in figures.mean(axis=0)]
+        if len(several) > 1:
+            cells = [f"{cell} ({spread:.1f})" for cell, spread in zip(cells, figures.std(axis=0), strict=True)]
+        table.add_row(name, paper.get(name, ""), *cells)
+    return table
+
+
+def measured(asked: Sequence[Asked], rankings: Rankings) -> list[float]:
+    spans = [(one, ranking) for one, ranking in zip(asked, rankings, strict=True) if one.spans]
+
+    def answered(k: int) -> float:
+        return float(np.mean([exact_match([p.titled_text for p in found[:k]], one.answers, k) for one, found in spans]))
+
+    return [
+        *(recall(asked, rankings, k) for k in (2, 10)),
+        *map(answered, (2, 10)),
+        recall(asked, rankings, 20),
+        answered(20),
+    ]
