@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; each would compile what it imports
 
-.PHONY: help demo test types pyright suite integration test-vllm test-llama-cpp test-serving test-ray test-families test-wheel test-real lowest fuzz test-large mutation docs figures lock dist matrix record fix bench clean
+.PHONY: help demo test types pyright suite integration test-vllm test-llama-cpp test-serving test-ray test-families test-wheel test-real lowest fuzz test-large mutation docs figures lock dist matrix fix bench clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -113,7 +113,7 @@ test-wheel: $(VENV)/.dev  ## The suite against the built wheel, installed with t
 	$(WHEEL)/.venv/bin/python tools/install.py "torch==2.13.0" "$$(echo $(WHEEL)/*.whl)[dev]"
 	cp -r tests docs examples notebooks tools pyproject.toml README.md $(WHEEL)
 	cd $(WHEEL) && OMP_NUM_THREADS=1 .venv/bin/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal \
-		--ignore tests/test_imports.py --ignore tests/test_packaging.py --ignore tests/test_record.py \
+		--ignore tests/test_imports.py --ignore tests/test_packaging.py \
 		--deselect tests/test_documentation.py::test_the_way_of_a_question_names_what_is_there \
 		--pyargs tests drillrank llama_index_ext langchain_ext
 
@@ -147,7 +147,7 @@ $(VENV)/.mutation: $(VENV)/.dev
 	@touch $@
 
 docs: .venv-docs/.ready  ## The site, into site/
-	.venv-docs/bin/zensical build --clean
+	.venv-docs/bin/zensical build --clean --strict
 
 figures: $(VENV)/.dev  ## The figures of README.md, computed anew: prints what has drifted; needs the benchmark data
 	$(BIN)/python tools/figures.py
@@ -172,10 +172,6 @@ matrix: .venv-release/.ready  ## The wheel in every Python on this machine, with
 mutation: $(VENV)/.mutation  ## Break the code in some thousand small ways, one at a time, and see the tests notice
 	$(BIN)/python tools/mutation.py $(MUTATION)
 
-record: $(VENV)/.dev  ## What differs from REF=<commit> in what components give out; AGAINST=<commit>, ONLY=upr,d3, QUICK=0.1, FRESH=1
-	@PYTHONPATH=tools $(BIN)/python -m record $(REF) $(if $(AGAINST),--against $(AGAINST)) $(if $(ONLY),--only $(ONLY)) \
-		$(if $(QUICK),--quick $(QUICK)) $(if $(FRESH),--fresh)
-
 fix: $(VENV)/.dev  ## Format and repair what ruff can repair
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -184,4 +180,4 @@ bench: $(VENV)/.dev  ## Quality and speed on the benchmark data
 	$(BIN)/python -m tests.benchmarks
 
 clean:  ## Remove the environment and all build output
-	rm -rf $(VENV) .venv-docs .venv-release site .records build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-docs .venv-release site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -10,6 +10,11 @@ from pathlib import Path
 
 import pytest
 
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    import tomli as tomllib
+
 import drillrank
 import langchain_ext
 import llama_index_ext
@@ -19,7 +24,7 @@ from tests.benchmarks.__main__ import BENCHMARKS
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {
     str(file.relative_to(ROOT)): file.read_text(encoding="utf-8")
-    for file in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
+    for file in (*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md")), *(ROOT / "examples").rglob("*.md*"))
 }
 FENCE = re.compile(r"^(```|~~~)(\w*)\n(.*?)^\1", re.DOTALL | re.MULTILINE)
 BLOCKS = [
@@ -54,7 +59,7 @@ def test_json_is_json(code):
 
 
 def test_blocks_are_of_kinds_that_are_checked():
-    assert {kind for _, _, kind, _ in BLOCKS} == {"python", "diff", "json", "bash"}
+    assert {kind for _, _, kind, _ in BLOCKS} <= {"python", "diff", "json", "bash"}
 
 
 @pytest.mark.parametrize("code", of_kind("bash"))
@@ -99,6 +104,8 @@ def test_every_page_is_in_the_navigation_and_every_class_in_the_reference():
     for module, page in ((llama_index_ext, "llama-index"), (langchain_ext, "langchain"), (drillrank, "core")):
         shown = re.findall(r"^::: .*\.(\w+)$", PAGES[f"docs/api/{page}.md"], re.MULTILINE)
         assert {*module.__all__} - {*shown} <= {"load_settings"}
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["llamahub"]["class_authors"]
+    assert sorted(known) == sorted(llama_index_ext.__all__)
 
 
 def test_the_pictures_show_what_is_explained():
