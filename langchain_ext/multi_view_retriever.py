@@ -22,13 +22,13 @@ from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import embedding_of
 from langchain_ext._lookups import StoreLookups
 from langchain_ext._records import as_raw, read_section, stored_sections
-from langchain_ext._retriever import AskedRetriever, Retriever, with_score
+from langchain_ext._retriever import QueryRetriever, Retriever, with_score
 from langchain_ext.settings import ScoreSettings
 
 Source = VectorStore | Retriever | dict[View, Retriever]
 
 
-class MultiViewRetriever(AskedRetriever):
+class MultiViewRetriever(QueryRetriever):
     r"""Ranks sections in each view separately and merges the rankings.
 
     Args:
@@ -61,8 +61,8 @@ class MultiViewRetriever(AskedRetriever):
     Text and metadata are those of the section's raw record in the store at the time of the question: views are
     references, and a section whose raw record is gone is left out, with a `DrillrankWarning`. The store is asked for
     raw records and for neighbours by id or, as `langchain_core.indexing.index` gives ids of its own, by metadata;
-    that of the source, or of retrievers that `store.as_retriever` made. Behind any other Runnable none is guessed: there
-    `documents` stand in, unless they differ from what was found.
+    that of the source, or of retrievers that `store.as_retriever` made. Behind any other Runnable none is guessed:
+    there `documents` stand in, unless they differ from what was found.
 
     Chunks of other splitters are ranked as they are, each as a section of its own, with a `DrillrankWarning`; they
     are found beside sections, whenever they were stored.
@@ -102,7 +102,6 @@ class MultiViewRetriever(AskedRetriever):
             lambda: [document.page_content for document in documents],
             _searched(self.source),
             read_section,
-            name="documents",
             maker="MultiViewTextSplitter",
             filtered=self.filters is not None,
             retriever=self.retriever,

@@ -51,25 +51,6 @@ def _contains(held: Any, wanted: Any) -> bool | None:
     return wanted in held if isinstance(held, str) else _one_of(wanted, held)
 
 
-def _like(held: Any, wanted: Any) -> bool:
-    """By one pass over the text, which goes back to the last `%` alone: no pattern takes longer than both lengths."""
-    text, pattern = _text(held), _text(wanted)
-    at = place = 0
-    last, resumed = -1, 0  # the last %, and where in the text what follows it is tried
-    while at < len(text):
-        sign = pattern[place : place + 1]
-        if sign == "%":
-            last, resumed, place = place, at, place + 1
-        elif sign and sign in ("_", text[at]):
-            at, place = at + 1, place + 1
-        elif last >= 0:
-            resumed += 1
-            at, place = resumed, last + 1
-        else:
-            return False
-    return not pattern[place:].strip("%")
-
-
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(value)
@@ -103,8 +84,6 @@ _COMPARISONS: dict[str, _Comparison] = {
     "not_contains": lambda held, wanted: _not(_contains(held, wanted)),
     "text_match": lambda held, wanted: _text(wanted) in _text(held),
     "text_match_insensitive": lambda held, wanted: _text(wanted).casefold() in _text(held).casefold(),
-    "like": _like,
-    "ilike": lambda held, wanted: _like(_text(held).casefold(), _text(wanted).casefold()),
 }
 _OF_PRESENCE = ("exists", "is_empty")
 
@@ -115,7 +94,7 @@ def condition(key: str, named: str, wanted: Any = None) -> Condition:
     Args:
         key: Of the metadata.
         named: `eq`, `ne`, `gt`, `gte`, `lt`, `lte`, `in`, `nin`, `between`, `any`, `all`, `contains`, `not_contains`,
-            `text_match`, `text_match_insensitive`, `like`, `ilike`, `exists` or `is_empty`.
+            `text_match`, `text_match_insensitive`, `exists` or `is_empty`.
         wanted: What it is compared with.
 
     Raises:
