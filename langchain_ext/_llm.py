@@ -20,7 +20,7 @@ from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import ensure_config
 
 from drillrank.errors import InvalidInput, warn
-from drillrank.hosts.models import Filler, HostEmbedding, asked_with, reported_tokens
+from drillrank.hosts.models import HostEmbedding, StepPrompt, host_prompt, reported_tokens
 from drillrank.llm import Reply
 from drillrank.vectors import Embed
 
@@ -32,10 +32,10 @@ def embedding_of(given: Embeddings | Embed | None) -> Embed | None:
     return given
 
 
-def filler(name: str, template: BasePromptTemplate[Any] | str) -> Filler:
+def step_prompt(name: str, template: BasePromptTemplate[Any] | str) -> StepPrompt:
     """A function for the core that fills the places of a template, or of its text."""
     form = PromptTemplate.from_template(template) if isinstance(template, str) else template
-    return Filler(name, partial(_filled, form))
+    return StepPrompt(name, partial(_filled, form))
 
 
 def _filled(template: BasePromptTemplate[Any], values: dict[str, str]) -> tuple[str, PromptValue]:
@@ -103,15 +103,15 @@ class FrameworkLLM:
         return await self._aask(self._held_to(schema), prompt)
 
     def _ask(self, chain: Runnable[Any, Any], prompt: str) -> Reply:
-        value, config, report = self._asked(prompt)
+        value, config, report = self._run(prompt)
         return report.answer(_as_text(chain.invoke(value, config)))
 
     async def _aask(self, chain: Runnable[Any, Any], prompt: str) -> Reply:
-        value, config, report = self._asked(prompt)
+        value, config, report = self._run(prompt)
         return report.answer(_as_text(await chain.ainvoke(value, config)))
 
-    def _asked(self, prompt: str) -> tuple[str | PromptValue, RunnableConfig, _Report]:
-        value, step = asked_with(prompt, str, self._step)
+    def _run(self, prompt: str) -> tuple[str | PromptValue, RunnableConfig, _Report]:
+        value, step = host_prompt(prompt, str, self._step)
         config = ensure_config({**self._config, "run_name": f"drillrank: {step}"})  # with what surrounds the call
         report, handlers = _Report(), config["callbacks"]
         if isinstance(handlers, BaseCallbackManager):
@@ -155,8 +155,8 @@ def identity(llm: Runnable[Any, Any]) -> str:
 def _identity(llm: Runnable[Any, Any]) -> str | None:
     if isinstance(llm, BaseLanguageModel):
         names = {name: getattr(llm, name) for name in ("model_name", "model") if getattr(llm, name, None)}
-        told = {**names, **llm._identifying_params}
-        return f"{type(llm).__qualname__}({sorted(told.items())!r})" if told else None
+        known = {**names, **llm._identifying_params}
+        return f"{type(llm).__qualname__}({sorted(known.items())!r})" if known else None
     if isinstance(llm, RunnableBindingBase):
         bound = _identity(llm.bound)
         return bound and f"{bound} {sorted(llm.kwargs.items())!r}" if llm.kwargs else bound

@@ -13,7 +13,7 @@ from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.store import EmbeddedOnce, Store, unless
+from drillrank.hosts.store import EmbeddedOnce, Store
 from drillrank.llm import Call, Fetch, Requests
 from langchain_ext._filters import DocumentFilter, underlying_store
 
@@ -82,10 +82,11 @@ class StoreLookups(Store):
             form = self._guard.for_store(store, request.where)
             [held] = yield [Call(partial(_held, store, form))]
             return (yield from self._allowed((yield from self._similar(store, _ALL, form)) if held is None else held))
+        if type(store).get_by_ids is VectorStore.get_by_ids:  # stores that bring records by search only
+            return None
         ids = list(request.ids)
-        call = Call(partial(store.get_by_ids, ids), partial(store.aget_by_ids, ids))
-        [found] = yield [unless(NotImplementedError, call)]  # stores that bring records by search only
-        return None if found is None else (yield from self._allowed(found))
+        [found] = yield [Call(partial(store.get_by_ids, ids), partial(store.aget_by_ids, ids))]
+        return (yield from self._allowed(found))
 
     def _allowed(self, found: Sequence[Document]) -> Requests[list[Document]]:
         [allowed] = yield [Call(partial(self._guard.filter_fetched, found))]

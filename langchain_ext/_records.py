@@ -10,7 +10,6 @@ from typing import Any
 from langchain_core.documents import Document
 
 from drillrank import LanguageModel, Passage
-from drillrank.hosts.drill import Reading
 from drillrank.hosts.metadata import count, is_section, prefixed, result_metadata, user_metadata
 from drillrank.hosts.pages import pages_of
 from drillrank.hosts.records import ChunkRecord, headings_by_level
@@ -127,9 +126,6 @@ def holding(chunk: ChunkRecord[Document]) -> Fetch | None:
     return Fetch(where={prefixed("source_id"): id_, **({prefixed("namespace"): space} if space else {})})
 
 
-READING = Reading(found_chunks, holding)
-
-
 def _chunk(document: Document, name: str) -> ChunkRecord[Document]:
     if is_section(document.metadata):
         return _section(document)
@@ -148,7 +144,6 @@ def _chunk(document: Document, name: str) -> ChunkRecord[Document]:
         path=headings,
         # Splitters that write headings know no offsets: what has one was cut again, and it counts from there.
         start=None if headings else start,
-        order=start if headings else None,
         page=next((page for page in pages if isinstance(page, int | str)), None),
         aliases=(name,),
         metadata=metadata,

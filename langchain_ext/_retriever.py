@@ -83,24 +83,26 @@ class ConfiguredRetriever(WithSource, Loadable, BaseRetriever):
             return await super().ainvoke(input, config, **kwargs)
 
 
-class AskedRetriever(ConfiguredRetriever):
+class QueryRetriever(ConfiguredRetriever):
     """Base of those that find what a question asks for; `invoke(query, top_n=...)` overrides `top_n`."""
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:
         config, usage = child_config(run_manager), Usage()
-        requests = self._asked(query, top_n, config, usage)
+        requests = self._requests(query, top_n, config, usage)
         return run(requests, self._framework_llm(config), usage=usage, workers=self._at_once)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:
         config, usage = child_config(run_manager), Usage()
-        requests = self._asked(query, top_n, config, usage)
+        requests = self._requests(query, top_n, config, usage)
         return await arun(requests, self._framework_llm(config), usage=usage, workers=self._at_once)
 
-    def _asked(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
+    def _requests(
+        self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage
+    ) -> Requests[list[Document]]:
         top_n = self.top_n if top_n is None else top_n  # type: ignore[attr-defined]  # a field of each
         check_top_n(top_n)
         return self._found(check_query(query), top_n, config, usage)

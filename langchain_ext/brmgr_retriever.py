@@ -16,12 +16,12 @@ from drillrank.llm import Requests, Usage
 from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM
 from langchain_ext._lookups import StoreLookups
-from langchain_ext._retriever import AskedRetriever, Retriever
+from langchain_ext._retriever import QueryRetriever, Retriever
 from langchain_ext.rerank import BRMGRRerank
 from langchain_ext.settings import BRMGRRetrieverSettings
 
 
-class BRMGRRetriever(BRMGRFields, ModelFields, AskedRetriever):
+class BRMGRRetriever(BRMGRFields, ModelFields, QueryRetriever):
     """Retrieves documents, lets a language model write some more, and merges the two (see `BRMGRRerank`).
 
     Args:

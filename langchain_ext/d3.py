@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, ClassVar
 
-from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
+from langchain_core.callbacks import CallbackManagerForRetrieverRun, adispatch_custom_event, dispatch_custom_event
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -19,24 +19,24 @@ from drillrank import D3, LanguageModel
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.hosts.components import EXPLAIN, ModelFields
-from drillrank.hosts.drill import Drilled, Drilling, Evidence
-from drillrank.hosts.metadata import reasons, result_metadata, with_result_metadata
-from drillrank.hosts.records import ChunkRecord
+from drillrank.hosts.drill import Evidence, EvidenceRetrieval, FoundEvidence
+from drillrank.hosts.metadata import PREFIX, RANKING_KEYS
 from drillrank.hosts.views import check_searched
 from drillrank.llm import Call, Requests, Usage, arun, run
+from drillrank.passages import check_query, check_top_n
 from drillrank.vectors import Embed
 from langchain_ext._filters import DocumentFilter, Filter
-from langchain_ext._llm import FrameworkLLM, embedding_of, filler
+from langchain_ext._llm import FrameworkLLM, embedding_of, step_prompt
 from langchain_ext._lookups import StoreLookups
-from langchain_ext._records import READING, given_chunks, index_fields
-from langchain_ext._retriever import AskedRetriever, Retriever, with_score
+from langchain_ext._records import found_chunks, given_chunks, holding, index_fields
+from langchain_ext._retriever import QueryRetriever, Retriever, child_config
 from langchain_ext.settings import D3RetrieverSettings
 
 _START = "start_index"  # the host's name for an offset
 STEP_EVENT, END_EVENT = "d3_step", "d3_end"
 
 
-class D3Retriever(ModelFields, AskedRetriever):
+class D3Retriever(ModelFields, QueryRetriever):
     r"""Retrieves evidence paragraphs from long documents: an LLM, or likelihood, opens sections and picks in them.
 
     Args:
@@ -96,7 +96,7 @@ class D3Retriever(ModelFields, AskedRetriever):
 
     _load: ClassVar[Callable[..., LanguageModel]] = staticmethod(load_evidence_model)
 
-    def _make(self) -> Drilling[Document]:
+    def _make(self) -> EvidenceRetrieval[Document]:
         check_searched(self, self.documents, self.source)
         documents = self.documents or []
         prompts: Any = self._settings.prompts  # the host's, or texts
@@ -106,82 +106,92 @@ class D3Retriever(ModelFields, AskedRetriever):
             embed=embedding_of(self.embed),
             settings=replace(
                 self._settings,
-                section_prompt=filler("section_prompt", prompts[0]),
-                paragraph_prompt=filler("paragraph_prompt", prompts[1]),
+                section_prompt=step_prompt("section_prompt", prompts[0]),
+                paragraph_prompt=step_prompt("paragraph_prompt", prompts[1]),
             ),
         )
-        guard = DocumentFilter(self.filters)  # says now what is wrong with it
-        return Drilling(
+        visible = DocumentFilter(self.filters)  # says now what is wrong with it
+        return EvidenceRetrieval(
             d3,
             self._settings,
-            documents,
             given_chunks(documents),
-            READING,
-            asks_llm=self.llm is not None,
+            found_chunks,
+            holding,
             explains=self.explain,
-            given_alone=guard if self.source is None else None,
+            visible=visible if self.source is None else None,
             fields=index_fields(self, self.language_model),
         )
 
-    def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
-        guard = DocumentFilter(self.filters, self.source)
-        store = StoreLookups(query, self.source, guard, config, self.store)
-        llm = None if self.llm is None else FrameworkLLM(self.llm, "summarise", config)
-        drilled = partial(self.method.retrieve, query, store, guard, top_n, llm=llm)
-        [found] = yield [Call(partial(_drill, drilled, config), partial(_adrill, drilled, config))]
-        told = {**found.usage, "problems": found.problems}
-        if found.tree:
-            told["tree"] = list(map(asdict, found.tree))
-        arguments: dict[str, Any] = {"name": END_EVENT, "data": told, "config": config}
-        yield [Call(partial(dispatch_custom_event, **arguments), partial(adispatch_custom_event, **arguments))]
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
+    ) -> list[Document]:
+        if self.source is not None or self.llm is not None:
+            return super()._get_relevant_documents(query, run_manager=run_manager, top_n=top_n)
+        check_top_n(top_n)
+        config, visible = child_config(run_manager), None if self.filters is None else DocumentFilter(self.filters)
+        found = self.method.retrieve(
+            check_query(query),
+            visible,
+            self.top_n if top_n is None else top_n,
+            on_step=lambda step: dispatch_custom_event(STEP_EVENT, asdict(step), config=config),
+        )
+        dispatch_custom_event(**self._end(found, config))
         return list(map(self._document, found.evidence))
 
+    def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
+        visible = DocumentFilter(self.filters, self.source)
+        store = None if self.source is None else StoreLookups(query, self.source, visible, config, self.store)
+        llm = None if self.llm is None else FrameworkLLM(self.llm, "summarise", config)
+        asked = partial(self.method.requests, query, store, visible, top_n, llm=llm)
+        [found] = yield [Call(partial(_run, asked, config), partial(_arun, asked, config))]
+        end = self._end(found, config)
+        yield [Call(partial(dispatch_custom_event, **end), partial(adispatch_custom_event, **end))]
+        return list(map(self._document, found.evidence))
+
+    def _end(self, found: FoundEvidence[Document], config: RunnableConfig) -> dict[str, Any]:
+        """The event of the end."""
+        tree = {"tree": list(map(asdict, found.tree))} if found.tree else {}
+        return {"name": END_EVENT, "data": {**found.usage, "problems": found.problems, **tree}, "config": config}
+
     def _document(self, evidence: Evidence[Document]) -> Document:
-        paragraph = evidence.paragraph
-        metadata = with_result_metadata(
-            _with_start(paragraph.chunk, evidence.metadata, paragraph.start),
-            **evidence.place,
-            source_id=paragraph.document.name[1],
-            start=paragraph.start,
-            end=paragraph.end,
-        )
-        return Document(
-            id=paragraph.id,
-            page_content=paragraph.text,
-            metadata=with_score(
-                metadata, self._settings.score_key, evidence.score, evidence.told | reasons(evidence.explanation)
-            ),
-        )
+        key, chunk, metadata = self._settings.score_key, evidence.chunk, evidence.metadata
+        place: dict[str, Any] = {"source_id": evidence.document, "start": evidence.start, "end": evidence.end}
+        if evidence.explanation is not None:
+            place["explanation"] = evidence.explanation.to_dict()
+        metadata |= {PREFIX + name: value for name, value in place.items() if value is not None}
+        # The host's key for an offset, unless that key is the user's own.
+        is_offset = isinstance(metadata.get(_START, 0), int)
+        if chunk.kind == "section":
+            is_offset = metadata.get(_START, chunk.start) == chunk.record.metadata.get(PREFIX + "start")
+        if is_offset:
+            metadata.pop(_START, None)
+            metadata |= {} if evidence.start is None else {_START: evidence.start}
+        if key is None:  # nothing that depends on the question
+            metadata = {name: value for name, value in metadata.items() if name not in RANKING_KEYS}
+        else:
+            metadata[key] = evidence.score
+        return Document(id=evidence.id, page_content=evidence.text, metadata=metadata)
 
 
-def _with_start(chunk: ChunkRecord[Document], metadata: dict[str, Any], start: int | None) -> dict[str, Any]:
-    """The user's metadata with the host's key for an offset, unless that key is the user's own."""
-    cut_by_us = chunk.kind == "section"
-    if cut_by_us and metadata.get(_START, chunk.start) != result_metadata(chunk.record.metadata).get("start"):
-        return metadata
-    if not cut_by_us and not isinstance(metadata.get(_START, 0), int):  # no offset, whatever it is
-        return metadata
-    metadata.pop(_START, None)
-    return metadata if start is None else {**metadata, _START: start}
+def _run(asked: Callable[..., Requests[FoundEvidence[Document]]], config: RunnableConfig) -> FoundEvidence[Document]:
+    """Find evidence, and dispatch each step."""
+    return run(asked(on_step=lambda step: dispatch_custom_event(STEP_EVENT, asdict(step), config=config)))
 
 
-def _drill(drilled: Callable[..., Requests[Drilled[Document]]], config: RunnableConfig) -> Drilled[Document]:
-    """Drill down, and dispatch each step."""
-    return run(drilled(on_step=lambda step: dispatch_custom_event(STEP_EVENT, asdict(step), config=config)))
-
-
-async def _adrill(drilled: Callable[..., Requests[Drilled[Document]]], config: RunnableConfig) -> Drilled[Document]:
+async def _arun(
+    asked: Callable[..., Requests[FoundEvidence[Document]]], config: RunnableConfig
+) -> FoundEvidence[Document]:
     loop = asyncio.get_running_loop()
     steps: asyncio.Queue[Step | None] = asyncio.Queue()
-    telling = asyncio.ensure_future(_tell(steps, config))
+    dispatching = asyncio.ensure_future(_dispatch(steps, config))
     try:
-        return await arun(drilled(on_step=lambda step: loop.call_soon_threadsafe(steps.put_nowait, step)))
+        return await arun(asked(on_step=lambda step: loop.call_soon_threadsafe(steps.put_nowait, step)))
     finally:
         steps.put_nowait(None)
-        await telling
+        await dispatching
 
 
-async def _tell(steps: asyncio.Queue[Step | None], config: RunnableConfig) -> None:
+async def _dispatch(steps: asyncio.Queue[Step | None], config: RunnableConfig) -> None:
     """Dispatch steps in their order, until there is None; callback handlers may need the threads that D3 runs on."""
     while (step := await steps.get()) is not None:
         await adispatch_custom_event(STEP_EVENT, asdict(step), config=config)

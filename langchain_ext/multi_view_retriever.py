@@ -22,13 +22,13 @@ from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import embedding_of
 from langchain_ext._lookups import StoreLookups
 from langchain_ext._records import as_raw, read_section, stored_sections
-from langchain_ext._retriever import AskedRetriever, Retriever, with_score
+from langchain_ext._retriever import QueryRetriever, Retriever, with_score
 from langchain_ext.settings import ScoreSettings
 
 Source = VectorStore | Retriever | dict[View, Retriever]
 
 
-class MultiViewRetriever(AskedRetriever):
+class MultiViewRetriever(QueryRetriever):
     r"""Ranks sections in each view separately and merges the rankings.
 
     Args:
@@ -102,7 +102,6 @@ class MultiViewRetriever(AskedRetriever):
             lambda: [document.page_content for document in documents],
             _searched(self.source),
             read_section,
-            name="documents",
             maker="MultiViewTextSplitter",
             filtered=self.filters is not None,
             retriever=self.retriever,

@@ -12,7 +12,7 @@ from langchain_core.runnables import Runnable
 from langchain_text_splitters import TextSplitter
 
 from drillrank.hosts.settings import SplitterSettings
-from drillrank.hosts.splitting import Uncut, check_namespace, namespace_of, split
+from drillrank.hosts.splitting import SourceDocument, check_namespace, namespace_of, split
 from drillrank.llm import Requests, arun, run
 from drillrank.settings import as_settings
 from drillrank.views import (
@@ -134,11 +134,11 @@ class MultiViewTextSplitter(TextSplitter):
         return await arun(self._split(documents))
 
     def _split(self, documents: Iterable[Document]) -> Requests[list[Document]]:
-        uncut = self._uncut(list(documents))
-        chunks = yield from split(self._chunker, uncut, self.show_progress)
-        return [*chain(*map(self._pieces, uncut, chunks))]
+        sources = self._sources(list(documents))
+        chunks = yield from split(self._chunker, sources, self.show_progress)
+        return [*chain(*map(self._pieces, sources, chunks))]
 
-    def _uncut(self, documents: Sequence[Document]) -> list[Uncut]:
+    def _sources(self, documents: Sequence[Document]) -> list[SourceDocument]:
         documents = join_pages(documents) if self._settings.join_pages else documents
         settings = {"namespace": self.namespace, "key": self.namespace_key}
         spaces = [namespace_of(document.metadata, _called(document), **settings) for document in documents]
@@ -149,11 +149,11 @@ class MultiViewTextSplitter(TextSplitter):
             for space in dict.fromkeys(spaces)
         }
         return [
-            Uncut(next(names[space]), space, document.page_content, document.metadata)
+            SourceDocument(next(names[space]), space, document.page_content, document.metadata)
             for document, space in zip(documents, spaces, strict=True)
         ]
 
-    def _pieces(self, document: Uncut, chunks: Sequence[SectionChunk]) -> Iterator[Document]:
+    def _pieces(self, document: SourceDocument, chunks: Sequence[SectionChunk]) -> Iterator[Document]:
         raw = [chunk for chunk in chunks if chunk.view == "raw"]
         order = [None, *(chunk.id for chunk in raw), None]
         around = {

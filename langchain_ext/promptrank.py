@@ -25,10 +25,10 @@ from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.prior import Prior
 from drillrank.vectors import Embed
 from langchain_ext._filters import DocumentFilter, Filter, underlying_store
-from langchain_ext._llm import FrameworkLLM, embedding_of, filler
+from langchain_ext._llm import FrameworkLLM, embedding_of, step_prompt
 from langchain_ext._lookups import StoreLookups
 from langchain_ext._records import document_names, index_fields, names_of, passage_of, read_section
-from langchain_ext._retriever import AskedRetriever, Retriever, WithSource, with_score
+from langchain_ext._retriever import QueryRetriever, Retriever, WithSource, with_score
 from langchain_ext.rerank import LikelihoodCompressor
 from langchain_ext.settings import PromptRankRerankSettings, PromptRankRetrieverSettings
 
@@ -61,7 +61,7 @@ class DocumentPaths:
         """Whether all that the retriever brings is from one vector store."""
         return underlying_store(self.retriever)[0] is not None
 
-    def asked(self, question: str, component: str = "") -> StoreLookups:
+    def lookups(self, question: str, component: str = "") -> StoreLookups:
         """The retriever, and the vector store behind it or else the docstore."""
         return StoreLookups(question, self.retriever, self.guard, self.config, self.docstore, component)
 
@@ -86,12 +86,12 @@ class DocumentPaths:
         """What it is of a section."""
         return read_section(document)
 
-    def tell(self, hop: dict[str, Any]) -> None:
+    def send(self, hop: dict[str, Any]) -> None:
         """Dispatch the event of a hop."""
         dispatch_custom_event(HOP_EVENT, hop, config=self.config)
 
-    async def atell(self, hop: dict[str, Any]) -> None:
-        """As `tell`."""
+    async def asend(self, hop: dict[str, Any]) -> None:
+        """As `send`."""
         await adispatch_custom_event(HOP_EVENT, hop, config=self.config)
 
 
@@ -177,7 +177,7 @@ class PromptRankRerank(WithSource, LikelihoodCompressor):
         return self._best(documents, (yield from rank_linked(self.method, given["query"], passages, scores, host)))
 
 
-class PromptRankRetriever(ModelFields, AskedRetriever):
+class PromptRankRetriever(ModelFields, QueryRetriever):
     """Finds documents that answer a question together, by searching paths of linked documents (multi-hop questions).
 
     Args:
@@ -215,8 +215,8 @@ class PromptRankRetriever(ModelFields, AskedRetriever):
     The views of a section that `MultiViewTextSplitter` made are one candidate, its raw document, fetched from the store
     behind `source` or else from `store`; where neither can be asked, the best hit stands for it.
 
-    A document of `documents` that differs from the store's, or a store that knows none of them by their ids, leads to
-    a `DrillrankWarning`.
+    A document of `documents` whose text is not the store's, or a store that knows none of them by their ids, leads to a
+    `DrillrankWarning`.
 
     Raises:
         InvalidInput: two of the `documents` that may be seen share an id, the question is blank, or the retriever has a
@@ -263,7 +263,7 @@ class PromptRankRetriever(ModelFields, AskedRetriever):
             links=self.links,
             embed=embedding_of(self.embed),
             explains=self.explain,
-            missing_prompt=None if self.llm is None else filler("missing_prompt", missing_prompt),
+            missing_prompt=None if self.llm is None else step_prompt("missing_prompt", missing_prompt),
             component=type(self).__name__,
             fields=index_fields(self, self.language_model),
         )
@@ -280,6 +280,6 @@ class PromptRankRetriever(ModelFields, AskedRetriever):
         return DocumentPaths(guard, self.source, self.store, config, settings.title_key, settings.metadata_fields)
 
     def _document(self, found: FoundRecord[Document]) -> Document:
-        told = found.notes | reasons(found.explanation)
-        metadata = with_score(found.record.metadata, self._settings.score_key, found.score, told)
+        noted = found.notes | reasons(found.explanation)
+        metadata = with_score(found.record.metadata, self._settings.score_key, found.score, noted)
         return found.record.model_copy(update={"id": found.id, "metadata": metadata})

@@ -26,7 +26,7 @@ from drillrank.errors import OnFailure
 from drillrank.hosts.store import RetrievedPassages
 from drillrank.text import Tokens
 from langchain_ext._filters import DocumentFilter, Filter
-from langchain_ext._llm import FrameworkLLM, filler
+from langchain_ext._llm import FrameworkLLM, step_prompt
 from langchain_ext._lookups import StoreLookups
 from langchain_ext._records import passage_of
 from langchain_ext._retriever import Loadable, Retriever, WithSource
@@ -154,8 +154,8 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, dict[str, Any
             tokens=self.tokens,
             on_failure=self.on_failure,
             workers=self.workers,
-            prompt=filler("prompt", self.prompt),
-            answer_prompt=filler("answer_prompt", self.answer_prompt),
+            prompt=step_prompt("prompt", self.prompt),
+            answer_prompt=step_prompt("answer_prompt", self.answer_prompt),
         )
 
     def _passage(self, found: Document) -> Passage:

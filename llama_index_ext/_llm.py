@@ -24,7 +24,7 @@ from llama_index.core.llms import LLM, CustomLLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixin
 
-from drillrank.hosts.models import STEPS, Filler, HostEmbedding, asked_with, reported_tokens
+from drillrank.hosts.models import STEPS, HostEmbedding, StepPrompt, host_prompt, reported_tokens
 from drillrank.llm import Reply
 from drillrank.prompts import check_places
 from drillrank.vectors import Embed
@@ -98,10 +98,10 @@ class Prompts:
     def __init__(self) -> None:
         self.templates: dict[str, BasePromptTemplate] = {}
 
-    def filler(self, name: str, template: BasePromptTemplate | str) -> Filler:
+    def step_prompt(self, name: str, template: BasePromptTemplate | str) -> StepPrompt:
         """Take in a template, or its text; a function for the core that fills in what has this name at the time."""
         self._take(name, PromptTemplate(template) if isinstance(template, str) else template)
-        return Filler(name, partial(self._filled, name))
+        return StepPrompt(name, partial(self._filled, name))
 
     def update(self, templates: dict[str, BasePromptTemplate]) -> None:
         """Replace the templates that are given; other names belong to other components."""
@@ -168,7 +168,7 @@ class FrameworkLLM:
 
     def _ask(self, prompt: str, schema: dict[str, Any] | None = None) -> Reply:
         llm = self._llm
-        (template, values), name = asked_with(prompt, _template_of, self._step)
+        (template, values), name = host_prompt(prompt, _template_of, self._step)
         with step(name) as report:
             if schema is None or not llm.metadata.is_function_calling_model:
                 return report.answer(llm.predict(template, **values))
@@ -177,7 +177,7 @@ class FrameworkLLM:
 
     async def _aask(self, prompt: str, schema: dict[str, Any] | None = None) -> Reply:
         llm = self._llm
-        (template, values), name = asked_with(prompt, _template_of, self._step)
+        (template, values), name = host_prompt(prompt, _template_of, self._step)
         with step(name) as report:
             if schema is None or not llm.metadata.is_function_calling_model:
                 return report.answer(await llm.apredict(template, **values))

@@ -23,11 +23,11 @@ from llama_index.core.vector_stores.types import (
     FilterOperator,
     MetadataFilter,
     MetadataFilters,
-    VectorStoreQueryResult,
+    VectorStoreQuery,
 )
 
 from drillrank.hosts.store import EmbeddedOnce, Store
-from drillrank.llm import Call, Fetch, Requests, arun, run
+from drillrank.llm import Call, Fetch, Requests
 from llama_index_ext._filters import NodeFilter, metadata_filter, underlying_index
 
 _SYNCHRONOUS = (BaseRetriever._aretrieve, BasePydanticVectorStore.aquery, SimpleVectorStore.aquery)
@@ -44,12 +44,23 @@ class Question:
         self._query = query_bundle
         self._embedded = EmbeddedOnce()
 
+    @property
+    def text(self) -> str:
+        """As a string."""
+        return self._query.query_str
+
+    def vector(self, model: BaseEmbedding) -> Requests[list[float]]:
+        """Its vector by a model."""
+        if self._query.embedding is not None:
+            return self._query.embedding
+        embed = partial(model.get_agg_embedding_from_queries, self._query.embedding_strs)
+        return (yield from self._embedded.vector(model, embed))
+
     def asked(self, retriever: BaseRetriever) -> Requests[list[NodeWithScore]]:
         """What a retriever finds; it gets a query of its own: the host would leave its vector to the next one."""
         query, model = self._query, self._model(retriever)
         if model is not None:
-            embed = partial(model.get_agg_embedding_from_queries, query.embedding_strs)
-            query = replace(query, embedding=(yield from self._embedded.vector(model, embed)))
+            query = replace(query, embedding=(yield from self.vector(model)))
         own: Any = getattr(retriever, "_aretrieve", None)
         if isinstance(retriever, VectorIndexRetriever):
             own = retriever._vector_store.aquery
@@ -123,11 +134,39 @@ class StoreLookups(Store):
         return seen  # type: ignore[no-any-return]
 
     def _searched(self, k: int, wanted: Mapping[str, str]) -> Requests[tuple[list[NodeWithScore], int]]:
-        assert self.index is not None
+        """Asks the store itself: a retriever of the host's shows traces and the log what the filter has not seen."""
+        index, guard = self.index, self._guard
+        assert index is not None
+        store = index.vector_store
         if self._ids is None:
             yield [Call(self._seen)]
-        search = _AsStored(self.index, k, self._guard, wanted, self._ids or [], self._met)
-        return (yield from self._question.asked(search)), search.brought
+        takes_ids = isinstance(guard.filters, MetadataFilters) and isinstance(store, SimpleVectorStore)
+        filters = (NodeFilter(None) if takes_ids else guard).for_store(**wanted)
+        vector = (yield from self._question.vector(index._embed_model)) if store.is_embedding_query else None
+        query = VectorStoreQuery(vector, k, node_ids=self._ids, query_str=self._question.text, filters=filters)
+        asynchronous = getattr(store.aquery, "__func__", store.aquery) not in _SYNCHRONOUS
+        [result] = yield [Call(partial(store.query, query), partial(store.aquery, query) if asynchronous else None)]
+        nodes: Sequence[BaseNode | None] = result.nodes or ()
+        if result.nodes is None:
+            ids = [index.index_struct.nodes_dict[id_] for id_ in result.ids or ()]
+            [fetched] = yield [nodes_of(index.docstore, [id_ for id_ in ids if id_ not in self._met])]
+            self._met.update((node.node_id, node) for node in fetched)
+            nodes = list(map(self._met.get, ids))
+        scores = result.similarities or [None] * len(nodes)
+        objects = index._object_map
+
+        def led_to(node: BaseNode) -> BaseNode:
+            """What a node of `VectorStoreIndex(objects=...)` points to; any other one without the copy it holds."""
+            found = objects.get(node.index_id) if isinstance(node, IndexNode) else None
+            return found if isinstance(found, BaseNode) else _without_copy(node)
+
+        def seen() -> list[NodeWithScore]:
+            pairs = zip(nodes, scores, strict=True)
+            hits = guard.hits([NodeWithScore(node=node, score=score) for node, score in pairs if node is not None])
+            return guard.hits([NodeWithScore(node=led_to(hit.node), score=hit.score) for hit in hits])
+
+        [shown] = yield [Call(seen)]
+        return shown, len(nodes)
 
     def _widths(self, n: int) -> Iterator[int]:
         """In memory as wide as need be: a function is asked of what a search brings, which may be little of it."""
@@ -165,59 +204,6 @@ def _looked_up(index: VectorStoreIndex, request: Fetch, guard: NodeFilter) -> li
     except NotImplementedError:  # stores that bring nodes by search only
         return None
     return guard.filter_fetched(found)
-
-
-class _AsStored(VectorIndexRetriever):
-    """Over an index: what may be seen, as the store has it, and so in the host's events, traces and log.
-
-    An object of the index stands for its pointer. Any other node that leads to one stays itself, without its copy.
-    """
-
-    def __init__(
-        self,
-        index: VectorStoreIndex,
-        k: int,
-        guard: NodeFilter,
-        wanted: Mapping[str, str],
-        ids: list[str],
-        met: dict[str, BaseNode],
-    ) -> None:
-        takes_ids = isinstance(guard.filters, MetadataFilters) and isinstance(index.vector_store, SimpleVectorStore)
-        filters = (NodeFilter(None) if takes_ids else guard).for_store(**wanted)
-        super().__init__(
-            index, similarity_top_k=k, filters=filters, node_ids=ids, callback_manager=index._callback_manager
-        )
-        self._guard = guard
-        self._met = met
-        self._objects = index.as_retriever().object_map
-        self.brought = 0
-
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return run(self._found(query_bundle))
-
-    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return await arun(self._found(query_bundle))
-
-    def _found(self, query_bundle: QueryBundle) -> Requests[list[NodeWithScore]]:
-        """As the host's, which shows traces and the log what the guard has not seen yet."""
-        store = self._vector_store
-        query = self._build_vector_store_query(query_bundle)
-        result: VectorStoreQueryResult
-        [result] = yield [Call(partial(store.query, query), partial(store.aquery, query))]
-        if ids := self._determine_nodes_to_fetch(result):
-            [fetched] = yield [nodes_of(self._docstore, [id_ for id_ in ids if id_ not in self._met])]
-            self._met.update((node.node_id, node) for node in fetched)
-            if there := [self._met[id_] for id_ in ids if id_ in self._met]:
-                result.nodes = self._insert_fetched_nodes_into_query_result(result, there)
-        hits = self._convert_nodes_to_scored_nodes(result)
-        self.brought = len(hits)
-        seen = [NodeWithScore(node=self._led_to(hit.node), score=hit.score) for hit in self._guard.hits(hits)]
-        return self._guard.hits(seen)
-
-    def _led_to(self, node: BaseNode) -> BaseNode:
-        """What a node of `VectorStoreIndex(objects=...)` points to; any other one without the copy that it holds."""
-        object = self._objects.get(node.index_id) if isinstance(node, IndexNode) else None
-        return object if isinstance(object, BaseNode) else _without_copy(node)
 
 
 def _ids_seen(index: VectorStoreIndex, guard: NodeFilter) -> list[str]:

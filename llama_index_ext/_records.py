@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from typing import Any
 
-from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore
+from llama_index.core.schema import BaseNode, NodeWithScore
 
 from drillrank.errors import InvalidInput
 from drillrank.hosts.metadata import is_section, prefixed, result_metadata, user_metadata
@@ -93,9 +93,9 @@ _HEADINGS = "header_path"  # of the host's parser of Markdown: those above the h
 
 def chunks_of(nodes: Iterable[BaseNode | NodeWithScore]) -> list[ChunkRecord[BaseNode]]:
     """What each node is a piece of, and where in it it stands."""
-    listed = [_record(found.node if isinstance(found, NodeWithScore) else found) for found in nodes]
-    known = {node.node_id: node for node, _ in listed}
-    return [_chunk(node, itself, known) for node, itself in listed]
+    listed = [found.node if isinstance(found, NodeWithScore) else found for found in nodes]
+    known = {node.node_id: node for node in listed}
+    return [_chunk(node, known) for node in listed]
 
 
 def holding(chunk: ChunkRecord[BaseNode]) -> Fetch | None:
@@ -106,13 +106,6 @@ def holding(chunk: ChunkRecord[BaseNode]) -> Fetch | None:
 
 def _namespace(space: str) -> dict[str, str]:
     return {prefixed("namespace"): space} if space else {}
-
-
-def _record(given: BaseNode) -> tuple[BaseNode, bool]:
-    """The node, or the copy in it of the one that it leads to; and whether it is the node."""
-    if isinstance(given, IndexNode) and isinstance(given.obj, BaseNode):
-        return given.obj, False
-    return given, True
 
 
 def _start(node: BaseNode, known: Mapping[str, BaseNode], below: frozenset[str] = frozenset()) -> int | None:
@@ -131,7 +124,7 @@ def _start(node: BaseNode, known: Mapping[str, BaseNode], below: frozenset[str] 
     return None if first is None or above.get_content()[start : start + len(text)] != text else first + start
 
 
-def _chunk(node: BaseNode, itself: bool, known: Mapping[str, BaseNode]) -> ChunkRecord[BaseNode]:
+def _chunk(node: BaseNode, known: Mapping[str, BaseNode]) -> ChunkRecord[BaseNode]:
     found = result_metadata(node.metadata)
     document = str(found.get("namespace") or ""), node.ref_doc_id or node.node_id
     text, start, end = node.get_content(), getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
@@ -145,7 +138,7 @@ def _chunk(node: BaseNode, itself: bool, known: Mapping[str, BaseNode]) -> Chunk
             text if raw else "",
             document,
             kind="section" if placed else "chunk",
-            raw=raw and itself,  # a copy may be outdated
+            raw=raw,
             path=str(found.get("section_path", "")) if placed else (),
             start=start,
             end=end if placed else None,

@@ -9,7 +9,7 @@ from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import check_query
 
 
-class AskedRetriever(BaseRetriever):
+class QueryRetriever(BaseRetriever):
     """Base of those that find what a question asks for."""
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:

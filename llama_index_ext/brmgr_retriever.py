@@ -24,13 +24,13 @@ from llama_index_ext._filters import Filters, NodeFilter, underlying_index
 from llama_index_ext._llm import FrameworkLLM
 from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._records import check_retriever, unread
-from llama_index_ext._retriever import AskedRetriever
+from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext.rerank import BRMGRRerank
 from llama_index_ext.settings import BRMGRRetrieverSettings
 
 
 @dataclass(eq=False, repr=False)
-class BRMGRRetriever(AskedRetriever):
+class BRMGRRetriever(QueryRetriever):
     """Retrieves nodes, lets an LLM write some more, and merges the two (see `BRMGRRerank`).
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import KW_ONLY, InitVar, dataclass, replace
 from typing import Any
 
@@ -12,27 +13,26 @@ from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.llms import LLM
 from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
+from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, QueryBundle, TextNode
 from llama_index.core.utils import print_text
 
 from drillrank import D3, LanguageModel
 from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.explanation.explanations import explains
-from drillrank.hosts.drill import Drilled, Drilling, Evidence, Reading
-from drillrank.hosts.metadata import PREFIX, with_result_metadata
-from drillrank.hosts.records import ChunkRecord
+from drillrank.hosts.drill import Evidence, EvidenceRetrieval, FoundEvidence
+from drillrank.hosts.metadata import PREFIX
 from drillrank.hosts.settings import check_switch
 from drillrank.hosts.views import check_searched
 from drillrank.llm import Requests, Usage
-from drillrank.passages import check_top_n
+from drillrank.passages import check_query, check_top_n
 from drillrank.settings import as_settings
 from drillrank.vectors import Embed
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts, embedding_of
 from llama_index_ext._lookups import StoreLookups
-from llama_index_ext._records import check_retriever, checked_nodes, chunks_of, holding, unread
-from llama_index_ext._retriever import AskedRetriever
+from llama_index_ext._records import check_retriever, checked_nodes, chunks_of, holding
+from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext.events import D3EndEvent, D3StepEvent, send_explanations
 from llama_index_ext.settings import D3RetrieverSettings
 
@@ -40,7 +40,7 @@ dispatcher = get_dispatcher(__name__)
 
 
 @dataclass(eq=False, repr=False)
-class D3Retriever(Prompted, AskedRetriever):
+class D3Retriever(Prompted, QueryRetriever):
     r"""Retrieves evidence paragraphs from long documents: an LLM, or likelihood, opens sections and picks in them.
 
     Args:
@@ -117,66 +117,65 @@ class D3Retriever(Prompted, AskedRetriever):
             embed=embedding_of(self.embed),
             settings=replace(
                 settings,
-                section_prompt=self._prompts.filler("section_prompt", prompts[0]),
-                paragraph_prompt=self._prompts.filler("paragraph_prompt", prompts[1]),
+                section_prompt=self._prompts.step_prompt("section_prompt", prompts[0]),
+                paragraph_prompt=self._prompts.step_prompt("paragraph_prompt", prompts[1]),
             ),
         )
-        in_order = isinstance(source, VectorStoreIndex) and not source.vector_store.stores_text
-        guard = NodeFilter(self.filters)  # says now what is wrong with them
-        self._drilling = Drilling(
+        visible = NodeFilter(self.filters)  # says now what is wrong with them
+        self._evidence = EvidenceRetrieval(
             d3,
             settings,
-            documents,
             chunks_of(documents),
-            Reading(chunks_of, holding, copies=not isinstance(source, VectorStoreIndex), ordered=in_order),
-            asks_llm=self.llm is not None,
+            chunks_of,
+            holding,
             explains=self.explain,
-            given_alone=guard if source is None else None,
+            visible=visible if source is None else None,
         )
 
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        if self.source is not None:
+            return super()._retrieve(query_bundle)
+        query = check_query(query_bundle.query_str)
+        visible = None if self.filters is None else NodeFilter(self.filters)
+        return self._nodes(query, self._evidence.retrieve(query, visible, self.top_n, on_step=self._report))
+
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
-        guard = NodeFilter(self.filters, self.source)
-        store = StoreLookups(query_bundle, self.source, guard, index=self.index)
-        found = yield from self._drilling.retrieve(query, store, guard, self.top_n, on_step=self._tell)
-        nodes = self._nodes(found)
+        visible = NodeFilter(self.filters, self.source)
+        store = None if self.source is None else StoreLookups(query_bundle, self.source, visible, index=self.index)
+        found = yield from self._evidence.requests(query, store, visible, self.top_n, on_step=self._report)
+        return self._nodes(query, found)
+
+    def _report(self, step: Step) -> None:
+        problems = list(step.problems)
+        dispatcher.event(D3StepEvent(kind=step.kind, offered=step.offered, chosen=list(step.chosen), problems=problems))
+        if self._verbose:
+            chosen = f"{step.kind}: {len(step.chosen)} of {step.offered}: {'; '.join(step.chosen)}"
+            print_text(
+                "\n".join([chosen, *(f"  ! {problem}" for problem in problems)]), color="llama_turquoise", end="\n"
+            )
+
+    def _nodes(self, query: str, found: FoundEvidence[BaseNode]) -> list[NodeWithScore]:
+        dispatcher.event(D3EndEvent(usage=found.usage, problems=found.problems))
+        nodes = list(map(_node, found.evidence))
         if explains(self.explain):
             send_explanations(query, nodes, [evidence.explanation for evidence in found.evidence], found.tree)
         return nodes
 
-    def _tell(self, step: Step) -> None:
-        problems = list(step.problems)
-        dispatcher.event(D3StepEvent(kind=step.kind, offered=step.offered, chosen=list(step.chosen), problems=problems))
-        if self._verbose:
-            told = f"{step.kind}: {len(step.chosen)} of {step.offered}: {'; '.join(step.chosen)}"
-            print_text(
-                "\n".join([told, *(f"  ! {problem}" for problem in problems)]), color="llama_turquoise", end="\n"
-            )
-
-    def _nodes(self, found: Drilled[BaseNode]) -> list[NodeWithScore]:
-        dispatcher.event(D3EndEvent(usage=found.usage, problems=found.problems))
-        return list(map(_node, found.evidence))
-
 
 def _node(evidence: Evidence[BaseNode]) -> NodeWithScore:
-    paragraph = evidence.paragraph
-    origin = paragraph.chunk.record
-    metadata = with_result_metadata(evidence.metadata, **evidence.place) | evidence.told
+    origin = evidence.chunk.record
+    whole = evidence.chunk.kind == "document" or origin.source_node is None
+    ours = [key for key in evidence.metadata if key.startswith(PREFIX)]
     node = TextNode(
-        id_=paragraph.id,
-        text=paragraph.text,
-        start_char_idx=paragraph.start,
-        end_char_idx=paragraph.end,
-        excluded_embed_metadata_keys=origin.excluded_embed_metadata_keys,
-        excluded_llm_metadata_keys=origin.excluded_llm_metadata_keys,
-        relationships={NodeRelationship.SOURCE: _source_of(paragraph.chunk)},
+        id_=evidence.id,
+        text=evidence.text,
+        start_char_idx=evidence.start,
+        end_char_idx=evidence.end,
+        metadata=evidence.metadata,
+        excluded_embed_metadata_keys=list(dict.fromkeys([*origin.excluded_embed_metadata_keys, *ours])),
+        excluded_llm_metadata_keys=list(dict.fromkeys([*origin.excluded_llm_metadata_keys, *ours])),
+        relationships={
+            NodeRelationship.SOURCE: deepcopy(origin.as_related_node_info() if whole else origin.source_node)
+        },
     )
-    ours = [key for key in metadata if key.startswith(PREFIX)]
-    return NodeWithScore(node=unread(node, metadata, ours), score=evidence.score)
-
-
-def _source_of(chunk: ChunkRecord[BaseNode]) -> RelatedNodeInfo:
-    """The document that a node is or belongs to."""
-    node = chunk.record
-    if chunk.kind != "document" and node.source_node is not None:
-        return node.source_node
-    return node.as_related_node_info()
+    return NodeWithScore(node=node, score=evidence.score)

@@ -35,7 +35,7 @@ from drillrank.hosts.components import HostFields
 from drillrank.hosts.metadata import prefixed
 from drillrank.hosts.pages import PAGES
 from drillrank.hosts.settings import SplitterSettings
-from drillrank.hosts.splitting import Cut, Uncut, beginnings, check_namespace, namespace_of, split
+from drillrank.hosts.splitting import SourceDocument, check_namespace, namespace_of, split
 from drillrank.llm import Requests, arun, run
 from drillrank.settings import as_json
 from drillrank.views import (
@@ -71,9 +71,7 @@ class MultiViewNodeParser(HostFields, NodeParser):
     `drillrank_section_path`, `drillrank_section_level`, `drillrank_section_id`, `drillrank_view`, `drillrank_start`,
     `drillrank_end`. PREVIOUS and NEXT link raw nodes of one document, PARENT and CHILD its section tree.
 
-    Sections of what another parser cut have the offsets of the document that its nodes name, as far as these are
-    certain: the document, or the parents of `HierarchicalNodeParser`, are looked for among the nodes. Where they are
-    not certain there are none, and a `DrillrankWarning` says so.
+    Sections of what another parser cut have no offsets, and a `DrillrankWarning` says so.
 
     With `context`, the headings and the section's keywords stand in front of the raw text where it is embedded, as
     metadata `drillrank_context`; what the LLM reads stays the source.
@@ -214,47 +212,44 @@ class MultiViewNodeParser(HostFields, NodeParser):
             FrameworkLLM(self.llm, "write a view") if self.llm else None,
             ViewWriter(who, self.cache, on_failure=self._settings.on_failure, max_calls=self._settings.max_calls),
         )
-        documents = list(map(self._uncut, nodes))
+        documents = list(map(self._source, nodes))
         shown = get_tqdm_iterable(documents, show_progress, "Parsing sections")
         chunks = yield from split(chunker, shown, show_progress)
         return self._nodes(nodes, documents, chunks)
 
-    def _uncut(self, node: BaseNode) -> Uncut:
+    def _source(self, node: BaseNode) -> SourceDocument:
         space = namespace_of(node.metadata, node.node_id, namespace=self.namespace, key=self.namespace_key)
-        return Uncut(node.node_id, space, node.get_content(), node.metadata)
+        return SourceDocument(node.node_id, space, node.get_content(), node.metadata)
 
     def _postprocess_parsed_nodes(self, nodes: list[BaseNode], parent_doc_map: dict[str, Document]) -> list[BaseNode]:
         """Nothing to do: the host would guess offsets with `find` and chain all views to each other."""
         return nodes
 
     def _nodes(
-        self, nodes: Sequence[BaseNode], documents: Sequence[Uncut], chunks: Sequence[Sequence[SectionChunk]]
+        self, nodes: Sequence[BaseNode], documents: Sequence[SourceDocument], chunks: Sequence[Sequence[SectionChunk]]
     ) -> list[BaseNode]:
-        begins = beginnings(list(map(_cut, nodes)))
-        self._tell_unplaced([node for node, begin in zip(nodes, begins, strict=True) if begin is None])
-        each = zip(nodes, documents, chunks, begins, strict=True)
+        pieces = [node.ref_doc_id for node in nodes if node.ref_doc_id not in (None, node.node_id)]
+        if unplaced := self._warned.new("offsets", pieces):
+            warn(
+                f"MultiViewNodeParser: sections of nodes that another parser cut have no offsets, those of "
+                f"{len(unplaced)} documents, for example of {unplaced[0]!r}. Let it cut the documents themselves."
+            )
+        each = zip(nodes, documents, chunks, strict=True)
         return [made for one in each for made in self._section_nodes(*one)]
 
-    def _tell_unplaced(self, nodes: Sequence[BaseNode]) -> None:
-        if documents := self._warned.new("offsets", [node.ref_doc_id for node in nodes]):
-            warn(
-                f"MultiViewNodeParser: it is not certain where in their document nodes of {len(documents)} documents "
-                f"stand, for example of {documents[0]!r}: their sections have no offsets. Let it cut the documents "
-                "themselves, or give it these, or the parents of HierarchicalNodeParser, together with the nodes."
-            )
-
     def _section_nodes(
-        self, node: BaseNode, document: Uncut, chunks: Sequence[SectionChunk], begin: int | None
+        self, node: BaseNode, document: SourceDocument, chunks: Sequence[SectionChunk]
     ) -> list[BaseNode]:
         ids = {chunk.id: self.id_func(i, node) if self.id_func else chunk.id for i, chunk in enumerate(chunks)}
         source = node.source_node or node.as_related_node_info()
+        placed = node.ref_doc_id in (None, node.node_id)
         raw: dict[str, TextNode] = {}
         nodes: list[BaseNode] = []
         image = {name: value for name in _IMAGE if (value := getattr(node, name, None)) is not None}
         described = document if self.include_metadata else replace(document, metadata={})
         for chunk in chunks:
             names = {"section_id": ids[chunk.section_id], "context": chunk.context or None}
-            metadata = described.metadata_of(chunk, self._settings, begin, **names)
+            metadata = described.metadata_of(chunk, self._settings, placed=placed, **names)
             fields = _fields(node, metadata) | {
                 "id_": ids[chunk.id],
                 "text": chunk.text,
@@ -307,17 +302,3 @@ def _fields(document: BaseNode, metadata: dict[str, Any]) -> dict[str, Any]:
         "metadata_template": document.metadata_template,
         "text_template": getattr(document, "text_template", TextNode.model_fields["text_template"].default),
     }
-
-
-def _cut(node: BaseNode) -> Cut:
-    """What was cut out of the document that the node names as its source, or again out of its parent."""
-    parent = node.parent_node
-    return Cut(
-        node.node_id,
-        node.get_content(),
-        node.ref_doc_id,
-        None if parent is None or parent.node_id == node.ref_doc_id else parent.node_id,
-        getattr(node, "start_char_idx", None),
-        getattr(node, "end_char_idx", None),
-        None if node.prev_node is None else node.prev_node.node_id,
-    )

@@ -23,14 +23,14 @@ from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import embedding_of
 from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._records import checked_nodes, read_section, unread
-from llama_index_ext._retriever import AskedRetriever
+from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext.events import send_explanations
 
 Source = VectorStoreIndex | BaseRetriever | Mapping[View, BaseRetriever]
 
 
 @dataclass(eq=False, repr=False)
-class MultiViewRetriever(AskedRetriever):
+class MultiViewRetriever(QueryRetriever):
     r"""Ranks sections in each view separately and merges the rankings.
 
     Args:
@@ -105,7 +105,6 @@ class MultiViewRetriever(AskedRetriever):
             lambda: [node.get_content(metadata_mode=MetadataMode.EMBED) for node in documents],
             _searched(self.source),
             read_section,
-            name="documents",
             maker="MultiViewNodeParser",
             filtered=self.filters is not None,
             retriever=self.retriever,

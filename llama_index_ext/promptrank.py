@@ -40,7 +40,7 @@ from llama_index_ext._filters import Filters, NodeFilter, underlying_index
 from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts, embedding_of
 from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._records import check_retriever, checked_nodes, read_section, unread
-from llama_index_ext._retriever import AskedRetriever
+from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext.events import PathHopEvent, send_explanations
 from llama_index_ext.rerank import LikelihoodRerank
 from llama_index_ext.settings import PromptRankRerankSettings, PromptRankRetrieverSettings
@@ -74,7 +74,7 @@ class NodePaths:
         """Whether all that the retriever brings is from one index."""
         return underlying_index(self.retriever)[0] is not None
 
-    def asked(self, question: str | QueryBundle, component: str = "") -> StoreLookups:
+    def lookups(self, question: str | QueryBundle, component: str = "") -> StoreLookups:
         """The retriever, and the index behind it or else the docstore."""
         query_bundle = QueryBundle(question) if isinstance(question, str) else question
         return StoreLookups(query_bundle, self.retriever, self.guard, self.docstore, component)
@@ -100,13 +100,13 @@ class NodePaths:
         """What a node, or a hit, is of a section."""
         return read_section(hit)
 
-    def tell(self, hop: dict[str, Any]) -> None:
+    def send(self, hop: dict[str, Any]) -> None:
         """Send the event."""
         dispatcher.event(PathHopEvent(**hop))
 
-    async def atell(self, hop: dict[str, Any]) -> None:
+    async def asend(self, hop: dict[str, Any]) -> None:
         """Send the event."""
-        self.tell(hop)
+        self.send(hop)
 
 
 def passage_of(node: BaseNode, id: str, title_key: str, metadata_mode: MetadataMode) -> Passage:
@@ -223,7 +223,7 @@ class PromptRankRerank(LikelihoodRerank):
 
 
 @dataclass(eq=False, repr=False)
-class PromptRankRetriever(Prompted, AskedRetriever):
+class PromptRankRetriever(Prompted, QueryRetriever):
     """Finds nodes that answer a question together, by searching paths of linked nodes (multi-hop questions).
 
     Args:
@@ -260,7 +260,7 @@ class PromptRankRetriever(Prompted, AskedRetriever):
     The views of a section that `MultiViewNodeParser` made are one candidate, its raw node, fetched from the index
     behind `source` or else from `store`; where neither can be asked, the best hit stands for it.
 
-    A node of `documents` that differs from the store's, or a store that knows none of them by their ids, leads to a
+    A node of `documents` whose text is not the store's, or a store that knows none of them by their ids, leads to a
     `DrillrankWarning`.
 
     Raises:
@@ -304,8 +304,8 @@ class PromptRankRetriever(Prompted, AskedRetriever):
         check_top_n(self.top_n)
         self._prompts = Prompts()
         missing_prompt: Any = settings.missing_prompt  # the host's, or a text
-        prompt = self._prompts.filler("missing_prompt", missing_prompt)
-        self._asked = None if self.llm is None else FrameworkLLM(self.llm, "name what is missing")
+        prompt = self._prompts.step_prompt("missing_prompt", missing_prompt)
+        self._named_by = None if self.llm is None else FrameworkLLM(self.llm, "name what is missing")
         model = load_language_model(self.model, **(self.model_options or {}))
         self._paths = PathRetrieval(
             settings,
@@ -321,14 +321,14 @@ class PromptRankRetriever(Prompted, AskedRetriever):
 
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         host = self._host(NodeFilter(self.filters, self.source))
-        found = yield from self._paths.retrieve(query, host, self.top_n, usage, asked=query_bundle)
+        found = yield from self._paths.retrieve(query, host, self.top_n, usage, host_query=query_bundle)
         nodes = list(map(_node, found))
         if explains(self.explain):
             send_explanations(query, nodes, [one.explanation for one in found])
         return nodes
 
     def _framework_llm(self) -> FrameworkLLM | None:
-        return self._asked
+        return self._named_by
 
     def _host(self, guard: NodeFilter) -> NodePaths:
         return NodePaths(guard, self.source, self.store, *self._read)

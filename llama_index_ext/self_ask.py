@@ -95,8 +95,8 @@ class SelfAskQueryEngine(Prompted, BaseQueryEngine):
         self._self_ask = SelfAsk(
             FrameworkLLM(self.llm, "ask"),
             RetrievedPassages(self._store, _passage),
-            prompt=self._prompts.filler("prompt", self.prompt),
-            answer_prompt=self._prompts.filler("answer_prompt", self.answer_prompt),
+            prompt=self._prompts.step_prompt("prompt", self.prompt),
+            answer_prompt=self._prompts.step_prompt("answer_prompt", self.answer_prompt),
             max_steps=self.max_steps,
             max_prompt_tokens=self.max_prompt_tokens,
             tokens=self.tokens,

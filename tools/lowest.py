@@ -17,8 +17,6 @@ _STORE = "compares with SimpleVectorStore, which filters otherwise in LlamaIndex
 _LANGCHAIN, _LLAMA_INDEX = "tests/langchain_ext/test_", "tests/llama_index_ext/test_"
 EXPECTED = {  # beginnings of names
     f"{_LANGCHAIN}cross_encoder.py::test_in_the_host_s_reranker": _CROSS_ENCODERS,
-    f"{_LANGCHAIN}store_behind.py::test_a_single_store_is_found[a cross encoder]": _CROSS_ENCODERS,
-    f"{_LANGCHAIN}store_behind.py::test_a_single_store_is_found_behind_two[a cross encoder-": _CROSS_ENCODERS,
     "tests/conformance/test_langchain_interactions.py::test_the_evidence_comes_through[cross encoder-": _CROSS_ENCODERS,
     "tests/conformance/test_event_loop.py::test_the_loop_comes_round_while_a_component_waits_for_what_it_is_made_of"
     "[langchain_ext.LikelihoodCrossEncoder]": _CROSS_ENCODERS,

@@ -116,20 +116,6 @@ def told(host: Any, component: Any, question: str = "How is the oak?") -> list[s
     return heard
 
 
-def test_stale_documents_are_told_once_and_another_one_anew(host):
-    given = [*host.put(OAK, "oak"), *host.put(FOX, "fox")]
-    component = host.views(given)
-    assert told(host, component) == []
-    host.put(OAK.replace("tall", "felled"), "oak")
-    [first] = told(host, component)
-    assert "differ from what the source holds" in first
-    host.put(FOX.replace("tall", "sly"), "fox")
-    [second] = told(host, component)
-    assert "differ from what the source holds" in second
-    assert told(host, component) == []
-    assert len(told(host, host.views(given))) == 1, "another component has told nothing yet"
-
-
 def test_missing_neighbours_and_sections_are_told_once(host):
     raw: Callable[[list[Any]], list[Any]] = lambda records: [  # noqa: E731
         record for record in records if record.metadata["drillrank_view"] == "raw"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -84,7 +83,7 @@ def compared(name: str, held: Any, wanted: Any) -> float:
         return min(compared("gte", held, wanted[0]), compared("lte", held, wanted[1]))
     if name in ("gt", "gte", "lt", "lte"):
         return ordered(name, held, wanted)
-    if name in ("like", "ilike", "text_match", "text_match_insensitive"):
+    if name in ("text_match", "text_match_insensitive"):
         return matched(name, held, wanted)
     holds, asks = ([value] if not isinstance(value, list) else value for value in (held, wanted))
     if name == "contains":

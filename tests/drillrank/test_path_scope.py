@@ -11,8 +11,8 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 import langchain_ext
 from drillrank import Passage, PathSearch, PromptRank
-from drillrank.errors import DrillrankWarning, InvalidInput, WarnOnce
-from drillrank.hosts.record_names import GivenPassages, RecordNames, differ
+from drillrank.errors import InvalidInput
+from drillrank.hosts.paths import GivenPassages, RecordNames
 from drillrank.llm import run
 from drillrank.multihop.links import given_links
 from drillrank.multihop.mentions import TitleMentions
@@ -106,31 +106,9 @@ def test_a_source_may_call_what_it_fetches_otherwise():
 
 
 def test_names_of_records():
-    given_ones = GivenPassages([Passage("same", id="a"), Passage("same", id="b"), Passage("other", id="c")])
-    records = RecordNames(given_ones, {"a", "c"})
-    assert records.name(Passage("same", id="1")) == "a"
-    assert records.name(Passage("same", id="2")) == "2"  # another record: b is not there
-    assert records.name(Passage("same", id="3"), fetched=True) == "a"
+    records = RecordNames(GivenPassages([Passage("same", id="a"), Passage("same", id="b"), Passage("other", id="c")]))
+    assert records.name(Passage("same", id="1")) == records.name(Passage("same", id="1")) == "a"
+    assert records.name(Passage("same", id="2")) == "2"  # another record
     taken = records.name(Passage("same", id="a"))  # the store has one of this id, too
     assert taken not in ("a", "1", "2")
     assert [records.own_id(name) for name in ("a", "2", taken, "c")] == ["1", "2", "a", "c"]
-    changed = RecordNames(given_ones)
-    changed.name(Passage("new", id="c"))
-    warned = WarnOnce()
-    with pytest.warns(DrillrankWarning, match="as 'c'"):
-        changed.warn(["a"], warned)
-    changed.warn(["a"], warned)  # a second warning would be an error
-
-
-@pytest.mark.parametrize(
-    ("given_one", "record", "expected"),
-    [
-        ({"page": 1}, {"page": 1.0, "drillrank_path": "x"}, False),
-        ({"page": 1, "tags": ("a",)}, {"page": 1, "tags": ["a"]}, False),
-        ({"drillrank_path": "y"}, {"drillrank_path": "x"}, False),
-        ({"page": 1}, {"page": 2}, True),
-    ],
-)
-def test_what_counts_as_a_difference(given_one, record, expected):
-    assert differ(Passage("a", metadata=given_one), Passage("a", metadata=record)) is expected
-    assert differ(Passage("a", title="b"), Passage("a"))

@@ -11,7 +11,7 @@ def test_records_are_looked_up_by_id_and_then_by_metadata():
 
     def answer(lookup):
         asked.append(lookup)
-        record = StoredSection("record", "7", "raw", None, "text", {}, (), {})
+        record = StoredSection("record", "7", "raw", None, "text", {})
         return [record] if lookup.where is not None else []
 
     found, could = run(raw_records(["7", "7"], lambda one: one), handlers={Fetch: answer})

@@ -81,7 +81,7 @@ def test_the_core_loads_what_concerns_it(file):
 
 
 def drilling(component):
-    return component.method if hasattr(component, "method") else component._drilling
+    return component.method if hasattr(component, "method") else component._evidence
 
 
 def searched(component):

@@ -14,7 +14,7 @@ VIEWS = ("raw", "keywords", "summary")
 
 
 def record(view, number):
-    return StoredSection(None, f"{'section' if view else 'foreign'} {number}", view, None, "", {}, (), {})
+    return StoredSection(None, f"{'section' if view else 'foreign'} {number}", view, None, "", {})
 
 
 class Store:

@@ -124,7 +124,7 @@ def test_a_store_with_ids_of_its_own_says_so_and_nothing_comes_twice():
     for store in stores:
         store.add_documents([document.model_copy(update={"id": None}) for document in documents])
     films, both = (store.as_retriever() for store in stores)
-    with pytest.warns(DrillrankWarning, match="pass docstore") as caught:
+    with pytest.warns(DrillrankWarning, match="pass store=") as caught:
         found = PromptRankRetriever(source=films, documents=documents).invoke(QUESTION)
     assert len(caught) == 1
     assert texts(found) == [FILM.page_content]
@@ -145,7 +145,7 @@ def test_where_no_store_can_be_asked_the_given_ones_stand():
     store.add_documents([FILM])
     found = PromptRankRetriever(source=store.as_retriever(), documents=[FILM, holm()]).invoke(QUESTION)
     assert sorted(document.id for document in found) == ["film", "holm"]
-    with pytest.raises(InvalidInput, match="another docstore"):
+    with pytest.raises(InvalidInput, match="another store"):
         PromptRankRetriever(source=finds(FILM), store=store).invoke(QUESTION)
 
 

@@ -14,6 +14,7 @@ from llama_index.core.schema import BaseNode, IndexNode, MetadataMode, NodeRelat
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import SimpleVectorStore
 
+from drillrank.errors import DrillrankWarning
 from drillrank.views import Chunker
 from llama_index_ext import D3Retriever, MultiViewNodeParser, MultiViewRetriever
 from tests.conformance.corpus import BOOK, NOTE, QUESTION
@@ -276,16 +277,19 @@ def test_views_lead_to_their_section_and_hold_no_copy_of_it():
 @pytest.mark.parametrize(
     "first", [MarkdownNodeParser(), SentenceSplitter(chunk_size=60, chunk_overlap=0, include_metadata=False)]
 )
-def test_what_another_parser_cut_is_placed_in_the_document(first: NodeParser):
-    document = Document(text=BOOK, id_="book")
-    nodes = IngestionPipeline(transformations=[first, MultiViewNodeParser()]).run(documents=[document])
+def test_sections_of_what_another_parser_cut_have_no_offsets(first: NodeParser):
+    documents = [Document(text=BOOK, id_=f"book {number}") for number in range(2)]
+    pipeline = IngestionPipeline(transformations=[first, MultiViewNodeParser()], disable_cache=True)
+    with pytest.warns(DrillrankWarning, match="of 2 documents") as caught:
+        nodes = pipeline.run(documents=documents)
+    assert len(caught) == 1
+    pipeline.run(documents=documents)  # a second warning would be an error
     raw = [node for node in nodes if node.metadata["drillrank_view"] == "raw"]
-    starts = [node.start_char_idx for node in raw]
-    assert len(raw) > 3
-    assert starts == sorted(set(starts))
-    for node in raw:
-        assert node.ref_doc_id == "book"
-        assert BOOK[node.start_char_idx : node.end_char_idx] == node.text
-        assert BOOK[node.metadata["drillrank_start"] : node.metadata["drillrank_end"]] == node.text
-    for hit in D3Retriever(nodes, top_n=5).retrieve(QUESTION):
-        assert BOOK[hit.node.start_char_idx : hit.node.end_char_idx] == hit.node.text
+    assert {node.ref_doc_id for node in raw} == {"book 0", "book 1"}
+    assert {(node.start_char_idx, node.metadata.get("drillrank_start")) for node in raw} == {(None, None)}
+    with pytest.warns(DrillrankWarning, match="do not say where"):
+        retriever = D3Retriever(nodes, top_n=50)
+    found = retriever.retrieve(QUESTION)
+    assert found
+    assert {hit.node.start_char_idx for hit in found} == {None}
+    assert all(any(hit.node.text in node.text for node in raw) for hit in found)

@@ -129,7 +129,7 @@ async def test_the_index_behind_the_retriever_knows_what_is_left(links):
 
 def test_a_store_with_ids_of_its_own_says_so_and_nothing_comes_twice():
     again = [node.model_copy(update={"id_": f"{node.node_id}-2"}) for node in (FILM, holm())]
-    with pytest.warns(DrillrankWarning, match="pass docstore") as caught:
+    with pytest.warns(DrillrankWarning, match="pass store=") as caught:
         found = PromptRankRetriever(source=Finds(again[0]), documents=[FILM, holm()], store=by_key(*again)).retrieve(
             QUESTION
         )

@@ -151,12 +151,12 @@ def path_notes(ids: Iterable[str], score: float, details: Mapping[str, Any] = Ma
     >>> path_notes(["holm"], -3.5, {"missing": ("Ada Holm", "Esbjerg")})["drillrank_missing"]
     'Ada Holm | Esbjerg'
     """
-    told: dict[str, Any] = {"path": " > ".join(ids), "path_score": score}
+    names: dict[str, Any] = {"path": " > ".join(ids), "path_score": score}
     if "missing" in details:
-        told |= {"missing": " | ".join(details["missing"]), **details.get("usage", {})}
+        names |= {"missing": " | ".join(details["missing"]), **details.get("usage", {})}
     if "problems" in details:
-        told["problems"] = "; ".join(details["problems"])
-    return with_result_metadata({}, **told)
+        names["problems"] = "; ".join(details["problems"])
+    return with_result_metadata({}, **names)
 
 
 def with_notes(metadata: Mapping[str, Any], details: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,16 +35,16 @@ class FilledPrompt(str):
         return prompt
 
 
-class Filler:
+class StepPrompt:
     """Fills the places of a template, for the core.
 
     Args:
         name: Of the prompt.
         fill: From the values of the places to the text, and what the host asks with.
 
-    >>> prompt = Filler("section_prompt", lambda values: (f"{values['question']} {values['outline']}", "form"))
+    >>> prompt = StepPrompt("section_prompt", lambda values: (f"{values['question']} {values['outline']}", "form"))
     >>> filled = prompt(outline="[0] Fish", question="Which?", more="ignored")
-    >>> filled, asked_with(filled, str, "summarise"), asked_with("Shorten.", str, "summarise")
+    >>> filled, host_prompt(filled, str, "summarise"), host_prompt("Shorten.", str, "summarise")
     ('Which? [0] Fish', ('form', 'choose sections'), ('Shorten.', 'summarise'))
     """
 
@@ -57,7 +57,7 @@ class Filler:
         return FilledPrompt(*self._fill({place: values[place] for place in self._places}), self._step)
 
 
-def asked_with(prompt: str, form: Callable[[str], Any], step: str) -> tuple[Any, str]:
+def host_prompt(prompt: str, form: Callable[[str], Any], step: str) -> tuple[Any, str]:
     """What the host asks with, and the step's name.
 
     Args:

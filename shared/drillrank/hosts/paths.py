@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-from drillrank.errors import InvalidInput, WarnOnce
+from drillrank.errors import InvalidInput, WarnOnce, warn
 from drillrank.explanation import Explanation, Explanations
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.filters import AccessFilter
 from drillrank.hosts.metadata import notes, path_notes
-from drillrank.hosts.record_names import GivenPassages, RecordNames
 from drillrank.hosts.sections import StoredSection, deduplicate_sections, warn_missing
 from drillrank.hosts.settings import LinkedRecordSettings
 from drillrank.hosts.shared import Indexes, Shared, check_ids, shared
@@ -21,7 +20,7 @@ from drillrank.llm import Call, Fetch, Handlers, Requests, Retrieve, Usage
 from drillrank.multihop.path_rerank import LinkName, PathRerank, named_links
 from drillrank.multihop.prior import check_by_order
 from drillrank.multihop.search import Hop, PathSearch
-from drillrank.passages import Passage, Ranking
+from drillrank.passages import Passage, Ranking, by_id, stable_uuid
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.vectors import Embed
@@ -49,7 +48,7 @@ class PathHost(Protocol[HostRecord]):
     @property
     def certain(self) -> bool: ...  # noqa: D102
 
-    def asked(self, question: Any, component: str = "") -> Store:
+    def lookups(self, question: Any, component: str = "") -> Store:
         """The retriever, and for raw records of sections the store behind it, or else the docstore.
 
         Args:
@@ -78,13 +77,73 @@ class PathHost(Protocol[HostRecord]):
         """What a record, or a hit, is of a section."""
         ...
 
-    def tell(self, hop: dict[str, Any]) -> None:
+    def send(self, hop: dict[str, Any]) -> None:
         """Send the host's event of a hop: `query`, `hop`, `paths`, `best_path` and `best_score`."""
         ...
 
-    def atell(self, hop: dict[str, Any]) -> Awaitable[None]:
-        """As `tell`."""
+    def asend(self, hop: dict[str, Any]) -> Awaitable[None]:
+        """As `send`."""
         ...
+
+
+class GivenPassages:
+    """Given passages, by id and by text; made once for all questions."""
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        self.by_id = by_id(passages)
+        self.by_text = {(given.text, given.title): given.id for given in reversed(self.by_id.values())}
+
+
+class RecordNames:
+    """The records of one search under one name each: that of the given passage that they are, or else their own id.
+
+    So a link to a given passage leads to its record, though the store calls it otherwise, and neither comes twice.
+
+    >>> records = RecordNames(GivenPassages([Passage("It is old.", id="a.md", title="Basel")]))
+    >>> records.name(Passage("It is old.", id="17", title="Basel")), records.own_id("a.md")
+    ('a.md', '17')
+    """
+
+    def __init__(self, given: GivenPassages) -> None:
+        self._given = given
+        self._names: dict[str, str] = {}  # by the store's id
+        self._own_ids: dict[str, str] = {}  # by name
+        self._changed: list[str] = []
+
+    def name(self, record: Passage) -> str:
+        """What the search calls a record."""
+        if record.id not in self._names:
+            alike = self._given.by_text.get((record.text, record.title), record.id)
+            name = record.id if record.id in self._given.by_id else alike
+            if name in self._own_ids:
+                name = record.id if record.id not in self._own_ids else stable_uuid(name, record.id)
+            self._names[record.id], self._own_ids[name] = name, record.id
+            if record.id in self._given.by_id and self._given.by_id[record.id].text != record.text:
+                self._changed.append(record.id)
+        return self._names[record.id]
+
+    def own_id(self, name: str) -> str:
+        """What the store calls it."""
+        return self._own_ids.get(name, name)
+
+    def warn(self, missed: Collection[str], warned: WarnOnce) -> None:
+        """Say once what of the given passages is not as the store has it.
+
+        Args:
+            missed: Ids of given passages that the store was asked for and did not bring.
+            warned: What there was a warning about before.
+        """
+        if changed := warned.new("changed", self._changed):
+            warn(
+                f"{len(changed)} of the documents given are not what the store holds under their id now, such as "
+                f"{changed[0]!r:.200}: the store's text and metadata are used. Give the documents anew."
+            )
+        if missed and self._given.by_id.keys().isdisjoint(self._names) and warned.new("unknown", ["all"]):
+            warn(
+                "The store knows none of the documents given by their ids, so that no link leads to them: pass "
+                "store=..., one that knows the documents under these ids, or give them the ids that they have in the "
+                "store."
+            )
 
 
 @dataclass
@@ -95,7 +154,7 @@ class RecordSource(Generic[Record]):
         host: Looks up.
         record_names: What the search calls the records.
         given: The given records that may be seen, by name.
-        told: What was told before.
+        warned: What there was a warning about before.
         records: Every record met so far, by name: the first one of each, which all of its result is from.
         missed: Names of given records that the store did not bring.
     """
@@ -103,18 +162,18 @@ class RecordSource(Generic[Record]):
     host: PathHost[Record]
     record_names: RecordNames
     given: Mapping[str, Record] = field(default_factory=dict)
-    told: WarnOnce = field(default_factory=WarnOnce)
+    warned: WarnOnce = field(default_factory=WarnOnce)
     records: dict[str, Record] = field(default_factory=dict)
     missed: set[str] = field(default_factory=set)
     _met: dict[str, Passage] = field(default_factory=dict)
 
     def handlers(self, query: str) -> Handlers:
         """Who answers a search's requests: the host's retriever and stores, and for hops its event."""
-        return {Retrieve: self._retrieve, Fetch: self._fetch, Hop: partial(self._tell, query)}
+        return {Retrieve: self._retrieve, Fetch: self._fetch, Hop: partial(self._send, query)}
 
     def found(self, question: Any, component: str = "") -> Requests[list[Passage]]:
         """What the retriever brings and may be seen, remembered and turned into passages; of a section one."""
-        return answered(self._retrieved(), self.host.asked(question, component).handlers)
+        return answered(self._retrieved(), self.host.lookups(question, component).handlers)
 
     def _retrieve(self, request: Retrieve) -> Requests[Sequence[Passage]]:
         if self.host.retriever is None:
@@ -126,8 +185,8 @@ class RecordSource(Generic[Record]):
         wanted = self._known(request.ids)
         return self._answered(wanted, (yield from self.host.by_id().fetch(Fetch(wanted))) if wanted else ())
 
-    def _tell(self, query: str, hop: Hop) -> Requests[None]:
-        """Have the host tell of a hop; one without paths has nothing to tell."""
+    def _send(self, query: str, hop: Hop) -> Requests[None]:
+        """Have the host send its event of a hop; one without paths has none."""
         if hop.paths:
             best = hop.paths[0]
             event = {
@@ -137,7 +196,7 @@ class RecordSource(Generic[Record]):
                 "best_path": self.own_ids(best.passage.ids),
                 "best_score": best.score,
             }
-            yield [Call(partial(self.host.tell, event), partial(self.host.atell, event))]
+            yield [Call(partial(self.host.send, event), partial(self.host.asend, event))]
 
     def own_ids(self, names: Sequence[str]) -> list[str]:
         """What the records are called where they come from."""
@@ -148,7 +207,7 @@ class RecordSource(Generic[Record]):
         [hits] = yield [Retrieve(THE_QUESTION, 0)]  # of a retriever, which knows how many it brings
         kept, missing = yield from deduplicate_sections(hits or (), host.section, self.given, sure=host.certain)
         if not host.guard.restricts:  # perhaps they are hidden: nothing is said of them
-            warn_missing("PromptRank", self.told.new("raw", missing))
+            warn_missing("PromptRank", self.warned.new("raw", missing))
         return [self._remembered(name, record) for name, record in zip(host.names(kept), kept, strict=True)]
 
     def _known(self, ids: Sequence[str]) -> tuple[str, ...]:
@@ -158,17 +217,17 @@ class RecordSource(Generic[Record]):
     def _answered(self, ids: Sequence[str], found: Answer) -> list[tuple[str, Passage]]:
         if found is None and self.host.docstore is not None:
             docstore = type(self.host.docstore).__name__
-            raise InvalidInput(f"{docstore} finds no documents by id: pass another docstore.")
+            raise InvalidInput(f"{docstore} finds no documents by id: pass another store.")
         if found is None:  # no store that can be asked
             return [(id_, self._remembered(id_, self.given[id_])) for id_ in ids]
         named = [(id_, record) for record in found if (id_ := self.host.own_id(record))]
         self.missed |= {id_ for id_ in ids if id_ in self.given}.difference(id_ for id_, _ in named)
         allowed = set(map(id, self.host.guard.filter_fetched(record for _, record in named)))
-        return [(id_, self._remembered(id_, record, fetched=True)) for id_, record in named if id(record) in allowed]
+        return [(id_, self._remembered(id_, record)) for id_, record in named if id(record) in allowed]
 
-    def _remembered(self, id_: str, record: Record, *, fetched: bool = False) -> Passage:
+    def _remembered(self, id_: str, record: Record) -> Passage:
         passage = self.host.passage(record, id_)
-        name = self.record_names.name(passage, fetched=fetched)
+        name = self.record_names.name(passage)
         if name not in self._met:
             self.records[name] = record
             self._met[name] = replace(passage, id=name)
@@ -282,7 +341,7 @@ class PathRetrieval(Generic[Record]):
         return shared("paths", self._fields and self._fields(records), made)
 
     def retrieve(
-        self, query: str, host: PathHost[Record], top_n: int | None, usage: Usage, *, asked: Any = None
+        self, query: str, host: PathHost[Record], top_n: int | None, usage: Usage, *, host_query: Any = None
     ) -> Requests[list[FoundRecord[Record]]]:
         """Records for a question, best first.
 
@@ -291,14 +350,14 @@ class PathRetrieval(Generic[Record]):
             host: Of this question.
             top_n: Records wanted; None wants all.
             usage: Where the caller counts what the LLM costs that names what a path lacks.
-            asked: The question as the host asks its retriever, if that is not the string.
+            host_query: The question as the host asks its retriever, if that is not the string.
         """
         seen = yield from self._indexes.seen(host.guard)
         [made] = yield [Call(partial(self._indexes.of, seen))]
         given, search = made.made
         records = {self._names[number]: self._indexes.records[number] for number in seen}
-        source = RecordSource(host, RecordNames(given, records), records, self._warned)
-        first = yield from source.found(query if asked is None else asked, self._component)
+        source = RecordSource(host, RecordNames(given), records, self._warned)
+        first = yield from source.found(query if host_query is None else host_query, self._component)
         requests = search.requests(query, top_n, candidates=first, fetched=True, missing=self._missing, usage=usage)
         ranking = yield from answered(requests, source.handlers(query))
         why = ranking.explain() if explains(self._explains) else None
@@ -311,7 +370,7 @@ class PathRetrieval(Generic[Record]):
         found = []
         for item, reason in zip(ranking, why or [None] * len(ranking), strict=True):
             [own_id] = source.own_ids([item.passage.id])
-            told = path_notes(source.own_ids(item.details["path"]), item.score, item.details) | notes(item.details)
+            noted = path_notes(source.own_ids(item.details["path"]), item.score, item.details) | notes(item.details)
             record = source.records[item.passage.id]
-            found.append(FoundRecord(record, own_id, item.score, told, item.details, reason))
+            found.append(FoundRecord(record, own_id, item.score, noted, item.details, reason))
         return found

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from drillrank.errors import InvalidInput, WarnOnce, warn
-from drillrank.hosts.metadata import is_section, prefixed, result_metadata, user_metadata
+from drillrank.errors import InvalidInput, warn
+from drillrank.hosts.metadata import is_section, prefixed, result_metadata
 from drillrank.llm import Fetch, Requests
 from drillrank.views import Expansion
 
@@ -17,8 +17,6 @@ AROUND: dict[Expansion | None, tuple[str, ...]] = {
     "neighbours": ("previous_id", "next_id"),
 }
 """The names under which a section has the ids of those around it."""
-
-_PLACE = ("section_path", "start", "end")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +29,6 @@ class StoredSection:
         view: Which view of the section it is; None for another splitter's chunk.
         document: Namespace, or nothing, and id of the document that it is a piece of; None if it does not say so.
         text: Of the view; of the raw one the section's own, without context.
-        metadata: The user's.
-        place: The section's in its document.
         around: Ids of the sections around it, by name.
     """
 
@@ -41,8 +37,6 @@ class StoredSection:
     view: str | None
     document: tuple[str, str] | None
     text: str
-    metadata: Mapping[str, Any]
-    place: tuple[Any, ...]
     around: Mapping[str, str]
 
     @property
@@ -85,71 +79,15 @@ def stored_section(
         view=names["view"] if ours else None,
         document=None if source is None else (str(names.get("namespace") or ""), str(source)),
         text=text,
-        metadata=user_metadata(metadata),
-        place=tuple(names.get(name) for name in _PLACE),
         around={name: str(link) for name, link in links.items() if link is not None},
     )
 
 
-@dataclass
-class Given:
-    """The sections that a component was given beside a source: they lend what no store can be asked for.
-
-    Args:
-        sections: By id and view.
-        name: Of the component's parameter.
-        allowed: Of the host's records those that may be looked up beside the source.
-        told: What the component's user was told.
-    """
-
-    sections: Mapping[tuple[str, str | None], StoredSection]
-    name: str
-    allowed: Callable[[Iterable[Any]], Collection[Any]]
-    told: WarnOnce
-    _differing: dict[str, StoredSection] = field(init=False, default_factory=dict)
-
-    def __contains__(self, section_id: str) -> bool:
-        return (section_id, "raw") in self.sections
-
-    def check(self, found: Iterable[StoredSection]) -> None:
-        """Compare with what the source holds; what differs lends nothing, and one warning a document says so."""
-        differing: list[Hashable] = []
-        for section in found:
-            given = self.sections.get((section.section_id, section.view)) or self.sections.get(
-                (section.section_id, "raw")
-            )
-            if given is not None and _differ(given, section):
-                self._differing.setdefault(section.section_id, given)
-                differing.append(given.document or given.section_id)
-        if outdated := self.told.new("differ", differing):
-            sections = sum(differing.count(document) for document in outdated)
-            warn(
-                f"{self.name} differ from what the source holds, in {sections} sections at least: what the source "
-                "holds counts."
-            )
-
-    def lent(self, ids: Iterable[str], *, found: bool) -> dict[str, StoredSection]:
-        """Raw sections by id, as far as they are here and may be seen.
-
-        Args:
-            ids: Of sections.
-            found: Whether they were found by another view, which was compared; sections around those found are not
-                taken from a document of which anything differs.
-        """
-        documents = {given.document for given in self._differing.values()}
-        sections = [self.sections[id_, "raw"] for id_ in ids if id_ in self]
-        sections = [section for section in sections if section.section_id not in self._differing]
-        if not found:
-            sections = [section for section in sections if section.document not in documents]
-        return {section.section_id: section for section in sections if self.allowed([section.record])}
-
-
-def raw_sections(sections: Iterable[StoredSection], name: str) -> dict[str, StoredSection]:
+def raw_sections(sections: Iterable[StoredSection]) -> dict[str, StoredSection]:
     """Those that retrieval returns, by id.
 
     Args:
-        sections: That may be seen.
-        name: Of the parameter that they were given as.
+        sections: Given ones that may be seen.
 
     Raises:
         InvalidInput: two of them have one id and say different things.
@@ -158,41 +96,11 @@ def raw_sections(sections: Iterable[StoredSection], name: str) -> dict[str, Stor
     for section in sections:
         if section.is_raw and raw.setdefault(section.section_id, section).text != section.text:
             raise InvalidInput(
-                f"Two of the {name} are section {section.section_id!r:.200} with different texts, as of two "
+                f"Two of the documents are section {section.section_id!r:.200} with different texts, as of two "
                 "versions or of two documents under one id: give documents ids of their own or a namespace, or a "
                 "filter that shows one of them."
             )
     return raw
-
-
-def by_view(
-    sections: Sequence[StoredSection], visible: Callable[[Iterable[Any]], Iterable[Any]]
-) -> dict[tuple[str, str | None], StoredSection]:
-    """Sections by id and view, as `Given` takes them.
-
-    Args:
-        sections: All that were given.
-        visible: Of the host's records those that may be seen, as far as is known: they go before others under one id.
-    """
-    named = {(section.section_id, section.view): section for section in sections}
-    if len(named) < len(sections):
-        seen = set(map(id, visible(section.record for section in sections)))
-        named |= {(one.section_id, one.view): one for one in sections if id(one.record) in seen}
-    return named
-
-
-def _differ(given: StoredSection, found: StoredSection) -> bool:
-    """Whether two records of a section are of different versions: hosts add metadata, but do not change them."""
-    both = given.metadata.keys() & found.metadata.keys()
-    return (
-        any(None not in (one, other) and one != other for one, other in zip(given.place, found.place, strict=True))
-        or (given.view == found.view and given.text != found.text)
-        or any(_plain(given.metadata[key]) and given.metadata[key] != found.metadata[key] for key in both)
-    )
-
-
-def _plain(value: object) -> bool:
-    return isinstance(value, str | int)  # stores give others back in a form of their own
 
 
 Read = Callable[[Any], StoredSection]

@@ -65,19 +65,14 @@ class Indexes(Generic[Record, Made]):
     Args:
         records: As they were given.
         make: Of the numbers of some of them.
-        copies: What each stands for where that is another record: it may be seen only if both may.
 
     >>> indexes = Indexes(["a", "b"], lambda seen: [f"index of {seen}"])
     >>> indexes.of((0, 1)), indexes.of((0,)) is indexes.of((0,))
     (['index of (0, 1)'], True)
     """
 
-    def __init__(
-        self, records: Sequence[Record], make: Callable[[tuple[int, ...]], Made], copies: Sequence[Record] = ()
-    ) -> None:
+    def __init__(self, records: Sequence[Record], make: Callable[[tuple[int, ...]], Made]) -> None:
         self.records = records
-        self._copies = copies or records
-        self._all = tuple(range(len(records)))
         self._make = make
         self._selected: LastUsed[tuple[int, ...], Made] = LastUsed(_READERS)
 
@@ -87,17 +82,13 @@ class Indexes(Generic[Record, Made]):
 
     def seen(self, guard: AccessFilter[Any]) -> Requests[tuple[int, ...]]:
         """Numbers of the records that may be seen; filters are asked off the event loop."""
-        if not guard.restricts or not self.records:
-            return self._all
         [seen] = yield [Call(lambda: self.numbers(guard))]
         return seen  # type: ignore[no-any-return]
 
     def numbers(self, guard: AccessFilter[Any]) -> tuple[int, ...]:
         """Numbers of the records that may be seen."""
-        each = {id(record): record for record in (*self.records, *self._copies)}
-        allowed = set(map(id, guard.filter_fetched(each.values()) if guard.restricts else each.values()))
-        pairs = enumerate(zip(self.records, self._copies, strict=True))
-        return tuple(number for number, pair in pairs if {*map(id, pair)} <= allowed)
+        allowed = set(map(id, guard.filter_fetched(self.records)))
+        return tuple(number for number, record in enumerate(self.records) if id(record) in allowed)
 
 
 def check_ids(ids: Sequence[str], name: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
@@ -123,20 +123,6 @@ class EmbeddedOnce:
         if id(model) not in self._vectors:
             yield [Call(once)]
         return self._vectors[id(model)]
-
-
-def unless(error: type[Exception], call: Call) -> Call:
-    """The same call; where it raises this error, it returns None."""
-
-    def function() -> Any:
-        with suppress(error):
-            return call.function()
-
-    async def afunction() -> Any:
-        with suppress(error):
-            return await call.afunction()  # type: ignore[misc]  # only made below where there is one
-
-    return Call(function, call.afunction and afunction)
 
 
 def answered(requests: Requests[Result], handlers: Handlers) -> Requests[Result]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import count, zip_longest
 from typing import Any, Literal
 
@@ -15,10 +15,8 @@ from drillrank.hosts.metadata import prefixed, result_metadata
 from drillrank.hosts.models import HostEmbedding
 from drillrank.hosts.sections import (
     AROUND,
-    Given,
     StoredSection,
     at_hand,
-    by_view,
     raw_records,
     raw_sections,
     warn_missing,
@@ -187,172 +185,6 @@ def _joined(place: Mapping[_Identity, int], *rankings: Sequence[StoredSection]) 
 Merged = tuple[StoredSection, MergedSection, str | None]
 """A section, how it was found, and for one that was not found the id of the section that it stands around."""
 
-_Fetched = tuple[dict[str, StoredSection], bool]  # by id, and whether the store could be asked
-
-
-@dataclass(frozen=True, slots=True)
-class MergedViews:
-    """Sections for a question, out of a host's store or retrievers.
-
-    Args:
-        top_n: Sections wanted.
-        weights: Of the views, as `merge_views` takes them.
-        expand: What comes behind each section found.
-        source: `"store"`: one that is searched by metadata, for each view; the views that have a retriever each;
-            or None for a single retriever, whose results are ranked by their view.
-        read: Reads a host's record, or hit.
-        given: Sections at hand beside the source.
-        restricted: What decides on what may be seen, if anything: records that are missing may be there.
-        maker: What cuts sections, in this host.
-        told: What the component's user was told.
-        merge: As for `merge_views`.
-        views: Those that are ranked, where the source is not a list of them.
-    """
-
-    top_n: int
-    weights: Mapping[str, float] | None
-    expand: Expansion | None
-    source: Literal["store"] | list[View] | None
-    read: Callable[[Any], StoredSection]
-    given: Given
-    restricted: str
-    maker: str
-    told: WarnOnce
-    merge: Merge = "fusion"
-    views: Sequence[View] = VIEWS
-
-    def lookups(self) -> Requests[list[Merged]]:
-        """The sections found, best first, each once, and behind each those around it."""
-        hits, beside = yield from self._hits()
-        found = [section for of_view in hits.values() for section in of_view]
-        self.given.check(found)
-        known, asked = yield from self._raw(found, beside)
-        self._tell_missing([section for section in found if section.section_id not in known], asked)
-        rankings = {
-            view: [section.section_id for section in of_view if section.section_id in known]
-            for view, of_view in hits.items()
-        }
-        sections = merge_views(rankings, self.top_n, self.weights, self.merge)
-        if not sections and (self.restricted or (not found and self.source == "store")):
-            _tell_nothing("source", self.restricted)
-        around = {section.section_id: _around(known[section.section_id], self.expand) for section in sections}
-        wanted = [id_ for ids in around.values() for id_ in ids if id_ not in known]
-        if wanted:
-            fetched, asked = yield from raw_records(wanted, self.read)
-            self.given.check(fetched.values())
-            known |= fetched if asked else self.given.lent(wanted, found=False)
-            missing = {
-                id_: known[section_id].document or section_id
-                for section_id, ids in around.items()
-                for id_ in ids
-                if id_ not in known and not self.restricted
-            }
-            self._tell_missing_around(missing)
-        return _with_those_around(sections, known, around)
-
-    def _hits(self) -> Requests[tuple[Rankings, list[StoredSection]]]:
-        """The rankings, and what else was found."""
-        beside: list[StoredSection] = []
-        if self.source is None:
-            [answer] = yield [Retrieve(THE_QUESTION, self.top_n)]
-            hits = of_hits(map(self.read, answer or ()), self.views)
-        elif self.source == "store":
-            hits, beside = yield from of_store(self.top_n, self.read, self.views)
-        else:
-            answers = yield [Retrieve(THE_QUESTION, self.top_n, view) for view in self.source]
-            hits = {view: [*map(self.read, answer or ())] for view, answer in zip(self.source, answers, strict=True)}
-        warn_third_party((section for of_view in hits.values() for section in of_view), self.maker, self.told)
-        return hits, beside
-
-    def _raw(self, found: Sequence[StoredSection], beside: Sequence[StoredSection]) -> Requests[_Fetched]:
-        """The raw records of the sections found; some are among these, or beside them."""
-        ids = {section.section_id for section in found}
-        near = [section for section in (*found, *beside) if section.section_id in ids]
-        known = at_hand(near)
-        wanted = [section.section_id for section in found if section.section_id not in known]
-        if not wanted:
-            return known, True
-        fetched, asked = yield from raw_records(wanted, self.read)
-        if asked:
-            self.given.check(fetched.values())
-            return known | fetched, True
-        return self.given.lent(wanted, found=True) | known, False
-
-    def _tell_missing(self, missing: Iterable[StoredSection], asked: bool) -> None:
-        if asked and self.restricted:  # perhaps they are hidden: nothing is said of them
-            return
-        left = [section.section_id for section in missing if asked or section.section_id not in self.given]
-        where = "is no longer in the store" if asked else f"cannot be looked up: pass {self.given.name}, too"
-        warn_missing("MultiViewRetriever", self.told.new("raw", left), where)
-
-    def _tell_missing_around(self, missing: Mapping[str, Hashable]) -> None:
-        """Warn of sections that are not there, by the document that they are missing of."""
-        documents = self.told.new("around", missing.values())
-        ids = [id_ for id_, document in missing.items() if document in documents]
-        if ids:
-            _warn(
-                f"{len(ids)} sections around those found are not at hand, for example {ids[0]!r:.200}. "
-                "They are left out"
-            )
-
-
-def merged_in_memory(
-    sections: Sequence[MergedSection], raw: Mapping[str, StoredSection], expand: Expansion | None, restricted: bool
-) -> list[Merged]:
-    """Sections that an index in memory found, and behind each those around it.
-
-    Args:
-        sections: Best first.
-        raw: What may be seen, by section id.
-        expand: What comes behind each section found.
-        restricted: Whether a filter hides sections.
-    """
-    if not sections and restricted:
-        _tell_nothing("index", "the filter")
-    around = {section.section_id: _around(raw[section.section_id], expand) for section in sections}
-    return _with_those_around(sections, raw, around)
-
-
-def warn_third_party(sections: Iterable[StoredSection], maker: str, told: WarnOnce) -> None:
-    """Warn if another splitter made one of them, once."""
-    if any(section.view is None for section in sections) and told.new("foreign", [maker]):
-        _warn(
-            f"there are chunks that {maker} did not make: they are ranked as they are, each by its text alone, without "
-            f"keywords and summaries. Cut the documents with {maker} to have these"
-        )
-
-
-def _with_those_around(
-    sections: Sequence[MergedSection], known: Mapping[str, StoredSection], around: Mapping[str, list[str]]
-) -> list[Merged]:
-    return [
-        (known[section.section_id], _as_matched(section, known[section.section_id]), origin)
-        for section, origin in expanded(sections, around.__getitem__)
-        if section.section_id in known
-    ]
-
-
-def _as_matched(section: MergedSection, stored: StoredSection) -> MergedSection:
-    """Of another splitter's chunk, which stands in all rankings, the view that it has."""
-    if stored.view is not None or section.best_rank is None:
-        return section
-    return replace(section, ranks={"raw": section.ranks.get("raw", section.best_rank)})
-
-
-def _around(section: StoredSection, expand: Expansion | None) -> list[str]:
-    return [section.around[name] for name in AROUND[expand] if name in section.around]
-
-
-def _tell_nothing(where: str, restricted: str) -> None:
-    _warn(
-        f"nothing was found: the {where} holds nothing"
-        + (f", or nothing that {restricted} shows" if restricted else "")
-    )
-
-
-def _warn(what: str) -> None:
-    warn(f"MultiViewRetriever: {what}.")
-
 
 Searched = Literal["store", "memory"] | list[View] | None
 """What is searched: a store by metadata, for each view; an index in memory; the views that have a retriever each; or
@@ -373,6 +205,12 @@ class ViewRetrieval:
     """What a retriever over views holds between questions, and looks up for each.
 
     Args:
+        sections: What was given to it.
+        texts: What is indexed of each, where an index in memory is searched.
+        searched: See above.
+        read: Reads a host's record, or hit.
+        maker: What cuts sections, in this host.
+        filtered: Whether the component has a filter of its own.
         retriever: As for `MultiViewIndex`.
         weights: As for `MultiViewIndex`.
         language: As for `MultiViewIndex`.
@@ -381,13 +219,6 @@ class ViewRetrieval:
         views: As for `MultiViewIndex`.
         expand: What comes after each section found: `"neighbours"`, `"parent"` or nothing.
         explains: Whether each result is explained.
-        sections: What was given to it.
-        texts: What is indexed of each, where an index in memory is searched.
-        searched: See above.
-        read: Reads a host's record, or hit.
-        name: Of the parameter that sections were given as.
-        maker: What cuts sections, in this host.
-        filtered: Whether the component has a filter of its own.
 
     Raises:
         InvalidInput: a setting cannot be used, `embed` is given where no index in memory is searched, or nothing hides
@@ -401,7 +232,6 @@ class ViewRetrieval:
         searched: Searched,
         read: Callable[[Any], StoredSection],
         *,
-        name: str,
         maker: str,
         filtered: bool,
         retriever: RetrieverName = "bm25",
@@ -424,15 +254,12 @@ class ViewRetrieval:
         if expand is not None:
             check_one_of(Expansion, expand=expand)
         self._weights, self._merge, self._expand, self._explains = weights, merge, expand, explains
-        self._views = views
-        self._sections = sections
+        self._views, self._sections, self._read, self._maker = views, sections, read, maker
         self._searched = [view for view in searched if view in views] if isinstance(searched, list) else searched
-        self._read = read
-        self._name = name
-        self._maker = maker
         self._warned = WarnOnce()
+        self._indexes = Indexes([section.record for section in sections], self._index)
         if searched == "memory":
-            warn_third_party(sections, maker, self._warned)
+            self._warn_third_party(sections)
             indexed, owners = texts_of(sections, texts(), views)
             missing = {one.section_id for one in indexed} - {one.section_id for one in indexed if one.view == "raw"}
             if missing:
@@ -440,22 +267,17 @@ class ViewRetrieval:
             self._embed = embed
             self._settings = {"retriever": retriever, "weights": weights, "language": language, "merge": merge}
             self._indexed = list(zip(indexed, owners, strict=True))
-            self._indexes = Indexes([section.record for section in sections], self._index)
             if not filtered:
                 self._indexes.of(tuple(range(len(sections))))
 
     def _index(self, seen: tuple[int, ...]) -> tuple[dict[str, StoredSection], Shared[MultiViewIndex]]:
         """The raw sections that may be seen, and an index of their views."""
-        raw, there = raw_sections([self._sections[number] for number in seen], self._name), set(seen)
+        raw, there = raw_sections([self._sections[number] for number in seen]), set(seen)
         shown = [one for one, owner in self._indexed if owner in there and one.section_id in raw]
         settings: dict[str, Any] = {**self._settings, "views": self._views}
         model = self._embed.model if isinstance(self._embed, HostEmbedding) else self._embed
-        index = shared(
-            "views",
-            {"texts": shown, "embed": model, **settings},
-            lambda: MultiViewIndex(shown, embed=self._embed, **settings),
-        )
-        return raw, index
+        made_of = {"texts": shown, "embed": model, **settings}
+        return raw, shared("views", made_of, lambda: MultiViewIndex(shown, embed=self._embed, **settings))
 
     def retrieve(
         self, query: str, store: Store, guard: AccessFilter[Any], top_n: int
@@ -470,7 +292,14 @@ class ViewRetrieval:
             guard: What may be seen.
             top_n: Sections wanted.
         """
-        found: list[Merged] = yield from answered(self._requests(query, top_n, guard), store.handlers)
+        if self._searched == "memory":
+            raw, index = self._indexes.of((yield from self._indexes.seen(guard)))
+            sections = index.made.search(query, top_n)
+            if not sections and guard.restricts:
+                _warn("nothing was found: the index holds nothing, or nothing that the filter shows")
+            found = _with_those_around(sections, raw, self._around(sections, raw))
+        else:
+            found = yield from answered(self._looked_up(top_n, guard), store.handlers)
         ranks = count(1)
         explained = explains(self._explains)
         return [(merged, self._why(*merged, ranks, top_n) if explained else None) for merged in found]
@@ -483,26 +312,114 @@ class ViewRetrieval:
         name = str(result_metadata(section.record.metadata).get("section_path") or section.section_id)
         return explain_views(merged, next(ranks), name, top_n, self._weights, self._merge)
 
-    def _requests(self, query: str, top_n: int, guard: AccessFilter[Any]) -> Requests[list[Merged]]:
-        searched = self._searched
-        if searched == "memory":
-            return (yield from self._in_memory(query, top_n, guard))
-        views = MergedViews(
-            top_n=top_n,
-            weights=self._weights,
-            expand=self._expand,
-            source=searched,
-            read=self._read,
-            given=Given(by_view(self._sections, guard.filter_fetched), self._name, guard.filter_fetched, self._warned),
-            restricted="the filter" if guard.restricts else "",
-            maker=self._maker,
-            told=self._warned,
-            merge=self._merge,
-            views=self._views,
-        )
-        return (yield from views.lookups())
+    def _looked_up(self, top_n: int, guard: AccessFilter[Any]) -> Requests[list[Merged]]:
+        """Sections out of a store or retrievers, their raw records and those around them looked up."""
+        hits, near = yield from self._hits(top_n)
+        found = [section for of_view in hits.values() for section in of_view]
+        self._warn_third_party(found)
+        ids = {section.section_id for section in found}
+        known = at_hand(section for section in (*found, *near) if section.section_id in ids)
+        asked = True
+        if wanted := [section.section_id for section in found if section.section_id not in known]:
+            fetched, asked = yield from raw_records(wanted, self._read)
+            known |= fetched if asked else self._given(wanted, guard, found)
+        missing = [id_ for id_ in dict.fromkeys(wanted) if id_ not in known]
+        if not (asked and guard.restricts):  # perhaps they are hidden: nothing is said of them
+            where = "is no longer in the store" if asked else "cannot be looked up: pass documents, too"
+            warn_missing("MultiViewRetriever", self._warned.new("raw", missing), where)
+        rankings = {
+            view: [section.section_id for section in of_view if section.section_id in known]
+            for view, of_view in hits.items()
+        }
+        sections = merge_views(rankings, top_n, self._weights, self._merge)
+        if not sections and (guard.restricts or (not found and self._searched == "store")):
+            hidden = ", or nothing that the filter shows" if guard.restricts else ""
+            _warn(f"nothing was found: the source holds nothing{hidden}")
+        around = self._around(sections, known)
+        if wanted := [id_ for ids in around.values() for id_ in ids if id_ not in known]:
+            fetched, asked = yield from raw_records(wanted, self._read)
+            known |= fetched if asked else self._given(wanted, guard, found)
+            left = (
+                {}
+                if guard.restricts
+                else {
+                    id_: known[section_id].document or section_id
+                    for section_id, ids in around.items()
+                    for id_ in ids
+                    if id_ not in known
+                }
+            )
+            documents = self._warned.new("around", left.values())
+            if nowhere := [id_ for id_, document in left.items() if document in documents]:
+                _warn(
+                    f"{len(nowhere)} sections around those found are not at hand, for example {nowhere[0]!r:.200}. "
+                    "They are left out"
+                )
+        return _with_those_around(sections, known, around)
 
-    def _in_memory(self, query: str, top_n: int, guard: AccessFilter[Any]) -> Requests[list[Merged]]:
-        seen = yield from self._indexes.seen(guard)
-        raw, index = self._indexes.of(seen)
-        return merged_in_memory(index.made.search(query, top_n), raw, self._expand, guard.restricts)
+    def _hits(self, top_n: int) -> Requests[tuple[Rankings, list[StoredSection]]]:
+        """The rankings, and what else was found."""
+        if self._searched == "store":
+            return (yield from of_store(top_n, self._read, self._views))
+        if self._searched is None:
+            [answer] = yield [Retrieve(THE_QUESTION, top_n)]
+            return of_hits(map(self._read, answer or ()), self._views), []
+        views: Any = self._searched
+        answers = yield [Retrieve(THE_QUESTION, top_n, view) for view in views]
+        return {view: [*map(self._read, answer or ())] for view, answer in zip(views, answers, strict=True)}, []
+
+    def _given(
+        self, ids: Iterable[str], guard: AccessFilter[Any], found: Iterable[StoredSection]
+    ) -> dict[str, StoredSection]:
+        """Raw sections that were given beside a source, where no store can be asked; none of another version."""
+        seen = set(map(id, guard.filter_fetched(section.record for section in self._sections)))
+        given = {(one.section_id, one.view): one for one in self._sections if id(one.record) in seen}
+        differing = {
+            section.document
+            for section in found
+            if (own := given.get((section.section_id, section.view)) or given.get((section.section_id, "raw")))
+            and _differ(own, section)
+        }
+        lent = [given[id_, "raw"] for id_ in ids if (id_, "raw") in given]
+        return {section.section_id: section for section in lent if section.document not in differing}
+
+    def _around(self, found: Iterable[MergedSection], known: Mapping[str, StoredSection]) -> dict[str, list[str]]:
+        around = ((one.section_id, known[one.section_id].around) for one in found)
+        return {id_: [links[name] for name in AROUND[self._expand] if name in links] for id_, links in around}
+
+    def _warn_third_party(self, sections: Iterable[StoredSection]) -> None:
+        if any(section.view is None for section in sections) and self._warned.new("foreign", [self._maker]):
+            _warn(
+                f"there are chunks that {self._maker} did not make: they are ranked as they are, each by its text "
+                f"alone, without keywords and summaries. Cut the documents with {self._maker} to have these"
+            )
+
+
+def _differ(given: StoredSection, found: StoredSection) -> bool:
+    """Whether two records of a section are of different versions: hosts add metadata, but do not change them."""
+    held = found.record.metadata
+    return (given.view == found.view and given.text != found.text) or any(
+        isinstance(value, str | int) and given.view == found.view and held.get(key, value) != value
+        for key, value in given.record.metadata.items()
+    )
+
+
+def _with_those_around(
+    sections: Sequence[MergedSection], known: Mapping[str, StoredSection], around: Mapping[str, list[str]]
+) -> list[Merged]:
+    return [
+        (known[section.section_id], _as_matched(section, known[section.section_id]), origin)
+        for section, origin in expanded(sections, around.__getitem__)
+        if section.section_id in known
+    ]
+
+
+def _as_matched(section: MergedSection, stored: StoredSection) -> MergedSection:
+    """Of another splitter's chunk, which stands in all rankings, the view that it has."""
+    if stored.view is not None or section.best_rank is None:
+        return section
+    return replace(section, ranks={"raw": section.ranks.get("raw", section.best_rank)})
+
+
+def _warn(what: str) -> None:
+    warn(f"MultiViewRetriever: {what}.")
