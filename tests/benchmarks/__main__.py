@@ -15,6 +15,7 @@ BENCHMARKS = (
     "cascade",
     "path_prior",
     "path_experts",
+    "path_seeds",
     "linking",
     "reranking",
     "compared",

@@ -8,7 +8,6 @@ from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
 from drillrank.llm import Fetch, Retrieve, run
 from drillrank.multihop.links import (
-    Mention,
     MetadataLinks,
     RetrievedLinks,
     bound_links,
@@ -207,7 +206,7 @@ def test_names_of_links():
         "x",
         "y",
         "b",
-        Mention("t", 1.0),
+        "t",
         Retrieve("who? It is in [Bern](b.md).", 4),
     ]
     with pytest.raises(InvalidInput, match="not 'title'"):

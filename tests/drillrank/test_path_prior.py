@@ -61,12 +61,22 @@ def test_a_cosine_needs_more_than_an_order():
 def test_what_a_path_and_one_passage_more_explain(texts):
     passages = [Passage(" ".join(words), id=str(number)) for number, words in enumerate(texts)]
     model = UnigramModel().fit(["a red fox", "the river of the town"])
-    residual = Residual(model, "red fox river")
-    residual.read(passages)
     path, others = Path(tuple(passages[:2])), passages[2:]
     chances = np.exp(model.document_log_probs("red fox river", [passage.titled_text for passage in passages]))
-    expected = [np.log((chances[0] + chances[1] + chance) / 3).sum() for chance in chances[2:]]
-    assert residual.log_likelihoods(path, others).tolist() == pytest.approx(expected)
+    means = [np.log(np.mean([*chances[:2], chance], axis=0)).sum() for chance in chances[2:]]
+    gains = [
+        np.log(np.max([*chances[:2], chance], axis=0)).sum() - mean
+        for chance, mean in zip(chances[2:], means, strict=True)
+    ]
+    for aligned in (0.0, 0.6):
+        residual = Residual(model, "red fox river", aligned)
+        residual.read(passages)
+        totals, alignments = residual.longer(path, others)
+        assert alignments.tolist() == pytest.approx([aligned * gain for gain in gains])
+        assert totals.tolist() == pytest.approx(
+            [mean + aligned * gain for mean, gain in zip(means, gains, strict=True)]
+        )
+        assert residual.alignment(path.extended(others[0])) == pytest.approx(alignments[0])
 
 
 def test_a_passage_that_links_to_all_recommends_none_of_them():

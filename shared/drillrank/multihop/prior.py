@@ -128,23 +128,30 @@ class Reader:
         return self.step(passage_id, ())
 
     def step(self, passage_id: str, links: Sequence[Mapping[str, float]]) -> float:
-        """Log P(d' | d, q); where d leads nowhere, the reader jumps.
+        """Log P(d' | d, q) of one passage."""
+        return self.steps([passage_id], links)[0]
+
+    def steps(self, passage_ids: Iterable[str], links: Sequence[Mapping[str, float]]) -> list[float]:
+        """Log P(d' | d, q) of each passage; where d leads nowhere, the reader jumps.
 
         Args:
-            passage_id: d'.
+            passage_ids: d'.
             links: Where d leads, of each kind of links that leads anywhere, with the chance of each passage.
         """
-        prior = self.prior
-        chance = 1 / max(self.size, 1)  # of a jump
+        prior, found = self.prior, []
+        anywhere = 1 / max(self.size, 1)
         if self.named:
-            named = prior.named / len(self.named) if passage_id in self.named else 0
-            chance = named + (1 - prior.named) * chance
-        if links:
-            followed = 0.0
-            for kind in links:
-                followed += kind.get(passage_id, 0.0)
-            chance = (1 - prior.jump) * (followed / len(links)) + prior.jump * chance
-        return math.log(chance) - prior.namesake * self.worse.get(passage_id, 0.0)
+            anywhere *= 1 - prior.named
+        by_name = prior.named / max(len(self.named), 1)
+        for id_ in passage_ids:
+            chance = by_name + anywhere if id_ in self.named else anywhere
+            if links:
+                followed = 0.0
+                for kind in links:
+                    followed += kind.get(id_, 0.0)
+                chance = (1 - prior.jump) * (followed / len(links)) + prior.jump * chance
+            found.append(math.log(chance) - prior.namesake * self.worse.get(id_, 0.0))
+        return found
 
 
 class Namesakes:
