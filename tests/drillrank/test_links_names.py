@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +14,6 @@ from drillrank.llm import Fetch
 from drillrank.multihop.links import followed, given_links
 from drillrank.multihop.mentions import NameMentions
 from drillrank.multihop.path_rerank import named_links
-from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.state import Residual
 from drillrank.passages import Path
 
@@ -102,24 +100,6 @@ def test_an_id_that_is_not_at_hand_is_fetched_once_though_two_kinds_of_links_lea
     with pytest.raises(StopIteration) as stop:
         steps.send([[far]])
     assert stop.value.value == [[far, near]]
-
-
-@given(st.integers(1, 9), st.floats(0.01, 0.99), st.lists(st.floats(0.01, 1.0), min_size=1, max_size=5))
-def test_the_prior_of_all_steps_adds_up_to_one(count, jump, weights):
-    size = 20
-    mentions = {str(i + 7): weight / sum(weights) for i, weight in enumerate(weights)}
-    reader = PathPrior(jump=jump).reader(size, {"3"})
-    links = {str(i): 1 / count for i in range(count)}
-    for kinds in ([], [links], [mentions], [links, mentions]):
-        assert sum(np.exp(reader.step(str(i), kinds)) for i in range(size)) == pytest.approx(1)
-
-
-def test_half_of_the_followed_links_are_names():
-    reader = PathPrior(jump=0.5).reader(1_000_000, ())
-    links, names = {"a": 0.5, "b": 0.5}, {"c": 1.0}
-    assert np.exp(reader.step("a", [links, names])) == pytest.approx(0.5 * 0.5 * 0.5, rel=1e-4)
-    assert np.exp(reader.step("c", [links, names])) == pytest.approx(0.5 * 0.5, rel=1e-4)
-    assert np.exp(reader.step("c", [{"c": 0.25, "d": 0.75}])) == pytest.approx(0.5 * 0.25, rel=1e-4)
 
 
 WORDS = st.lists(st.sampled_from(["red", "fox", "river", "town"]), max_size=5).map(" ".join)

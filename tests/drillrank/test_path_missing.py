@@ -147,12 +147,9 @@ def test_a_named_passage_is_as_near_as_a_linked_one():
 def test_nothing_missing_ends_the_asking_and_not_the_search():
     llm = Scripted("Nothing.")
     found = search(llm, hops=3).search(QUERY)
-    silent = PathSearch(
-        PromptRank(UnigramModel()),
-        POOL,
-        links=given_links,
-        settings={"pool": 3, "hops": 3},
-    ).search(QUERY)
+    silent = PathSearch(PromptRank(UnigramModel()), POOL, links=given_links, settings={"pool": 3, "hops": 3}).search(
+        QUERY
+    )
     assert len(llm.prompts) == 1
     assert [(item.passage.id, item.score) for item in found] == [(item.passage.id, item.score) for item in silent]
 

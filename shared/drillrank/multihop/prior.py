@@ -250,11 +250,7 @@ class FirstHop:
     """
 
     def __init__(
-        self,
-        prior: Prior | None,
-        candidates: Sequence[Passage],
-        scores: RetrievalScores | None,
-        weight: float = 1.0,
+        self, prior: Prior | None, candidates: Sequence[Passage], scores: RetrievalScores | None, weight: float = 1.0
     ) -> None:
         self._first_stage: FirstStage | None = None
         self._places: dict[str, int] = {}
