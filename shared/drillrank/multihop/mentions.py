@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice
+from operator import itemgetter
 from typing import ClassVar, NamedTuple
 
 from drillrank.data import read_table
@@ -167,7 +168,7 @@ def chances(query: str, passage: Passage, mentioned: Sequence[Mentioned], contex
         of_item = score / total
         for target, chance in item.targets.items():
             found[target] = found.get(target, 0.0) + of_item * chance
-    return dict(sorted(found.items(), key=lambda target: -target[1]))
+    return dict(sorted(found.items(), key=itemgetter(1), reverse=True))
 
 
 @lru_cache(maxsize=64)

@@ -245,6 +245,9 @@ class FirstHop:
         scores: Their scores, if they are known.
         weight: How much the prior counts.
 
+    Attributes:
+        counts: Whether there is a prior.
+
     Raises:
         InvalidInput: as for `FirstStage.read`, or there are scores, but no prior to count them.
     """
@@ -254,6 +257,7 @@ class FirstHop:
     ) -> None:
         self._first_stage: FirstStage | None = None
         self._places: dict[str, int] = {}
+        self.counts = prior is not None
         if prior is None:
             if scores is not None:
                 raise InvalidInput(NO_PRIOR)
@@ -265,11 +269,6 @@ class FirstHop:
         places = self._places.values()
         counted = None if scores is None else [scores[place] for place in places]
         self._first_stage = FirstStage.read(prior, [candidates[place] for place in places], counted, weight)
-
-    @property
-    def counts(self) -> bool:
-        """Whether there is a prior."""
-        return self._first_stage is not None
 
     def posteriors(self, found: Sequence[Ranked[Path]]) -> list[Ranked[Path]]:
         """The paths of one passage, all of them, with the prior: best first, ties in the order of the candidates."""

@@ -147,9 +147,10 @@ class Search:
         if (of := self._reader) is None:
             return [PathWithPrior(Path((passage,)), 0.0) for passage in passages]
         of.worse.update(self._namesakes(passages))
+        steps, length = of.steps([passage.id for passage in passages], ()), of.length(1)
         return [
-            PathWithPrior(Path((passage,)), self._weight * (of.step(passage.id, ()) + of.length(1)))
-            for passage in passages
+            PathWithPrior(Path((passage,)), self._weight * (step + length))
+            for passage, step in zip(passages, steps, strict=True)
         ]
 
     def follow(self, paths: Sequence[Path], retrieving: int) -> Requests[list[list[Passage]]]:
@@ -271,7 +272,7 @@ class Search:
     def _taken(self, path: Path) -> Term:
         """How the path came to each of its passages, with what each step adds to the score, after the search."""
         of, first = self._reader, path.passages[0]
-        steps = [Term(name_of(first), self._weight * of.step(first.id, ()) if of else 0.0, text="start")]
+        steps = [Term(name_of(first), self._weight * of.start(first.id) if of else 0.0, text="start")]
         for place, passage in enumerate(path.passages[1:], 1):
             before = Path(path.passages[:place])
             [log_prior] = self._steps(before, [passage.id])
@@ -349,8 +350,3 @@ def _pruned(item: Ranked[Any]) -> Explanation:
     per = divisor(item.details)
     term = Term("order of the pruning model", item.score * per)
     return Explanation(item.rank, item.score, name_of(item.passage), (term,), per, note)
-
-
-def log_posterior(item: Ranked[Path]) -> float:
-    """Log P(q | c) P(c | q): the score is this for each token of the question."""
-    return item.score * divisor(item.details)
