@@ -5,8 +5,10 @@ One process, the variants in turn.
 
 from __future__ import annotations
 
+import cProfile
 import random
 import re
+import time
 from collections.abc import Sequence
 from itertools import chain
 
@@ -26,6 +28,7 @@ from .measure import medians
 DATASETS = ("hotpotqa", "2wiki", "musique")
 TITLES = 100_000
 SAMPLE = 200  # passages for the slow ways
+ASKED = 30
 FORMS = (
     "the title, as written",
     "the title in other letters",
@@ -55,6 +58,7 @@ def main(questions: int | None = None) -> None:
     console.print(agreement(pools))
     console.print(worth(pools, questions))
     console.print(forms(pools))
+    console.print(costs(pools["hotpotqa"], [asked["question"] for asked in read("multihop/hotpotqa")[:ASKED]]))
 
 
 def speed(pools: Sequence[Sequence[Passage]]) -> Table:
@@ -158,6 +162,30 @@ def forms(pools: dict[str, list[Passage]]) -> Table:
         for form, hits in found.items():
             share = f"{sum(hits) / max(len(hits), 1):.3f}"
             table.add_row(dataset, form, f"{len(hits):,}", f"{sum(hits):,}", share, f"{len(pairs[form]) / count:.3f}")
+    return table
+
+
+def costs(pool: Sequence[Passage], questions: Sequence[str]) -> Table:
+    """What a question costs with the names that texts mention, and without: the best of three rounds, in turns."""
+    ways: dict[str, list[LinkSource]] = {
+        "the data's own": [given_links],
+        "title mentions": [given_links, TitleMentions()],
+        "title mentions and names": [given_links, TitleMentions(), NameMentions()],
+    }
+    searches = {name: PathSearch(PromptRank(), pool, links=links) for name, links in ways.items()}
+    least = dict.fromkeys(searches, float("inf"))
+    for _ in range(4):  # the first one warms up
+        for name, search in searches.items():
+            started = time.process_time()
+            for question in questions:
+                search.search(question)
+            least[name] = min(least[name], time.process_time() - started)
+    table = Table("links", "CPU ms a question", "calls of functions", title=f"{len(questions)} questions, HotpotQA")
+    for name, search in searches.items():
+        profile = cProfile.Profile()
+        profile.runcall(list, map(search.search, questions))
+        calls = sum(entry.callcount for entry in profile.getstats())
+        table.add_row(name, f"{1000 * least[name] / len(questions):.1f}", f"{calls / len(questions):,.0f}")
     return table
 
 

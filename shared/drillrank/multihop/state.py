@@ -62,21 +62,28 @@ class Residual:
 
     def __init__(self, model: DocumentModel, query: str, aligned: float = 0.0) -> None:
         self._model, self._query, self._aligned = model, query, aligned
-        self._read: dict[str, Floats] = {}
+        self._rows: dict[str, int] = {}  # by the ids of passages
+        self._read: Floats = np.empty((0, 0))
 
     def read(self, passages: Iterable[Passage]) -> None:
-        """Score what has not been read, all of it together."""
-        new = [text for text in dict.fromkeys(passage.titled_text for passage in passages) if text not in self._read]
-        if new:
-            self._read |= zip(new, self._model.document_log_probs(self._query, new), strict=True)
+        """Score what has not been read, all of it together, texts that are equal once."""
+        new = [passage for passage in passages if passage.id not in self._rows]
+        if texts := dict.fromkeys(passage.titled_text for passage in new):
+            rows = dict(zip(texts, range(len(self._read), len(self._read) + len(texts)), strict=True))
+            found = self._model.document_log_probs(self._query, list(texts))
+            self._read = np.concatenate([self._read, found]) if len(self._read) else found
+            self._rows |= {passage.id: rows[passage.titled_text] for passage in new}
+
+    def _of(self, passages: Iterable[Passage]) -> Floats:
+        """Log p(q_t | d) of passages that have been read, shape (passages, tokens)."""
+        return self._read[[self._rows[passage.id] for passage in passages]]
 
     def longer(self, path: Path, passages: Sequence[Passage]) -> tuple[Floats, Floats]:
         """Log-likelihoods of the question after the path with each of the passages, and the alignments of these paths.
 
         Both of shape (passages,); all have been read. Alignment is α Σ_t log (max_d p(q_t | d) / mean_d p(q_t | d)).
         """
-        known = np.array([self._read[passage.titled_text] for passage in path.passages])
-        added = np.array([self._read[passage.titled_text] for passage in passages])
+        known, added = self._of(path.passages), self._of(passages)
         means = np.logaddexp(np.logaddexp.reduce(known), added) - np.log(len(known) + 1)
         gains = np.maximum(known.max(axis=0), added) - means
         return (means + self._aligned * gains).sum(axis=1), self._aligned * gains.sum(axis=1)
@@ -95,10 +102,10 @@ class Residual:
             return left
         explained: Floats = np.array(-np.inf)
         while left:
-            gains = [round(float(np.maximum(explained, self._read[one.titled_text]).sum()), 9) for one in left]
-            best = left.pop(gains.index(max(gains)))
-            explained = np.maximum(explained, self._read[best.titled_text])
-            ordered.append(best)
+            with_each = np.maximum(explained, self._of(left))
+            at = int(with_each.sum(axis=1).round(9).argmax())
+            explained = with_each[at]
+            ordered.append(left.pop(at))
         return ordered
 
 
