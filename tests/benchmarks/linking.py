@@ -5,8 +5,10 @@ One process, the variants in turn.
 
 from __future__ import annotations
 
+import cProfile
 import random
 import re
+import time
 from collections.abc import Sequence
 from itertools import chain
 
@@ -15,9 +17,10 @@ from rich.table import Table
 
 from drillrank import Passage, PathSearch, PromptRank
 from drillrank.evaluation.metrics import recall_all
-from drillrank.multihop.links import LinkSource, RetrievedLinks, given_links
+from drillrank.multihop.links import LinkSource, NameTable, RetrievedLinks, given_links
 from drillrank.multihop.mentions import NameMentions, TitleMentions
-from drillrank.text import name_tokens
+from drillrank.passages import PARENTHETICAL
+from drillrank.text import name_tokens, unaccented
 
 from .data import multihop_pool, read
 from .measure import medians
@@ -25,6 +28,16 @@ from .measure import medians
 DATASETS = ("hotpotqa", "2wiki", "musique")
 TITLES = 100_000
 SAMPLE = 200  # passages for the slow ways
+ASKED = 30
+FORMS = (
+    "the title, as written",
+    "the title in other letters",
+    "the title without its accents",
+    "the title without its middle name",
+    "a part of the title: without its kind, or its first word",
+    "in its text, or else in its title",
+    "its surname alone",
+)
 SOURCES: dict[str, LinkSource | Sequence[LinkSource]] = {
     "none": [],
     "the data's own": given_links,
@@ -44,6 +57,8 @@ def main(questions: int | None = None) -> None:
     console.print(speed(list(pools.values())))
     console.print(agreement(pools))
     console.print(worth(pools, questions))
+    console.print(forms(pools))
+    console.print(costs(pools["hotpotqa"], [asked["question"] for asked in read("multihop/hotpotqa")[:ASKED]]))
 
 
 def speed(pools: Sequence[Sequence[Passage]]) -> Table:
@@ -112,3 +127,86 @@ def worth(pools: dict[str, list[Passage]], most: int | None) -> Table:
             )
             table.add_row(dataset, str(len(questions)), name, *(f"{value / len(questions):.3f}" for value in recalls))
     return table
+
+
+def forms(pools: dict[str, list[Passage]]) -> Table:
+    """How often a name leads from a gold passage to another one of the question, by what it is to the target.
+
+    Names of more than 100 passages and names that the question holds are not followed, as in a search; surnames alone
+    are no links, and stand here to show why. A target counts under the first form that leads to it.
+    """
+    table = Table("data", "the name is", "links of a gold passage", "to gold", "precision", "gold pairs", title="Names")
+    for dataset, pool in pools.items():
+        by_id, asked = {passage.id: passage for passage in pool}, read(f"multihop/{dataset}")
+        titles, names = TitleMentions(aliases=False).over(pool), NameMentions()
+        table_of_names, surnames = NameTable(pool, names.rows), NameTable(pool, _surname)
+        found: dict[str, list[bool]] = {form: [] for form in FORMS}
+        pairs: dict[str, set[tuple[str, str]]] = {form: set() for form in FORMS}
+        for one in asked:
+            question = f" {' '.join(map(str.lower, name_tokens(unaccented(one['question']))))} "
+            for passage in map(by_id.__getitem__, one["gold"]):
+                forms_of: dict[str, str] = dict.fromkeys(titles(passage), FORMS[0])
+                held = [name for name, _ in names.rows(passage) if f" {name} " not in question]
+                for name, ids in [*table_of_names.of(held).items(), *surnames.of(held).items()]:
+                    if len(ids) <= 100:
+                        for id_ in ids:
+                            form = _form(name, by_id[id_])
+                            if FORMS.index(forms_of.get(id_, FORMS[-1])) >= FORMS.index(form):
+                                forms_of[id_] = form
+                forms_of.pop(passage.id, None)
+                for id_, form in forms_of.items():
+                    found[form].append(id_ in one["gold"])
+                    if id_ in one["gold"]:
+                        pairs[form].add((one["id"], " ".join(sorted((passage.id, id_)))))
+        count = sum(len(one["gold"]) * (len(one["gold"]) - 1) // 2 for one in asked)
+        for form, hits in found.items():
+            share = f"{sum(hits) / max(len(hits), 1):.3f}"
+            table.add_row(dataset, form, f"{len(hits):,}", f"{sum(hits):,}", share, f"{len(pairs[form]) / count:.3f}")
+    return table
+
+
+def costs(pool: Sequence[Passage], questions: Sequence[str]) -> Table:
+    """What a question costs with the names that texts mention, and without: the best of three rounds, in turns."""
+    ways: dict[str, list[LinkSource]] = {
+        "the data's own": [given_links],
+        "title mentions": [given_links, TitleMentions()],
+        "title mentions and names": [given_links, TitleMentions(), NameMentions()],
+    }
+    searches = {name: PathSearch(PromptRank(), pool, links=links) for name, links in ways.items()}
+    least = dict.fromkeys(searches, float("inf"))
+    for _ in range(4):  # the first one warms up
+        for name, search in searches.items():
+            started = time.process_time()
+            for question in questions:
+                search.search(question)
+            least[name] = min(least[name], time.process_time() - started)
+    table = Table("links", "CPU ms a question", "calls of functions", title=f"{len(questions)} questions, HotpotQA")
+    for name, search in searches.items():
+        profile = cProfile.Profile()
+        profile.runcall(list, map(search.search, questions))
+        calls = sum(entry.callcount for entry in profile.getstats())
+        table.add_row(name, f"{1000 * least[name] / len(questions):.1f}", f"{calls / len(questions):,.0f}")
+    return table
+
+
+def _surname(passage: Passage) -> list[tuple[str, float]]:
+    words = _words(passage.title)
+    return [(words[-1], 1.0)] if 1 < len(words) < 4 and words[-1].isalpha() else []
+
+
+def _words(title: str) -> list[str]:
+    return [unaccented(token.lower()) for token in name_tokens(PARENTHETICAL.sub("", title))]
+
+
+def _form(name: str, target: Passage) -> str:
+    """What a name is to the passage that it leads to."""
+    words, asked = _words(target.title), name.split()
+    if asked == words:
+        return FORMS[2 if not target.title.isascii() else 1]
+    if len(words) == 3 and asked == words[::2]:
+        return FORMS[3]
+    if len(words) > len(asked) > 1 and asked in (words[: len(asked)], words[-len(asked) :]):
+        return FORMS[4]
+    if len(words) > 1 and asked == words[-1:]:
+        return FORMS[6]
+    return FORMS[5]

@@ -39,9 +39,7 @@ WITHOUT: dict[str, dict[str, Any]] = {
     "no price of longer paths (ρ = 0.5)": {"longer": 0.5},
     "half of the steps jump (γ = 0.5)": {"jump": 0.5},
     "the question names nothing (ν = 0)": {"named": NONE},
-    "no words around links (a = 0)": {
-        "links": [given_links, TitleMentions(context=0), NameMentions(context=0)],
-    },
+    "no words around links (a = 0)": {"links": [given_links, TitleMentions(context=0), NameMentions(context=0)]},
     "names in titles are as others (1)": {"links": [given_links, TitleMentions(), NameMentions(titled=1)]},
     "titles alone": {"links": [given_links, TitleMentions()]},
 }

@@ -8,7 +8,6 @@ from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
 from drillrank.llm import Fetch, Retrieve, run
 from drillrank.multihop.links import (
-    Mention,
     MetadataLinks,
     RetrievedLinks,
     bound_links,
@@ -77,11 +76,7 @@ def test_following_links_wherever_the_passages_are(pool_and_paths, at_hand):
 def test_cycles_dead_ends_and_more_hops_than_passages_end_in_simple_paths(graph, hops, beam, branch):
     pool = pool_of(graph)
     seen = []
-    search = PathSearch(
-        PromptRank(UnigramModel()),
-        pool,
-        settings={"hops": hops, "beam": beam, "branch": branch},
-    )
+    search = PathSearch(PromptRank(UnigramModel()), pool, settings={"hops": hops, "beam": beam, "branch": branch})
     ranking = search.search(QUERY, on_hop=seen.append)
     paths = [scored.passage.ids for hop in seen for scored in hop.paths]
     assert len(set(paths)) == len(paths)
@@ -111,11 +106,9 @@ def test_a_passage_that_links_to_all_costs_no_more_than_the_branch():
     pool = [Passage("a red hub", id="hub", links=[str(i) for i in range(500)])]
     pool += [Passage(f"river {i}", id=str(i)) for i in range(500)]
     hops = []
-    PathSearch(
-        PromptRank(UnigramModel()),
-        pool,
-        settings={"pool": 1, "branch": 3},
-    ).search("red hub", on_hop=hops.append)
+    PathSearch(PromptRank(UnigramModel()), pool, settings={"pool": 1, "branch": 3}).search(
+        "red hub", on_hop=hops.append
+    )
     assert [len(hop.paths) for hop in hops] == [1, 3]
 
 
@@ -150,12 +143,7 @@ def test_a_second_retrieval_finds_what_the_question_does_not_name():
     holm = Passage("Ada Holm grew up in the port of Esbjerg.", id="holm")
     others = [Passage(f"Chapter {i} is about something else.", id=str(i)) for i in range(20)]
     query = "Where did the director of The Silent Pier grow?"
-    search = PathSearch(
-        PromptRank(),
-        [film, *others, holm],
-        links=RetrievedLinks(n=1),
-        settings={"pool": 1, "hops": 2},
-    )
+    search = PathSearch(PromptRank(), [film, *others, holm], links=RetrievedLinks(n=1), settings={"pool": 1, "hops": 2})
     assert {item.passage.ids for item in search.search_paths(query)} == {("film",), ("film", "holm")}
 
 
@@ -207,7 +195,7 @@ def test_names_of_links():
         "x",
         "y",
         "b",
-        Mention("t", 1.0),
+        "t",
         Retrieve("who? It is in [Bern](b.md).", 4),
     ]
     with pytest.raises(InvalidInput, match="not 'title'"):

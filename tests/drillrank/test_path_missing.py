@@ -147,12 +147,9 @@ def test_a_named_passage_is_as_near_as_a_linked_one():
 def test_nothing_missing_ends_the_asking_and_not_the_search():
     llm = Scripted("Nothing.")
     found = search(llm, hops=3).search(QUERY)
-    silent = PathSearch(
-        PromptRank(UnigramModel()),
-        POOL,
-        links=given_links,
-        settings={"pool": 3, "hops": 3},
-    ).search(QUERY)
+    silent = PathSearch(PromptRank(UnigramModel()), POOL, links=given_links, settings={"pool": 3, "hops": 3}).search(
+        QUERY
+    )
     assert len(llm.prompts) == 1
     assert [(item.passage.id, item.score) for item in found] == [(item.passage.id, item.score) for item in silent]
 
@@ -204,7 +201,7 @@ def test_async_asks_the_same():
 
     made = search(Scripted("article on Ada Holm"))
     usage = Usage()
-    source = {kind: AsyncMock(side_effect=answer) for kind, answer in handlers(made._source).items()}
+    source = {kind: AsyncMock(side_effect=answer) for kind, answer in handlers(made.source).items()}
     found = asyncio.run(arun(made.requests(QUERY, usage=usage), llm, source, usage=usage))
     expected = made.search(QUERY)
     assert [(item.passage.id, item.score, item.details) for item in found] == [
@@ -215,7 +212,7 @@ def test_async_asks_the_same():
 def test_a_search_that_asks_needs_somebody_to_ask():
     made = search(Scripted("nothing"))
     with pytest.raises(InvalidInput, match="none was given"):
-        run(made.requests(QUERY), handlers=handlers(made._source))
+        run(made.requests(QUERY), handlers=handlers(made.source))
 
 
 def test_paths_tell_what_they_cost_and_no_problems_where_there_were_none():

@@ -20,16 +20,18 @@ IDS = st.sets(st.sampled_from("abcdefgh"), min_size=1)
 
 def alike(ids):
     """Links of one kind, each as likely as the next."""
-    return [{name: 1 / len(ids) for name in ids}] if ids else []
+    return [dict.fromkeys(ids, 1 / len(ids))] if ids else []
 
 
 @given(SHARES, SHARES, IDS, st.data())
 def test_every_step_of_the_walk_is_a_distribution_over_the_passages(jump, share, ids, data):
     some = st.sets(st.sampled_from(sorted(ids)))
-    named, links, others = data.draw(some), data.draw(some), data.draw(some)
+    named, links = data.draw(some), data.draw(some)
+    weights = data.draw(st.dictionaries(st.sampled_from(sorted(ids)), SHARES))
+    mentions = [{name: weight / sum(weights.values()) for name, weight in weights.items()}] if weights else []
     reader = PathPrior(jump, share).reader(len(ids), named)
-    assert sum(math.exp(reader.start(name)) for name in ids) == pytest.approx(1)
-    assert sum(math.exp(reader.step(name, alike(links) + alike(others))) for name in ids) == pytest.approx(1)
+    for kinds in ([], alike(links), mentions, alike(links) + mentions):
+        assert np.exp(reader.steps(ids, kinds)).sum() == pytest.approx(1)
 
 
 @given(SHARES, SHARES, IDS, st.data())
@@ -61,12 +63,22 @@ def test_a_cosine_needs_more_than_an_order():
 def test_what_a_path_and_one_passage_more_explain(texts):
     passages = [Passage(" ".join(words), id=str(number)) for number, words in enumerate(texts)]
     model = UnigramModel().fit(["a red fox", "the river of the town"])
-    residual = Residual(model, "red fox river")
-    residual.read(passages)
     path, others = Path(tuple(passages[:2])), passages[2:]
     chances = np.exp(model.document_log_probs("red fox river", [passage.titled_text for passage in passages]))
-    expected = [np.log((chances[0] + chances[1] + chance) / 3).sum() for chance in chances[2:]]
-    assert residual.log_likelihoods(path, others).tolist() == pytest.approx(expected)
+    means = [np.log(np.mean([*chances[:2], chance], axis=0)).sum() for chance in chances[2:]]
+    gains = [
+        np.log(np.max([*chances[:2], chance], axis=0)).sum() - mean
+        for chance, mean in zip(chances[2:], means, strict=True)
+    ]
+    for aligned in (0.0, 0.6):
+        residual = Residual(model, "red fox river", aligned)
+        residual.read(passages)
+        totals, alignments = residual.longer(path, others)
+        assert alignments.tolist() == pytest.approx([aligned * gain for gain in gains])
+        assert totals.tolist() == pytest.approx(
+            [mean + aligned * gain for mean, gain in zip(means, gains, strict=True)]
+        )
+        assert residual.alignment(path.extended(others[0])) == pytest.approx(alignments[0])
 
 
 def test_a_passage_that_links_to_all_recommends_none_of_them():
@@ -80,6 +92,7 @@ def test_the_arithmetic():
     reader = PathPrior(jump=0.2, named=0.4).reader(100, {"a", "b"})
     assert math.exp(reader.start("a")) == pytest.approx(0.4 / 2 + 0.6 / 100)
     assert math.exp(reader.step("c", alike(["c", "d"]))) == pytest.approx(0.8 / 2 + 0.2 * 0.6 / 100)
+    assert math.exp(reader.step("c", [{"a": 1.0}, {"c": 0.25, "d": 0.75}])) == pytest.approx(0.8 / 8 + 0.2 * 0.6 / 100)
     assert math.exp(PathPrior(jump=0.2).reader(100, ()).step("c", alike(["d"]))) == pytest.approx(0.2 / 100)
 
 

@@ -60,9 +60,5 @@ def test_a_question_gets_the_hops_it_needs(question, hops):
     )
     assert [hop.number for hop in seen] == list(range(1, hops + 1))
     seen.clear()
-    PathSearch(
-        PromptRank(),
-        passages,
-        settings={"pairs": 0, "hops": 4},
-    ).search(question, on_hop=seen.append)
+    PathSearch(PromptRank(), passages, settings={"pairs": 0, "hops": 4}).search(question, on_hop=seen.append)
     assert [hop.number for hop in seen] == [1, 2, 3, 4]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import accumulate, islice
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.llm import Fetch, Requests, Retrieve
@@ -22,22 +22,17 @@ Links = Callable[[Passage], Iterable[str]]
 """From a passage to the ids of the passages that it points to, best known first."""
 
 
-class Mention(NamedTuple):
-    """Where a link of many leads: an id, and how likely a reader takes it who follows one of its kind, 0 to 1."""
-
-    id: str
-    chance: float
-
-
-Target = str | Passage | Mention | Retrieve
-"""Where a link leads: an id, with or without its chance, a passage, or whatever a retrieval brings."""
+Target = str | Passage | Retrieve
+"""Where a link leads: an id, a passage, or whatever a retrieval brings."""
+Targets = Iterable[Target] | Mapping[str, float]
+"""Where links of one kind lead: targets alike, or ids with how likely a reader takes each of them, 0 to 1."""
 
 
 @runtime_checkable
 class PathLinks(Protocol):
     """Links that depend on the question or the whole path."""
 
-    def follow(self, query: str, path: Path, /) -> Iterable[Target]:
+    def follow(self, query: str, path: Path, /) -> Targets:
         """Where a path may go on; computes only, a retrieval is asked for by returning it."""
         ...
 
@@ -201,7 +196,7 @@ class RetrievedLinks:
         yield Retrieve(f"{query} {path.passages[-1].titled_text}", self.n + len(path.passages))
 
 
-Follow = Callable[[str, Path], Iterable[Target]]
+Follow = Callable[[str, Path], Targets]
 """From a question and a path to where the path may go on."""
 
 
@@ -248,17 +243,18 @@ def _of_last(links: Links, _query: str, path: Path) -> Iterable[Target]:
     return links(path.passages[-1])
 
 
-def targets_of(follow: Follow, query: str, path: Path) -> tuple[Target, ...]:
+def targets_of(follow: Follow, query: str, path: Path) -> tuple[Target, ...] | Mapping[str, float]:
     """Where the links of one path lead, each target once.
 
     Raises:
         InvalidInput: a target is neither an id nor a passage nor a retrieval.
     """
-    targets = list(follow(query, path))
+    found = follow(query, path)
+    targets = found if isinstance(found, Mapping) else list(found)
     for target in targets:
-        if not isinstance(target, str | Passage | Mention | Retrieve):
+        if not isinstance(target, (str, Passage, Retrieve)):
             raise InvalidInput(f"A link leads to an id (a string), to a Passage or to a Retrieve; not {target!r:.100}.")
-    return tuple(dict.fromkeys(targets))
+    return targets if isinstance(targets, Mapping) else tuple(dict.fromkeys(targets))
 
 
 def followed(
@@ -287,9 +283,8 @@ def followed(
         return reachable.get(passage.id) or pool.get(passage.id) or reachable.setdefault(passage.id, passage)
 
     distinct = dict.fromkeys(target for of_path in targets for target in of_path)
-    ids_wanted = dict.fromkeys(target.id if isinstance(target, Mention) else target for target in distinct)
     missing = tuple(
-        target for target in ids_wanted if isinstance(target, str) and target not in reachable and target not in pool
+        target for target in distinct if isinstance(target, str) and target not in reachable and target not in pool
     )
     retrievals = [target for target in distinct if isinstance(target, Retrieve)]
     requests = [*([Fetch(missing)] if missing else ()), *retrievals]
@@ -301,18 +296,17 @@ def followed(
             if name in wanted:
                 reachable[name] = known(passage)
     retrieved = dict(zip(retrievals, answers, strict=True))
-
-    def passages_at(target: Target) -> Sequence[Passage]:
-        if isinstance(target, str | Mention):
-            name = target if isinstance(target, str) else target.id
-            at = reachable.get(name) or pool.get(name)
-            return () if at is None else (at,)
-        passages = retrieved[target] if isinstance(target, Retrieve) else (target,)
-        return [known(passage) for passage in passages]
-
     following = []
     for path, of_path in zip(paths, targets, strict=True):
-        ids = set(path.ids)
-        led_to = {passage.id: passage for target in of_path for passage in passages_at(target)}
-        following.append([passage for name, passage in led_to.items() if name not in ids])
+        led_to: dict[str, Passage] = {}
+        for target in of_path:
+            if isinstance(target, str):
+                if (at := reachable.get(target) or pool.get(target)) is not None:
+                    led_to[at.id] = at
+            else:
+                passages = retrieved[target] if isinstance(target, Retrieve) else (target,)
+                led_to |= {passage.id: known(passage) for passage in passages}
+        for id_ in path.ids:
+            led_to.pop(id_, None)
+        following.append(list(led_to.values()))
     return following

@@ -20,12 +20,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import islice, starmap
+from itertools import islice
+from operator import itemgetter
 from typing import ClassVar, NamedTuple
 
 from drillrank.data import read_table
 from drillrank.likelihood.unigram import UNLISTED, background
-from drillrank.multihop.links import Mention, NamedLinks, Names, Row, links_from_metadata
+from drillrank.multihop.links import NamedLinks, Names, Row, links_from_metadata
 from drillrank.passages import PARENTHETICAL, Passage, Path, counted_name, short_title
 from drillrank.text import name_tokens, terms, unaccented
 
@@ -148,13 +149,26 @@ def chances(query: str, passage: Passage, mentioned: Sequence[Mentioned], contex
     >>> list(chances("Who was the father of Carl Holm?", Passage(""), [port, son], 4.0))
     ['carl', 'esbjerg']
     """
-    weights, own = word_weights(query), frozenset(terms(passage.title))
-    scores = [math.exp(context * _share(weights, own | item.name, item.sentences)) for item in mentioned]
-    found = defaultdict[str, float](float)
+    own = frozenset(terms(passage.title))
+    wanted = {word: weight for word, weight in word_weights(query).items() if weight and word not in own}
+    known: dict[frozenset[str], float] = {}  # c of sentences, where the mention has none of these words
+    scores = []
+    for item in mentioned:
+        if item.name.isdisjoint(wanted):
+            for said in item.sentences:
+                if said not in known:
+                    known[said] = _share(wanted, said)
+            share = max(map(known.__getitem__, item.sentences), default=0.0)
+        else:
+            others = {word: weight for word, weight in wanted.items() if word not in item.name}
+            share = max((_share(others, said) for said in item.sentences), default=0.0)
+        scores.append(math.exp(context * share))
+    total, found = sum(scores), dict[str, float]()
     for item, score in zip(mentioned, scores, strict=True):
+        of_item = score / total
         for target, chance in item.targets.items():
-            found[target] += score / sum(scores) * chance
-    return dict(sorted(found.items(), key=lambda target: -target[1]))
+            found[target] = found.get(target, 0.0) + of_item * chance
+    return dict(sorted(found.items(), key=itemgetter(1), reverse=True))
 
 
 @lru_cache(maxsize=64)
@@ -175,15 +189,11 @@ def _relatives() -> dict[str, frozenset[str]]:
     return {word: frozenset(terms(others)) for asked, others in rows.items() for word in terms(asked)}
 
 
-def _share(weights: Mapping[str, float], dropped: frozenset[str], sentences: Iterable[frozenset[str]]) -> float:
-    """c(m, q)."""
-    wanted = {word: weight for word, weight in weights.items() if weight and word not in dropped}
+def _share(wanted: Mapping[str, float], said: frozenset[str]) -> float:
+    """The share that one sentence holds of the words that count."""
     relatives = _relatives()
-    held = (
-        sum(w for word, w in wanted.items() if word in said or not said.isdisjoint(relatives.get(word, ())))
-        for said in sentences
-    )
-    return max(held, default=0.0) / (sum(wanted.values()) or 1.0)
+    held = (w for word, w in wanted.items() if word in said or not said.isdisjoint(relatives.get(word, ())))
+    return sum(held) / (sum(wanted.values()) or 1.0)
 
 
 class _Read:
@@ -239,6 +249,11 @@ def _forms(run: list[str]) -> Iterator[list[str]]:
         yield from (run[:2], run[-2:])
     if len(run) == 3:
         yield run[::2]
+
+
+@lru_cache(maxsize=50_000)
+def _terms_of(name: str) -> frozenset[str]:
+    return frozenset(terms(name))
 
 
 @lru_cache(maxsize=4096)
@@ -305,7 +320,7 @@ class FollowedTitles:
         """Ids of the passages whose titles are mentioned."""
         return dict.fromkeys(id_ for _, _, ids in self._found(passage) for id_ in ids)
 
-    def follow(self, query: str, path: Path, /) -> Iterable[Mention]:
+    def follow(self, query: str, path: Path, /) -> dict[str, float]:
         """The passages whose titles the path's last one mentions, likeliest first."""
         last = path.passages[-1]
         read = _read(last.title, last.text)
@@ -314,13 +329,13 @@ class FollowedTitles:
             places[ids].append((start, end))
         mentioned = [
             Mentioned(
-                frozenset(terms(" ".join(read.tokens[slice(*at[-1])]))),
+                _terms_of(" ".join(read.tokens[slice(*at[-1])])),
                 read.around(start for start, _ in at),
                 dict.fromkeys(ids, 1 / len(ids)),
             )
             for ids, at in places.items()
         ]
-        return starmap(Mention, chances(query, last, mentioned, self.context).items())
+        return chances(query, last, mentioned, self.context)
 
     def _found(self, passage: Passage) -> Iterator[tuple[int, int, tuple[str, ...]]]:
         """Mentions of others than the passage itself."""
@@ -352,8 +367,8 @@ class NameMentions(NamedLinks):
     >>> wesson = Passage("He played for the Houston Astros.", id="1", title="Barry Wesson")
     >>> series = Passage("It was won by the Houston Astros.", id="2", title="2017 World Series")
     >>> links = NameMentions().over([wesson, series])
-    >>> list(links.follow("Whose team won the series?", Path((wesson,))))
-    [Mention(id='2', chance=1.0)]
+    >>> links.follow("Whose team won the series?", Path((wesson,)))
+    {'2': 1.0}
     """
 
     context: float = CONTEXT
@@ -380,7 +395,7 @@ class FollowedNames:
     context: float
     titled: float
 
-    def follow(self, query: str, path: Path, /) -> Iterable[Mention]:
+    def follow(self, query: str, path: Path, /) -> dict[str, float]:
         """The passages that a name of the path's last one leads to, likeliest first."""
         last = path.passages[-1]
         read = _read(last.title, last.text)
@@ -389,8 +404,9 @@ class FollowedNames:
         mentioned = []
         for name, ids in self.names.of(own).items():
             if 1 < len(ids) <= _MOST_PASSAGES + (last.id in ids):
-                of = {id_: self.titled if weight else 1.0 for id_, weight in ids.items() if id_ != last.id}
-                total = sum(of.values())
-                targets = {id_: weight / total for id_, weight in of.items()}
-                mentioned.append(Mentioned(frozenset(terms(name)), read.around(own[name]), targets))
-        return islice(starmap(Mention, chances(query, last, mentioned, self.context).items()), _MOST_TARGETS)
+                titled = sum(1 for id_, weight in ids.items() if weight and id_ != last.id)
+                total = titled * self.titled + len(ids) - (last.id in ids) - titled
+                in_title, elsewhere = self.titled / total, 1.0 / total
+                targets = {id_: in_title if weight else elsewhere for id_, weight in ids.items() if id_ != last.id}
+                mentioned.append(Mentioned(_terms_of(name), read.around(own[name]), targets))
+        return dict(islice(chances(query, last, mentioned, self.context).items(), _MOST_TARGETS))

@@ -128,23 +128,30 @@ class Reader:
         return self.step(passage_id, ())
 
     def step(self, passage_id: str, links: Sequence[Mapping[str, float]]) -> float:
-        """Log P(d' | d, q); where d leads nowhere, the reader jumps.
+        """Log P(d' | d, q) of one passage."""
+        return self.steps([passage_id], links)[0]
+
+    def steps(self, passage_ids: Iterable[str], links: Sequence[Mapping[str, float]]) -> list[float]:
+        """Log P(d' | d, q) of each passage; where d leads nowhere, the reader jumps.
 
         Args:
-            passage_id: d'.
+            passage_ids: d'.
             links: Where d leads, of each kind of links that leads anywhere, with the chance of each passage.
         """
-        prior = self.prior
-        chance = 1 / max(self.size, 1)  # of a jump
+        prior, found = self.prior, []
+        anywhere = 1 / max(self.size, 1)
         if self.named:
-            named = prior.named / len(self.named) if passage_id in self.named else 0
-            chance = named + (1 - prior.named) * chance
-        if links:
-            followed = 0.0
-            for kind in links:
-                followed += kind.get(passage_id, 0.0)
-            chance = (1 - prior.jump) * (followed / len(links)) + prior.jump * chance
-        return math.log(chance) - prior.namesake * self.worse.get(passage_id, 0.0)
+            anywhere *= 1 - prior.named
+        by_name = prior.named / max(len(self.named), 1)
+        for id_ in passage_ids:
+            chance = by_name + anywhere if id_ in self.named else anywhere
+            if links:
+                followed = 0.0
+                for kind in links:
+                    followed += kind.get(id_, 0.0)
+                chance = (1 - prior.jump) * (followed / len(links)) + prior.jump * chance
+            found.append(math.log(chance) - prior.namesake * self.worse.get(id_, 0.0))
+        return found
 
 
 class Namesakes:
@@ -238,19 +245,19 @@ class FirstHop:
         scores: Their scores, if they are known.
         weight: How much the prior counts.
 
+    Attributes:
+        counts: Whether there is a prior.
+
     Raises:
         InvalidInput: as for `FirstStage.read`, or there are scores, but no prior to count them.
     """
 
     def __init__(
-        self,
-        prior: Prior | None,
-        candidates: Sequence[Passage],
-        scores: RetrievalScores | None,
-        weight: float = 1.0,
+        self, prior: Prior | None, candidates: Sequence[Passage], scores: RetrievalScores | None, weight: float = 1.0
     ) -> None:
         self._first_stage: FirstStage | None = None
         self._places: dict[str, int] = {}
+        self.counts = prior is not None
         if prior is None:
             if scores is not None:
                 raise InvalidInput(NO_PRIOR)
@@ -262,11 +269,6 @@ class FirstHop:
         places = self._places.values()
         counted = None if scores is None else [scores[place] for place in places]
         self._first_stage = FirstStage.read(prior, [candidates[place] for place in places], counted, weight)
-
-    @property
-    def counts(self) -> bool:
-        """Whether there is a prior."""
-        return self._first_stage is not None
 
     def posteriors(self, found: Sequence[Ranked[Path]]) -> list[Ranked[Path]]:
         """The paths of one passage, all of them, with the prior: best first, ties in the order of the candidates."""

@@ -35,7 +35,7 @@ from drillrank.multihop.mentions import NameMentions, TitleMentions
 from drillrank.multihop.missing import Missing
 from drillrank.multihop.path_settings import PAPER, PathSettings
 from drillrank.multihop.prior import FirstHop, Namesakes, Titles, named_in, titles_of
-from drillrank.multihop.state import DocumentModel, PathWithPrior, Residual, Search, log_posterior
+from drillrank.multihop.state import DocumentModel, PathWithPrior, Residual, Search
 from drillrank.passages import (
     Passage,
     Path,
@@ -328,7 +328,7 @@ class PathSearch:
             LLMFailure: a call failed, and `on_failure` is `"raise"`.
         """
         usage = Usage()
-        return run(self.requests(query, top_n, usage=usage), self.llm, handlers(self._source, on_hop), usage=usage)
+        return run(self.requests(query, top_n, usage=usage), self.llm, handlers(self.source, on_hop), usage=usage)
 
     async def asearch(self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None) -> Ranking[Passage]:
         """As `search`, without blocking the event loop: an LLM that can be awaited is, all else runs on threads."""
@@ -337,7 +337,7 @@ class PathSearch:
             if on_hop is not None:
                 on_hop(hop)
 
-        usage, answering = Usage(), {**handlers(self._source), Hop: tell}
+        usage, answering = Usage(), {**handlers(self.source), Hop: tell}
         return await arun(self.requests(query, top_n, usage=usage), self.llm, answering, usage=usage)
 
     def search_many(self, queries: Sequence[str], top_n: int | None = None) -> list[Ranking[Passage]]:
@@ -357,7 +357,7 @@ class PathSearch:
         ('1', '2')
         """
         usage = Usage()
-        return run(self.path_requests(query, top_n, usage=usage), self.llm, handlers(self._source, on_hop), usage=usage)
+        return run(self.path_requests(query, top_n, usage=usage), self.llm, handlers(self.source, on_hop), usage=usage)
 
     def explain(self, query: str, ranking: Sequence[Ranked[Any]]) -> Explanations:
         """Why passages or paths stand where they stand; of its own, `ranking.explain()` tells it.
@@ -370,7 +370,8 @@ class PathSearch:
         return Explainable(ranking, self.search_paths(query).why).explain()
 
     @property
-    def _source(self) -> Source:
+    def source(self) -> Source:
+        """Where its passages come from: the first stage, or its own index."""
         return self._retriever or self._collection
 
     def requests(
@@ -649,8 +650,8 @@ def is_over(frontier: Sequence[Ranked[Path]], shorter: Sequence[Ranked[Path]]) -
     >>> [is_over([Ranked(b, score, 1, {"tokens": 4})], shorter) for score in (-1.9, -2.1)]
     [False, True]
     """
-    best = max(map(log_posterior, shorter), default=-math.inf)
-    return max(map(log_posterior, frontier)) < best
+    of_shorter, of_longer = ([item.score * divisor(item.details) for item in paths] for paths in (shorter, frontier))
+    return max(of_longer) < max(of_shorter, default=-math.inf)
 
 
 def ranked_paths(found: Sequence[Ranked[Path]], keep_first: bool) -> list[Ranked[Path]]:

@@ -9,7 +9,7 @@ residual question, decide where it goes on. Each passage is read once a question
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import combinations
+from itertools import repeat
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -19,7 +19,7 @@ from drillrank.errors import InvalidInput
 from drillrank.explanation import Explanation, Explanations, Term
 from drillrank.explanation.terms import PATH
 from drillrank.llm import Requests, Retrieve
-from drillrank.multihop.links import Follow, Mention, Target, followed, targets_of
+from drillrank.multihop.links import Follow, Target, followed, targets_of
 from drillrank.multihop.prior import Reader
 from drillrank.passages import Passage, Path, Ranked
 from drillrank.rerank.base import divisor, name_of
@@ -62,43 +62,50 @@ class Residual:
 
     def __init__(self, model: DocumentModel, query: str, aligned: float = 0.0) -> None:
         self._model, self._query, self._aligned = model, query, aligned
-        self._read: dict[str, Floats] = {}
-        self._alignments: dict[tuple[str, ...], float] = {}
+        self._rows: dict[str, int] = {}  # by the ids of passages
+        self._read: Floats = np.empty((0, 0))
 
     def read(self, passages: Iterable[Passage]) -> None:
-        """Score what has not been read, all of it together."""
-        new = [text for text in dict.fromkeys(passage.titled_text for passage in passages) if text not in self._read]
-        if new:
-            self._read |= zip(new, self._model.document_log_probs(self._query, new), strict=True)
+        """Score what has not been read, all of it together, texts that are equal once."""
+        new = [passage for passage in passages if passage.id not in self._rows]
+        if texts := dict.fromkeys(passage.titled_text for passage in new):
+            rows = dict(zip(texts, range(len(self._read), len(self._read) + len(texts)), strict=True))
+            found = self._model.document_log_probs(self._query, list(texts))
+            self._read = np.concatenate([self._read, found]) if len(self._read) else found
+            self._rows |= {passage.id: rows[passage.titled_text] for passage in new}
 
-    def log_likelihoods(self, path: Path, passages: Sequence[Passage]) -> Floats:
-        """Of the question after the path with each of the passages, shape (passages,); all have been read."""
-        known = np.array([self._read[passage.titled_text] for passage in path.passages])
-        added = np.array([self._read[passage.titled_text] for passage in passages])
+    def _of(self, passages: Iterable[Passage]) -> Floats:
+        """Log p(q_t | d) of passages that have been read, shape (passages, tokens)."""
+        return self._read[[self._rows[passage.id] for passage in passages]]
+
+    def longer(self, path: Path, passages: Sequence[Passage]) -> tuple[Floats, Floats]:
+        """Log-likelihoods of the question after the path with each of the passages, and the alignments of these paths.
+
+        Both of shape (passages,); all have been read. Alignment is α Σ_t log (max_d p(q_t | d) / mean_d p(q_t | d)).
+        """
+        known, added = self._of(path.passages), self._of(passages)
         means = np.logaddexp(np.logaddexp.reduce(known), added) - np.log(len(known) + 1)
-        tokens: Floats = means + self._aligned * (np.maximum(known.max(axis=0), added) - means)
-        total: Floats = tokens.sum(axis=1)
-        return total
+        gains = np.maximum(known.max(axis=0), added) - means
+        return (means + self._aligned * gains).sum(axis=1), self._aligned * gains.sum(axis=1)
 
     def alignment(self, path: Path) -> float:
-        """α Σ_t log (max_d p(q_t | d) / mean_d p(q_t | d)) of passages that have been read."""
-        if len(path.passages) == 1 or not self._aligned:
+        """That of a path of passages that have been read."""
+        if len(path.passages) == 1:
             return 0.0
-        if (ids := path.ids) not in self._alignments:
-            known = np.array([self._read[passage.titled_text] for passage in path.passages])
-            means = np.logaddexp.reduce(known) - np.log(len(known))
-            self._alignments[ids] = self._aligned * float((known.max(axis=0) - means).sum())
-        return self._alignments[ids]
+        [alignment] = self.longer(Path(path.passages[:-1]), path.passages[-1:])[1].tolist()
+        return float(alignment)
 
     def by_gain(self, path: Path) -> list[Passage]:
         """The passages of a path, which have been read: first the one that explains most, then what adds most."""
         left, ordered = list(path.passages), []
+        if len(left) == 1:
+            return left
         explained: Floats = np.array(-np.inf)
         while left:
-            gains = [round(float(np.maximum(explained, self._read[one.titled_text]).sum()), 9) for one in left]
-            best = left.pop(gains.index(max(gains)))
-            explained = np.maximum(explained, self._read[best.titled_text])
-            ordered.append(best)
+            with_each = np.maximum(explained, self._of(left))
+            at = int(with_each.sum(axis=1).round(9).argmax())
+            explained = with_each[at]
+            ordered.append(left.pop(at))
         return ordered
 
 
@@ -135,10 +142,11 @@ class Search:
         self._query, self._prompt_rank, self._kinds, self._reader = query, prompt_rank, kinds, reader
         self._namesakes, self._aligns, self._similar = namesakes, aligns, similar
         self._weight = reader.prior.weight if reader else 0.0
-        self._targets: dict[tuple[str, ...], list[tuple[str, tuple[Target, ...]]]] = {}
+        self._targets: dict[tuple[str, ...], list[tuple[str, tuple[Target, ...] | Mapping[str, float]]]] = {}
         self._led_to: dict[tuple[str, ...], Sequence[Passage]] = {}  # from paths whose links have been fetched
         self._chances: dict[tuple[str, ...], list[tuple[str, Mapping[str, float]]]] = {}
         self._missing: dict[tuple[str, ...], list[str]] = {}
+        self._alignments: dict[tuple[str, ...], float] = {}
 
     def starts(self, passages: Iterable[Passage]) -> list[PathWithPrior]:
         """The paths of one passage."""
@@ -146,9 +154,10 @@ class Search:
         if (of := self._reader) is None:
             return [PathWithPrior(Path((passage,)), 0.0) for passage in passages]
         of.worse.update(self._namesakes(passages))
+        steps, length = of.steps([passage.id for passage in passages], ()), of.length(1)
         return [
-            PathWithPrior(Path((passage,)), self._weight * (of.step(passage.id, ()) + of.length(1)))
-            for passage in passages
+            PathWithPrior(Path((passage,)), self._weight * (step + length))
+            for passage, step in zip(passages, steps, strict=True)
         ]
 
     def follow(self, paths: Sequence[Path], retrieving: int) -> Requests[list[list[Passage]]]:
@@ -181,10 +190,10 @@ class Search:
             following: Where each of them may go on.
             most: How many passages each path is followed by at most.
         """
-        others = [
-            list({passage.id: passage for passage in passages if passage.id not in item.passage.ids}.values())
-            for item, passages in zip(kept, following, strict=True)
-        ]
+        others = []
+        for item, passages in zip(kept, following, strict=True):
+            ids = item.passage.ids
+            others.append(list({passage.id: passage for passage in passages if passage.id not in ids}.values()))
         distinct = {passage.id: passage for passages in others for passage in passages}.values()
         self.residual.read([*(passage for item in kept for passage in item.passage.passages), *distinct])
         if self._reader:
@@ -193,12 +202,13 @@ class Search:
         for item, passages in zip(kept, others, strict=True):
             if passages:
                 steps = self._steps(item.passage, [passage.id for passage in passages])
+                likelihoods, alignments = self.residual.longer(item.passage, passages)
                 if self._similar is None:
-                    scores = self.residual.log_likelihoods(item.passage, passages) + steps
+                    scores = likelihoods + steps
                 else:
                     scores = np.array([self._similar.get(passage.titled_text, 0.0) for passage in passages])
                 best = top(scores.round(9), most)  # rounding must not choose between equal ones
-                longer += [self._longer(item, passages[place], steps[place]) for place in best]
+                longer += [self._longer(item, passages[at], steps[at], float(alignments[at])) for at in best]
         return longer
 
     def pairs(self, best: Sequence[Ranked[Path]]) -> list[PathWithPrior]:
@@ -211,11 +221,15 @@ class Search:
             for name in chances
             if kind != "name mention"
         }
-        return [
-            self._longer(one, other.passage.passages[0], self._steps(one.passage, other.passage.ids)[0])
-            for one, other in combinations(best, 2)
-            if linked.isdisjoint([one.passage.ids + other.passage.ids, other.passage.ids + one.passage.ids])
-        ]
+        paired = []
+        for place, one in enumerate(best[:-1]):
+            others = [other.passage.passages[0] for other in best[place + 1 :]]
+            steps = self._steps(one.passage, [passage.id for passage in others])
+            alignments = self.residual.longer(one.passage, others)[1].tolist()
+            for other, step, alignment in zip(others, steps, alignments, strict=True):
+                if linked.isdisjoint([(*one.passage.ids, other.id), (other.id, *one.passage.ids)]):
+                    paired.append(self._longer(one, other, step, alignment))
+        return paired
 
     def ranked_passages(self, paths: Sequence[Ranked[Path]]) -> list[Ranked[Passage]]:
         """Each passage of ranked paths once, with the score and the details of its best path.
@@ -265,7 +279,7 @@ class Search:
     def _taken(self, path: Path) -> Term:
         """How the path came to each of its passages, with what each step adds to the score, after the search."""
         of, first = self._reader, path.passages[0]
-        steps = [Term(name_of(first), self._weight * of.step(first.id, ()) if of else 0.0, text="start")]
+        steps = [Term(name_of(first), self._weight * of.start(first.id) if of else 0.0, text="start")]
         for place, passage in enumerate(path.passages[1:], 1):
             before = Path(path.passages[:place])
             [log_prior] = self._steps(before, [passage.id])
@@ -293,19 +307,20 @@ class Search:
         if self._reader is None:
             return [0.0] * len(ids)
         chances = [of for _, of in self._chances_of(path)]
-        return [self._weight * self._reader.step(name, chances) for name in ids]
+        return [self._weight * step for step in self._reader.steps(ids, chances)]
 
-    def _longer(self, item: Ranked[Path], passage: Passage, step: float) -> PathWithPrior:
+    def _longer(self, item: Ranked[Path], passage: Passage, step: float, alignment: float) -> PathWithPrior:
         """The path with one passage more."""
         path, log_prior = item.passage.extended(passage), item.details["log_prior"] + step
         if self._reader is not None:
             of_length = self._reader.length(len(path.passages)) - self._reader.length(len(path.passages) - 1)
             log_prior += self._weight * of_length
         if self._aligns:
-            log_prior += self.residual.alignment(path) - self.residual.alignment(item.passage)
+            log_prior += alignment - self._alignments.get(item.passage.ids, 0.0)
+            self._alignments[path.ids] = alignment
         return PathWithPrior(path, log_prior)
 
-    def _targets_of(self, path: Path) -> list[tuple[str, tuple[Target, ...]]]:
+    def _targets_of(self, path: Path) -> list[tuple[str, tuple[Target, ...] | Mapping[str, float]]]:
         """Where a path's links of each kind lead; asked once, for the search, the prior and the pairs."""
         if path.ids not in self._targets:
             self._targets[path.ids] = [(kind, targets_of(follow, self._query, path)) for kind, follow in self._kinds]
@@ -320,14 +335,14 @@ class Search:
             return self._chances[path.ids]
         found = self._chances[path.ids] = []
         reachable, pool = self._reachable, self._pool
+        ids = path.ids
         for kind, targets in self._targets_of(path):
             chances: dict[str, float] = {}
-            for target in targets:
+            for target, chance in targets.items() if isinstance(targets, Mapping) else zip(targets, repeat(0.0)):
                 if not isinstance(target, Retrieve):
-                    name, chance = target if isinstance(target, Mention) else (target, 0.0)
-                    name = name.id if isinstance(name, Passage) else name
+                    name = target if isinstance(target, str) else target.id
                     at = reachable.get(name) or pool.get(name)
-                    if at is not None and at.id not in path.ids:
+                    if at is not None and at.id not in ids:
                         chances[at.id] = chances.get(at.id, 0.0) + chance
             if chances:
                 alike = 0.0 if any(chances.values()) else 1 / len(chances)
@@ -342,8 +357,3 @@ def _pruned(item: Ranked[Any]) -> Explanation:
     per = divisor(item.details)
     term = Term("order of the pruning model", item.score * per)
     return Explanation(item.rank, item.score, name_of(item.passage), (term,), per, note)
-
-
-def log_posterior(item: Ranked[Path]) -> float:
-    """Log P(q | c) P(c | q): the score is this for each token of the question."""
-    return item.score * divisor(item.details)
