@@ -84,7 +84,7 @@ def compared(name: str, held: Any, wanted: Any) -> float:
         return min(compared("gte", held, wanted[0]), compared("lte", held, wanted[1]))
     if name in ("gt", "gte", "lt", "lte"):
         return ordered(name, held, wanted)
-    if name in ("text_match", "text_match_insensitive"):
+    if name.startswith("text_match") or name.endswith("like"):
         return matched(name, held, wanted)
     holds, asks = ([value] if not isinstance(value, list) else value for value in (held, wanted))
     if name == "contains":
