@@ -62,12 +62,12 @@ class Asked(NamedTuple):
 Rankings = list[list[Passage]]
 
 
-def main(model: str | None = None, questions: int = 100, outcomes: str = "tests/benchmarks/outcomes") -> None:
+def main(model: str | None = None, questions: int = 100, outcomes: str = "tests/benchmarks/kept") -> None:
     """Print the tables.
 
     Args:
         model: Is loaded for what the file does not tell yet: where its tokens end.
-        questions: Of each data set; half as many training questions.
+        questions: Of each data set, and at most 50 training questions.
         outcomes: Folder of what the model said.
     """
     folder = FilePath(outcomes)

@@ -55,7 +55,7 @@ class Proposed(NamedTuple):
     state: Search
 
 
-def main(questions: int = 100, outcomes: str = "tests/benchmarks/outcomes", vectors: str | None = None) -> None:
+def main(questions: int = 100, outcomes: str = "tests/benchmarks/kept", vectors: str | None = None) -> None:
     """Print R@2, recall@5 and R@10 of the first `questions`, with intervals of the difference to the default."""
     folder, embed = Path(outcomes), minilm() if vectors else None
     folder.mkdir(parents=True, exist_ok=True)
