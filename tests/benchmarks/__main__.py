@@ -26,7 +26,10 @@ BENCHMARKS = (
     "hipporag",
     "generated",
     "papers",
+    "papers_d3",
     "papers_promptrank",
+    "papers_mc",
+    "papers_brmgr",
     "drilldown",
     "llm_answers",
     "inner_references",
@@ -57,7 +60,7 @@ BENCHMARKS = (
     "ray_papers",
     "light",
     "static_embeddings",
-    "sums",
+    "readers",
 )
 WITHOUT_DATA = (
     "llm_answers",
@@ -86,7 +89,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--against", help="such a file of another version, or its checkout, to compare with")
     parser.add_argument("--vectors", help="a folder where a benchmark keeps sentence vectors for its next run")
     given = vars(parser.parse_args(arguments))
-    names = given.pop("names") or BENCHMARKS
+    names = given.pop("names") or [name for name in BENCHMARKS if "papers_" not in name]
+    if names[0] == "papers" and len(names) > 1:
+        names = [f"papers_{name}" for name in names[1:]]
     options = {name: value for name, value in given.items() if value is not None}
     if not {*names} <= {*WITHOUT_DATA} and "data" not in options and not data_folder().is_dir():
         print(f"The benchmark data is not in {data_folder()}: set DRILLRANK_DATA to its folder.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +15,12 @@ from .data import read
 
 @dataclass(frozen=True)
 class Question:
-    """A question with text evidence: each annotator's paragraphs, by id, and all of them together."""
+    """A question with text evidence: each annotator's paragraphs, by id, all of them together, and the answers."""
 
     text: str
     annotations: list[set[str]]
     gold: set[str]
+    answers: list[str]
 
 
 @dataclass(frozen=True)
@@ -29,14 +31,16 @@ class Paper:
     questions: list[Question]
 
 
-def papers(name: str, d3: D3, questions: int | None = None) -> list[Paper]:
-    """Papers in file order, up to the first so many questions."""
+def papers(
+    name: str, d3: D3, questions: int | None = None, change: Callable[[str], str] = lambda text: text
+) -> list[Paper]:
+    """Papers in file order, up to the first so many questions; `change` may rewrite their headings."""
     found: list[Paper] = []
     left = questions if questions is not None else 10**9
     for item in read(f"longdoc/{name}"):
         if left <= 0:
             break
-        document = parse_document(item["markdown"], "markdown")
+        document = parse_document(change(item["markdown"]), "markdown")
         ready = d3.prepare([document])
         places = [(i, j) for i, section in enumerate(item["sections"]) for j in range(len(section["paragraphs"]))]
         starts = [block.start for _, block in document.paragraphs() if block.kind != "heading"]
@@ -50,7 +54,8 @@ def papers(name: str, d3: D3, questions: int | None = None) -> list[Paper]:
 
 def _question(item: dict[str, Any], ids: dict[tuple[int, int], str]) -> Question:
     annotations = [{ids[tuple(place)] for place in evidence} for evidence in item["evidence"]]
-    return Question(item["question"], annotations, set().union(*annotations))
+    answers = [", ".join(answer or []) or "Unanswerable" for answer in item["answers"]]
+    return Question(item["question"], annotations, set().union(*annotations), answers)
 
 
 def bm25(question: str, ready: PreparedDocuments) -> list[str]:

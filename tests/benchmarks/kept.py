@@ -1,0 +1,301 @@
+"""What real language models said, kept in the repository, so that a table of theirs is printed in seconds anywhere.
+
+`KeptModel` and `KeptWriter` stand for a model of `tools/real_models.sh`, or for any directory with one. What is not yet
+in their files is asked of the model itself, on a GPU where there is one, and kept; what is in them needs neither the
+model nor torch.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import cache, cached_property, partial
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drillrank.errors import InvalidInput
+from drillrank.likelihood import LanguageModel, Likelihood, NextTokenRequest, NextTokens, Request
+from drillrank.likelihood.huggingface import HuggingFaceModel
+from drillrank.likelihood.local import in_halves
+from drillrank.prompts import Evidence, Prompt
+
+KEPT = Path(os.environ.get("DRILLRANK_KEPT", Path(__file__).resolve().parent / "kept"))
+MODELS = ("smollm2", "gemma3-270m")
+WRITE_TOGETHER, WRITE_TOKENS = 256, 200_000  # prompts of a batch, and their tokens after padding
+
+
+def named(model: str) -> list[str]:
+    """The directories of `--model A,B`."""
+    return [name for name in model.split(",") if name]
+
+
+def folder_of(name: str) -> Path:
+    """Where a model's files lie, below `DRILLRANK_MODELS` or `~/.cache/drillrank-models`; or the directory itself.
+
+    Raises:
+        InvalidInput: they are not there.
+    """
+    for place in (
+        Path(os.environ.get("DRILLRANK_MODELS", "~/.cache/drillrank-models")).expanduser() / name,
+        Path(name),
+    ):
+        if (place / "config.json").exists():
+            return place
+    raise InvalidInput(f"Something is not kept in {KEPT.name}/, and {name} is not there to be asked.")
+
+
+def key_of(*parts: Any) -> int:
+    """64 bits of a hash of strings, numbers and lists of them."""
+    return int.from_bytes(blake2b(json.dumps(parts).encode(), digest_size=8).digest(), "big")
+
+
+_LOADING = threading.Lock()  # transformers cannot load two models at the same time
+
+
+class _Kept:
+    """What is kept of one model, and the model itself, which is loaded when something is not."""
+
+    def __init__(self, name: str) -> None:
+        self.file = KEPT / f"{Path(name).name}.npz"
+        self.name = name
+        self.totals: dict[int, tuple[int, float]] = {}
+        self.answers: dict[int, tuple[float, ...]] = {}
+        self.firsts: dict[int, int] = {}
+        if self.file.exists():
+            with np.load(self.file) as found:
+                rows = zip(found["keys"].tolist(), found["tokens"].tolist(), found["totals"].tolist(), strict=True)
+                self.totals = {key: (tokens, total) for key, tokens, total in rows}
+                answers = zip(found["answer_keys"].tolist(), found["answers"].tolist(), strict=True)
+                self.answers = {key: tuple(values) for key, values in answers}
+                self.firsts = dict(zip(found["first_keys"].tolist(), found["firsts"].tolist(), strict=True))
+
+    @cached_property
+    def model(self) -> HuggingFaceModel:
+        return HuggingFaceModel(str(folder_of(self.name)), dtype="float32")
+
+    def save(self) -> None:
+        self.file.parent.mkdir(exist_ok=True)
+        totals, answers = sorted(self.totals.items()), sorted(self.answers.items())
+        with _Replacing(self.file) as place, place.open("wb") as opened:
+            np.savez_compressed(
+                opened,
+                keys=np.array([key for key, _ in totals], dtype=np.uint64),
+                tokens=np.array([tokens for _, (tokens, _) in totals], dtype=np.uint16),
+                totals=np.array([total for _, (_, total) in totals], dtype=np.float32),
+                answer_keys=np.array([key for key, _ in answers], dtype=np.uint64),
+                answers=np.array([values for _, values in answers], dtype=np.float32).reshape(
+                    len(answers), len(answers[0][1]) if answers else 2
+                ),
+                first_keys=np.array([*self.firsts], dtype=np.uint64),
+                firsts=np.array([*self.firsts.values()], dtype=np.uint32),
+            )
+
+
+@cache
+def _kept(name: str) -> _Kept:
+    return _Kept(name)
+
+
+class KeptModel(LanguageModel):
+    """Totals of log-likelihoods, and values of next tokens, that a model gave in float32.
+
+    Args:
+        name: A directory below the models', which names the file, too; of any other directory the last part does.
+        chat: As for `hf:`.
+    """
+
+    tells_next_tokens = True
+
+    def __init__(self, name: str, *, chat: bool = False) -> None:
+        self.name, self.chat = name, chat
+        self._kept = _kept(name)
+
+    @property
+    def spec(self) -> str:
+        """`hf:` and the directory's name; `, chat` behind it in its own template."""
+        return f"hf:{Path(self.name).name}{', chat' if self.chat else ''}"
+
+    def _log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
+        chats = [self.chat if request.chat is None else request.chat for request in requests]
+        keys = [
+            key_of(_plain(request.prompt), request.target, request.max_tokens, chat, temperature, include_eos)
+            for request, chat in zip(requests, chats, strict=True)
+        ]
+        new = {
+            key: Request(request.prompt, request.target, request.max_tokens, chat)
+            for key, request, chat in zip(keys, requests, chats, strict=True)
+            if key not in self._kept.totals
+        }
+        for some in _in_parts(new, 20_000):
+            found = self._kept.model.log_likelihood(some.values(), temperature=temperature, include_eos=include_eos)
+            self._kept.totals |= {key: (len(one.tokens), one.total) for key, one in zip(some, found, strict=True)}
+            self._kept.save()
+        return [
+            Likelihood([""] * tokens, np.full(tokens, total / max(tokens, 1)), total)
+            for tokens, total in map(self._kept.totals.__getitem__, keys)
+        ]
+
+    def _next_tokens(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:
+        keys = [key_of(_plain(one.prompt), one.answers, one.max_tokens, one.chat, logits) for one in requests]
+        new = {key: request for key, request in zip(keys, requests, strict=True) if key not in self._kept.answers}
+        for some in _in_parts(new, 20_000):
+            found = self._kept.model.next_tokens(some.values(), logits=logits)
+            self._kept.answers |= {key: tuple(one.values.tolist()) for key, one in zip(some, found, strict=True)}
+            self._kept.save()
+        return [
+            NextTokens(np.array(self._kept.answers[key]), 0, (False,) * len(self._kept.answers[key])) for key in keys
+        ]
+
+    def first_tokens(self, text: str, count: int) -> str:
+        """As of any model; where the text ends that is left is kept."""
+        if len(text.encode()) <= count:
+            return text
+        key = key_of(text, count)
+        if key not in self._kept.firsts:
+            self._kept.firsts[key] = len(self._kept.model.first_tokens(text, count))
+        return text[: self._kept.firsts[key]]
+
+
+class KeptWriter:
+    """A model as an LLM: what it wrote, greedily, with a penalty of 1.2 on what it repeats.
+
+    What several threads ask at the same time is written as one batch; `together` asks many functions at once.
+
+    Args:
+        name: As of `KeptModel`.
+        tokens: How many it writes at most.
+        chat: Whether a prompt is the user's turn; None where the tokenizer has a template.
+        stop: What it writes from here on does not count: a base model does not end by itself.
+    """
+
+    def __init__(self, name: str, tokens: int, *, chat: bool | None = None, stop: str | None = None) -> None:
+        self.name, self.tokens, self.chat, self.stop = name, tokens, chat, stop
+        self._file = KEPT / f"{Path(name).name}.texts.json.gz"
+        self._texts = _texts_of(self._file)
+        self._prompts: queue.Queue[tuple[int, str, Future[str]]] = queue.Queue()
+        self._lock = threading.Lock()
+        self._worker: threading.Thread | None = None
+
+    def __call__(self, prompt: str) -> str:
+        """The answer to a prompt."""
+        key = key_of(prompt, self.tokens, self.chat)
+        with suppress(KeyError):
+            return self._texts[str(key)].partition(self.stop or "\0")[0]
+        answer: Future[str] = Future()
+        with self._lock:
+            if self._worker is None:
+                self._worker = threading.Thread(target=self._write, daemon=True)
+                self._worker.start()
+        self._prompts.put((key, prompt, answer))
+        return answer.result().partition(self.stop or "\0")[0]
+
+    def together(self, asks: Sequence[Any]) -> list[Any]:
+        """The results of functions that ask this writer, in order."""
+        with ThreadPoolExecutor(WRITE_TOGETHER) as threads:
+            return list(threads.map(lambda ask: ask(), asks))
+
+    def _write(self) -> None:
+        try:
+            with _LOADING:
+                tokenizer, generate = _generator(folder_of(self.name))
+        except Exception as error:
+            while True:
+                self._prompts.get()[2].set_exception(error)
+        while True:
+            waiting = [self._prompts.get()]
+            with suppress(queue.Empty):
+                while len(waiting) < WRITE_TOGETHER:
+                    waiting.append(self._prompts.get(timeout=0.1))
+            ids = tokenizer([prompt for _, prompt, _ in waiting])["input_ids"]
+            lengths = {key: len(one) for (key, _, _), one in zip(waiting, ids, strict=True)}
+            waiting.sort(key=lambda one: lengths[one[0]])
+            while waiting:
+                count = 1
+                while count < len(waiting) and (count + 1) * (lengths[waiting[count][0]] + self.tokens) <= WRITE_TOKENS:
+                    count += 1
+                some, waiting = waiting[:count], waiting[count:]
+                try:
+                    in_halves(partial(self._write_some, generate, some), [*range(len(some))])
+                except Exception as error:
+                    for _, _, answer in some:
+                        if not answer.done():
+                            answer.set_exception(error)
+
+    def _write_some(self, generate: Any, some: Sequence[tuple[int, str, Future[str]]], places: Sequence[int]) -> None:
+        texts = generate([some[place][1] for place in places], self.tokens, self.chat)
+        self._texts |= {str(some[place][0]): text for place, text in zip(places, texts, strict=True)}
+        _save_texts(self._file, self._texts)
+        for place, text in zip(places, texts, strict=True):
+            some[place][2].set_result(text)
+
+
+@cache
+def _texts_of(file: Path) -> dict[str, str]:
+    """What is in a file, the same for all writers of one model."""
+    found: dict[str, str] = json.loads(gzip.decompress(file.read_bytes())) if file.exists() else {}
+    return found
+
+
+def _save_texts(file: Path, texts: Mapping[str, str]) -> None:
+    file.parent.mkdir(exist_ok=True)
+    with _Replacing(file) as place:
+        place.write_bytes(gzip.compress(json.dumps(dict(sorted(texts.items()))).encode(), 6, mtime=0))
+
+
+class _Replacing:
+    """A file that takes another one's place when it has been written."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._new = file, file.with_suffix(".new")
+
+    def __enter__(self) -> Path:
+        return self._new
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self._new.replace(self._file)
+
+
+def _plain(prompt: Prompt) -> list[Any]:
+    return [[part.text, part.max_tokens] if isinstance(part, Evidence) else str(part) for part in prompt]
+
+
+def _in_parts(items: Mapping[int, Any], size: int) -> Iterator[dict[int, Any]]:
+    rows = iter(items.items())
+    while part := dict(islice(rows, size)):
+        yield part
+
+
+@cache
+def _generator(folder: Path) -> tuple[Any, Callable[[Sequence[str], int, bool | None], list[str]]]:
+    """The tokenizer, and a function from prompts to what the model writes behind them."""
+    import torch
+    import transformers
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, padding_side="left")
+    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).to(device).eval()
+    settings = {"do_sample": False, "repetition_penalty": 1.2, "pad_token_id": tokenizer.pad_token_id}
+
+    def generate(prompts: Sequence[str], tokens: int, chat: bool | None) -> list[str]:
+        texts, in_chat = list(prompts), bool(tokenizer.chat_template) if chat is None else chat
+        if in_chat:
+            turns = [[{"role": "user", "content": prompt}] for prompt in prompts]
+            texts = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
+        batch = tokenizer(texts, padding=True, return_tensors="pt", add_special_tokens=not in_chat).to(device)
+        with torch.inference_mode():
+            ids = model.generate(**batch, max_new_tokens=tokens, **settings)
+        return list(tokenizer.batch_decode(ids[:, batch["input_ids"].shape[1] :], skip_special_tokens=True))
+
+    return tokenizer, generate
