@@ -30,7 +30,7 @@ from .path_prior import with_demonstrations
 
 MODEL = "smollm2"
 K1, PAIRS = 5, 15
-TRAINING, SEEDS = 50, 5
+QUESTIONS, TRAINING, SEEDS = 100, 50, 5
 PLAIN = "{path} Question:"
 MANUAL = ("{path} Please write a question based on these passages. Question:",)
 VERBS = ("Read", "Review", "Study", "Compare", "Use", "Consider", "Search", "Summarize")
@@ -62,17 +62,18 @@ class Asked(NamedTuple):
 Rankings = list[list[Passage]]
 
 
-def main(model: str | None = None, questions: int = 100, outcomes: str = "tests/benchmarks/outcomes") -> None:
+def main(model: str | None = None, questions: int | None = None, outcomes: str = "tests/benchmarks/kept") -> None:
     """Print the tables.
 
     Args:
-        model: Is loaded for what the file does not tell yet: where its tokens end.
-        questions: Of each data set; half as many training questions.
+        model: `"hf:..."` is loaded for what the file does not tell yet: where its tokens end.
+        questions: Of each data set, 100 by default, and at most 50 training questions.
         outcomes: Folder of what the model said.
     """
     folder = FilePath(outcomes)
     folder.mkdir(parents=True, exist_ok=True)
-    own = load_language_model(model) if model else None
+    own = load_language_model(model) if model and model.startswith("hf:") else None
+    questions = questions or QUESTIONS
     lm = KeptModel(MODEL, folder / "papers_promptrank.scores.jsonl.gz", tokens=False, model=own)
     pools = {name: multihop_pool(name) for name in ("hotpotqa", "2wiki")}
     training_pool, labelled = with_demonstrations("hotpotqa")

@@ -2,7 +2,7 @@
 
 Of each question the first 20 paths are scored anew, by the same formula: each expert reads each document once, and a
 word of the question is as likely after a path as after its documents on average, or as after the best, α of it; the
-prior of the path stays. Weights and α are chosen on training questions. `--outcomes DIR` holds what SmolLM2 said
+prior of the path counts with each expert. Weights and α are chosen on training questions. `--outcomes DIR` holds what SmolLM2 said
 (`tests.benchmarks.kept_scores`); what is not there is listed in it. `--vectors DIR` keeps MiniLM's vectors, which take
 minutes; without it, MiniLM is left out.
 """
@@ -55,7 +55,7 @@ class Proposed(NamedTuple):
     state: Search
 
 
-def main(questions: int = 100, outcomes: str = "tests/benchmarks/outcomes", vectors: str | None = None) -> None:
+def main(questions: int = 100, outcomes: str = "tests/benchmarks/kept", vectors: str | None = None) -> None:
     """Print R@2, recall@5 and R@10 of the first `questions`, with intervals of the difference to the default."""
     folder, embed = Path(outcomes), minilm() if vectors else None
     folder.mkdir(parents=True, exist_ok=True)
@@ -128,7 +128,7 @@ def rescored(one: Proposed, weights: Mapping[str, float], aligned: float) -> lis
                 known = np.array([one.read[name][id_] for id_ in item.passage.ids])
                 means = np.logaddexp.reduce(known) - np.log(len(known))
                 score += weight * float((means + aligned * (known.max(axis=0) - means)).mean())
-                score += prior / known.shape[1] if place == 0 else 0.0
+                score += sum(weights.values()) * prior / known.shape[1] if place == 0 else 0.0
             first[at] = Ranked(item.passage, score, 0, item.details)
         paths[: len(first)] = sorted(first, key=lambda item: -item.score)
     return [item.passage for item in one.state.ranked_passages(paths)]

@@ -186,6 +186,14 @@ def test_a_link_that_leads_to_no_id_is_a_clear_error(target):
         PathSearch(PromptRank(), ["text"], links=lambda _: [target]).search("text")
 
 
+@pytest.mark.parametrize("kind", [tuple, set, dict.fromkeys, iter])
+def test_a_function_may_tell_its_ids_in_any_form(kind):
+    fox, river = Passage("a fox", id="fox"), Passage("a river", id="river")
+    links = lambda passage: kind(["river"] if passage is fox else [])  # noqa: E731
+    paths = PathSearch(PromptRank(), [fox, river], links=links).search_paths("Which fox crossed a river?")
+    assert paths[0].passage.ids == ("fox", "river")
+
+
 def test_names_of_links():
     passage = Passage("It is in [Bern](b.md).", links=("x",), metadata={"see": "y"})
     pool = [Passage("a", id="b", metadata={"file_name": "b.md"}), Passage("a", id="t", title="It is in")]

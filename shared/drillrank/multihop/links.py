@@ -240,7 +240,7 @@ def bound_links(
 
 
 def _of_last(links: Links, _query: str, path: Path) -> Iterable[Target]:
-    return links(path.passages[-1])
+    return list(links(path.passages[-1]))  # a dictionary of a function's is one of ids, without chances
 
 
 def targets_of(follow: Follow, query: str, path: Path) -> tuple[Target, ...] | Mapping[str, float]:
