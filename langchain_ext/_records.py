@@ -118,7 +118,7 @@ def found_chunks(documents: Iterable[Document]) -> list[ChunkRecord[Document]]:
     return [_chunk(document, document_names([document])[0]) for document in documents]
 
 
-def holding(chunk: ChunkRecord[Document]) -> Fetch | None:
+def metadata_query(chunk: ChunkRecord[Document]) -> Fetch | None:
     """Asks a store for all records of a chunk's document."""
     space, id_ = chunk.document
     if chunk.kind != "section":

@@ -28,7 +28,7 @@ from drillrank.vectors import Embed
 from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM, embedding_of, step_prompt
 from langchain_ext._lookups import StoreLookups
-from langchain_ext._records import found_chunks, given_chunks, holding, index_fields
+from langchain_ext._records import found_chunks, given_chunks, index_fields, metadata_query
 from langchain_ext._retriever import QueryRetriever, Retriever, child_config
 from langchain_ext.settings import D3RetrieverSettings
 
@@ -110,15 +110,15 @@ class D3Retriever(ModelFields, QueryRetriever):
                 paragraph_prompt=step_prompt("paragraph_prompt", prompts[1]),
             ),
         )
-        visible = DocumentFilter(self.filters)  # says now what is wrong with it
+        access = DocumentFilter(self.filters)  # says now what is wrong with it
         return EvidenceRetrieval(
             d3,
             self._settings,
             given_chunks(documents),
             found_chunks,
-            holding,
+            metadata_query,
             explains=self.explain,
-            visible=visible if self.source is None else None,
+            access=access if self.source is None else None,
             fields=index_fields(self, self.language_model),
         )
 
@@ -128,10 +128,10 @@ class D3Retriever(ModelFields, QueryRetriever):
         if self.source is not None or self.llm is not None:
             return super()._get_relevant_documents(query, run_manager=run_manager, top_n=top_n)
         check_top_n(top_n)
-        config, visible = child_config(run_manager), None if self.filters is None else DocumentFilter(self.filters)
+        config, access = child_config(run_manager), None if self.filters is None else DocumentFilter(self.filters)
         found = self.method.retrieve(
             check_query(query),
-            visible,
+            access,
             self.top_n if top_n is None else top_n,
             on_step=lambda step: dispatch_custom_event(STEP_EVENT, asdict(step), config=config),
         )
@@ -139,10 +139,10 @@ class D3Retriever(ModelFields, QueryRetriever):
         return list(map(self._document, found.evidence))
 
     def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
-        visible = DocumentFilter(self.filters, self.source)
-        store = None if self.source is None else StoreLookups(query, self.source, visible, config, self.store)
+        access = DocumentFilter(self.filters, self.source)
+        store = None if self.source is None else StoreLookups(query, self.source, access, config, self.store)
         llm = None if self.llm is None else FrameworkLLM(self.llm, "summarise", config)
-        asked = partial(self.method.requests, query, store, visible, top_n, llm=llm)
+        asked = partial(self.method.requests, query, store, access, top_n, llm=llm)
         [found] = yield [Call(partial(_run, asked, config), partial(_arun, asked, config))]
         end = self._end(found, config)
         yield [Call(partial(dispatch_custom_event, **end), partial(adispatch_custom_event, **end))]

@@ -155,9 +155,9 @@ class PromptRankRerank(WithSource, LikelihoodCompressor):
         return path_rerank(settings, prompt_rank, links, embedding_of(self.embed))
 
     def _read(
-        self, given: dict[str, Any], visible: Callable[[Iterable[Document]], list[Document]] = list
+        self, given: dict[str, Any], filter_results: Callable[[Iterable[Document]], list[Document]] = list
     ) -> tuple[list[Document], list[Passage], RetrievalScores]:
-        documents, passages, scores = super()._read(given, visible)
+        documents, passages, scores = super()._read(given, filter_results)
         read = zip(passages, document_names(documents), documents, strict=True)
         return documents, [replace(passage, id=name, metadata=one.metadata) for passage, name, one in read], scores
 

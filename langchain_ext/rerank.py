@@ -68,7 +68,7 @@ class LikelihoodCompressor(RerankerFields, Loadable, BaseDocumentCompressor):
         return await self.language_model.run_in_worker(self._compress, given, config)
 
     def _read(
-        self, given: dict[str, Any], visible: Callable[[Iterable[Document]], list[Document]] = list
+        self, given: dict[str, Any], filter_results: Callable[[Iterable[Document]], list[Document]] = list
     ) -> tuple[list[Document], list[Passage], RetrievalScores]:
         """What is ranked, and the scores that documents bring under the key under which they leave.
 
@@ -79,7 +79,7 @@ class LikelihoodCompressor(RerankerFields, Loadable, BaseDocumentCompressor):
                 f'A reranker takes {{"query": ..., "documents": [...]}}, not this {type(given).__name__}. Behind a '
                 "retriever it has no query: write reranker.as_runnable(retriever) for retriever | reranker."
             )
-        documents = visible(given["documents"])
+        documents = filter_results(given["documents"])
         settings: Any = self.settings
         passages: list[Passage] = []
         scores: list[float | None] = []
@@ -258,10 +258,10 @@ class BRMGRRerank(BRMGRRerankFields, LikelihoodCompressor):
     )
 
     def _read(
-        self, given: dict[str, Any], visible: Callable[[Iterable[Document]], list[Document]] = list
+        self, given: dict[str, Any], filter_results: Callable[[Iterable[Document]], list[Document]] = list
     ) -> tuple[list[Document], list[Passage], RetrievalScores]:
         settings: Any = self.settings
-        documents, passages, scores = super()._read(given, visible)
+        documents, passages, scores = super()._read(given, filter_results)
         for position, document in enumerate(documents):
             generated = document.metadata.get(settings.origin_key) == "generated"
             text = document.page_content if generated else passages[position].text  # the LLM wrote no metadata

@@ -98,7 +98,7 @@ def chunks_of(nodes: Iterable[BaseNode | NodeWithScore]) -> list[ChunkRecord[Bas
     return [_chunk(node, known) for node in listed]
 
 
-def holding(chunk: ChunkRecord[BaseNode]) -> Fetch | None:
+def metadata_query(chunk: ChunkRecord[BaseNode]) -> Fetch | None:
     """Asks a store for all records of a chunk's document."""
     space, id_ = chunk.document
     return None if chunk.kind == "document" else Fetch(where={DOCUMENT: id_, **_namespace(space)})

@@ -31,7 +31,7 @@ from drillrank.vectors import Embed
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts, embedding_of
 from llama_index_ext._lookups import StoreLookups
-from llama_index_ext._records import check_retriever, checked_nodes, chunks_of, holding
+from llama_index_ext._records import check_retriever, checked_nodes, chunks_of, metadata_query
 from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext.events import D3EndEvent, D3StepEvent, send_explanations
 from llama_index_ext.settings import D3RetrieverSettings
@@ -121,28 +121,28 @@ class D3Retriever(Prompted, QueryRetriever):
                 paragraph_prompt=self._prompts.step_prompt("paragraph_prompt", prompts[1]),
             ),
         )
-        visible = NodeFilter(self.filters)  # says now what is wrong with them
+        access = NodeFilter(self.filters)  # says now what is wrong with them
         self._evidence = EvidenceRetrieval(
             d3,
             settings,
             chunks_of(documents),
             chunks_of,
-            holding,
+            metadata_query,
             explains=self.explain,
-            visible=visible if source is None else None,
+            access=access if source is None else None,
         )
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if self.source is not None:
             return super()._retrieve(query_bundle)
         query = check_query(query_bundle.query_str)
-        visible = None if self.filters is None else NodeFilter(self.filters)
-        return self._nodes(query, self._evidence.retrieve(query, visible, self.top_n, on_step=self._report))
+        access = None if self.filters is None else NodeFilter(self.filters)
+        return self._nodes(query, self._evidence.retrieve(query, access, self.top_n, on_step=self._report))
 
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
-        visible = NodeFilter(self.filters, self.source)
-        store = None if self.source is None else StoreLookups(query_bundle, self.source, visible, index=self.index)
-        found = yield from self._evidence.requests(query, store, visible, self.top_n, on_step=self._report)
+        access = NodeFilter(self.filters, self.source)
+        store = None if self.source is None else StoreLookups(query_bundle, self.source, access, index=self.index)
+        found = yield from self._evidence.requests(query, store, access, self.top_n, on_step=self._report)
         return self._nodes(query, found)
 
     def _report(self, step: Step) -> None:

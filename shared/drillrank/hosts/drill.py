@@ -132,9 +132,9 @@ class EvidenceRetrieval(Generic[Record]):
         settings: Of the component.
         given: What was given to it.
         read: Reads what a host's store brings.
-        holding: Asks a store for all records of a chunk's document; None if it is one by itself.
+        metadata_query: Asks a store for all records of a chunk's document; None if it is one by itself.
         explains: Whether results are explained.
-        visible: What may be seen of records that are given without a source, which are prepared now; None with one.
+        access: What may be seen of records that are given without a source, which are prepared now; None with one.
         fields: Of some records what an index of them is made of, if components of equal fields are to share it.
     """
 
@@ -144,19 +144,19 @@ class EvidenceRetrieval(Generic[Record]):
         settings: D3RetrieverSettings,
         given: Sequence[ChunkRecord[Record]],
         read: Callable[[Iterable[Any]], list[ChunkRecord[Record]]],
-        holding: Callable[[ChunkRecord[Record]], Fetch | None],
+        metadata_query: Callable[[ChunkRecord[Record]], Fetch | None],
         *,
         explains: bool,
-        visible: AccessFilter[Any] | None,
+        access: AccessFilter[Any] | None,
         fields: Callable[[Sequence[Record]], Mapping[str, object]] | None = None,
     ) -> None:
-        self._d3, self._given, self._read, self._holding = d3, given, read, holding
+        self._d3, self._given, self._read, self._metadata_query = d3, given, read, metadata_query
         self._settings, self._explains, self._fields = settings, explains, fields
         self._most = settings.max_documents or MAX_DOCUMENTS
         self._warned = WarnOnce()
         self._cache = PreparedCache(d3.prepare, settings.separator)
         self._indexes = Indexes([chunk.record for chunk in given], self._index)
-        self._prepared = None if visible is None else self._of_given(visible)
+        self._prepared = None if access is None else self._of_given(access)
 
     def _index(self, seen: tuple[int, ...]) -> tuple[Candidates[Record], Shared[PreparedDocuments]]:
         """Documents of given records that may be seen, prepared; those that repeat one text are documents each."""
@@ -176,8 +176,8 @@ class EvidenceRetrieval(Generic[Record]):
             "evidence", made_of, lambda: self._cache.ready([one.material() for one in found.documents])
         )
 
-    def _of_given(self, visible: AccessFilter[Any]) -> tuple[Candidates[Record], Shared[PreparedDocuments]]:
-        return self._indexes.of(self._indexes.numbers(visible))
+    def _of_given(self, access: AccessFilter[Any]) -> tuple[Candidates[Record], Shared[PreparedDocuments]]:
+        return self._indexes.of(self._indexes.numbers(access))
 
     def _joined(self, chunks: list[ChunkRecord[Record]]) -> list[ChunkRecord[Record]]:
         """Records that are pages of one file, each whole, as one; the others as they are."""
@@ -198,7 +198,7 @@ class EvidenceRetrieval(Generic[Record]):
     def retrieve(
         self,
         question: str,
-        visible: AccessFilter[Any] | None,
+        access: AccessFilter[Any] | None,
         top_n: int | None,
         *,
         llm: LLM | None = None,
@@ -208,19 +208,19 @@ class EvidenceRetrieval(Generic[Record]):
 
         Args:
             question: The question.
-            visible: What may be seen; None is all.
+            access: What may be seen; None is all.
             top_n: Paragraphs wanted.
             llm: Is asked in place of that of `d3`.
             on_step: Callback, called with each step, on worker threads in asynchronous use.
         """
-        candidates, ready = (visible and self._of_given(visible)) or self._prepared  # type: ignore[misc]  # prepared
+        candidates, ready = (access and self._of_given(access)) or self._prepared  # type: ignore[misc]  # prepared
         return self._found(self._d3.retrieve(question, ready.made, top_n, llm=llm, on_step=on_step), candidates)
 
     def requests(
         self,
         question: str,
         store: Store | None,
-        visible: AccessFilter[Any],
+        access: AccessFilter[Any],
         top_n: int | None,
         *,
         llm: LLM | None = None,
@@ -228,10 +228,10 @@ class EvidenceRetrieval(Generic[Record]):
     ) -> Requests[FoundEvidence[Record]]:
         """As `retrieve`, in what a store holds, if there is one."""
         if store is None:
-            [(candidates, made)] = yield [Call(partial(self._of_given, visible))]
+            [(candidates, made)] = yield [Call(partial(self._of_given, access))]
             ready = made.made
         else:
-            candidates = yield from answered(self._candidates(store, visible), store.handlers)
+            candidates = yield from answered(self._candidates(store, access), store.handlers)
             candidates.warn(self._warned)
             [ready] = yield [Call(lambda: self._cache.ready([one.material() for one in candidates.documents]))]
         sync, asynchronous = (
@@ -241,13 +241,13 @@ class EvidenceRetrieval(Generic[Record]):
         [found] = yield [Call(sync, asynchronous)]
         return self._found(found, candidates)
 
-    def _candidates(self, store: Store, visible: AccessFilter[Any]) -> Requests[Candidates[Record]]:
+    def _candidates(self, store: Store, access: AccessFilter[Any]) -> Requests[Candidates[Record]]:
         """The documents of the best records, looked up.
 
         What was given beside the source lends structure, and stands in for what cannot be looked up, as far as it
         agrees with what the source found.
         """
-        given = self._joined([self._given[number] for number in (yield from self._indexes.seen(visible))])
+        given = self._joined([self._given[number] for number in (yield from self._indexes.seen(access))])
         beside: dict[str, dict[Name, list[ChunkRecord[Record]]]] = {}
         for name, own in _by_document(given).items():
             for alias in dict.fromkeys([name[1], *(alias for chunk in own for alias in chunk.aliases)]):
@@ -255,7 +255,7 @@ class EvidenceRetrieval(Generic[Record]):
         [brought] = yield [Retrieve(THE_QUESTION, _VIEWS * self._most)]
         hits = _by_document(self._read(brought or ()))
         names = list(hits)[: self._most]
-        wanted = {name: fetch for name in names if (fetch := self._holding(hits[name][0])) is not None}
+        wanted = {name: fetch for name in names if (fetch := self._metadata_query(hits[name][0])) is not None}
         answers: Sequence[Answer] = (yield list(wanted.values())) if wanted else []
         stored = {
             name: chunks
@@ -265,23 +265,23 @@ class EvidenceRetrieval(Generic[Record]):
         result: Candidates[Record] = Candidates(problems={"outdated": [], "missing": []})
         found = []
         for name in names:
-            looked_up = name in stored
+            is_stored = name in stored
             records = [
-                chunk for chunk in stored.get(name, hits[name]) if chunk.raw or (chunk.text and not looked_up)
+                chunk for chunk in stored.get(name, hits[name]) if chunk.raw or (chunk.text and not is_stored)
             ]  # a view may carry some of the text, which counts where its section cannot be had
             if not records:
                 result.problems["missing"].append(name)
                 continue
             others = [own for their, own in beside.get(name[1], {}).items() if their[0] in ("", name[0])]
-            document = _with_given(name, records, looked_up, others)
+            document = _with_given(name, records, is_stored, others)
             if document is None:
                 result.problems["outdated"].append(name)
                 document = StoredDocument(name, records)
             ids = {hit.id for hit in hits[name]}
             found.append((document, [record for record in records if record.id in ids] or records))
         result.add(found)
-        if not hits and (visible.restricts or not store.retrieves):
-            shown = "found nothing that the filter shows" if visible.restricts else "holds nothing"
+        if not hits and (access.restricts or not store.retrieves):
+            shown = "found nothing that the filter shows" if access.restricts else "holds nothing"
             result.nothing = f"The source {shown}: there is nothing to drill into."
         texts = [chunk.text for document in result.documents for chunk in document.chunks]
         if hits and not "".join(texts).strip() and not result.problems["missing"]:
@@ -330,7 +330,7 @@ class EvidenceRetrieval(Generic[Record]):
 
 
 def _with_given(
-    name: Name, records: list[ChunkRecord[Record]], looked_up: bool, given: Sequence[list[ChunkRecord[Record]]]
+    name: Name, records: list[ChunkRecord[Record]], is_stored: bool, given: Sequence[list[ChunkRecord[Record]]]
 ) -> StoredDocument[Record] | None:
     """The document with what was given of it; None if that does not agree with the records."""
     for own in given:
@@ -341,9 +341,9 @@ def _with_given(
         ):
             continue  # another one's, of the same name
         if len(own) == 1 and first.is_bare:
-            original = StoredDocument(name, records, first, whole=not looked_up)
+            original = StoredDocument(name, records, first, whole=not is_stored)
             if held_spans(first.text, original.chunks) is not None:
-                by_itself = looked_up and records[0].kind == "section"  # which knows its place
+                by_itself = is_stored and records[0].kind == "section"  # which knows its place
                 return StoredDocument(name, records) if by_itself else original
             continue
         known = {chunk.id: chunk for chunk in own if chunk.raw} or {chunk.id: chunk for chunk in own}
@@ -357,7 +357,7 @@ def _with_given(
                 replace(record, start=known[record.id].start, end=known[record.id].end) if record.is_bare else record
                 for record in records
             ]
-            return StoredDocument(name, placed if looked_up else [*placed, *own])
+            return StoredDocument(name, placed if is_stored else [*placed, *own])
     return None if given else StoredDocument(name, records)
 
 

@@ -374,14 +374,14 @@ class ViewRetrieval:
         """Raw sections that were given beside a source, where no store can be asked; none of another version."""
         seen = set(map(id, guard.filter_fetched(section.record for section in self._sections)))
         given = {(one.section_id, one.view): one for one in self._sections if id(one.record) in seen}
-        differing = {
+        outdated = {
             section.document
             for section in found
             if (own := given.get((section.section_id, section.view)) or given.get((section.section_id, "raw")))
             and _differ(own, section)
         }
-        lent = [given[id_, "raw"] for id_ in ids if (id_, "raw") in given]
-        return {section.section_id: section for section in lent if section.document not in differing}
+        stand_ins = [given[id_, "raw"] for id_ in ids if (id_, "raw") in given]
+        return {section.section_id: section for section in stand_ins if section.document not in outdated}
 
     def _around(self, found: Iterable[MergedSection], known: Mapping[str, StoredSection]) -> dict[str, list[str]]:
         around = ((one.section_id, known[one.section_id].around) for one in found)
