@@ -2,9 +2,9 @@
 
 Of each question the first 20 paths are scored anew, by the same formula: each expert reads each document once, and a
 word of the question is as likely after a path as after its documents on average, or as after the best, α of it; the
-prior of the path counts with each expert. Weights and α are chosen on training questions. `--outcomes DIR` holds what SmolLM2 said
-(`tests.benchmarks.kept_scores`); what is not there is listed in it. `--vectors DIR` keeps MiniLM's vectors, which take
-minutes; without it, MiniLM is left out.
+prior of the path counts with each expert. Weights and α are chosen on training questions. `--outcomes DIR` holds what
+SmolLM2 said (`tests.benchmarks.kept_scores`); what is not there is listed in it. `--vectors DIR` keeps MiniLM's
+vectors, which take minutes; without it, MiniLM is left out.
 """
 
 from __future__ import annotations
