@@ -6,10 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from langchain_core.documents import Document
+from langchain_core.runnables import Runnable
+from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables.config import ensure_config
+from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.filters import AccessFilter, answered, from_dictionary, one_by_one
+from drillrank.hosts.filters import AccessFilter, answered, from_dictionary, one_by_one, parts_of
 
 Filter = Mapping[str, Any] | Callable[[Document], bool]
 """Metadata values and operators as vector stores take them, or a function that says which documents may be seen."""
@@ -22,7 +26,7 @@ class DocumentFilter(AccessFilter[Document]):
 
     Args:
         filter: The component's own; None lets everything pass.
-        source: Asked beside it; the filter of a retriever over a vector store governs what is looked up there.
+        source: Asked beside it; the filters of the retrievers that it is, or holds, govern what is looked up.
 
     Raises:
         InvalidInput: the filter is neither a dictionary nor a function, or has an operator that nobody knows.
@@ -34,7 +38,8 @@ class DocumentFilter(AccessFilter[Document]):
     """
 
     def __init__(self, filter: Filter | None, source: object = None) -> None:
-        super().__init__(_predicate(filter), underlying_store(source)[1])
+        inside = parts_of(source, (Runnable, VectorStore), _inside)
+        super().__init__(_predicate(filter), [one for part in inside for one in _restrictions(part)])
         self.filter = filter
 
     def filter_results(self, documents: Iterable[Document], component: str = "") -> list[Document]:
@@ -83,15 +88,40 @@ def underlying_store(source: object) -> tuple[VectorStore | None, list[Callable[
         return (store if all(one is store for one, _ in found) else None), [one for _, some in found for one in some]
     if not isinstance(source, VectorStoreRetriever):
         return None, []
+    return source.vectorstore, _restrictions(source)
+
+
+def _inside(part: Runnable[Any, Any]) -> Iterable[Any]:
+    """What a Runnable holds: as the run's configuration has it, and what a function of its own asks."""
+    if isinstance(part, DynamicRunnable):
+        return [part.prepare(ensure_config())[0]]
+    if isinstance(part, RunnableBindingBase) and isinstance(part.bound, VectorStoreRetriever):
+        return [part.bound.model_copy(update={"search_kwargs": {**part.bound.search_kwargs, **part.kwargs}})]
+    return [*vars(part).values(), *getattr(part, "deps", ())]
+
+
+def _restrictions(source: object) -> list[Callable[[Document], bool] | str]:
+    """What a retriever of ours, one over a store, or what a Runnable is bound to, restricts its own search by."""
     inherited: list[Callable[[Document], bool] | str] = []
-    for name, value in source.search_kwargs.items():
+    if isinstance(source, DynamicRunnable):  # which shows its default's attributes as its own
+        return inherited
+    store = getattr(source, "vectorstore", None)
+    if isinstance(source, RunnableBindingBase):
+        searches: Mapping[str, Any] = {"filter": source.kwargs.get("filter")}
+        if isinstance(source.bound, VectorStoreRetriever):  # called with these
+            searches = {}
+    elif isinstance(arguments := getattr(source, "search_kwargs", None), Mapping):
+        searches = arguments
+    else:
+        searches = {"filter": getattr(source, "filters", None)}
+    for name, value in searches.items():
         if name not in _NO_FILTER and value is not None:
             try:
-                holds = _predicate(value, source.vectorstore) if name == "filter" else None
+                holds = _predicate(value, store) if name == "filter" else None
             except InvalidInput:
                 holds = None
             inherited.append(holds or f"{name}={value!r:.100}")
-    return source.vectorstore, inherited
+    return inherited
 
 
 def _predicate(filter: object, store: object = None) -> Callable[[Document], bool] | None:

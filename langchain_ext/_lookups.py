@@ -82,11 +82,9 @@ class StoreLookups(Store):
             form = self._guard.for_store(store, request.where)
             [held] = yield [Call(partial(_held, store, form))]
             return (yield from self._allowed((yield from self._similar(store, _ALL, form)) if held is None else held))
-        if type(store).get_by_ids is VectorStore.get_by_ids:  # stores that bring records by search only
-            return None
         ids = list(request.ids)
-        [found] = yield [Call(partial(store.get_by_ids, ids), partial(store.aget_by_ids, ids))]
-        return (yield from self._allowed(found))
+        [found] = yield [Call(partial(_by_ids, store, ids), partial(_aby_ids, store, ids))]
+        return None if found is None else (yield from self._allowed(found))
 
     def _allowed(self, found: Sequence[Document]) -> Requests[list[Document]]:
         [allowed] = yield [Call(partial(self._guard.filter_fetched, found))]
@@ -108,6 +106,21 @@ class StoreLookups(Store):
             Call(partial(search, query, k=k, **named), None if blocking else partial(asearch, query, k=k, **named))
         ]
         return found  # type: ignore[no-any-return]
+
+
+def _by_ids(store: VectorStore, ids: list[str]) -> list[Document] | None:
+    """None of a store that brings records by search only."""
+    try:
+        return store.get_by_ids(ids)
+    except NotImplementedError:
+        return None
+
+
+async def _aby_ids(store: VectorStore, ids: list[str]) -> list[Document] | None:
+    try:
+        return await store.aget_by_ids(ids)
+    except NotImplementedError:
+        return None
 
 
 def _of_keys(ids: Sequence[str], found: Sequence[Document | None]) -> list[Document]:

@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.indices.vector_store import VectorStoreIndex
-from llama_index.core.retrievers import VectorIndexRetriever
+from llama_index.core.retrievers import BaseRetriever, VectorIndexRetriever
 from llama_index.core.schema import BaseNode, Document, NodeWithScore
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.filters import AccessFilter, Condition, all_of, answered, any_of, check_depth, condition, negated
+from drillrank.hosts.filters import (
+    AccessFilter,
+    Condition,
+    all_of,
+    answered,
+    any_of,
+    check_depth,
+    condition,
+    negated,
+    parts_of,
+)
 
 Filters = MetadataFilters | Callable[[BaseNode], bool]
 """The host's filters, or a function that says which nodes may be seen."""
@@ -33,7 +44,7 @@ class NodeFilter(AccessFilter[BaseNode]):
 
     Args:
         filters: The component's own; None lets everything pass.
-        source: Asked beside it; the filters of a retriever over an index govern what is looked up there.
+        source: Asked beside it; the filters of the retrievers that it is, or holds, govern what is looked up.
 
     Raises:
         InvalidInput: `filters` is neither of the host's kind nor a function, or has an operator that nobody knows.
@@ -45,7 +56,8 @@ class NodeFilter(AccessFilter[BaseNode]):
     """
 
     def __init__(self, filters: Filters | None, source: object = None) -> None:
-        super().__init__(_predicate(filters), underlying_index(source)[1])
+        inside = parts_of(source, (BaseRetriever, BaseQueryEngine))
+        super().__init__(_predicate(filters), [one for part in inside for one in _restrictions(part)])
         self.filters = filters
 
     def hits(self, found: Iterable[NodeWithScore], component: str = "") -> list[NodeWithScore]:
@@ -83,12 +95,20 @@ def underlying_index(source: object) -> tuple[VectorStoreIndex | None, list[Call
         isinstance(led_to, BaseNode) for led_to in source.object_map.values()
     ):
         return None, []
+    return source._index, _restrictions(source)
+
+
+def _restrictions(source: object) -> list[Callable[[BaseNode], bool] | str]:
+    """What a retriever of ours, or one over an index, restricts its own search by."""
     inherited: list[Callable[[BaseNode], bool] | str] = []
-    try:
-        holds = _predicate(source._filters)
-        inherited += [] if holds is None else [holds]
-    except InvalidInput:
-        inherited.append(f"filters={source._filters!r:.100}")
+    for name in ("_filters", "_extra_filters", "filters"):
+        if filters := getattr(source, name, None):
+            try:
+                inherited += [holds] if (holds := _predicate(filters)) else []
+            except InvalidInput:
+                inherited.append(f"filters={filters!r:.100}")
+    if not isinstance(source, VectorIndexRetriever):
+        return inherited
     if documents := frozenset(source._doc_ids or ()):
         inherited.append(lambda node: _document_id(node) in documents)
     nodes = frozenset(source._node_ids or ())  # those of an index's own retriever are all of its nodes
@@ -98,7 +118,7 @@ def underlying_index(source: object) -> tuple[VectorStoreIndex | None, list[Call
     inherited += [
         f"{name}={value!r:.100}" for name, value in arguments.items() if name not in _NO_FILTER and value is not None
     ]
-    return source._index, inherited
+    return inherited
 
 
 def _predicate(filters: object) -> Callable[[BaseNode], bool] | None:

@@ -14,7 +14,7 @@ _ALL = (
     "hipporag generated papers papers_d3 papers_promptrank papers_mc papers_brmgr readers drilldown views "
     "view_tables readme_folder flat_headings financebench which_document all_reports not_here contracts "
     "loaded_pages pdf_folder stores filtered_views neural_operations neural_speed neural_memory quantised "
-    "corpus_scale growing_pool store_scale light static_embeddings"
+    "corpus_scale growing_pool store_scale light static_embeddings path_seeds"
 )
 _NO_DATA = (
     "light financebench which_document all_reports not_here contracts loaded_pages pdf_folder store_scale "

@@ -297,6 +297,32 @@ class Described(Protocol):
 Record = TypeVar("Record", bound=Described)
 
 
+def _attributes(part: object) -> Iterable[Any]:
+    return getattr(part, "__dict__", {}).values()
+
+
+def parts_of(
+    source: object, kinds: tuple[type, ...], inside: Callable[[Any], Iterable[Any]] = _attributes
+) -> list[Any]:
+    """A source and what it holds of these kinds, however deep, such as the retrievers of a fusion or of an ensemble.
+
+    What restricts one of them is taken to restrict all that is looked up beside the source.
+    """
+    found: dict[int, Any] = {}
+    waiting: list[Any] = [source]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, kinds):
+            if id(one) not in found:
+                found[id(one)] = one
+                waiting += inside(one)
+        elif isinstance(one, Mapping | list | tuple):
+            items = one.values() if isinstance(one, Mapping) else one
+            if isinstance(next(iter(items), None), (*kinds, list, tuple, Mapping)):  # of many records, none is asked
+                waiting += items
+    return list(found.values())
+
+
 class AccessFilter(Generic[Record]):
     """What a component may see: its own filter, and beside a source also that of the source.
 
