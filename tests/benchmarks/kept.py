@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel, Likelihood, NextTokenRequest, NextTokens, Request
@@ -67,10 +68,11 @@ class _Kept:
 
     def __init__(self, name: str) -> None:
         self.file = KEPT / f"{Path(name).name}.npz"
-        self.name = name
+        self.name, self.unsaved = name, False
         self.totals: dict[int, tuple[int, float]] = {}
         self.answers: dict[int, tuple[float, ...]] = {}
         self.firsts: dict[int, int] = {}
+        self.words: dict[int, npt.NDArray[np.float32]] = {}  # each token's, where that is wanted
         if self.file.exists():
             with np.load(self.file) as found:
                 rows = zip(found["keys"].tolist(), found["tokens"].tolist(), found["totals"].tolist(), strict=True)
@@ -78,12 +80,17 @@ class _Kept:
                 answers = zip(found["answer_keys"].tolist(), found["answers"].tolist(), strict=True)
                 self.answers = {key: tuple(values) for key, values in answers}
                 self.firsts = dict(zip(found["first_keys"].tolist(), found["firsts"].tolist(), strict=True))
+                each = np.split(found["words"], np.cumsum(found["word_counts"])[:-1])
+                self.words = (
+                    dict(zip(found["word_keys"].tolist(), each, strict=True)) if len(found["word_keys"]) else {}
+                )
 
     @cached_property
     def model(self) -> HuggingFaceModel:
         return HuggingFaceModel(str(folder_of(self.name)), dtype="float32")
 
     def save(self) -> None:
+        self.unsaved = False
         self.file.parent.mkdir(exist_ok=True)
         totals, answers = sorted(self.totals.items()), sorted(self.answers.items())
         with _Replacing(self.file) as place, place.open("wb") as opened:
@@ -98,6 +105,9 @@ class _Kept:
                 ),
                 first_keys=np.array([*self.firsts], dtype=np.uint64),
                 firsts=np.array([*self.firsts.values()], dtype=np.uint32),
+                word_keys=np.array([*self.words], dtype=np.uint64),
+                word_counts=np.array([*map(len, self.words.values())], dtype=np.uint16),
+                words=np.concatenate([np.zeros(0, dtype=np.float32), *self.words.values()]),
             )
 
 
@@ -112,12 +122,13 @@ class KeptModel(LanguageModel):
     Args:
         name: A directory below the models', which names the file, too; of any other directory the last part does.
         chat: As for `hf:`.
+        tokens: Whether log-probabilities of the single tokens are wanted, or their sum alone.
     """
 
     tells_next_tokens = True
 
-    def __init__(self, name: str, *, chat: bool = False) -> None:
-        self.name, self.chat = name, chat
+    def __init__(self, name: str, *, chat: bool = False, tokens: bool = False) -> None:
+        self.name, self.chat, self._tokens = name, chat, tokens
         self._kept = _kept(name)
 
     @property
@@ -134,16 +145,27 @@ class KeptModel(LanguageModel):
         new = {
             key: Request(request.prompt, request.target, request.max_tokens, chat)
             for key, request, chat in zip(keys, requests, chats, strict=True)
-            if key not in self._kept.totals
+            if key not in (self._kept.words if self._tokens else self._kept.totals)
         }
         for some in _in_parts(new, 20_000):
             found = self._kept.model.log_likelihood(some.values(), temperature=temperature, include_eos=include_eos)
-            self._kept.totals |= {key: (len(one.tokens), one.total) for key, one in zip(some, found, strict=True)}
+            if self._tokens:
+                self._kept.words |= {
+                    key: one.log_probs.astype(np.float32) for key, one in zip(some, found, strict=True)
+                }
+            else:
+                self._kept.totals |= {key: (len(one.tokens), one.total) for key, one in zip(some, found, strict=True)}
             self._kept.save()
-        return [
-            Likelihood([""] * tokens, np.full(tokens, total / max(tokens, 1)), total)
-            for tokens, total in map(self._kept.totals.__getitem__, keys)
-        ]
+        if self._tokens:
+            each = [self._kept.words[key].astype(np.float64) for key in keys]
+        else:
+            each = [np.full(count, total / max(count, 1)) for count, total in map(self._kept.totals.__getitem__, keys)]
+        return [Likelihood([""] * len(one), one, float(one.sum())) for one in each]
+
+    def save(self) -> None:
+        """Keep where texts end, too, which is not done at once."""
+        if self._kept.unsaved:
+            self._kept.save()
 
     def _next_tokens(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:
         keys = [key_of(_plain(one.prompt), one.answers, one.max_tokens, one.chat, logits) for one in requests]
@@ -163,6 +185,7 @@ class KeptModel(LanguageModel):
         key = key_of(text, count)
         if key not in self._kept.firsts:
             self._kept.firsts[key] = len(self._kept.model.first_tokens(text, count))
+            self._kept.unsaved = True
         return text[: self._kept.firsts[key]]
 
 

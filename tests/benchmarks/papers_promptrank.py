@@ -2,22 +2,21 @@
 
 The paths are those of the paper's search (K1 = 5, L = 3), which the unigram model steers: the five paths of one passage
 and at most fifteen of two. The language model scores these; all other passages stay behind, as the unigram model has
-them. Instructions and the temperature are chosen on training questions. `--outcomes DIR` holds what the model said
-(`tests.benchmarks.kept_scores`); what is not there is listed in it, for which `--model` tells where its tokens end.
+them. Instructions and the temperature are chosen on training questions. What it said is
+kept (`kept.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
-from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from drillrank import Passage, Path, PathSearch, PromptRank, load_language_model
+from drillrank import Passage, Path, PathSearch, PromptRank
 from drillrank.evaluation.metrics import exact_match, recall_all
 from drillrank.multihop.links import given_links
 from drillrank.rerank.demonstrations import Demonstration, sample_demonstrations
@@ -25,7 +24,7 @@ from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
 from drillrank.vectors import BM25Index, TfidfIndex, top
 
 from .data import multihop_pool, read
-from .kept_scores import KeptModel
+from .kept import KeptModel, named
 from .path_prior import with_demonstrations
 
 MODEL = "smollm2"
@@ -62,19 +61,10 @@ class Asked(NamedTuple):
 Rankings = list[list[Passage]]
 
 
-def main(model: str | None = None, questions: int | None = None, outcomes: str = "tests/benchmarks/kept") -> None:
-    """Print the tables.
-
-    Args:
-        model: `"hf:..."` is loaded for what the file does not tell yet: where its tokens end.
-        questions: Of each data set, 100 by default, and at most 50 training questions.
-        outcomes: Folder of what the model said.
-    """
-    folder = FilePath(outcomes)
-    folder.mkdir(parents=True, exist_ok=True)
-    own = load_language_model(model) if model and model.startswith("hf:") else None
-    questions = questions or QUESTIONS
-    lm = KeptModel(MODEL, folder / "papers_promptrank.scores.jsonl.gz", tokens=False, model=own)
+def main(model: str = MODEL, questions: int | None = None) -> None:
+    """Print the tables for the first of the models, with 100 questions of each data set, or fewer."""
+    questions, name = questions or QUESTIONS, named(model)[0]
+    lm = KeptModel(name)
     pools = {name: multihop_pool(name) for name in ("hotpotqa", "2wiki")}
     training_pool, labelled = with_demonstrations("hotpotqa")
     training = proposed(training_pool, labelled[: min(TRAINING, questions)])
@@ -86,8 +76,7 @@ def main(model: str | None = None, questions: int | None = None, outcomes: str =
         rows = baselines(pools[name], asked[name]) | ranked(lm, asked[name], best, wide=name == "hotpotqa")
         tables.append(shown(f"{name}, {len(asked[name])} questions", asked[name], rows, paper))
     tables.append(instructions(lm, asked["hotpotqa"]))
-    if missing := lm.write_missing(requests := folder / "papers_promptrank.requests.jsonl.gz"):
-        print(f"{missing:,} requests to {MODEL} are listed in {requests}.")
+    lm.save()
     for table in tables:
         console.print(table)
     console.print("Tables 2 and 3 (answers): the reader, ELECTRA of Xiong et al. (2021), cannot be had.")

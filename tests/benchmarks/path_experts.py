@@ -2,9 +2,9 @@
 
 Of each question the first 20 paths are scored anew, by the same formula: each expert reads each document once, and a
 word of the question is as likely after a path as after its documents on average, or as after the best, α of it; the
-prior of the path counts with each expert. Weights and α are chosen on training questions. `--outcomes DIR` holds what
-SmolLM2 said (`tests.benchmarks.kept_scores`); what is not there is listed in it. `--vectors DIR` keeps MiniLM's
-vectors, which take minutes; without it, MiniLM is left out.
+prior of the path counts with each expert. Weights and α are chosen on training questions. What
+SmolLM2 said is kept (`kept.py`). `--vectors DIR` keeps MiniLM's vectors, which take minutes; without it, MiniLM is left
+out.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from drillrank.evaluation.metrics import recall_all
 from drillrank.likelihood import EmbeddingModel, LanguageModel
 from drillrank.multihop.state import DocumentModel, Search
 
-from .kept_scores import KeptModel
+from .kept import KeptModel
 from .minilm import minilm
 from .path_prior import compared, pools
 
@@ -55,11 +55,10 @@ class Proposed(NamedTuple):
     state: Search
 
 
-def main(questions: int = 100, outcomes: str = "tests/benchmarks/kept", vectors: str | None = None) -> None:
+def main(questions: int = 100, vectors: str | None = None) -> None:
     """Print R@2, recall@5 and R@10 of the first `questions`, with intervals of the difference to the default."""
-    folder, embed = Path(outcomes), minilm() if vectors else None
-    folder.mkdir(parents=True, exist_ok=True)
-    kept = KeptModel(MODEL, folder / "path_experts.scores.jsonl.gz", tokens=True)
+    embed = minilm() if vectors else None
+    kept = KeptModel(MODEL, tokens=True)
     proposed: dict[str, list[Proposed]] = {}
     whole: dict[str, Floats] = {}
     for name, (pool, asked) in pools().items():
@@ -76,8 +75,6 @@ def main(questions: int = 100, outcomes: str = "tests/benchmarks/kept", vectors:
                 whole[name] = np.array([figures(found(by_meaning, one), one["gold"]) for one in asked[:questions]])
         search = PathSearch(PromptRank(), pool)
         proposed[name] = [propose(search, one, experts, kept) for one in asked[:questions]]
-    if missing := kept.write_missing(requests := folder / "path_experts.requests.jsonl.gz"):
-        print(f"{missing:,} requests to {MODEL} are listed in {requests}.")
     sums = ([MINILM], [SMOLLM2], [UNIGRAM, SMOLLM2], [MINILM, SMOLLM2])
     rows = [(names, chosen(proposed, names)) for names in sums if all(name in everyone(proposed) for name in names)]
     for name in DATASETS:

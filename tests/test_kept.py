@@ -1,0 +1,67 @@
+"""What a model said is kept: the second run asks no model, and prints what the first one did."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+
+import pytest
+import torch
+import transformers
+
+from drillrank import UPR, Passage, Relevance
+from drillrank.likelihood import HuggingFaceModel
+from tests.benchmarks import kept
+from tests.drillrank.neural.conftest import wrapped
+from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
+
+PASSAGES = [Passage("A red fox crossed the river.", title="Foxes"), Passage("Whales sing at night.")]
+QUESTION = "Which fox crossed the river?"
+
+
+@pytest.fixture
+def tiny(tmp_path, monkeypatch):
+    torch.manual_seed(3)
+    config = transformers.LlamaConfig(vocab_size=400, hidden_size=16, intermediate_size=16, num_hidden_layers=1,
+                                      num_attention_heads=2, num_key_value_heads=1)  # fmt: skip
+    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path / "tiny")
+    wrapped(byte_level(["<|endoftext|>"]), eos_token="<|endoftext|>").save_pretrained(tmp_path / "tiny")
+    monkeypatch.setenv("DRILLRANK_MODELS", str(tmp_path))
+    monkeypatch.setenv("DRILLRANK_KEPT", str(tmp_path / "kept"))
+    importlib.reload(kept)
+    yield tmp_path / "tiny"
+    monkeypatch.undo()
+    importlib.reload(kept)
+
+
+def said():
+    """Of likelihoods, single tokens, next tokens, cuts and written texts."""
+    model, tokens = kept.KeptModel("tiny"), kept.KeptModel("tiny", tokens=True)
+    relevance = Relevance(model, preset="yes-no", settings={"positive": "y", "negative": "n", "chat": False})
+    writer = kept.KeptWriter("tiny", 4)
+    cut = model.first_tokens(QUESTION * 20, 7)
+    model.save()
+    return (
+        [found.total for found in UPR(model).likelihoods(QUESTION, PASSAGES)],
+        [found.log_probs.tolist() for found in UPR(tokens).likelihoods(QUESTION, PASSAGES)],
+        [item.score for item in relevance.rank(QUESTION, PASSAGES)],
+        cut,
+        writer.together([lambda text=text: writer(text) for text in ("a fox", "a whale and a river")]),
+    )
+
+
+def test_the_second_run_needs_no_model_and_says_the_same(tiny):
+    totals, tokens, scores, cut, texts = said()
+    own = HuggingFaceModel(str(tiny), dtype="float32")
+    likelihoods = UPR(own).likelihoods(QUESTION, PASSAGES)
+    assert totals == pytest.approx([found.total for found in likelihoods], abs=1e-4)
+    assert tokens == [pytest.approx(found.log_probs.tolist(), abs=1e-4) for found in likelihoods]
+    assert cut == own.first_tokens(QUESTION * 20, 7)
+    assert all(texts)
+    shutil.rmtree(tiny)
+    importlib.reload(kept)
+    again = said()
+    assert again[0] == pytest.approx(totals, abs=1e-4)
+    assert again[2:] == (pytest.approx(scores, abs=1e-6), cut, texts)
+    with pytest.raises(kept.InvalidInput, match="is not there"):
+        UPR(kept.KeptModel("tiny")).likelihoods("Another?", PASSAGES)
