@@ -1,7 +1,8 @@
 """Two real models on a CPU: seconds of each way to compute by one and two threads, and what it does to ranks.
 
-float32 and bfloat16 of torch, int8 of CTranslate2. Scores are compared with float32's over the first candidates of BM25
-for NQ questions; seconds are those of one question, the ways taking turns. Models lie below `DRILLRANK_MODELS`.
+float32 and bfloat16 of torch, int8 of CTranslate2, and a vLLM in float32 where DRILLRANK_VLLM_PYTHON names its Python.
+Scores are compared with float32's over the first candidates of BM25 for NQ questions; seconds are those of one
+question, the ways taking turns. Models lie below `DRILLRANK_MODELS`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import gc
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
 from statistics import median
 from time import perf_counter
 
@@ -22,6 +25,7 @@ from scipy.stats import kendalltau
 from drillrank import UPR, Passage
 from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.likelihood.ct2 import convert
+from tests.integration.test_vllm import PYTHON, VLLM
 
 from .data import read
 from .kept import MODELS, folder_of, named
@@ -41,14 +45,18 @@ def main(model: str = ",".join(MODELS), questions: int = QUESTIONS) -> None:
     table = Table("model", "computed by", *columns, title=title)
     for name in named(model):
         saved = str(folder_of(name))
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
             int8 = convert(saved, f"{folder}/int8", quantization="int8")
             models = {
                 "hf:, float32": load_language_model(f"hf:{saved}", dtype="float32"),
                 "hf:, bfloat16": load_language_model(f"hf:{saved}", dtype="bfloat16"),
                 "ct2:, int8": load_language_model(int8),
             }
-            one = {**models, "ct2:, int8": load_language_model(int8, threads=1)}
+            one = {**models, "ct2:, int8": load_language_model(int8, threads=1)}  # a server keeps its threads
+            if PYTHON:
+                server = stack.enter_context(closing(VLLM(Path(saved))))
+                server.wait()
+                models["vLLM, float32"] = load_language_model(server.address, tokenizer=saved)
             scores = {way: _scores(lm, texts, candidates) for way, lm in models.items()}
             seconds = [
                 _timed(some, texts[0], candidates[0], threads)
@@ -61,7 +69,7 @@ def main(model: str = ",".join(MODELS), questions: int = QUESTIONS) -> None:
             right = [marks[values.argmax()] for marks, values in zip(gold, found, strict=True)]
             figures = np.mean(taus), min(taus), np.mean(same), np.mean(right)
             furthest = max(np.abs(first - other).max() for first, other in zip(exact, found, strict=True))
-            times = [f"{of_threads[way]:.2f}" for of_threads in seconds]
+            times = [f"{of_threads[way]:.2f}" if way in of_threads else "" for of_threads in seconds]
             table.add_row(name, way, *times, *(f"{figure:.3f}" for figure in figures), f"{furthest:.0e}")
     Console(width=150).print(table)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import warnings
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from drillrank import D3, UPR, Passage, PromptRank, Relevance, load_language_mod
 from drillrank import Path as DocumentPath
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
 from drillrank.rerank.relevance import ANSWER_PRESETS
+from tests.integration.test_vllm import PYTHON, VLLM
 
 FOLDER = Path(os.environ.get("DRILLRANK_MODELS", "~/.cache/drillrank-models")).expanduser()
 pytestmark = [
@@ -155,6 +157,15 @@ def test_both_hosts_rank_as_the_core(lm, name, spec):
     compressor = langchain_ext.UPRRerank(model=model, model_options=options, top_n=4, prior=None)
     compressed = asyncio.run(compressor.acompress_documents([Document(text) for text in texts], QUESTION))
     assert found == core == [document.page_content for document in compressed]
+
+
+@pytest.mark.skipif(not PYTHON, reason="DRILLRANK_VLLM_PYTHON names no environment with vLLM")
+def test_a_served_one_says_the_same(lm, name):
+    with closing(VLLM(FOLDER / name)) as server:
+        server.wait()
+        served = load_language_model(server.address, tokenizer=str(FOLDER / name))
+        there, here = ({i.passage.text: i.score for i in UPR(one).rank(QUESTION, PASSAGES)} for one in (served, lm))
+        assert there == pytest.approx(here, abs=2e-3)
 
 
 def test_d3_reads_whatever_a_small_model_answers(lm, name):

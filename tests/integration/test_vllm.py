@@ -64,7 +64,7 @@ class VLLM:
 
     def start(self) -> None:
         settings = ["--model", str(self.folder), "--host", "127.0.0.1", "--port", str(self.port), "--dtype", "float32"]
-        settings += ["--enforce-eager", "--max-model-len", "512", "--served-model-name", "tiny"]
+        settings += ["--enforce-eager", "--max-model-len", "1024", "--served-model-name", "tiny"]
         self.process = subprocess.Popen(
             [str(PYTHON), "-m", "vllm.entrypoints.openai.api_server", *settings],
             env={**os.environ, "VLLM_CPU_KVCACHE_SPACE": "1", "PYTHONPATH": ""},
@@ -85,7 +85,7 @@ class VLLM:
                 return
         raise AssertionError("vLLM did not start")
 
-    def end(self) -> None:
+    def close(self) -> None:
         os.killpg(self.process.pid, 9)
         self.process.wait()
 
@@ -101,7 +101,7 @@ def vllm(folder):
         server.wait()
         yield server
     finally:
-        server.end()
+        server.close()
 
 
 @pytest.mark.parametrize("chat", [False, True])
@@ -142,7 +142,7 @@ def test_killed_and_started_again_in_mid_run_it_loses_nothing(vllm):
     here = HuggingFaceModel(str(vllm.folder), dtype="float32")
     texts = [f"Basel {number} " * 20 for number in range(400)]
     assert UPR(there).rank("who?", ["Basel"])
-    killing = threading.Timer(0.5, lambda: (vllm.end(), vllm.start()))
+    killing = threading.Timer(0.5, lambda: (vllm.close(), vllm.start()))
     killing.start()
     found = [item.score for item in UPR(there).rank("who?", texts)]
     killing.join()
