@@ -144,9 +144,11 @@ def test_the_same_prompt_and_target_are_computed_once(gpt2, monkeypatch):
     np.testing.assert_allclose(two.log_probs[: len(one.log_probs)], one.log_probs, atol=1e-5)
 
 
-def test_on_a_cpu_the_log_recommends_it(gpt2, caplog):
+def test_on_a_cpu_the_log_recommends_it_for_an_encoder_decoder(t5, gpt2, caplog):
     with caplog.at_level(logging.INFO, "drillrank"):
         load_language_model(f"hf:{gpt2}", device="cpu").engine  # noqa: B018
+        assert "CTranslate2" not in caplog.text
+        load_language_model(f"hf:{t5}", device="cpu").engine  # noqa: B018
     assert "CTranslate2" in caplog.text
 
 
