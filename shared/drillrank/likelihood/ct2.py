@@ -130,7 +130,7 @@ class CTranslate2Engine(Engine):
 
         Raises:
             InvalidInput: several target tokens of an encoder-decoder, at another temperature than 1; or a prompt or a
-                target has more tokens than the model has positions.
+                target has more tokens than the model has positions; or CTranslate2 cannot score this architecture.
         """
         found: list[_Values] = [np.empty(0)] * len(readings)
         try:
@@ -143,6 +143,11 @@ class CTranslate2Engine(Engine):
                 raise
             what = "A prompt or a question is longer than the model can read: give the option max_length"
             raise InvalidInput(f"{what}: {error!s:.200}") from error
+        except ValueError as error:
+            if "mask" not in str(error):
+                raise
+            what = 'CTranslate2 cannot score sequences with this architecture (Gemma 3 is one): load it by "hf:"'
+            raise InvalidInput(f"{what}; {error!s:.200}") from error
         return found
 
     def _decode(self, readings: Sequence[Reading], temperature: float | None, found: list[_Values]) -> None:
