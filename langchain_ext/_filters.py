@@ -75,20 +75,17 @@ class DocumentFilter(AccessFilter[Document]):
         return {"$and": filters} if len(filters) > 1 else filters[0] if filters else None
 
 
-def underlying_store(source: object) -> tuple[VectorStore | None, list[Callable[[Document], bool] | str]]:
-    """The vector store that a source is, or that the host's retrievers over one search, and by which filters.
+def underlying_store(source: object) -> VectorStore | None:
+    """The vector store that a source is, or that the host's retrievers over one search.
 
-    What stands behind any other Runnable is not guessed. A filter that only the store understands is a string.
+    What stands behind any other Runnable is not guessed.
     """
     if isinstance(source, VectorStore):
-        return source, []
+        return source
     if isinstance(source, Mapping) and source:
-        found = list(map(underlying_store, source.values()))
-        store = found[0][0]
-        return (store if all(one is store for one, _ in found) else None), [one for _, some in found for one in some]
-    if not isinstance(source, VectorStoreRetriever):
-        return None, []
-    return source.vectorstore, _restrictions(source)
+        first, *others = map(underlying_store, source.values())
+        return first if all(one is first for one in others) else None
+    return source.vectorstore if isinstance(source, VectorStoreRetriever) else None
 
 
 def _inside(part: Runnable[Any, Any]) -> Iterable[Any]:
@@ -101,7 +98,10 @@ def _inside(part: Runnable[Any, Any]) -> Iterable[Any]:
 
 
 def _restrictions(source: object) -> list[Callable[[Document], bool] | str]:
-    """What a retriever of ours, one over a store, or what a Runnable is bound to, restricts its own search by."""
+    """What a retriever of ours, one over a store, or what a Runnable is bound to, restricts its own search by.
+
+    A filter that only the store understands is a string.
+    """
     inherited: list[Callable[[Document], bool] | str] = []
     if isinstance(source, DynamicRunnable):  # which shows its default's attributes as its own
         return inherited

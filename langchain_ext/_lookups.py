@@ -49,7 +49,7 @@ class StoreLookups(Store):
         self._query = query
         self._guard = guard
         self._config = config
-        self.store = underlying_store(source)[0]
+        self.store = underlying_store(source)
         if self.store is None and isinstance(docstore, VectorStore):
             self.store = docstore
         self._by_key = docstore if self.store is None and isinstance(docstore, BaseStore) else None

@@ -59,7 +59,7 @@ class DocumentPaths:
     @property
     def certain(self) -> bool:
         """Whether all that the retriever brings is from one vector store."""
-        return underlying_store(self.retriever)[0] is not None
+        return underlying_store(self.retriever) is not None
 
     def lookups(self, question: str, component: str = "") -> StoreLookups:
         """The retriever, and the vector store behind it or else the docstore."""

@@ -79,27 +79,28 @@ class NodeFilter(AccessFilter[BaseNode]):
         return MetadataFilters(filters=filters) if filters else None
 
 
-def underlying_index(source: object) -> tuple[VectorStoreIndex | None, list[Callable[[BaseNode], bool] | str]]:
-    """The index that a source is, or that the host's retrievers over one search, and by which filters.
+def underlying_index(source: object) -> VectorStoreIndex | None:
+    """The index that a source is, or that the host's retrievers over one search.
 
-    What stands behind any other retriever is not guessed, nor where an index leads to other objects than nodes. A
-    filter that only the store understands is a string.
+    What stands behind any other retriever is not guessed, nor where an index leads to other objects than nodes.
     """
     if isinstance(source, VectorStoreIndex):
-        return source, []
+        return source
     if isinstance(source, Mapping) and source:
-        found = list(map(underlying_index, source.values()))
-        index = found[0][0]
-        return (index if all(one is index for one, _ in found) else None), [one for _, some in found for one in some]
+        first, *others = map(underlying_index, source.values())
+        return first if all(one is first for one in others) else None
     if type(source) is not VectorIndexRetriever or not all(
         isinstance(led_to, BaseNode) for led_to in source.object_map.values()
     ):
-        return None, []
-    return source._index, _restrictions(source)
+        return None
+    return source._index
 
 
 def _restrictions(source: object) -> list[Callable[[BaseNode], bool] | str]:
-    """What a retriever of ours, or one over an index, restricts its own search by."""
+    """What a retriever of ours, or one over an index, restricts its own search by.
+
+    What only the store understands is a string.
+    """
     inherited: list[Callable[[BaseNode], bool] | str] = []
     for name in ("_filters", "_extra_filters", "filters"):
         if filters := getattr(source, name, None):

@@ -126,7 +126,7 @@ class StoreLookups(Store):
         self._ids: list[str] | None = None
         self._met: dict[str, BaseNode] = {}  # nodes that the document store has brought
         self._lock = Lock()
-        self.index = underlying_index(source)[0] or index
+        self.index = underlying_index(source) or index
 
     def _retrieved(self, retriever: BaseRetriever) -> Requests[list[NodeWithScore]]:
         found = yield from self._question.asked(retriever)

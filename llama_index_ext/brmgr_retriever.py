@@ -140,7 +140,7 @@ class BRMGRRetriever(QueryRetriever):
 
 def _check_cosines(source: BaseRetriever) -> None:
     """Warn where the store behind a retriever says that it scores with something else than cosines."""
-    index, _ = underlying_index(source)
+    index = underlying_index(source)
     store = index and index.vector_store
     metric = str(getattr(store, "similarity_metric", "") or "").lower()  # of Milvus and those like it
     if type(store).__name__ in ("ChromaVectorStore", "FaissVectorStore") or metric in ("l2", "euclidean"):

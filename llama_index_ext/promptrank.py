@@ -72,7 +72,7 @@ class NodePaths:
     @property
     def certain(self) -> bool:
         """Whether all that the retriever brings is from one index."""
-        return underlying_index(self.retriever)[0] is not None
+        return underlying_index(self.retriever) is not None
 
     def lookups(self, question: str | QueryBundle, component: str = "") -> StoreLookups:
         """The retriever, and the index behind it or else the docstore."""
