@@ -6,14 +6,11 @@ import importlib
 import shutil
 
 import pytest
-import torch
-import transformers
 
 from drillrank import UPR, Passage, Relevance
 from drillrank.likelihood import HuggingFaceModel
 from tests.benchmarks import kept
-from tests.drillrank.neural.conftest import wrapped
-from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
+from tests.drillrank.neural.conftest import smallest
 
 PASSAGES = [Passage("A red fox crossed the river.", title="Foxes"), Passage("Whales sing at night.")]
 QUESTION = "Which fox crossed the river?"
@@ -21,15 +18,10 @@ QUESTION = "Which fox crossed the river?"
 
 @pytest.fixture
 def tiny(tmp_path, monkeypatch):
-    torch.manual_seed(3)
-    config = transformers.LlamaConfig(vocab_size=400, hidden_size=16, intermediate_size=16, num_hidden_layers=1,
-                                      num_attention_heads=2, num_key_value_heads=1)  # fmt: skip
-    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path / "tiny")
-    wrapped(byte_level(["<|endoftext|>"]), eos_token="<|endoftext|>").save_pretrained(tmp_path / "tiny")
     monkeypatch.setenv("DRILLRANK_MODELS", str(tmp_path))
     monkeypatch.setenv("DRILLRANK_KEPT", str(tmp_path / "kept"))
     importlib.reload(kept)
-    yield tmp_path / "tiny"
+    yield smallest(tmp_path / "tiny")
     monkeypatch.undo()
     importlib.reload(kept)
 

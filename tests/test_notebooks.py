@@ -6,13 +6,10 @@ from pathlib import Path
 
 import nbformat
 import pytest
-import torch
-import transformers
 from ipykernel.kernelspec import write_kernel_spec
 from nbclient import NotebookClient
 
-from tests.drillrank.neural.conftest import wrapped
-from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
+from tests.drillrank.neural.conftest import smallest
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -32,12 +29,7 @@ def this_python_as_kernel(tmp_path, monkeypatch):
 @pytest.fixture
 def tiny_model_as_small_lm(tmp_path, monkeypatch):
     """In place of one of the hub."""
-    torch.manual_seed(1)
-    config = transformers.LlamaConfig(vocab_size=400, hidden_size=16, intermediate_size=16, num_hidden_layers=1,
-                                      num_attention_heads=2, num_key_value_heads=1)  # fmt: skip
-    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path / "tiny")
-    wrapped(byte_level(["<|endoftext|>"]), eos_token="<|endoftext|>").save_pretrained(tmp_path / "tiny")
-    monkeypatch.setenv("SMALL_LM", str(tmp_path / "tiny"))
+    monkeypatch.setenv("SMALL_LM", str(smallest(tmp_path / "tiny")))
 
 
 def outputs(notebook):

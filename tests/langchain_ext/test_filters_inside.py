@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import strategies as st
 from langchain_classic.retrievers import (
     ContextualCompressionRetriever,
     EnsembleRetriever,
@@ -14,7 +13,6 @@ from langchain_classic.retrievers import (
     MultiQueryRetriever,
 )
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import FakeListLLM
 from langchain_core.runnables import (
     ConfigurableField,
@@ -25,49 +23,12 @@ from langchain_core.runnables import (
     RunnableParallel,
     RunnablePassthrough,
 )
-from langchain_core.runnables.config import set_config_context
-from langchain_core.vectorstores import VectorStore
 
+from drillrank.errors import InvalidInput
 from langchain_ext import BRMGRRetriever, D3Retriever, UPRRerank
 from langchain_ext._filters import DocumentFilter
 from langchain_ext._retriever import ConfiguredRetriever
-
-MINE = Document("Mine.", id="1", metadata={"tenant": "a", "level": 1})
-THEIRS = Document("Theirs.", id="2", metadata={"tenant": "b", "level": 1})
-SECRET = Document("Secret.", id="3", metadata={"tenant": "a", "level": 9})
-NOBODYS = Document("Nobody's.", id="4")
-ALL = [MINE, THEIRS, SECRET, NOBODYS]
-
-
-class Store(VectorStore):
-    """A store that takes whatever filter it is given, and remembers it."""
-
-    def __init__(self) -> None:
-        self.asked: list[Any] = []
-
-    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        self.asked.append(kwargs.get("filter"))
-        return []
-
-    @classmethod
-    def from_texts(cls, texts: list[str], embedding: Embeddings, metadatas: Any = None, **kwargs: Any) -> Store:
-        raise NotImplementedError
-
-
-STORE = Store()
-
-
-def retriever(**arguments: Any) -> Runnable:
-    return STORE.as_retriever(search_kwargs={"k": 3, **(arguments or {"filter": {"tenant": "a"}})})
-
-
-def unfiltered() -> Runnable:
-    return retriever(k=3)
-
-
-def seen(source: object, own: Any = None, config: Any = None) -> list[str | None]:
-    with set_config_context(config or {}) as context:
-        return context.run(lambda: [found.id for found in DocumentFilter(own, source).filter_fetched(ALL)])
+from tests.langchain_ext.test_filters import ALL, STORE, retriever, seen, unfiltered
 
 
 def by_configuration() -> Runnable:
@@ -155,19 +116,14 @@ def test_a_function_around_a_retriever_is_looked_into():
     assert seen(RunnableLambda(lambda question: inner.invoke(question))) == ["1", "3"]
 
 
-async def never(document: Document) -> bool:
-    return False
-
-
-metadata = st.dictionaries(st.sampled_from(["tenant", "level"]), st.sampled_from(["a", "b", 1, 2]), max_size=2)
-wants = st.dictionaries(st.sampled_from(["view", "tenant"]), st.sampled_from(["a", "raw"]), max_size=2)
-own_filters = st.one_of(
-    st.none(),
-    st.just({}),
-    st.dictionaries(st.sampled_from(["tenant", "level"]), st.sampled_from(["a", 1, {"$ne": "a"}, {"$in": ["a", 1]}])),
-    st.just({"$or": [{"tenant": "a"}, {"level": {"$gte": 2, "$lt": 3}}]}),
-    st.just({"$not": {"tenant": "a"}}),
+@for_each
+@pytest.mark.parametrize(
+    "others", [{"filter": "tenant = 'a'"}, {"expr": "tenant == 'a'"}, {"filter": {"tenant": {"$near": 1}}}]
 )
-
-
-NO_DOCUMENTS = [None, "a text", {"documents": []}, 7, ["a text"], [Document("one"), None]]
+def test_one_that_cannot_be_read_is_refused(wrap: Callable[[Runnable], object], others: dict):
+    guard = DocumentFilter(None, wrap(retriever(**others)))
+    assert guard.filter_results(ALL) == ALL  # the store itself has filtered these
+    with pytest.raises(InvalidInput, match="filters=") as caught:
+        guard.filter_fetched(ALL)
+    assert "Secret" not in str(caught.value)
+    assert seen(wrap(retriever(**others)), own={"tenant": "b"}) == ["2"]

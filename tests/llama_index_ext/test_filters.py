@@ -71,22 +71,6 @@ def test_the_filter_of_the_hosts_retriever_over_an_index_governs_what_is_looked_
     assert seen({"raw": unfiltered(), "summary": retriever()}) == ["1", "3"]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"vector_store_kwargs": {"where": {"tenant": "a"}}},
-        {"filters": MetadataFilters(filters=[MetadataFilter(key="tenant", value=None)])},
-    ],
-)
-def test_one_that_cannot_be_read_is_refused(arguments: dict):
-    guard = NodeFilter(None, retriever(**arguments))
-    assert guard.filter_results(ALL) == ALL  # the store itself has filtered these
-    with pytest.raises(InvalidInput, match="filters=") as caught:
-        guard.filter_fetched(ALL)
-    assert "Secret" not in str(caught.value)
-    assert seen(retriever(**arguments), own=where(tenant="b")) == ["2"]
-
-
 def test_what_a_search_is_told_beside_its_filter_is_none():
     assert len(seen(retriever(vector_store_kwargs={"mmr_threshold": 0.5}))) == 4
 

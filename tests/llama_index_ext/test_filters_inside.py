@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
-from hypothesis import strategies as st
 from llama_index.core import MockEmbedding, StorageContext, VectorStoreIndex
 from llama_index.core.indices.query.query_transform.base import IdentityQueryTransform
 from llama_index.core.llms import MockLLM
@@ -19,55 +17,21 @@ from llama_index.core.retrievers import (
     RouterRetriever,
     TransformRetriever,
     VectorIndexAutoRetriever,
-    VectorIndexRetriever,
 )
-from llama_index.core.schema import BaseNode, IndexNode, NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.schema import IndexNode
 from llama_index.core.selectors import LLMSingleSelector
 from llama_index.core.tools import RetrieverTool
 from llama_index.core.vector_stores.types import (
     FilterCondition,
-    FilterOperator,
     MetadataFilter,
     MetadataFilters,
     VectorStoreInfo,
 )
 
+from drillrank.errors import InvalidInput
 from llama_index_ext import BRMGRRetriever, D3Retriever, MultiViewRetriever, PromptRankRetriever
 from llama_index_ext._filters import NodeFilter
-
-
-def node(id_: str, text: str, document: str | None = None, **metadata: Any) -> TextNode:
-    related = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=document)} if document else {}
-    return TextNode(id_=id_, text=text, metadata=metadata, relationships=related)
-
-
-ALL: list[BaseNode] = [
-    node("1", "Mine.", "mine", tenant="a", level=1),
-    node("2", "Theirs.", "theirs", tenant="b", level=1),
-    node("3", "Secret.", "mine", tenant="a", level=9),
-    node("4", "Nobody's."),
-]
-INDEX = VectorStoreIndex(ALL, embed_model=MockEmbedding(embed_dim=4))
-
-
-def where(condition: FilterCondition = FilterCondition.AND, **values: Any) -> MetadataFilters:
-    return MetadataFilters(
-        filters=[MetadataFilter(key=key, value=to) for key, to in values.items()], condition=condition
-    )
-
-
-def retriever(**arguments: Any) -> BaseRetriever:
-    if "node_ids" in arguments:
-        return VectorIndexRetriever(INDEX, **arguments)
-    return INDEX.as_retriever(**(arguments or {"filters": where(tenant="a")}))
-
-
-def unfiltered() -> BaseRetriever:
-    return retriever(similarity_top_k=3)
-
-
-def seen(source: object, own: Any = None) -> list[str]:
-    return [found.node_id for found in NodeFilter(own, source).filter_fetched(ALL)]
+from tests.llama_index_ext.test_filters import ALL, INDEX, retriever, seen, unfiltered, where
 
 
 def fusion(*retrievers: BaseRetriever) -> BaseRetriever:
@@ -140,57 +104,18 @@ def test_the_fixed_part_of_a_filter_that_an_llm_completes_is_read():
     assert seen(asked) == ["1", "3"]
 
 
-async def never(found: BaseNode) -> bool:
-    return False
-
-
-single = st.one_of(
-    st.builds(
-        MetadataFilter,
-        key=st.sampled_from(["tenant", "doc_id"]),
-        value=st.sampled_from(["a", "b"]),
-        operator=st.sampled_from([FilterOperator.EQ, FilterOperator.NE, FilterOperator.TEXT_MATCH]),
-    ),
-    st.builds(
-        MetadataFilter,
-        key=st.just("level"),
-        value=st.integers(0, 2),
-        operator=st.sampled_from([FilterOperator.EQ, FilterOperator.NE, FilterOperator.GT, FilterOperator.LTE]),
-    ),
-    st.builds(
-        MetadataFilter,
-        key=st.sampled_from(["tenant", "doc_id"]),
-        value=st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=2),
-        operator=st.sampled_from([FilterOperator.IN, FilterOperator.NIN]),
-    ),
-    st.builds(
-        MetadataFilter,
-        key=st.sampled_from(["tags", "absent"]),
-        value=st.none(),
-        operator=st.just(FilterOperator.IS_EMPTY),
-    ),
-    st.builds(
-        MetadataFilter,
-        key=st.just("tags"),
-        value=st.sampled_from(["x", "y"]),
-        operator=st.just(FilterOperator.CONTAINS),
-    ),
-    st.builds(
-        MetadataFilter,
-        key=st.just("tags"),
-        value=st.lists(st.sampled_from(["x", "y"]), min_size=1, max_size=2),
-        operator=st.sampled_from([FilterOperator.ANY, FilterOperator.ALL]),
-    ),
+@for_each
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"vector_store_kwargs": {"where": {"tenant": "a"}}},
+        {"filters": MetadataFilters(filters=[MetadataFilter(key="tenant", value=None)])},
+    ],
 )
-flat = st.builds(
-    MetadataFilters,
-    filters=st.lists(single, min_size=1, max_size=3),
-    condition=st.sampled_from([None, *FilterCondition]),
-)
-complete = st.fixed_dictionaries(
-    {
-        "tenant": st.sampled_from(["a", "b"]),
-        "level": st.integers(0, 2),
-        "tags": st.lists(st.sampled_from(["x", "y"]), max_size=2),
-    }
-)
+def test_one_that_cannot_be_read_is_refused(wrap: Callable[[BaseRetriever], object], arguments: dict):
+    guard = NodeFilter(None, wrap(retriever(**arguments)))
+    assert guard.filter_results(ALL) == ALL  # the store itself has filtered these
+    with pytest.raises(InvalidInput, match="filters=") as caught:
+        guard.filter_fetched(ALL)
+    assert "Secret" not in str(caught.value)
+    assert seen(wrap(retriever(**arguments)), own=where(tenant="b")) == ["2"]

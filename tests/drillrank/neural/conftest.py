@@ -133,6 +133,16 @@ def saved(family: str, tmp_path_factory) -> Path:
     return place
 
 
+def smallest(place: Path) -> Path:
+    """A directory with a random Llama of one layer, for what only has to load and answer."""
+    torch.manual_seed(1)
+    config = transformers.LlamaConfig(vocab_size=400, hidden_size=16, intermediate_size=16, num_hidden_layers=1,
+                                      num_attention_heads=2, num_key_value_heads=1)  # fmt: skip
+    transformers.LlamaForCausalLM(config).save_pretrained(place)
+    wrapped(byte_level(["<|endoftext|>"]), eos_token="<|endoftext|>").save_pretrained(place)
+    return place
+
+
 KINDS_OF_MODELS = ("hf", "ct2")
 
 
