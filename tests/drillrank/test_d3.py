@@ -11,7 +11,6 @@ from drillrank import D3, parse_document
 from drillrank.drilldown.evidence import COSINE_WEIGHT, FUSED_TEMPERATURE, SECTION_WEIGHT, expected_best
 from drillrank.drilldown.outline import outline
 from drillrank.errors import InvalidInput
-from drillrank.likelihood import UnigramModel
 
 MANUAL = """Read this first.
 
@@ -112,16 +111,6 @@ def test_embeddings_join_the_likelihood():
     assert embedded[1:] == [["lime"]]  # once for a question
 
 
-def test_a_fitted_model_is_used_as_it_is_and_an_unfitted_one_is_left_alone():
-    fitted = UnigramModel().fit(["warranty and heater"])
-    before = fitted.log_likelihood([("heater", "warranty")])[0].total
-    D3(model=fitted).retrieve(QUESTION, [MANUAL])
-    assert fitted.log_likelihood([("heater", "warranty")])[0].total == before
-    fresh = UnigramModel()
-    D3(model=fresh).retrieve(QUESTION, [MANUAL])
-    assert fresh.wants_fit
-
-
 def test_prepared_parsed_and_plain_documents_and_async_agree():
     d3 = D3(settings={"sections": 2})
     expected = [(item.passage.id, item.score) for item in d3.retrieve(QUESTION, [MANUAL])]
@@ -140,16 +129,6 @@ def test_a_heading_that_nothing_stands_under_is_read():
 def test_what_is_no_document_is_named(wrong):
     with pytest.raises(InvalidInput):
         D3().retrieve(QUESTION, wrong)
-
-
-def test_bad_settings():
-    for wrong in ({"sections": 0}, {"max_documents": 0}, {"paragraphs": "base"}):
-        with pytest.raises(InvalidInput):
-            D3(settings=wrong)
-    with pytest.raises(InvalidInput):
-        D3().retrieve(" ", [MANUAL])
-    with pytest.raises(InvalidInput):
-        D3().retrieve(QUESTION, [MANUAL], 0)
 
 
 def test_near_duplicates_come_once_but_never_with_another_number():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.multihop.hyperlinks import Hyperlinks, hyperlinks
+from drillrank.multihop.hyperlinks import Hyperlinks
 from drillrank.passages import Passage
 
 SITE = [
@@ -114,14 +114,3 @@ def test_any_text_and_any_metadata_lead_to_known_ids_each_once(texts, pool, own)
     found = followed(passages, text, url=own)
     assert len(set(found)) == len(found)
     assert set(found) <= {passage.id for passage in passages}
-
-
-@given(st.lists(st.from_regex(r"[a-z]{1,8}\.md", fullmatch=True), min_size=1, max_size=5, unique=True), st.data())
-def test_a_link_to_a_file_in_the_same_folder_leads_there(names, data):
-    pool = [Passage(name, id=name, metadata={"file_path": f"docs/{name}"}) for name in names]
-    target = data.draw(st.sampled_from(names))
-    assert followed(pool, f"[x]({target})", file_path="docs/zzz.md") == [target]
-
-
-def test_hyperlinks_come_once_in_order():
-    assert hyperlinks("[a](1) [b](2) [a](1) <http://x.y/z>") == ["1", "2", "http://x.y/z"]

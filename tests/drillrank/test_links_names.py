@@ -9,12 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank import Passage, PathSearch, PromptRank
-from drillrank.likelihood import UnigramModel
-from drillrank.llm import Fetch
-from drillrank.multihop.links import followed, given_links
 from drillrank.multihop.mentions import NameMentions
 from drillrank.multihop.path_rerank import named_links
-from drillrank.multihop.state import Residual
 from drillrank.passages import Path
 
 NAMES = ("Windhoek", "Daniel Alfredson", "New York", "Basel", "Ada Holm", "Rhine")
@@ -90,43 +86,3 @@ def test_names_cross_where_no_title_is_mentioned():
     for links, reached in (("names", True), ("titles", False)):
         ranking = PathSearch(PromptRank(), pool, links=named_links([links])).search(question)
         assert ({item.passage.id for item in ranking[:2]} == {"1", "2"}) is reached
-
-
-def test_an_id_that_is_not_at_hand_is_fetched_once_though_two_kinds_of_links_lead_there():
-    near, far = Passage("near", id="near"), Passage("far", id="far")
-    path = Path((Passage("start", id="start"),))
-    steps = followed([path], [["far", "far", "near"]], {"near": near})
-    assert next(steps) == [Fetch(("far",))]
-    with pytest.raises(StopIteration) as stop:
-        steps.send([[far]])
-    assert stop.value.value == [[far, near]]
-
-
-WORDS = st.lists(st.sampled_from(["red", "fox", "river", "town"]), max_size=5).map(" ".join)
-
-
-@given(st.lists(WORDS, min_size=2, max_size=7, unique=True), st.integers(1, 3))
-def test_the_residual_is_the_likelihood_of_the_longer_path(contents, length):
-    passages = [Passage(text, id=str(i), title="n") for i, text in enumerate(contents)]
-    path, others = Path(tuple(passages[: min(length, len(passages) - 1)])), passages[-2:]
-    model = UnigramModel().fit([passage.titled_text for passage in passages[1:]])  # one of them is foreign
-    residual = Residual(model, "which red fox")
-    residual.read(passages)
-    found, _ = residual.longer(path, others)
-    scored = PromptRank(model).score_paths("which red fox", [path.extended(other) for other in others])
-    expected = [score * detail["tokens"] for score, detail in scored]
-    levelled = all(detail["nothing_matched"] for _, detail in scored)
-    assert levelled or found.tolist() == pytest.approx(expected)
-
-
-def test_each_passage_is_read_once_a_question():
-    asked = []
-
-    class Counted(UnigramModel):
-        def document_log_probs(self, target, texts, /):
-            asked.extend(texts)
-            return super().document_log_probs(target, texts)
-
-    passages = [Passage(f"fox {i}", id=str(i), links=[str(k) for k in range(9)]) for i in range(9)]
-    PathSearch(PromptRank(Counted()), passages, links=given_links, settings={"hops": 4}).search("which fox?")
-    assert sorted(asked) == sorted(set(asked))

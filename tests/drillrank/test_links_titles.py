@@ -4,7 +4,6 @@ import pickle
 import re
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,45 +55,6 @@ def test_mentions_are_those_of_one_regular_expression_per_title(pool):
 def mentions(text, *named):
     passages = [Passage(f"text {i}", id=name, title=name) for i, name in enumerate(named)]
     return list(TitleMentions().over(passages)(Passage(text)))
-
-
-def test_titles_are_data():
-    assert mentions("C++ (17) costs $5.00 [sic]", "C++ (17) costs", ".*....", "$5.00", "C++ [17]") == [
-        "C++ (17) costs",
-        "$5.00",
-    ]
-
-
-@pytest.mark.parametrize("text", ["yorks", "New Yorkers", "new york", "NewYork", "Newer York", "New  Yor k"])
-def test_parts_and_other_cases_of_a_title_are_no_mention(text):
-    assert mentions(text, "New York") == []
-
-
-def test_the_longest_of_several_titles_comes_first():
-    assert mentions("In New York City, New York.", "New York", "York City", "New York City") == [
-        "New York City",
-        "New York",
-        "York City",
-    ]
-
-
-def test_passages_of_the_same_title_are_all_linked():
-    pool = [Passage("a", id="1", title="Mercury (planet)"), Passage("b", id="2", title="Mercury (element)")]
-    linked = TitleMentions().over(pool)
-    assert list(linked(Passage("Mercury was known."))) == ["1", "2"]
-    assert list(linked(Passage("Mercury was known.", title="Mercury"))) == []
-
-
-def test_a_passage_may_mention_every_title():
-    names = [f"Title {number}" for number in range(300)]
-    assert mentions(" and ".join(names), *names) == names
-
-
-def test_passages_are_left_alone():
-    pool = [Passage("New York", id="1", title="Albany"), Passage("Albany", id="2", title="New York", links=("x",))]
-    before = list(pool)
-    assert list(TitleMentions().over(pool)(pool[1])) == ["1"]
-    assert pool == before
 
 
 def test_a_title_longer_than_any_mention_is_not_looked_for():

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -34,25 +33,6 @@ def test_every_step_of_the_walk_is_a_distribution_over_the_passages(jump, share,
         assert np.exp(reader.steps(ids, kinds)).sum() == pytest.approx(1)
 
 
-@given(SHARES, SHARES, IDS, st.data())
-def test_links_and_names_make_a_step_likelier(jump, share, ids, data):
-    named = data.draw(st.sets(st.sampled_from(sorted(ids))))
-    reader = PathPrior(jump, share).reader(len(ids), named)
-    linked = data.draw(st.sets(st.sampled_from(sorted(ids)), min_size=1))
-    for name in ids:
-        for other in [other for other in ids if (other in named) == (name in named)]:
-            assert reader.start(name) == reader.start(other)
-            steps = [reader.step(one, alike(linked)) for one in (name, other)]
-            assert (name in linked) <= (other in linked) or steps[0] > steps[1]
-        for other in named if name not in named else ():
-            assert reader.start(other) > reader.start(name)
-
-
-def test_a_prior_with_all_its_settings_is_read_back():
-    given_ = PathPrior(0.2, 0.3, single=0.4)
-    assert PathPrior.from_dict(asdict(given_)) == given_
-
-
 def test_a_cosine_needs_more_than_an_order():
     assert [check_by_order(prior) for prior in (None, "retrieval")] == [None, None]
     with pytest.raises(InvalidInput, match="knows the order of what it finds"):
@@ -79,13 +59,6 @@ def test_what_a_path_and_one_passage_more_explain(texts):
             [mean + aligned * gain for mean, gain in zip(means, gains, strict=True)]
         )
         assert residual.alignment(path.extended(others[0])) == pytest.approx(alignments[0])
-
-
-def test_a_passage_that_links_to_all_recommends_none_of_them():
-    reader = PathPrior().reader(1000, ())
-    everything = alike([str(i) for i in range(1000)])
-    assert reader.step("7", everything) == pytest.approx(reader.start("7"))
-    assert reader.step("7", alike(["7"])) > reader.step("7", everything)
 
 
 def test_the_arithmetic():

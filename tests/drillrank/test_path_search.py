@@ -13,7 +13,6 @@ from drillrank.errors import InvalidInput
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import LanguageModel, Likelihood, UnigramModel
 from drillrank.multihop.links import given_links
-from drillrank.multihop.mentions import TitleMentions
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.search import PathSearch
@@ -126,28 +125,6 @@ def test_a_retriever_in_place_of_the_index(hash_model, passages):
     assert starts == [whole_prompt([passage]) for passage in passages[:3]]
 
 
-@given(graphs())
-def test_a_retriever_over_the_pool_finds_what_the_index_finds(hash_model, passages):
-    similar = TfidfIndex([passage.text for passage in passages]).scores(QUERY)
-    order = sorted(range(len(passages)), key=lambda i: (-similar[i], i))
-    search = PathSearch(
-        ranker(hash_model()), passages, first_stage=lambda _, n: [passages[i] for i in order[:n]], settings={"pool": 4}
-    )
-    expected = PathSearch(ranker(hash_model()), passages, settings={"pool": 4}).search(QUERY)
-    assert search.search(QUERY) == expected
-
-
-def test_links_lead_from_the_retriever_into_the_pool_and_back(hash_model):
-    out = Passage("a fox outside", id="out", links=("in",))
-    inside = Passage("a river inside", id="in", links=("out", "back"))
-    back = Passage("a town outside", id="back")
-    model = hash_model()
-    search = PathSearch(ranker(model), [inside], first_stage=lambda *_: [out, back, out], settings={"hops": 3, **PAPER})
-    assert {entry.passage for entry in search.search(QUERY)} == {out, inside, back}
-    expected = [(out,), (back,), (out, inside), (out, inside, back)]  # what is found twice is scored once
-    assert scored_prompts(model) == list(map(whole_prompt, expected))
-
-
 def test_foreign_and_indexed_links_compete_by_what_they_explain(hash_model):
     pool = [Passage("a fox", id="fox"), Passage("a town", id="town"), Passage("a whale", id="whale")]
     far, near = Passage("a whale far outside", id="far"), Passage("the red fox crossed the river", id="near")
@@ -164,21 +141,6 @@ def test_a_retriever_may_find_strings_or_nothing(hash_model):
     assert PathSearch(ranker(hash_model()), first_stage=lambda *_: []).search(QUERY) == []
     [entry] = PathSearch(ranker(hash_model()), first_stage=lambda *_: ["red fox"]).search(QUERY)
     assert entry.passage == Passage("red fox")
-
-
-def test_links_may_come_from_a_function(hash_model):
-    fox = Passage("He met Reynard there.", id="a")
-    name = Passage("A fox of many tales.", id="b", title="Reynard (fox)")
-    model = hash_model()
-    PathSearch(ranker(model), [fox, name], links=TitleMentions().over([fox, name])).search(QUERY)
-    assert "Document: He met Reynard there. Document: Reynard (fox) A fox of many tales. Question:" in scored_prompts(
-        model
-    )
-
-
-@pytest.mark.parametrize("passages", [[], iter(())])
-def test_an_empty_pool(passages):
-    assert PathSearch(PromptRank(), passages).search(QUERY) == []
 
 
 class Indifferent(LanguageModel):
@@ -219,14 +181,6 @@ def test_scores_of_a_lexical_model_are_those_of_the_pool_as_collection(passages)
             assert entry.score == pytest.approx(fitted.score_paths(QUERY, [path])[0][0])
 
 
-def test_a_model_that_is_already_fitted_stays_as_it_is():
-    passages = [Passage("red fox", id="a"), Passage("river", id="b")]
-    fitted = UnigramModel().fit(["another collection about foxes", "rivers"])
-    expected = {r.passage.ids[0]: r.score for r in PromptRank(fitted).rank(QUERY, [Path((p,)) for p in passages])}
-    found = PathSearch(PromptRank(fitted), passages, settings=PAPER).search(QUERY)
-    assert {entry.passage.id: entry.score for entry in found} == pytest.approx(expected)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -246,17 +200,6 @@ def test_a_model_that_is_already_fitted_stays_as_it_is():
 def test_bad_arguments_are_refused_at_once(arguments, message):
     with pytest.raises(InvalidInput, match=message):
         PathSearch(PromptRank(), **keyword_arguments(PathSearch, arguments))
-
-
-def test_bad_questions():
-    for search in (
-        PathSearch(PromptRank(), ["a"]).search,
-        lambda *args: PathRerank(PromptRank()).rank(args[0], [], *args[1:]),
-    ):
-        with pytest.raises(InvalidInput, match="query"):
-            search(" ")
-        with pytest.raises(InvalidInput, match="top_n"):
-            search("q", 0)
 
 
 # Reranking a given list by its paths
@@ -284,15 +227,6 @@ def test_reranking_is_path_search_in_the_given_passages(hash_model, passages):
     searched = PathSearch(ranker(hash_model()), passages, settings={"hops": 3, "beam": 2, "branch": 2}).search(QUERY)
     assert {e.passage.id: e.score for e in reranked} == {e.passage.id: e.score for e in searched}
     assert [e.passage.id for e in reranked] == [e.passage.id for e in searched]
-
-
-def test_titles_link_too(hash_model):
-    turing = Passage("Alan Turing was born in Maida Vale.", id="t", title="Alan Turing")
-    vale = Passage("It is a district.", id="v", title="Maida Vale")
-    model = hash_model()
-    PathRerank(ranker(model)).rank(QUERY, [vale, turing])
-    documents = [prompt.count("Document:") for prompt in scored_prompts(model)]
-    assert documents == [1, 1, 2, 2]  # Turing names the district; the names that both mention lead either way
 
 
 def test_strings_and_nothing_can_be_reranked():

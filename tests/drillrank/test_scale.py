@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 
 from drillrank.passages import Passage, ranked
 from drillrank.rerank.base import rescaled, selected
-from drillrank.rerank.promptrank import PromptRank
-from drillrank.rerank.upr import UPR
 
 SCALES = ("log_likelihood", "probability", "softmax")
 
@@ -52,13 +50,3 @@ def test_log_odds_become_probabilities_of_relevance_or_their_shares(odds):
 def test_the_threshold_is_inclusive(ranking, scale):
     for position, entry in enumerate(rescaled(ranking, scale)):
         assert len(selected(ranking, scale=scale, threshold=entry.score)) > position
-
-
-def test_scores_of_the_rankers_can_be_scaled():
-    texts = ["a red fox", "a blue fox", ""]
-    passages = UPR().rank("red fox", texts)
-    paths = PromptRank().rank("red fox", [])
-    assert math.fsum(entry.score for entry in rescaled(passages, "softmax")) == pytest.approx(1)
-    assert rescaled(paths, "softmax") == []
-    without_words = rescaled(UPR().rank("???", texts), "softmax")
-    assert [entry.score for entry in without_words] == pytest.approx([1 / 3] * 3)

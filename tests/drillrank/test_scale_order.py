@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank.likelihood import Likelihood, UnigramModel
-from drillrank.multihop.links import RetrievedLinks, given_links
+from drillrank.multihop.links import given_links
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.search import PathSearch
@@ -109,14 +109,3 @@ def test_a_sum_and_a_mean_give_one_posterior(hash_model, passages, query):
     assert added == pytest.approx({path: score * tokens for path, score in averaged.items()})
     posteriors = [[item.score for item in rescaled(ranking, "softmax")] for ranking in rankings]
     assert posteriors[0] == pytest.approx(posteriors[1])
-
-
-@given(graphs(max_size=8), st.integers(0, 6), st.integers(1, 3))
-def test_every_path_is_scored_once_whatever_leads_to_it(hash_model, passages, pairs, hops):
-    model = hash_model()
-    links = [given_links, RetrievedLinks()]
-    search = PathSearch(
-        PromptRank(model, instructions=[INSTRUCTION]), passages, links=links, settings={"pairs": pairs, "hops": hops}
-    )
-    paths = [item.passage.ids for item in search.search_paths("which red fox crossed the river?")]
-    assert len(model.requests) == len(paths) == len(set(paths))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
-from drillrank.structure import Block, Document, parse_document, sentences
+from drillrank.structure import Document, parse_document, sentences
 
 # fmt: off
 FRAGMENTS = [
@@ -166,12 +164,3 @@ def test_a_section_is_known_by_its_place_in_its_document():
         for section in (*other.sections(), None, []):
             with pytest.raises(InvalidInput, match="not a section of this document"):
                 lookup(section)
-
-
-def test_a_document_survives_pickling_and_callers_lists_are_their_own():
-    document = parse_document("# A\n\none\n")
-    document.sections().clear()
-    document.blocks(document.sections()[0]).clear()
-    restored = pickle.loads(pickle.dumps(document))
-    assert restored == document
-    assert restored.blocks(document.sections()[0]) == [Block("heading", 0, 3), Block("paragraph", 5, 8)]
