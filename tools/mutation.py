@@ -38,7 +38,7 @@ class Area(NamedTuple):
 AREAS = {
     "scoring": Area(
         "likelihood/unigram likelihood/encoder rerank/base rerank/prior",
-        "unigram saved_unigram scale scale_order unmatched first_stage sentence_vectors rankers upr two_stages"
+        "unigram saved_unigram scale first_stage sentence_vectors rankers upr two_stages"
         " sums embedding_model explanation corpus_paths path_starts promptrank brmgr likelihood_presets twins"
         " golden_scores drillrank/neural/encoders",
     ),
@@ -48,8 +48,7 @@ AREAS = {
     ),
     "paths": Area(
         "multihop/search multihop/state multihop/prior multihop/mentions multihop/missing rerank/prior",
-        "path_search path_signals path_prior path_pairs path_scoring path_ranking path_missing path_scope"
-        " path_starts path_growing scale_order unmatched links links_names links_titles title_names",
+        "path_search path_prior path_pairs path_missing path_scope path_starts path_growing scale links mentions",
     ),
     "filters": Area(
         "hosts/filters",

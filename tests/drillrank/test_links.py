@@ -1,3 +1,5 @@
+"""Where links come from, and how they are followed wherever the passages are."""
+
 from __future__ import annotations
 
 import pytest
@@ -18,7 +20,7 @@ from drillrank.multihop.links import (
 )
 from drillrank.multihop.mentions import TitleMentions
 from drillrank.multihop.path_rerank import PathRerank, named_links
-from drillrank.multihop.search import PathSearch, handlers
+from drillrank.multihop.search import PathSearch, as_source, handlers
 from drillrank.passages import Passage, Path, by_id
 from drillrank.rerank.promptrank import PromptRank
 
@@ -195,3 +197,18 @@ def test_names_of_links():
 def test_links_from_metadata(value, ids):
     assert links_from_metadata(value) == ids
     assert MetadataLinks("see")(Passage("a", metadata={"see": value})) == ids
+
+
+# test_links_lookups
+
+
+def test_a_plain_retriever_function_fetches_nothing():
+    source = as_source(lambda query, n: [Passage(query)] * n)
+    assert len(source.retrieve("a", 2)) == 2
+    assert list(source.fetch(["a"])) == []
+
+
+@pytest.mark.parametrize("source", [7, "retriever", None, object()])
+def test_what_retrieves_nothing_is_refused(source):
+    with pytest.raises(InvalidInput, match="retrieves nothing"):
+        as_source(source)

@@ -1,3 +1,5 @@
+"""The beam, the cascade, and the order of passages that paths bring."""
+
 from __future__ import annotations
 
 import copy
@@ -15,7 +17,8 @@ from drillrank.likelihood import LanguageModel, Likelihood, UnigramModel
 from drillrank.multihop.links import given_links
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.path_settings import PathSettings
-from drillrank.multihop.search import PathSearch
+from drillrank.multihop.prior import PathPrior
+from drillrank.multihop.search import PathScorer, PathSearch, PathWithPrior
 from drillrank.passages import Passage, Path
 from drillrank.prompts import prompt_text
 from drillrank.rerank.promptrank import PromptRank
@@ -264,3 +267,91 @@ def test_each_hop_has_its_own_beam(beam):
     for hop in seen[1:]:
         paths = min(paths, beam[min(hop.number - 1, len(beam)) - 1])
         assert len(hop.paths) == paths
+
+
+# The cascade: what the cheap model leaves out follows the chosen paths at the cheap model's distances
+
+PRIORS = st.lists(st.floats(-9, 0), min_size=6, max_size=6)
+
+
+@given(graphs(), PRIORS, st.none() | st.integers(1, 7))
+def test_a_cascade_keeps_the_order_and_the_distances_of_the_cheap_model(hash_model, passages, priors, cascade):
+    waiting = [PathWithPrior(Path((passage,)), prior) for passage, prior in zip(passages, priors, strict=False)]
+    texts = [passage.text for passage in passages]
+    model = hash_model()
+    found = PathScorer(ranker(model), texts, cascade).ranked(QUERY, waiting)
+    assert sorted(item.passage.ids for item in found) == sorted(item.path.ids for item in waiting)
+    scores = [item.score for item in found]
+    assert scores == sorted(scores, reverse=True)
+    kept, pruned = found[:cascade], found[len(passages) if cascade is None else cascade :]
+    tokens = len(QUERY.split())
+    for item in kept:
+        log_probs = model.log_probs(whole_prompt(item.passage.passages), QUERY)
+        assert item.score == pytest.approx((sum(log_probs) + item.details["log_prior"]) / tokens)
+        assert "model" not in item.details
+    cheap = PathScorer(PromptRank(UnigramModel().fit(texts)), texts, None).ranked(QUERY, waiting)
+    assert [item.passage for item in pruned] == [item.passage for item in cheap[len(kept) :]]
+    for item, by_cheap in zip(pruned, cheap[len(kept) :], strict=True):
+        distance = cheap[len(kept) - 1].score - by_cheap.score
+        assert kept[-1].score - item.score == pytest.approx(distance, abs=1e-9)
+        assert item.details["model"] == "unigram"
+        assert item.details["tokens"] == tokens
+        assert item.details["path"] == item.passage.ids
+        assert item.details["log_prior"] == by_cheap.details["log_prior"]
+
+
+# From scored paths to passages: which path counts, in which order its passages come, and how many hops there are
+
+TOWNS = [Passage(f"A town of no river, {name}.", id=name) for name in ("Aarau", "Bern", "Chur", "Davos")]
+
+
+def test_the_passages_of_a_path_come_by_what_each_adds():
+    """The one that explains two words before the one that explains one, wherever the path begins."""
+    wide = Passage("Its harbour was filmed at dawn.", id="wide")
+    film = Passage("The pier.", id="film", links=("wide",))
+    for start in (film, wide):
+        other = wide if start is film else film
+        start, other = (Passage(p.text, id=p.id, links=(q.id,)) for p, q in ((start, other), (other, start)))
+        found = PathSearch(PromptRank(), [start, other, *TOWNS]).search("pier harbour filmed dawn")
+        assert [item.passage.id for item in found[:2]] == ["wide", "film"]
+        assert found[0].details["path"] == found[1].details["path"]
+
+
+def test_a_question_that_one_passage_answers_has_it_first():
+    """No pair with a passage that explains nothing more hides it, whatever that passage links to."""
+    licence = Passage("texmath is distributed under the GPL licence.", id="texmath", title="texmath README")
+    node = Passage("A runtime for servers.", id="node", title="nodejs README", links=("texmath",))
+    found = PathSearch(PromptRank(), [node, licence, *TOWNS]).search("Under which licence is texmath distributed?")
+    assert found[0].passage.id == "texmath"
+
+
+def test_passages_of_equal_text_are_two():
+    first, second = (Passage("silent silent", id=name, links=links) for name, links in (("1", ("2",)), ("2", ())))
+    found = PathSearch(PromptRank(), [first, second]).search("silent")
+    assert {item.passage.id for item in found} == {"1", "2"}
+
+
+def test_details_of_one_passage_are_not_those_of_another():
+    first, second = PathSearch(PromptRank(), [Passage("a", id="b", links=("a",)), Passage("a", id="a")]).search("a")
+    first.details["own"] = True
+    assert "own" not in second.details
+
+
+def chain(length):
+    return [
+        Passage(f"word{i} leads on", id=str(i), links=(str(i + 1),) if i + 1 < length else ()) for i in range(length)
+    ]
+
+
+@pytest.mark.parametrize(("question", "hops"), [("word0 word1 word2", 3), ("word0 word0 word0 word0", 2)])
+def test_a_question_gets_the_hops_it_needs(question, hops):
+    """A hop that explains nothing more costs its prior, and is the last one; a number that is given is kept to."""
+    passages = [*chain(4), *(Passage(f"nothing at all {i}", id=f"x{i}") for i in range(60))]
+    seen = []
+    PathSearch(PromptRank(), passages, settings={"pairs": 0, "link_prior": PathPrior(single=0.9)}).search(
+        question, on_hop=seen.append
+    )
+    assert [hop.number for hop in seen] == list(range(1, hops + 1))
+    seen.clear()
+    PathSearch(PromptRank(), passages, settings={"pairs": 0, "hops": 4}).search(question, on_hop=seen.append)
+    assert [hop.number for hop in seen] == [1, 2, 3, 4]
