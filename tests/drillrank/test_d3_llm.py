@@ -321,3 +321,10 @@ def test_chains_with_monot5(strategy, top_n, hash_model):
 def test_what_needs_an_llm_says_so(wrong):
     with pytest.raises(InvalidInput, match="LLM"):
         D3(settings=wrong)
+
+
+def test_too_few_calls_ask_about_the_likeliest():
+    with pytest.warns(DrillrankWarning, match="calls left"):
+        found = D3(Finder(), settings={"max_prompt_tokens": 130, "max_calls": 3}).retrieve(QUESTION, [BOOK])
+    assert texts(found) == [TARGET]
+    assert found.usage.calls <= 3

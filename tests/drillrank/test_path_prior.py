@@ -180,6 +180,7 @@ def test_a_neural_score_knows_no_alignment(hash_model):
 def test_shares_and_weights_that_mean_nothing_are_refused(wrong):
     with pytest.raises(InvalidInput, match=next(iter(wrong))):
         PathPrior(**wrong)
+    assert PathPrior(aligned=1, weight=0, namesake=0).aligned == 1
 
 
 # Path search in a domain that nothing was tuned on: registers of made-up companies
