@@ -11,7 +11,6 @@ from drillrank.errors import InvalidInput
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import EmbeddingModel, Request, UnigramModel
 from drillrank.prompts import Evidence
-from tests.drillrank.conftest import HashModel
 
 TOPICS = (("port", "harbour"), ("whale", "sea"))
 QUESTION = "In which port did the director of The Silent Pier grow up?"
@@ -57,17 +56,6 @@ def test_a_search_goes_on_and_scores_by_meaning():
     [[likelihood]] = PromptRank(fitted).likelihoods(QUESTION, [best.passage])
     assert best.score == pytest.approx((likelihood.total + best.details["log_prior"]) / len(likelihood.tokens))
     assert (sorted(embed.texts), embed.asked) == (sorted(passage.titled_text for passage in POOL), [QUESTION])
-
-
-def test_a_neural_model_scores_by_itself_and_goes_on_by_meaning():
-    found = {}
-    for name, embed in (("meaning", vectors), ("words", None)):
-        ranker = PromptRank(HashModel(), instructions=("{path}",))
-        search = PathSearch(ranker, POOL, embed=embed, first_stage=only_film, settings={"branch": 1, "hops": 2})
-        found[name] = {item.passage.ids: item.score for item in search.search_paths(QUESTION)}
-    assert set(found["meaning"]) == {("film",), ("film", "holm")}
-    assert set(found["words"]) == {("film",), ("film", "aunt")}
-    assert found["meaning"]["film",] == found["words"]["film",]
 
 
 def test_words_that_are_fitted_stay_and_all_passages_are_embedded_at_once():

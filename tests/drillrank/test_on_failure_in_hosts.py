@@ -14,7 +14,7 @@ from drillrank.errors import DrillrankWarning, LLMFailure
 from drillrank.evaluation.settings_file import keyword_arguments
 from tests.conformance import langchain_reader, llama_index_reader
 
-TEXT = "# Foxes\n\nThey hunt.\n"
+TEXT, QUESTION = "# Foxes\n\nThey hunt.\n", "Who hunts?"
 
 
 class Down(Exception):
@@ -25,75 +25,39 @@ def down(prompt):
     raise Down("no route")
 
 
-def langchain_views(**fields):
-    splitter = langchain_ext.MultiViewTextSplitter(
-        llm=langchain_reader.Reader(answer=down), **keyword_arguments(langchain_ext.MultiViewTextSplitter, fields)
-    )
-    documents = [LangChainDocument(TEXT)]
-    return lambda: splitter.split_documents(documents), lambda: splitter.atransform_documents(documents)
+HOSTS = {
+    langchain_ext: (lambda: [LangChainDocument(TEXT)], lambda: langchain_reader.Reader(answer=down)),
+    llama_index_ext: (lambda: [Document(text=TEXT)], lambda: llama_index_reader.Reader(down)),
+}
+NAMES = {
+    "MultiViewTextSplitter": ("split_documents", "atransform_documents"),
+    "MultiViewNodeParser": ("get_nodes_from_documents", "aget_nodes_from_documents"),
+    "BRMGRRetriever": None,
+    "PromptRankRetriever": None,
+}
 
 
-def llama_index_views(**fields):
-    parser = llama_index_ext.MultiViewNodeParser(
-        llm=llama_index_reader.Reader(down), **keyword_arguments(llama_index_ext.MultiViewNodeParser, fields)
-    )
-    documents = [Document(text=TEXT)]
-    return (lambda: parser.get_nodes_from_documents(documents), lambda: parser.aget_nodes_from_documents(documents))
+@pytest.mark.parametrize(("host", "name"), [(host, name) for host in HOSTS for name in NAMES if hasattr(host, name)])
+def test_a_failed_call_raises_or_is_done_without(host, name):
+    documents, llm = HOSTS[host]
+    of_retrievers = ("invoke", "ainvoke") if host is langchain_ext else ("retrieve", "aretrieve")
 
+    def made(**fields):
+        component = getattr(host, name)
+        source = {} if NAMES[name] else {"source": host.D3Retriever(documents=documents())}
+        built = component(llm=llm(), **source, **keyword_arguments(component, fields))
+        asked = documents() if NAMES[name] else QUESTION
+        return [getattr(built, method) for method in NAMES[name] or of_retrievers], asked
 
-def langchain_passages(**fields):
-    inner = langchain_ext.D3Retriever(documents=[LangChainDocument(TEXT)])
-    retriever = langchain_ext.BRMGRRetriever(
-        source=inner,
-        llm=langchain_reader.Reader(answer=down),
-        **keyword_arguments(langchain_ext.BRMGRRetriever, fields),
-    )
-    return lambda: retriever.invoke("Who hunts?"), lambda: retriever.ainvoke("Who hunts?")
-
-
-def llama_index_passages(**fields):
-    inner = llama_index_ext.D3Retriever([Document(text=TEXT)])
-    retriever = llama_index_ext.BRMGRRetriever(
-        inner, llama_index_reader.Reader(down), **keyword_arguments(llama_index_ext.BRMGRRetriever, fields)
-    )
-    return lambda: retriever.retrieve("Who hunts?"), lambda: retriever.aretrieve("Who hunts?")
-
-
-def langchain_paths(**fields):
-    inner = langchain_ext.D3Retriever(documents=[LangChainDocument(TEXT)])
-    retriever = langchain_ext.PromptRankRetriever(
-        source=inner,
-        llm=langchain_reader.Reader(answer=down),
-        **keyword_arguments(langchain_ext.PromptRankRetriever, fields),
-    )
-    return lambda: retriever.invoke("Who hunts?"), lambda: retriever.ainvoke("Who hunts?")
-
-
-def llama_index_paths(**fields):
-    inner = llama_index_ext.D3Retriever([Document(text=TEXT)])
-    retriever = llama_index_ext.PromptRankRetriever(
-        source=inner,
-        llm=llama_index_reader.Reader(down),
-        **keyword_arguments(llama_index_ext.PromptRankRetriever, fields),
-    )
-    return lambda: retriever.retrieve("Who hunts?"), lambda: retriever.aretrieve("Who hunts?")
-
-
-VIEWS, PASSAGES = (langchain_views, llama_index_views), (langchain_passages, llama_index_passages)
-PATHS = (langchain_paths, llama_index_paths)
-
-
-@pytest.mark.parametrize("made", [*VIEWS, *PASSAGES, *PATHS])
-def test_a_failed_call_raises_or_is_done_without(made):
-    sync, later = made()
+    (sync, _), asked = made()
     with pytest.warns(DrillrankWarning, match="no route"):
-        assert sync()
-    sync, later = made(on_failure="raise")
-    for asked in (sync, lambda: asyncio.run(_awaited(later))):
+        assert sync(asked)
+    (sync, later), asked = made(on_failure="raise")
+
+    async def awaited():
+        return await later(asked)
+
+    for call in (lambda: sync(asked), lambda: asyncio.run(awaited())):
         with pytest.raises(LLMFailure) as caught:
-            asked()
+            call()
         assert isinstance(caught.value.__cause__, Down)
-
-
-async def _awaited(asked):
-    return await asked()
