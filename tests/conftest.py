@@ -20,5 +20,5 @@ def pytest_sessionstart() -> None:
     """Mutants are forks of a process that has run the tests: what it remembers is not what they compute."""
     if os.environ.get("DRILLRANK_HYPOTHESIS") == "mutation":
         for one in gc.get_objects():
-            if isinstance(one, functools._lru_cache_wrapper) and one.__module__.startswith("drillrank"):
+            if type(one) is functools._lru_cache_wrapper and one.__module__.startswith("drillrank"):
                 one.cache_clear()

@@ -38,8 +38,8 @@ class Area(NamedTuple):
 AREAS = {
     "scoring": Area(
         "likelihood/unigram likelihood/encoder rerank/base rerank/prior",
-        "unigram saved_unigram scale first_stage sentence_vectors rankers upr two_stages"
-        " sums embedding_model explanation corpus_paths path_starts promptrank brmgr likelihood_presets twins"
+        "unigram saved_unigram scale first_stage sentence_vectors rankers upr"
+        " sums explanation corpus_paths path_starts promptrank brmgr likelihood_presets twins"
         " golden_scores drillrank/neural/encoders",
     ),
     "budgets": Area(

@@ -67,6 +67,13 @@ def test_what_a_path_and_one_passage_more_explain(texts):
             [mean + aligned * gain for mean, gain in zip(means, gains, strict=True)]
         )
         assert residual.alignment(path.extended(others[0])) == pytest.approx(alignments[0])
+    explained, left, ordered = -np.inf, list(zip(passages, np.log(chances), strict=True)), []
+    while left:  # first the one that explains most, then what adds most
+        best = max(range(len(left)), key=lambda at: np.maximum(explained, left[at][1]).sum().round(9))
+        passage, own = left.pop(best)
+        explained = np.maximum(explained, own)
+        ordered.append(passage)
+    assert residual.by_gain(Path(tuple(passages))) == ordered
 
 
 def test_the_arithmetic():
