@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from drillrank.errors import InvalidInput, WarnOnce, warn
 from drillrank.explanation import Explanation, Explanations
@@ -26,64 +26,38 @@ from drillrank.rerank.promptrank import PromptRank
 from drillrank.vectors import Embed
 
 Record = TypeVar("Record")
-HostRecord = TypeVar("HostRecord", contravariant=True)
 
 
-class PathHost(Protocol[HostRecord]):
+@dataclass(frozen=True)
+class PathHost(Generic[Record]):
     """What a path search needs of its host for one question.
 
     Attributes:
-        retriever: Answers retrievals, if there is one.
-        docstore: Knows records by id, if there is one; without one, the store behind the retriever knows the given.
         guard: What may be seen.
+        retrieves: Whether there is a retriever.
+        docstore: Knows records by id, if there is one; without one, the store behind the retriever knows the given.
         certain: Whether all that the retriever brings is from one store, which is asked for more.
+        lookups: From a question to the retriever and, for raw records of sections, the store behind it or else the
+            docstore; and the component that warns if the filter hides all that is found, empty if none does.
+        by_id: The docstore, or without one the store behind the retriever, without regard to what may be seen.
+        own_id: What the store calls a record.
+        names: Of each record a name that no other one has: its id, if it has one.
+        passage: From a record and its name to what is ranked.
+        section: What a record, or a hit, is of a section.
+        event: Sends the host's event of a hop: `query`, `hop`, `paths`, `best_path` and `best_score`.
     """
 
-    @property
-    def retriever(self) -> object | None: ...  # noqa: D102  # see above
-    @property
-    def docstore(self) -> object | None: ...  # noqa: D102
-    @property
-    def guard(self) -> AccessFilter[Any]: ...  # noqa: D102
-    @property
-    def certain(self) -> bool: ...  # noqa: D102
-
-    def lookups(self, question: Any, component: str = "") -> Store:
-        """The retriever, and for raw records of sections the store behind it, or else the docstore.
-
-        Args:
-            question: A string, or what the host makes of one.
-            component: The component that warns if the filter hides all that is found; without a name none does.
-        """
-        ...
-
-    def by_id(self) -> Store:
-        """The docstore, or without one the store behind the retriever, without regard to what may be seen."""
-        ...
-
-    def own_id(self, record: HostRecord) -> str | None:
-        """What the store calls a record."""
-        ...
-
-    def names(self, records: Sequence[HostRecord]) -> list[str]:
-        """Of each record a name that no other one has: its id, if it has one."""
-        ...
-
-    def passage(self, record: HostRecord, name: str) -> Passage:
-        """What is ranked."""
-        ...
-
-    def section(self, hit: Any) -> StoredSection:
-        """What a record, or a hit, is of a section."""
-        ...
-
-    def send(self, hop: dict[str, Any]) -> None:
-        """Send the host's event of a hop: `query`, `hop`, `paths`, `best_path` and `best_score`."""
-        ...
-
-    def asend(self, hop: dict[str, Any]) -> Awaitable[None]:
-        """As `send`."""
-        ...
+    guard: AccessFilter[Any]
+    retrieves: bool
+    docstore: object | None
+    certain: bool
+    lookups: Callable[[Any, str], Store]
+    by_id: Callable[[], Store]
+    own_id: Callable[[Record], str | None]
+    names: Callable[[Sequence[Record]], list[str]]
+    passage: Callable[[Record, str], Passage]
+    section: Callable[[Any], StoredSection]
+    event: Callable[[dict[str, Any]], Call]
 
 
 class GivenPassages:
@@ -176,7 +150,7 @@ class RecordSource(Generic[Record]):
         return answered(self._retrieved(), self.host.lookups(question, component).handlers)
 
     def _retrieve(self, request: Retrieve) -> Requests[Sequence[Passage]]:
-        if self.host.retriever is None:
+        if not self.host.retrieves:
             return ()
         return (yield from self.found(request.query))[: request.n]
 
@@ -196,7 +170,7 @@ class RecordSource(Generic[Record]):
                 "best_path": self.own_ids(best.passage.ids),
                 "best_score": best.score,
             }
-            yield [Call(partial(self.host.send, event), partial(self.host.asend, event))]
+            yield [self.host.event(event)]
 
     def own_ids(self, names: Sequence[str]) -> list[str]:
         """What the records are called where they come from."""
@@ -317,7 +291,7 @@ class PathRetrieval(Generic[Record]):
         check_by_order(prompt_rank.prior)
         if isinstance(links, str):
             raise InvalidInput(f"links are a list of names, such as [{links!r:.200}]; not {links!r:.200}.")
-        self._host, self._names = host, host.names(records)
+        self._passage, self._names = host.passage, host.names(records)
         self._reranks = partial(path_rerank, settings, prompt_rank, tuple(links), embed)
         self._fields = fields
         self._component = component
@@ -335,7 +309,7 @@ class PathRetrieval(Generic[Record]):
         check_ids(names, "documents")
 
         def made() -> tuple[GivenPassages, PathSearch]:
-            passages = list(map(self._host.passage, records, names))
+            passages = list(map(self._passage, records, names))
             return GivenPassages(passages), self._reranks(passages).path_search
 
         return shared("paths", self._fields and self._fields(records), made)
