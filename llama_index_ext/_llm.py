@@ -24,7 +24,7 @@ from llama_index.core.llms import LLM, CustomLLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixin
 
-from drillrank.hosts.models import STEPS, HostEmbedding, StepPrompt, host_prompt, reported_tokens
+from drillrank.hosts.models import STEPS, HostEmbedding, filled, host_prompt, reported_tokens
 from drillrank.llm import Reply
 from drillrank.prompts import check_places
 from drillrank.vectors import Embed
@@ -98,10 +98,10 @@ class Prompts:
     def __init__(self) -> None:
         self.templates: dict[str, BasePromptTemplate] = {}
 
-    def step_prompt(self, name: str, template: BasePromptTemplate | str) -> StepPrompt:
+    def step_prompt(self, name: str, template: BasePromptTemplate | str) -> Callable[..., str]:
         """Take in a template, or its text; a function for the core that fills in what has this name at the time."""
         self._take(name, PromptTemplate(template) if isinstance(template, str) else template)
-        return StepPrompt(name, partial(self._filled, name))
+        return partial(filled, name, partial(self._filled, name))
 
     def update(self, templates: dict[str, BasePromptTemplate]) -> None:
         """Replace the templates that are given; other names belong to other components."""
@@ -147,24 +147,17 @@ class FrameworkLLM:
     def _llm(self) -> LLM:
         return Settings.llm if self._given is None else self._given
 
-    def complete(self, prompt: str) -> Reply:
-        """The LLM's answer."""
+    def complete(self, prompt: str, schema: dict[str, Any] | None = None) -> Reply:
+        """The LLM's answer, held to a schema if there is one and it is a model that calls functions."""
         # A failed call leaves an event open in the host's trace; in a context of its own, the next is no child of it.
-        return copy_context().run(self._ask, prompt)
-
-    def complete_json(self, prompt: str, schema: dict[str, Any]) -> Reply:
-        """The LLM's answer, held to the schema if it is a model that calls functions."""
         return copy_context().run(self._ask, prompt, schema)
 
     @property
-    def acomplete(self) -> Callable[[str], Any] | None:
+    def acomplete(self) -> Callable[..., Any] | None:
         """`complete` by the LLM's own asynchronous call; None where the host falls back to the blocking one."""
         return self._aask if _is_asynchronous(self._llm) else None
 
-    @property
-    def acomplete_json(self) -> Callable[[str, dict[str, Any]], Any] | None:
-        """The same of `complete_json`."""
-        return self._aask if _is_asynchronous(self._llm) else None
+    complete_json, acomplete_json = complete, acomplete
 
     def _ask(self, prompt: str, schema: dict[str, Any] | None = None) -> Reply:
         llm = self._llm
