@@ -21,7 +21,6 @@ from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.hosts.components import EXPLAIN, ModelFields
 from drillrank.hosts.drill import Evidence, EvidenceRetrieval, FoundEvidence
 from drillrank.hosts.metadata import PREFIX, RANKING_KEYS
-from drillrank.hosts.views import check_searched
 from drillrank.llm import Call, Requests, Usage, arun, run
 from drillrank.passages import check_query, check_top_n
 from drillrank.vectors import Embed
@@ -97,8 +96,6 @@ class D3Retriever(ModelFields, QueryRetriever):
     _load: ClassVar[Callable[..., LanguageModel]] = staticmethod(load_evidence_model)
 
     def _make(self) -> EvidenceRetrieval[Document]:
-        check_searched(self, self.documents, self.source)
-        documents = self.documents or []
         prompts: Any = self._settings.prompts  # the host's, or texts
         d3 = D3(
             FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
@@ -110,16 +107,14 @@ class D3Retriever(ModelFields, QueryRetriever):
                 paragraph_prompt=step_prompt("paragraph_prompt", prompts[1]),
             ),
         )
-        access = DocumentFilter(self.filters)  # says now what is wrong with it
         return EvidenceRetrieval(
+            self,
             d3,
-            self._settings,
-            given_chunks(documents),
+            given_chunks(self.documents or []),
             found_chunks,
             metadata_query,
-            explains=self.explain,
-            access=access if self.source is None else None,
-            fields=index_fields(self, self.language_model),
+            DocumentFilter(self.filters),
+            index_fields(self, self.language_model),
         )
 
     def _get_relevant_documents(

@@ -218,15 +218,11 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
     def _make(self) -> PathRetrieval[Document]:
         missing_prompt: Any = self._settings.missing_prompt  # the host's, or a text
         return PathRetrieval(
-            self._settings,
+            self,
             self._settings.prompt_rank(self.language_model, self._settings.prior),
-            self.documents,
             _host(self),
-            links=self.links,
             embed=embedding_of(self.embed),
-            explains=self.explain,
-            missing_prompt=None if self.llm is None else step_prompt("missing_prompt", missing_prompt),
-            component=type(self).__name__,
+            missing_prompt=step_prompt("missing_prompt", missing_prompt),
             fields=index_fields(self, self.language_model),
         )
 

@@ -23,7 +23,6 @@ from drillrank.explanation.explanations import explains
 from drillrank.hosts.drill import Evidence, EvidenceRetrieval, FoundEvidence
 from drillrank.hosts.metadata import PREFIX
 from drillrank.hosts.settings import check_switch
-from drillrank.hosts.views import check_searched
 from drillrank.llm import Requests, Usage
 from drillrank.passages import check_query, check_top_n
 from drillrank.settings import as_settings
@@ -101,7 +100,6 @@ class D3Retriever(Prompted, QueryRetriever):
 
     def __post_init__(self, callback_manager: CallbackManager | None, verbose: bool) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager, verbose=verbose)
-        check_searched(self, self.documents, self.source)
         self.documents = documents = checked_nodes(self, self.documents or [])
         check_top_n(self.top_n)
         check_switch(explain=self.explain)
@@ -121,15 +119,8 @@ class D3Retriever(Prompted, QueryRetriever):
                 paragraph_prompt=self._prompts.step_prompt("paragraph_prompt", prompts[1]),
             ),
         )
-        access = NodeFilter(self.filters)  # says now what is wrong with them
         self._evidence = EvidenceRetrieval(
-            d3,
-            settings,
-            chunks_of(documents),
-            chunks_of,
-            metadata_query,
-            explains=self.explain,
-            access=access if source is None else None,
+            self, d3, chunks_of(documents), chunks_of, metadata_query, NodeFilter(self.filters)
         )
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:

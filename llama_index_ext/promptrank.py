@@ -274,15 +274,11 @@ class PromptRankRetriever(Prompted, QueryRetriever):
         self._named_by = None if self.llm is None else FrameworkLLM(self.llm, "name what is missing")
         model = load_language_model(self.model, **(self.model_options or {}))
         self._paths = PathRetrieval(
-            settings,
+            self,
             settings.prompt_rank(model, settings.prior),
-            self.documents,
             _host(self),
-            links=self.links,
             embed=embedding_of(self.embed),
-            explains=self.explain,
-            missing_prompt=None if self.llm is None else prompt,
-            component=type(self).__name__,
+            missing_prompt=prompt,
         )
 
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:

@@ -21,6 +21,7 @@ from drillrank.hosts.filters import AccessFilter
 from drillrank.hosts.metadata import PREFIX, RANKING_NOTES
 from drillrank.hosts.pages import at_pages, joined, without_page
 from drillrank.hosts.records import ChunkRecord, Name, Record, StoredDocument, held_spans
+from drillrank.hosts.sections import check_searched
 from drillrank.hosts.settings import D3RetrieverSettings
 from drillrank.hosts.shared import Indexes, Shared, shared
 from drillrank.hosts.store import THE_QUESTION, Answer, Store, answered
@@ -128,35 +129,34 @@ class EvidenceRetrieval(Generic[Record]):
     """What a retriever of evidence holds between questions, and does for each.
 
     Args:
+        component: Whose fields say how documents are put together, and whether results are explained.
         d3: Finds evidence.
-        settings: Of the component.
         given: What was given to it.
         read: Reads what a host's store brings.
         metadata_query: Asks a store for all records of a chunk's document; None if it is one by itself.
-        explains: Whether results are explained.
-        access: What may be seen of records that are given without a source, which are prepared now; None with one.
+        access: What may be seen: of records that are given without a source, which are prepared now.
         fields: Of some records what an index of them is made of, if components of equal fields are to share it.
     """
 
     def __init__(
         self,
+        component: Any,
         d3: D3,
-        settings: D3RetrieverSettings,
         given: Sequence[ChunkRecord[Record]],
         read: Callable[[Iterable[Any]], list[ChunkRecord[Record]]],
         metadata_query: Callable[[ChunkRecord[Record]], Fetch | None],
-        *,
-        explains: bool,
-        access: AccessFilter[Any] | None,
+        access: AccessFilter[Any],
         fields: Callable[[Sequence[Record]], Mapping[str, object]] | None = None,
     ) -> None:
+        check_searched(component)
+        settings: D3RetrieverSettings = component.settings
         self._d3, self._given, self._read, self._metadata_query = d3, given, read, metadata_query
-        self._settings, self._explains, self._fields = settings, explains, fields
+        self._settings, self._explains, self._fields = settings, component.explain, fields
         self._most = settings.max_documents or MAX_DOCUMENTS
         self._warned = WarnOnce()
         self._cache = PreparedCache(d3.prepare, settings.separator)
         self._indexes = Indexes([chunk.record for chunk in given], self._index)
-        self._prepared = None if access is None else self._of_given(access)
+        self._prepared = self._of_given(access) if component.source is None else None
 
     def _index(self, seen: tuple[int, ...]) -> tuple[Candidates[Record], Shared[PreparedDocuments]]:
         """Documents of given records that may be seen, prepared; those that repeat one text are documents each."""

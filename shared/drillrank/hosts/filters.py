@@ -38,8 +38,10 @@ def _several(value: Any) -> Collection[Any]:
 
 
 def _ordered(compare: Callable[[Any, Any], Any]) -> _Comparison:
-    same_kind = lambda held, wanted: isinstance(held, bool) is isinstance(wanted, bool)  # noqa: E731
-    return lambda held, wanted: bool(compare(held, wanted)) if same_kind(held, wanted) else None
+    def compared(held: Any, wanted: Any) -> bool | None:
+        return bool(compare(held, wanted)) if isinstance(held, bool) is isinstance(wanted, bool) else None
+
+    return compared
 
 
 def _contains(held: Any, wanted: Any) -> bool | None:

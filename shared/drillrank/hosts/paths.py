@@ -258,15 +258,11 @@ class PathRetrieval(Generic[Record]):
     """What a retriever of paths holds between questions, and does for each.
 
     Args:
-        settings: Of the component.
+        component: Whose fields name links, and say whether each result is explained.
         prompt_rank: Scores paths.
-        records: What was given to it.
         host: Of no question.
-        links: By name.
         embed: From texts to vectors.
-        explains: Whether each result is explained.
-        missing_prompt: Asks an LLM what a path lacks; None asks nobody.
-        component: That warns.
+        missing_prompt: Asks an LLM what a path lacks.
         fields: Of some records what an index of them is made of, if components of equal fields are to share it.
 
     Raises:
@@ -276,27 +272,22 @@ class PathRetrieval(Generic[Record]):
 
     def __init__(
         self,
-        settings: LinkedRecordSettings,
+        component: Any,
         prompt_rank: PromptRank,
-        records: Sequence[Record],
         host: PathHost[Record],
         *,
-        links: Iterable[LinkName],
         embed: Embed | None,
-        explains: bool,
-        missing_prompt: Callable[..., str] | None,
-        component: str,
+        missing_prompt: Callable[..., str],
         fields: Callable[[Sequence[Record]], Mapping[str, object]] | None = None,
     ) -> None:
+        settings, links, records = component.settings, component.links, component.documents
         check_by_order(prompt_rank.prior)
         if isinstance(links, str):
             raise InvalidInput(f"links are a list of names, such as [{links!r:.200}]; not {links!r:.200}.")
         self._passage, self._names = host.passage, host.names(records)
         self._reranks = partial(path_rerank, settings, prompt_rank, tuple(links), embed)
-        self._fields = fields
-        self._component = component
-        self._explains = explains
-        self._missing = None if missing_prompt is None else replace(settings, missing_prompt=missing_prompt)
+        self._fields, self._component, self._explains = fields, type(component).__name__, component.explain
+        self._missing = None if component.llm is None else replace(settings, missing_prompt=missing_prompt)
         self._warned = WarnOnce()
         self._indexes = Indexes(records, self._index)
         if not host.guard.restricts:

@@ -174,6 +174,16 @@ def deduplicate_sections(
     return kept, missing
 
 
+def check_searched(component: Any) -> None:
+    """Refuse a component that has nothing to search.
+
+    Raises:
+        InvalidInput: says what to give.
+    """
+    if component.source is None and not component.documents:
+        raise InvalidInput(f"{type(component).__name__} has nothing to search: give it documents, or a source.")
+
+
 def warn_missing(component: str, ids: Sequence[str], where: str = "is no longer in the store") -> None:
     """Warn of sections that are left out.
 
