@@ -176,17 +176,16 @@ def _run(asked: Callable[..., Requests[FoundEvidence[Document]]], config: Runnab
 async def _arun(
     asked: Callable[..., Requests[FoundEvidence[Document]]], config: RunnableConfig
 ) -> FoundEvidence[Document]:
-    loop = asyncio.get_running_loop()
-    steps: asyncio.Queue[Step | None] = asyncio.Queue()
-    dispatching = asyncio.ensure_future(_dispatch(steps, config))
+    loop, turn, sent = asyncio.get_running_loop(), asyncio.Lock(), []
+
+    async def send(step: Step) -> None:
+        async with turn:  # in their order
+            await adispatch_custom_event(STEP_EVENT, asdict(step), config=config)
+
+    def on_step(step: Step) -> None:  # waits for nobody: handlers may need the threads that D3 runs on
+        sent.append(asyncio.run_coroutine_threadsafe(send(step), loop))
+
     try:
-        return await arun(asked(on_step=lambda step: loop.call_soon_threadsafe(steps.put_nowait, step)))
+        return await arun(asked(on_step=on_step))
     finally:
-        steps.put_nowait(None)
-        await dispatching
-
-
-async def _dispatch(steps: asyncio.Queue[Step | None], config: RunnableConfig) -> None:
-    """Dispatch steps in their order, until there is None; callback handlers may need the threads that D3 runs on."""
-    while (step := await steps.get()) is not None:
-        await adispatch_custom_event(STEP_EVENT, asdict(step), config=config)
+        await asyncio.gather(*map(asyncio.wrap_future, sent))

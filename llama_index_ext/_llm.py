@@ -88,45 +88,32 @@ def step(name: str) -> Iterator[Report]:
 _PROMPT = PromptTemplate("{text}")  # prompts are complete; braces in them are text
 
 
-class Prompts:
-    """A component's templates, which `update_prompts` may replace at any time.
+class Prompted(PromptMixin):
+    """Base of components with templates of their own, which `update_prompts` may replace at any time."""
 
-    Raises:
-        InvalidInput: a template lacks one of its places.
-    """
+    def _step_prompt(self, name: str, template: BasePromptTemplate | str) -> Callable[..., str]:
+        """Take in a template, or its text; a function for the core that fills in what has this name at the time.
 
-    def __init__(self) -> None:
-        self.templates: dict[str, BasePromptTemplate] = {}
-
-    def step_prompt(self, name: str, template: BasePromptTemplate | str) -> Callable[..., str]:
-        """Take in a template, or its text; a function for the core that fills in what has this name at the time."""
+        Raises:
+            InvalidInput: a template lacks one of its places.
+        """
         self._take(name, PromptTemplate(template) if isinstance(template, str) else template)
         return partial(filled, name, partial(self._filled, name))
 
-    def update(self, templates: dict[str, BasePromptTemplate]) -> None:
-        """Replace the templates that are given; other names belong to other components."""
-        for name in templates.keys() & self.templates.keys():
-            self._take(name, templates[name])
-
     def _take(self, name: str, template: BasePromptTemplate) -> None:
         check_places(template.format, *STEPS[name][1:])
-        self.templates[name] = template
+        vars(self).setdefault("_templates", {})[name] = template
 
     def _filled(self, name: str, values: dict[str, Any]) -> tuple[str, tuple[BasePromptTemplate, dict[str, Any]]]:
-        template = self.templates[name]
+        template = self._get_prompts()[name]
         return template.format(**values), (template, values)
 
-
-class Prompted(PromptMixin):
-    """Base of components with templates of their own; asked with templates of other components, it ignores these."""
-
-    _prompts: Prompts
-
     def _get_prompts(self) -> PromptDictType:
-        return dict(self._prompts.templates)
+        return dict(vars(self)["_templates"])
 
     def _update_prompts(self, prompts: PromptDictType) -> None:
-        self._prompts.update(prompts)
+        for name in prompts.keys() & self._get_prompts().keys():  # others are of other components
+            self._take(name, prompts[name])
 
 
 class FrameworkLLM:

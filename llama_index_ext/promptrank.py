@@ -38,7 +38,7 @@ from drillrank.rerank.prior import Prior
 from drillrank.settings import as_settings
 from drillrank.vectors import Embed
 from llama_index_ext._filters import Filters, NodeFilter, underlying_index
-from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts, embedding_of
+from llama_index_ext._llm import FrameworkLLM, Prompted, embedding_of
 from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._records import check_retriever, checked_nodes, read_section, unread
 from llama_index_ext._retriever import QueryRetriever
@@ -268,9 +268,8 @@ class PromptRankRetriever(Prompted, QueryRetriever):
         check_retriever(self, self.source)
         self.documents = checked_nodes(self, self.documents)
         check_top_n(self.top_n)
-        self._prompts = Prompts()
         missing_prompt: Any = settings.missing_prompt  # the host's, or a text
-        prompt = self._prompts.step_prompt("missing_prompt", missing_prompt)
+        prompt = self._step_prompt("missing_prompt", missing_prompt)
         self._named_by = None if self.llm is None else FrameworkLLM(self.llm, "name what is missing")
         model = load_language_model(self.model, **(self.model_options or {}))
         self._paths = PathRetrieval(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,7 +15,7 @@ from drillrank.hosts.filters import AccessFilter
 from drillrank.hosts.metadata import notes, path_notes
 from drillrank.hosts.sections import StoredSection, deduplicate_sections, warn_missing
 from drillrank.hosts.settings import LinkedRecordSettings
-from drillrank.hosts.shared import Indexes, Shared, check_ids, shared
+from drillrank.hosts.shared import Indexes, Shared, shared
 from drillrank.hosts.store import THE_QUESTION, Answer, Store, answered
 from drillrank.llm import Call, Fetch, Handlers, Requests, Retrieve, Usage
 from drillrank.multihop.path_rerank import LinkName, PathRerank, named_links
@@ -297,7 +298,12 @@ class PathRetrieval(Generic[Record]):
         """A search of the given records that may be seen."""
         names = [self._names[number] for number in seen]
         records = [self._indexes.records[number] for number in seen]
-        check_ids(names, "documents")
+        for name, copies in Counter(names).items():
+            if copies > 1:
+                raise InvalidInput(
+                    f"Two of the documents share the id {name!r:.200}: give each an id of its own, or filters that "
+                    "show one."
+                )
 
         def made() -> tuple[GivenPassages, PathSearch]:
             passages = list(map(self._passage, records, names))

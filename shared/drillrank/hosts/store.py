@@ -162,12 +162,6 @@ def retrieved_and_generated(
         InvalidInput: the query is blank.
     """
     written = generated_passages(check_query(query), n, settings.prompts, settings.on_failure)
-    retrieval = answered(_retrieval(), store.handlers)
+    retrieval = store.retrieve(Retrieve(THE_QUESTION, 0))
     found, passages = yield from together([cast("Requests[Any]", retrieval), written])
     return found, passages
-
-
-def _retrieval() -> Requests[Answer]:
-    found: Answer
-    [found] = yield [Retrieve(THE_QUESTION, 0)]
-    return found

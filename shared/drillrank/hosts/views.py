@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import count, zip_longest
+from itertools import count
 from typing import Any
 
 from drillrank.errors import InvalidInput, WarnOnce, warn
@@ -28,19 +28,14 @@ from drillrank.hosts.shared import Indexes, Shared, shared
 from drillrank.hosts.store import THE_QUESTION, Store, answered
 from drillrank.llm import Requests, Retrieve
 from drillrank.settings import check_one_of
-from drillrank.text import check_language
 from drillrank.vectors import Embed
 from drillrank.views import (
     VIEWS,
     Expansion,
-    Merge,
     MergedSection,
     MultiViewIndex,
-    RetrieverName,
     View,
     ViewText,
-    check_views,
-    check_weights,
     expanded,
     explain_views,
     merge_views,
@@ -83,25 +78,22 @@ def of_store(k: int, read: Read, views: Sequence[View] = VIEWS) -> Requests[tupl
 
     answers = yield [Retrieve(THE_QUESTION, oversampled(k)), *map(of_view, of_sections)]
     near, *others = ([*map(read, answer or ())] for answer in answers)
-    whole = _is_whole(near, others, oversampled(k))
-    found = {view: _only(near, view) for view in views}
+    there = set(map(_identity, near))  # all that there is, unless an approximate index brings less
+    whole = len(near) < oversampled(k) and all(_identity(one) in there for more in others for one in more)
+    found: Rankings = {view: _only(near, view) for view in views}
     for view, more in zip(of_sections, others, strict=True):
         found[view] += _only(more, view)
-    third_party = [section for section in near if section.view is None]
-    if "raw" in views and not whole and len(found["raw"]) + len(third_party) < k:
+    if "raw" in views and not whole and len(found["raw"]) + len(_only(near, None)) < k:
         [answer] = yield [of_view("raw")]
         found["raw"] += _only(map(read, answer or ()), "raw")
-    place = _places(near)
-    rankings: Rankings = {view: _joined(place, found[view]) for view in views}
-    return _with_third_party(rankings, third_party, place, views, k), near
+    return _ranked(found, near, views, k), near
 
 
 def of_hits(sections: Iterable[StoredSection], views: Sequence[View] = VIEWS) -> Rankings:
     """The rankings of a single one by view; other splitters' chunks are in each of them."""
-    listed = list(sections)
-    there = dict.fromkeys(section.view for section in listed if section.view in views)
-    rankings = {str(view): [section for section in listed if section.view == view] for view in there}
-    return _with_third_party(rankings, [section for section in listed if section.view is None], _places(listed), views)
+    near = list(sections)
+    there = dict.fromkeys(section.view for section in near if section.view in views)
+    return _ranked({str(view): _only(near, view) for view in there}, near, views)
 
 
 def texts_of(
@@ -124,62 +116,35 @@ def texts_of(
     return made, owners
 
 
-def _with_third_party(
-    rankings: Rankings,
-    third_party: Sequence[StoredSection],
-    place: Mapping[_Identity, int],
-    views: Sequence[View],
-    k: int | None = None,
-) -> Rankings:
+def _ranked(rankings: Rankings, near: Sequence[StoredSection], views: Sequence[View], k: int | None = None) -> Rankings:
     """Rankings of views with other splitters' chunks, which have no views: each stands in all by its own text.
 
     In one alone they would be behind every section that two views found, near or not.
 
     Args:
         rankings: Of each view.
-        third_party: The chunks, best first.
-        place: Of what was found together, the chunks among it: where.
+        near: What was found together, best first, the chunks among it.
         views: Those that are ranked.
         k: Records of each view.
     """
+    third_party = _only(near, None)
+    place = {_identity(section): number for number, section in reversed(list(enumerate(near)))}
     if third_party:
         rankings = {views[0]: rankings.get(views[0], []), **{view: found for view, found in rankings.items() if found}}
-    return {view: _joined(place, third_party, found)[:k] for view, found in rankings.items()}
+    ranked: Rankings = {}
+    for view, found in rankings.items():
+        in_order = sorted([*third_party, *found], key=lambda section: place.get(_identity(section), len(near)))
+        ranked[view] = list({_identity(section): section for section in reversed(in_order)}.values())[::-1][:k]
+    return ranked
 
 
-def _only(sections: Iterable[StoredSection], view: str) -> list[StoredSection]:
+def _only(sections: Iterable[StoredSection], view: str | None) -> list[StoredSection]:
     """Those of a view: a user may have its name under the key, and a store may heed no filter."""
     return [section for section in sections if section.view == view]
 
 
-def _is_whole(near: Sequence[StoredSection], others: Iterable[Iterable[StoredSection]], searched: int) -> bool:
-    """Whether the search without a view brought all that there is; approximate indexes may bring less."""
-    there = _places(near)
-    return len(near) < searched and all(_identity(section) in there for found in others for section in found)
-
-
 def _identity(section: StoredSection) -> _Identity:
     return section.section_id, section.view
-
-
-def _places(sections: Sequence[StoredSection]) -> dict[_Identity, int]:
-    return {_identity(section): number for number, section in enumerate(_each_once(sections))}
-
-
-def _each_once(sections: Iterable[StoredSection]) -> list[StoredSection]:
-    first: dict[_Identity, StoredSection] = {}
-    for section in sections:
-        first.setdefault(_identity(section), section)
-    return list(first.values())
-
-
-def _joined(place: Mapping[_Identity, int], *rankings: Sequence[StoredSection]) -> list[StoredSection]:
-    """One ranking of several: what was found together by its place, and the rest, which is behind, in turns."""
-    seen = [section for ranking in rankings for section in ranking if _identity(section) in place]
-    seen.sort(key=lambda section: place[_identity(section)])
-    behind = [[section for section in ranking if _identity(section) not in place] for ranking in rankings]
-    in_turns = [section for row in zip_longest(*behind) for section in row if section is not None]
-    return _each_once(seen + in_turns)
 
 
 Merged = tuple[StoredSection, MergedSection, str | None]
@@ -219,12 +184,10 @@ class ViewRetrieval:
         embed: Embed | None,
     ) -> None:
         check_searched(component)
-        check_one_of(RetrieverName, retriever=component.retriever)
+        names = ("retriever", "weights", "language", "merge", "views")
+        self._settings: dict[str, Any] = {name: getattr(component, name) for name in names}
+        MultiViewIndex([], **self._settings)  # says what is wrong with them
         check_switch(explain=component.explain)
-        check_weights(component.weights)
-        check_language(component.language)
-        check_one_of(Merge, merge=component.merge)
-        check_views(component.views)
         if component.expand is not None:
             check_one_of(Expansion, expand=component.expand)
         self._weights, self._merge, self._views = component.weights, component.merge, component.views
@@ -247,8 +210,6 @@ class ViewRetrieval:
             if missing:
                 raise InvalidInput(f"{len(missing)} sections have no raw view, for example {min(missing)!r:.200}.")
             self._embed = embed
-            names = ("retriever", "weights", "language", "merge", "views")
-            self._settings: dict[str, Any] = {name: getattr(component, name) for name in names}
             self._indexed = list(zip(indexed, owners, strict=True))
             if component.filters is None:
                 self._indexes.of(tuple(range(len(sections))))
