@@ -14,7 +14,7 @@ from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.store import EmbeddedOnce, Store
+from drillrank.hosts.store import Store
 from drillrank.llm import Call, Fetch, Requests
 from langchain_ext._filters import DocumentFilter, underlying_store
 
@@ -51,7 +51,6 @@ class StoreLookups(Store):
         if self.store is None and isinstance(self.docstore, VectorStore):
             self.store = self.docstore
         self._by_key = self.docstore if self.store is None and isinstance(self.docstore, BaseStore) else None
-        self._embedded = EmbeddedOnce()
 
     def _retrieved(self, retriever: Runnable[str, list[Document]]) -> Requests[list[Document]]:
         asked = self.query, self.config
@@ -96,12 +95,12 @@ class StoreLookups(Store):
         if model is None or type(store).similarity_search_by_vector is VectorStore.similarity_search_by_vector:
             search, asearch, query = store.similarity_search, store.asimilarity_search, self.query
         else:
-            query = yield from self._embedded.vector(model, partial(model.embed_query, self.query))
+            query = yield from self.vector(model, partial(model.embed_query, self.query))
             search, asearch = store.similarity_search_by_vector, store.asimilarity_search_by_vector
-        blocking = isinstance(store, InMemoryVectorStore)  # its asynchronous search computes on the event loop
-        [found] = yield [
-            Call(partial(search, query, k=k, **named), None if blocking else partial(asearch, query, k=k, **named))
-        ]
+        if isinstance(store, InMemoryVectorStore):  # its asynchronous search computes on the event loop
+            [found] = yield [Call(partial(self.in_turn, search, query, k=k, **named))]
+        else:
+            [found] = yield [Call(partial(search, query, k=k, **named), partial(asearch, query, k=k, **named))]
         return found  # type: ignore[no-any-return]
 
 

@@ -45,8 +45,8 @@ def checked_nodes(component: object, given: object) -> list[BaseNode]:
     strange = given if given and not nodes else next((node for node in nodes if not isinstance(node, BaseNode)), None)
     if strange is not None:
         raise InvalidInput(
-            f"{type(component).__name__}: documents is a list of nodes or documents, and a {type(strange).__name__} is none: an "
-            f"index or a retriever is given as source=; not {strange!r:.100}."
+            f"{type(component).__name__}: documents is a list of nodes or documents, and a {type(strange).__name__} is "
+            f"none: an index or a retriever is given as source=; not {strange!r:.100}."
         )
     return nodes
 

@@ -18,7 +18,6 @@ from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 import langchain_ext
 import llama_index_ext
 from drillrank import UPR, Passage
-from drillrank.errors import DrillrankWarning
 from drillrank.evaluation import compare, html_report
 from drillrank.explanation import Explainable
 from llama_index_ext.events import ExplanationEvent
@@ -177,21 +176,6 @@ def test_the_file_of_results_keeps_explanations_and_may_hold_anything(tmp_path):
         page = html_report(compare(BACKWARDS, {"ours": later}, CORPUS, measures=MEASURES, results=file))
         assert page.count('<p class="partial">') == 5
         assert HOSTILE not in page
-
-
-def test_an_interrupted_comparison_asks_nobody_again():
-    stops = Counts()
-
-    def rank(query, passages, rank=stops.rank):
-        if stops.asked == 7:
-            raise KeyboardInterrupt
-        return rank(query, passages)
-
-    stops.rank = rank
-    with pytest.warns(DrillrankWarning, match="Interrupted"):
-        partial = compare(BACKWARDS, {"stops": stops}, CORPUS, measures=MEASURES)
-    assert '<p class="note">Not explained.</p>' in html_report(partial)
-    assert stops.explained == []
 
 
 # The page

@@ -5,9 +5,6 @@ from __future__ import annotations
 import pytest
 
 from drillrank import D3
-from drillrank.drilldown.rebuilding import StoredChunk, rebuilt
-from drillrank.errors import InvalidInput
-from drillrank.prompts import check_places, filled
 
 BOOK = "# Rhine\n\nIt is 1,230 km long.\n\n# Thames\n\nIt is 346 km long."
 QUESTION = "How long is the Rhine?"
@@ -54,31 +51,3 @@ def test_a_question_may_bring_its_own_llm():
     assert texts(d3.retrieve(QUESTION, [BOOK], llm=own))[0] == "It is 1,230 km long."
     assert len(own.prompts) == 2
     assert not usual.prompts
-
-
-def test_questions_may_be_embedded_in_their_own_way():
-    class Embedding:
-        def __call__(self, texts: list[str]) -> list[list[float]]:
-            return [[float("346" in text), float("1,230" in text)] for text in texts]
-
-        def questions(self, texts: list[str]) -> list[list[float]]:
-            return [[1.0, 0.0] for _ in texts]
-
-    found = D3(embed=Embedding()).retrieve("Which one is long?", [BOOK], top_n=1)
-    assert texts(found) == ["It is 346 km long."]
-
-
-def test_sections_from_elsewhere_are_documents_too():
-    pieces = [
-        StoredChunk("# Thames\n\nIt is 346 km long.", "Thames", 32),
-        StoredChunk("# Rhine\n\nIt is 1,230 km long.", "Rhine", 0),
-    ]
-    [found] = D3().retrieve(QUESTION, rebuilt([pieces]), top_n=1)
-    assert (found.passage.title, found.passage.metadata["start"]) == ("Rhine", 9)
-
-
-def test_templates_are_checked_when_they_are_given():
-    assert filled(lambda question: question.upper(), question="who?") == "WHO?"
-    for wrong in (lambda question: 5, lambda question: "nothing", lambda other: other, "nothing", 5):
-        with pytest.raises(InvalidInput, match="prompt"):
-            check_places(wrong, "question")

@@ -75,16 +75,6 @@ def test_without_scores_the_prior_of_paths_is_uniform(query, paths):
         assert [(item.passage, item.score, item.details) for item in ranker.rank(query, paths, scores=scores)] == shown
 
 
-@given(QUERIES, st.integers(1, 6))
-def test_how_many_paths_begin_with_a_document_does_not_change_its_rank(query, copies):
-    one, two, three = POOL[:3]
-    paths = [Path((one,)), *[Path((two, three))] * copies, Path((three,))]
-    scores = [3.0, *[2.0] * copies, 1.0]
-    found = in_order(PromptRank(prior="retrieval").rank(query, paths, scores=scores))
-    once = in_order(PromptRank(prior="retrieval").rank(query, [paths[0], paths[1], paths[-1]], scores=[3, 2, 1]))
-    assert [found[place].details["log_prior"] for place in (0, 1, -1)] == [item.details["log_prior"] for item in once]
-
-
 @given(st.lists(st.integers(-90, 0).map(lambda meaning: meaning / 10), min_size=3, max_size=8))
 def test_a_likelihood_that_knows_meaning_is_judged_by_the_best_path_of_each_document(meanings):
     """Worse paths that begin with the same documents change nothing."""
@@ -98,11 +88,6 @@ def test_a_likelihood_that_knows_meaning_is_judged_by_the_best_path_of_each_docu
     both = posteriors([*worse, *scored], first_stage("retrieval", [*longer, *once], [*scores, *scores]))
     priors = [details["log_prior"] for _, details in alone]
     assert [details["log_prior"] for _, details in both] == pytest.approx([*priors, *priors])
-
-
-def test_settings_go_with_a_changed_ranker(hash_model):
-    ranker = PromptRank(prior="cosine", settings={"prior_weight": 2.0}).with_model(hash_model())
-    assert (ranker.prior, ranker.settings.prior_weight) == ("cosine", 2.0)
 
 
 class Unasked(UnigramModel):

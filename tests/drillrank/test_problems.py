@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from drillrank import D3, Passage, SelfAsk
+from drillrank import D3, SelfAsk
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
 from drillrank.generation import generated_passages
 from drillrank.llm import arun, run
@@ -54,20 +54,6 @@ def test_a_blank_answer_is_what_the_prompt_asks_for_and_is_told(blank, sections_
     assert [problem.partition(":")[0] for problem in found.problems] == ["sections", "paragraphs"]
     assert all("blank" in problem and problem.endswith(": chosen by likelihood") for problem in found.problems)
     assert all(item.details["problems"] == found.problems for item in found)
-
-
-@drivers
-@pytest.mark.parametrize("sections_by", ["names", "ids", "json"])
-def test_no_answer_at_all_is_a_failure(sections_by, drive):
-    with pytest.warns(DrillrankWarning, match="chosen by likelihood"):
-        found = drive(D3(down, settings={"sections_by": sections_by}).requests(QUESTION, [BOOK]), lambda prompt: None)
-    assert found[0].passage.text == "The Rhine is 1,230 km long."
-    assert all("NoneType" in problem for problem in found.problems)
-    with pytest.raises(LLMFailure, match="NoneType"):
-        drive(
-            D3(down, settings={"sections_by": sections_by, "on_failure": "raise"}).requests(QUESTION, [BOOK]),
-            lambda prompt: None,
-        )
 
 
 def test_all_that_went_wrong_is_told_with_what_was_done():
@@ -146,31 +132,3 @@ def test_blank_summaries_and_keywords_are_failures_too():
         ViewWriter(on_failure="stop")
     with pytest.raises(InvalidInput, match="on_failure"):
         run(generated_passages(QUESTION, on_failure="stop"), down)
-
-
-FACTS = ["The Rhine is 1,230 km long.", Passage("It rises in the Alps.")]
-
-
-def lazily(question):
-    yield from FACTS
-
-
-def two_hops(prompt):
-    if prompt.startswith("You are a helpful question"):
-        return "1,230 km" if FACTS[0] in prompt else "not in there"
-    return "So the final answer is: 1,230 km" if "1,230" in prompt.rpartition(QUESTION)[2] else "Follow up: How long?"
-
-
-@pytest.mark.parametrize("source", [lazily, lambda question: iter(FACTS), lambda question: map(str, FACTS[:1])])
-def test_a_generator_of_the_users_is_a_list_of_passages(source):
-    prompts = []
-
-    def llm(prompt):
-        prompts.append(prompt)
-        return two_hops(prompt)
-
-    ask = SelfAsk(llm, source)
-    found = ask.answer(QUESTION)
-    assert (found.answer, found.usage.calls) == ("1,230 km", 3)
-    assert min(map(len, prompts)) > 50  # no prompt is a passage, or a letter of one
-    assert asyncio.run(ask.aanswer(QUESTION)) == found

@@ -152,21 +152,6 @@ class CountedText(str):
     rstrip, partition = counted(str.rstrip), counted(str.partition)
 
 
-@pytest.mark.parametrize(("text", "end"), [("Some words here.\n", True), ("| a | b |\n|---|---|\n| 1 | 2 |\n", False)])
-def test_joining_the_parts_of_a_section_is_linear_in_their_text(text, end):
-    def touched(parts):
-        CountedText.touched = 0
-        size = len(text)
-        pieces = [
-            StoredChunk(CountedText(text), "Sea", at * size, (at + 1) * size if end else None) for at in range(parts)
-        ]
-        rebuilt([pieces])
-        return CountedText.touched
-
-    small, large = touched(50), touched(200)
-    assert large <= 4.5 * max(small, 50 * len(text))
-
-
 @settings(max_examples=200)
 @given(*[st.text("|-: \ta\n", max_size=14).map(lambda text: text.replace("a", "| a |\n|-", 1))] * 2)
 def test_a_repeated_head_is_a_row_and_a_rule_that_the_table_before_has(text, more):

@@ -49,17 +49,6 @@ def test_bm25_is_the_textbook_s_with_lucene_s_idf(collection, query):
         assert score == pytest.approx(expected, rel=1e-5, abs=1e-6)
 
 
-@pytest.mark.parametrize("index", [TfidfIndex, BM25Index])
-@pytest.mark.parametrize("collection", [[], [""], ["?", " "], ["fox", "", "?!"]])
-@pytest.mark.parametrize("query", ["", "?", "whale", "fox"])
-def test_texts_and_queries_without_words(index, collection, query):
-    scores = index(collection).scores(query)
-    assert scores.dtype == np.float64
-    assert scores.shape == (len(collection),)
-    assert np.isfinite(scores).all()
-    assert not scores[1:].any()
-
-
 @given(st.lists(st.sampled_from([-1.0, 0.0, 0.5, 2.0]), max_size=8), st.integers(0, 10))
 def test_top_is_best_first_and_stable(scores, n):
     best = top(np.array(scores), n)

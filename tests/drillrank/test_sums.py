@@ -7,7 +7,6 @@ import math
 import threading
 from itertools import permutations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -219,19 +218,6 @@ def test_a_part_that_is_worked_alone_gives_its_worker_and_two_of_them_a_thread()
     name = asyncio.run(SumOfExperts([one, Works()]).run_in_worker(lambda: threading.current_thread().name))
     assert used == [one]
     assert name != threading.main_thread().name
-
-
-def test_a_neural_expert_changes_the_order_as_its_weight_says():
-    neural = HashModel()
-    passages = [Passage(text, id=str(number)) for number, text in enumerate(TEXTS[:3])]
-
-    def order(model):
-        return [item.passage.id for item in UPR(model, prior=None).rank(QUESTION, passages)]
-
-    words = UnigramModel()
-    assert order(SumOfExperts([words, neural], [1, 1e-6])) == order(words)
-    assert order(SumOfExperts([words, neural], [1e-6, 1])) == order(neural)
-    assert np.isfinite([item.score for item in UPR(SumOfExperts([words, neural])).rank(QUESTION, passages)]).all()
 
 
 @pytest.mark.parametrize("fit", [False, True])
