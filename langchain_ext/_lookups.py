@@ -101,10 +101,10 @@ class StoreLookups(Store):
         else:
             query = yield from self._embedded.vector(model, partial(model.embed_query, self._query))
             search, asearch = store.similarity_search_by_vector, store.asimilarity_search_by_vector
-        blocking = isinstance(store, InMemoryVectorStore)  # its asynchronous search computes on the event loop
-        [found] = yield [
-            Call(partial(search, query, k=k, **named), None if blocking else partial(asearch, query, k=k, **named))
-        ]
+        if isinstance(store, InMemoryVectorStore):  # its asynchronous search computes on the event loop
+            [found] = yield [Call(partial(self.in_turn, search, query, k=k, **named))]
+        else:
+            [found] = yield [Call(partial(search, query, k=k, **named), partial(asearch, query, k=k, **named))]
         return found  # type: ignore[no-any-return]
 
 

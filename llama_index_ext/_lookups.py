@@ -89,7 +89,7 @@ def nodes_of(docstore: BaseDocumentStore, ids: Sequence[str]) -> Call:
 DOCUMENT = "ref_doc_id"
 """The key under which a `Fetch` names a node's document: stores filter by it, though it is not among the metadata."""
 
-_WIDER = 8  # times as many nodes are searched first where a function hides some of them
+_WIDER = 4  # times as many nodes are read at once where a function hides some of them
 
 Source = VectorStoreIndex | BaseRetriever | Mapping[str, BaseRetriever]
 
@@ -140,20 +140,37 @@ class StoreLookups(Store):
         store = index.vector_store
         if self._ids is None:
             yield [Call(self._seen)]
-        takes_ids = isinstance(guard.filters, MetadataFilters) and isinstance(store, SimpleVectorStore)
+        in_memory = isinstance(store, SimpleVectorStore)
+        takes_ids = isinstance(guard.filters, MetadataFilters) and in_memory
         filters = (NodeFilter(None) if takes_ids else guard).for_store(**wanted)
         vector = (yield from self._question.vector(index._embed_model)) if store.is_embedding_query else None
-        query = VectorStoreQuery(vector, k, node_ids=self._ids, query_str=self._question.text, filters=filters)
+        # A function is asked of nodes, which may hide any share: all are ranked at once, and read as far as need be.
+        ranked = len(index.index_struct.nodes_dict) if in_memory and callable(guard.filters) else k
+        query = VectorStoreQuery(vector, ranked, node_ids=self._ids, query_str=self._question.text, filters=filters)
         asynchronous = getattr(store.aquery, "__func__", store.aquery) not in _SYNCHRONOUS
-        [result] = yield [Call(partial(store.query, query), partial(store.aquery, query) if asynchronous else None)]
-        nodes: Sequence[BaseNode | None] = result.nodes or ()
-        if result.nodes is None:
-            ids = [index.index_struct.nodes_dict[id_] for id_ in result.ids or ()]
-            [fetched] = yield [nodes_of(index.docstore, [id_ for id_ in ids if id_ not in self._met])]
+        search = partial(self.in_turn, store.query, query) if in_memory else partial(store.query, query)
+        [result] = yield [Call(search, partial(store.aquery, query) if asynchronous else None)]
+        if result.nodes is not None:
+            return (yield from self._shown(result.nodes, result.similarities)), len(result.nodes)
+        ids = [index.index_struct.nodes_dict[id_] for id_ in result.ids or ()]
+        scores = result.similarities or [None] * len(ids)
+        found: list[NodeWithScore] = []
+        width = k if ranked == k else _WIDER * k
+        for start in range(0, len(ids), width):
+            some = ids[start : start + width]
+            [fetched] = yield [nodes_of(index.docstore, [id_ for id_ in some if id_ not in self._met])]
             self._met.update((node.node_id, node) for node in fetched)
-            nodes = list(map(self._met.get, ids))
-        scores = result.similarities or [None] * len(nodes)
-        objects = index._object_map
+            found += yield from self._shown(list(map(self._met.get, some)), scores[start : start + width])
+            if len(found) >= k:
+                break
+        return found, len(ids)
+
+    def _shown(
+        self, nodes: Sequence[BaseNode | None], scores: Sequence[float | None] | None
+    ) -> Requests[list[NodeWithScore]]:
+        """Those that may be seen, and what they lead to, if that may."""
+        assert self.index is not None
+        objects, guard = self.index._object_map, self._guard
 
         def led_to(node: BaseNode) -> BaseNode:
             """What a node of `VectorStoreIndex(objects=...)` points to; any other one without the copy it holds."""
@@ -161,19 +178,17 @@ class StoreLookups(Store):
             return found if isinstance(found, BaseNode) else _without_copy(node)
 
         def seen() -> list[NodeWithScore]:
-            pairs = zip(nodes, scores, strict=True)
+            pairs = zip(nodes, scores or [None] * len(nodes), strict=True)
             hits = guard.hits([NodeWithScore(node=node, score=score) for node, score in pairs if node is not None])
             return guard.hits([NodeWithScore(node=led_to(hit.node), score=hit.score) for hit in hits])
 
         [shown] = yield [Call(seen)]
-        return shown, len(nodes)
+        return shown  # type: ignore[no-any-return]
 
     def _widths(self, n: int) -> Iterator[int]:
-        """In memory as wide as need be: a function is asked of what a search brings, which may be little of it."""
-        if self.index is None or not isinstance(self.index.vector_store, SimpleVectorStore):
-            return super()._widths(n)
-        everything = len(self.index.index_struct.nodes_dict)
-        return iter([_WIDER * n, everything] if callable(self._guard.filters) else [n])
+        """In memory one search is enough, whatever the filter."""
+        in_memory = self.index is not None and isinstance(self.index.vector_store, SimpleVectorStore)
+        return iter([n]) if in_memory else super()._widths(n)
 
     def _seen(self) -> None:
         """Find out, once for a question, what of an index may be seen, where its store cannot."""

@@ -318,7 +318,7 @@ def parts_of(
                 waiting += inside(one)
         elif isinstance(one, Mapping | list | tuple):
             items = one.values() if isinstance(one, Mapping) else one
-            if isinstance(next(iter(items), None), (*kinds, list, tuple, Mapping)):  # of many records, none is asked
+            if isinstance(next(iter(items), None), (*kinds, list, tuple)):  # of many records, none is asked
                 waiting += items
     return list(found.values())
 

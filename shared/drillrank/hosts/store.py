@@ -46,6 +46,12 @@ class Store(ABC):
         if isinstance(source, Mapping):
             self._retrievers = source
         self.retrieves = bool(self._retrievers)
+        self._computing = Lock()
+
+    def in_turn(self, search: Callable[..., Result], *arguments: Any, **named: Any) -> Result:
+        """A search in memory, one at a time: threads that all compute would keep the event loop waiting for each."""
+        with self._computing:
+            return search(*arguments, **named)
 
     @property
     def handlers(self) -> Handlers:
