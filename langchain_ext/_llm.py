@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -20,7 +21,7 @@ from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import ensure_config
 
 from drillrank.errors import InvalidInput, warn
-from drillrank.hosts.models import HostEmbedding, StepPrompt, host_prompt, reported_tokens
+from drillrank.hosts.models import HostEmbedding, filled, host_prompt, reported_tokens
 from drillrank.llm import Reply
 from drillrank.vectors import Embed
 
@@ -32,10 +33,10 @@ def embedding_of(given: Embeddings | Embed | None) -> Embed | None:
     return given
 
 
-def step_prompt(name: str, template: BasePromptTemplate[Any] | str) -> StepPrompt:
+def step_prompt(name: str, template: BasePromptTemplate[Any] | str) -> Callable[..., str]:
     """A function for the core that fills the places of a template, or of its text."""
     form = PromptTemplate.from_template(template) if isinstance(template, str) else template
-    return StepPrompt(name, partial(_filled, form))
+    return partial(filled, name, partial(_filled, form))
 
 
 def _filled(template: BasePromptTemplate[Any], values: dict[str, str]) -> tuple[str, PromptValue]:
@@ -86,29 +87,17 @@ class FrameworkLLM:
         self._step = step
         self._config: RunnableConfig = config or {}
 
-    def complete(self, prompt: str) -> Reply:
-        """The model's answer."""
-        return self._ask(self._chain, prompt)
-
-    async def acomplete(self, prompt: str) -> Reply:
-        """The model's answer, by its own asynchronous call."""
-        return await self._aask(self._chain, prompt)
-
-    def complete_json(self, prompt: str, schema: dict[str, Any]) -> Reply:
-        """The model's answer, held to the schema if it can be."""
-        return self._ask(self._held_to(schema), prompt)
-
-    async def acomplete_json(self, prompt: str, schema: dict[str, Any]) -> Reply:
-        """As `complete_json`, by the model's own asynchronous call."""
-        return await self._aask(self._held_to(schema), prompt)
-
-    def _ask(self, chain: Runnable[Any, Any], prompt: str) -> Reply:
+    def complete(self, prompt: str, schema: dict[str, Any] | None = None) -> Reply:
+        """The model's answer, held to a schema if there is one and it can be."""
         value, config, report = self._run(prompt)
-        return report.answer(_as_text(chain.invoke(value, config)))
+        return report.answer(_as_text(self._held_to(schema).invoke(value, config)))
 
-    async def _aask(self, chain: Runnable[Any, Any], prompt: str) -> Reply:
+    async def acomplete(self, prompt: str, schema: dict[str, Any] | None = None) -> Reply:
+        """As `complete`, by the model's own asynchronous call."""
         value, config, report = self._run(prompt)
-        return report.answer(_as_text(await chain.ainvoke(value, config)))
+        return report.answer(_as_text(await self._held_to(schema).ainvoke(value, config)))
+
+    complete_json, acomplete_json = complete, acomplete
 
     def _run(self, prompt: str) -> tuple[str | PromptValue, RunnableConfig, _Report]:
         value, step = host_prompt(prompt, str, self._step)
@@ -121,8 +110,8 @@ class FrameworkLLM:
             handlers = [*(handlers or []), report]
         return value, {**config, "callbacks": handlers}, report
 
-    def _held_to(self, schema: dict[str, Any]) -> Runnable[Any, Any]:
-        return held_to(self._llm, schema) or self._chain
+    def _held_to(self, schema: dict[str, Any] | None) -> Runnable[Any, Any]:
+        return (schema and held_to(self._llm, schema)) or self._chain
 
 
 def held_to(llm: Runnable[Any, Any], schema: dict[str, Any]) -> Runnable[Any, Any] | None:

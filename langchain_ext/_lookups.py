@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,7 @@ from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.store import EmbeddedOnce, Store
+from drillrank.hosts.store import Store
 from drillrank.llm import Call, Fetch, Requests
 from langchain_ext._filters import DocumentFilter, underlying_store
 
@@ -22,6 +23,7 @@ _ALL = 10_000  # records of one document at most
 Source = VectorStore | Runnable[str, list[Document]] | Mapping[str, Runnable[str, list[Document]]]
 
 
+@dataclass(eq=False)
 class StoreLookups(Store):
     """Answers the look-ups of one question; the question is embedded once at most.
 
@@ -36,38 +38,32 @@ class StoreLookups(Store):
         component: The component that warns if the filter hides all that a retriever brings; without a name none does.
     """
 
-    def __init__(
-        self,
-        query: str,
-        source: Source | None,
-        guard: DocumentFilter,
-        config: RunnableConfig | None = None,
-        docstore: BaseStore[str, Document] | VectorStore | None = None,
-        component: str = "",
-    ) -> None:
-        super().__init__(source, isinstance(source, Runnable))
-        self._query = query
-        self._guard = guard
-        self._config = config
-        self.store = underlying_store(source)
-        if self.store is None and isinstance(docstore, VectorStore):
-            self.store = docstore
-        self._by_key = docstore if self.store is None and isinstance(docstore, BaseStore) else None
-        self._component = component
-        self._embedded = EmbeddedOnce()
+    query: str
+    source: Source | None
+    guard: DocumentFilter
+    config: RunnableConfig | None = None
+    docstore: BaseStore[str, Document] | VectorStore | None = None
+    component: str = ""
+
+    def __post_init__(self) -> None:
+        super().__init__(self.source, isinstance(self.source, Runnable))
+        self.store = underlying_store(self.source)
+        if self.store is None and isinstance(self.docstore, VectorStore):
+            self.store = self.docstore
+        self._by_key = self.docstore if self.store is None and isinstance(self.docstore, BaseStore) else None
 
     def _retrieved(self, retriever: Runnable[str, list[Document]]) -> Requests[list[Document]]:
-        asked = self._query, self._config
+        asked = self.query, self.config
         [found] = yield [Call(partial(retriever.invoke, *asked), partial(retriever.ainvoke, *asked))]
         [seen] = yield [
-            Call(partial(self._guard.filter_results, found, self._component))
+            Call(partial(self.guard.filter_results, found, self.component))
         ]  # a user's filter may take long
         return seen  # type: ignore[no-any-return]
 
     def _searched(self, k: int, wanted: Mapping[str, str]) -> Requests[tuple[list[Document], int]]:
         assert self.store is not None
-        hits = yield from self._similar(self.store, k, self._guard.for_store(self.store, wanted))
-        [seen] = yield [Call(partial(self._guard.filter_results, hits))]
+        hits = yield from self._similar(self.store, k, self.guard.for_store(self.store, wanted))
+        [seen] = yield [Call(partial(self.guard.filter_results, hits))]
         return seen, len(hits)
 
     def fetch(self, request: Fetch) -> Requests[list[Document] | None]:
@@ -79,7 +75,7 @@ class StoreLookups(Store):
         if store is None:
             return None
         if request.where is not None:
-            form = self._guard.for_store(store, request.where)
+            form = self.guard.for_store(store, request.where)
             [held] = yield [Call(partial(_held, store, form))]
             return (yield from self._allowed((yield from self._similar(store, _ALL, form)) if held is None else held))
         ids = list(request.ids)
@@ -87,7 +83,7 @@ class StoreLookups(Store):
         return None if found is None else (yield from self._allowed(found))
 
     def _allowed(self, found: Sequence[Document]) -> Requests[list[Document]]:
-        [allowed] = yield [Call(partial(self._guard.filter_fetched, found))]
+        [allowed] = yield [Call(partial(self.guard.filter_fetched, found))]
         return allowed  # type: ignore[no-any-return]
 
     def _similar(self, store: VectorStore, k: int, form: Any) -> Requests[list[Document]]:
@@ -97,9 +93,9 @@ class StoreLookups(Store):
         asearch: Any
         query: Any
         if model is None or type(store).similarity_search_by_vector is VectorStore.similarity_search_by_vector:
-            search, asearch, query = store.similarity_search, store.asimilarity_search, self._query
+            search, asearch, query = store.similarity_search, store.asimilarity_search, self.query
         else:
-            query = yield from self._embedded.vector(model, partial(model.embed_query, self._query))
+            query = yield from self.vector(model, partial(model.embed_query, self.query))
             search, asearch = store.similarity_search_by_vector, store.asimilarity_search_by_vector
         if isinstance(store, InMemoryVectorStore):  # its asynchronous search computes on the event loop
             [found] = yield [Call(partial(self.in_turn, search, query, k=k, **named))]

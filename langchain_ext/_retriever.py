@@ -89,23 +89,19 @@ class QueryRetriever(ConfiguredRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:
-        config, usage = child_config(run_manager), Usage()
-        requests = self._requests(query, top_n, config, usage)
-        return run(requests, self._framework_llm(config), usage=usage, workers=self._at_once)
+        return run(**self._asked(query, top_n, child_config(run_manager)))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:
-        config, usage = child_config(run_manager), Usage()
-        requests = self._requests(query, top_n, config, usage)
-        return await arun(requests, self._framework_llm(config), usage=usage, workers=self._at_once)
+        return await arun(**self._asked(query, top_n, child_config(run_manager)))
 
-    def _requests(
-        self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage
-    ) -> Requests[list[Document]]:
-        top_n = self.top_n if top_n is None else top_n  # type: ignore[attr-defined]  # a field of each
+    def _asked(self, query: str, top_n: int | None, config: RunnableConfig) -> dict[str, Any]:
+        """What `run` and `arun` take."""
+        usage, top_n = Usage(), self.top_n if top_n is None else top_n  # type: ignore[attr-defined]  # a field of each
         check_top_n(top_n)
-        return self._found(check_query(query), top_n, config, usage)
+        requests, llm = self._found(check_query(query), top_n, config, usage), self._framework_llm(config)
+        return {"requests": requests, "llm": llm, "usage": usage, "workers": self._at_once}
 
     @property
     def _at_once(self) -> int:

@@ -21,7 +21,6 @@ from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.hosts.components import EXPLAIN, ModelFields
 from drillrank.hosts.drill import Evidence, EvidenceRetrieval, FoundEvidence
 from drillrank.hosts.metadata import PREFIX, RANKING_KEYS
-from drillrank.hosts.views import check_searched
 from drillrank.llm import Call, Requests, Usage, arun, run
 from drillrank.passages import check_query, check_top_n
 from drillrank.vectors import Embed
@@ -97,8 +96,6 @@ class D3Retriever(ModelFields, QueryRetriever):
     _load: ClassVar[Callable[..., LanguageModel]] = staticmethod(load_evidence_model)
 
     def _make(self) -> EvidenceRetrieval[Document]:
-        check_searched(self, self.documents, self.source)
-        documents = self.documents or []
         prompts: Any = self._settings.prompts  # the host's, or texts
         d3 = D3(
             FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
@@ -110,16 +107,14 @@ class D3Retriever(ModelFields, QueryRetriever):
                 paragraph_prompt=step_prompt("paragraph_prompt", prompts[1]),
             ),
         )
-        access = DocumentFilter(self.filters)  # says now what is wrong with it
         return EvidenceRetrieval(
+            self,
             d3,
-            self._settings,
-            given_chunks(documents),
+            given_chunks(self.documents or []),
             found_chunks,
             metadata_query,
-            explains=self.explain,
-            access=access if self.source is None else None,
-            fields=index_fields(self, self.language_model),
+            DocumentFilter(self.filters),
+            index_fields(self, self.language_model),
         )
 
     def _get_relevant_documents(
@@ -181,17 +176,16 @@ def _run(asked: Callable[..., Requests[FoundEvidence[Document]]], config: Runnab
 async def _arun(
     asked: Callable[..., Requests[FoundEvidence[Document]]], config: RunnableConfig
 ) -> FoundEvidence[Document]:
-    loop = asyncio.get_running_loop()
-    steps: asyncio.Queue[Step | None] = asyncio.Queue()
-    dispatching = asyncio.ensure_future(_dispatch(steps, config))
+    loop, turn, sent = asyncio.get_running_loop(), asyncio.Lock(), []
+
+    async def send(step: Step) -> None:
+        async with turn:  # in their order
+            await adispatch_custom_event(STEP_EVENT, asdict(step), config=config)
+
+    def on_step(step: Step) -> None:  # waits for nobody: handlers may need the threads that D3 runs on
+        sent.append(asyncio.run_coroutine_threadsafe(send(step), loop))
+
     try:
-        return await arun(asked(on_step=lambda step: loop.call_soon_threadsafe(steps.put_nowait, step)))
+        return await arun(asked(on_step=on_step))
     finally:
-        steps.put_nowait(None)
-        await dispatching
-
-
-async def _dispatch(steps: asyncio.Queue[Step | None], config: RunnableConfig) -> None:
-    """Dispatch steps in their order, until there is None; callback handlers may need the threads that D3 runs on."""
-    while (step := await steps.get()) is not None:
-        await adispatch_custom_event(STEP_EVENT, asdict(step), config=config)
+        await asyncio.gather(*map(asyncio.wrap_future, sent))

@@ -10,11 +10,10 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.vectorstores import VectorStore
 from pydantic import Field
 
-from drillrank.errors import InvalidInput
 from drillrank.explanation import Explanation
 from drillrank.hosts.components import EXPLAIN
 from drillrank.hosts.metadata import prefixed, reasons, with_result_metadata
-from drillrank.hosts.views import Merged, Searched, ViewRetrieval, check_searched
+from drillrank.hosts.views import Merged, ViewRetrieval
 from drillrank.llm import Requests, Usage
 from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View
@@ -95,23 +94,15 @@ class MultiViewRetriever(QueryRetriever):
 
     def _make(self) -> ViewRetrieval:
         DocumentFilter(self.filters)  # says now what is wrong with it
-        check_searched(self, self.documents, self.source)
         documents = self.documents or []
         return ViewRetrieval(
+            self,
             stored_sections(documents),
             lambda: [document.page_content for document in documents],
-            _searched(self.source),
             read_section,
+            store=VectorStore,
             maker="MultiViewTextSplitter",
-            filtered=self.filters is not None,
-            retriever=self.retriever,
-            weights=self.weights,
-            language=self.language,
             embed=embedding_of(self.embed),
-            merge=self.merge,
-            views=self.views,
-            expand=self.expand,
-            explains=self.explain,
         )
 
     def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
@@ -127,15 +118,3 @@ class MultiViewRetriever(QueryRetriever):
         name, value = ("matched_views", merged.matched_views) if origin is None else ("expanded_from", origin)
         metadata = with_score(metadata, self._settings.score_key, merged.score, {prefixed(name): value} | reasons(why))
         return document.model_copy(update={"metadata": metadata})
-
-
-def _searched(source: object) -> Searched:
-    if source is None:
-        return "memory"
-    if isinstance(source, VectorStore):
-        return "store"
-    if not isinstance(source, dict):
-        return None
-    if not source:
-        raise InvalidInput(f"source needs a retriever for one of the views {VIEWS} at least.")
-    return list(source)

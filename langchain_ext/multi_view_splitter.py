@@ -12,7 +12,7 @@ from langchain_core.runnables import Runnable
 from langchain_text_splitters import TextSplitter
 
 from drillrank.hosts.settings import SplitterSettings
-from drillrank.hosts.splitting import SourceDocument, check_namespace, namespace_of, split
+from drillrank.hosts.splitting import SourceDocument, chunker_of, namespace_of, split
 from drillrank.llm import Requests, arun, run
 from drillrank.settings import as_settings
 from drillrank.views import (
@@ -21,11 +21,9 @@ from drillrank.views import (
     VIEWS,
     Chunking,
     Context,
-    MultiViewChunker,
     SectionChunk,
     Summarizer,
     View,
-    ViewWriter,
 )
 from langchain_ext._llm import FrameworkLLM, identity
 from langchain_ext._records import document_names
@@ -92,25 +90,10 @@ class MultiViewTextSplitter(TextSplitter):
 
     def __post_init__(self) -> None:
         TextSplitter.__init__(self)
-        check_namespace(self.namespace, self.namespace_key)
         self.settings = self._settings = as_settings(SplitterSettings, self.settings)
-        who = identity(self.llm) if self.llm is not None else ""
-        self._chunker = MultiViewChunker(
-            self.views,
-            llm=FrameworkLLM(self.llm, "write a view") if self.llm is not None else None,
-            chunking=self.chunking,
-            max_tokens=self.max_tokens,
-            min_tokens=self.min_tokens,
-            context=self.context,
-            summarizer=self.summarizer,
-            writer=ViewWriter(
-                who,
-                {} if self.cache is None else self.cache,
-                on_failure=self._settings.on_failure,
-                max_calls=self._settings.max_calls,
-            ),
-            settings=self._settings,
-        )
+        llm = None if self.llm is None else FrameworkLLM(self.llm, "write a view")
+        who = "" if self.llm is None else identity(self.llm)
+        self._chunker = chunker_of(self, llm, who, {} if self.cache is None else self.cache)
 
     def split_text(self, text: str) -> list[str]:
         """The texts of one text's views; `split_documents` and `create_documents` say of each what it is, too."""
@@ -140,8 +123,7 @@ class MultiViewTextSplitter(TextSplitter):
 
     def _sources(self, documents: Sequence[Document]) -> list[SourceDocument]:
         documents = join_pages(documents) if self._settings.join_pages else documents
-        settings = {"namespace": self.namespace, "key": self.namespace_key}
-        spaces = [namespace_of(document.metadata, _called(document), **settings) for document in documents]
+        spaces = [namespace_of(self, document.metadata, _called(document)) for document in documents]
         names = {
             space: iter(
                 document_names(document for document, own in zip(documents, spaces, strict=True) if own == space)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from operator import attrgetter
 from typing import Any, Literal
 
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
@@ -17,9 +19,8 @@ from pydantic import Field
 from drillrank import Passage
 from drillrank.hosts.components import EXPLAIN, ModelFields
 from drillrank.hosts.metadata import reasons
-from drillrank.hosts.paths import FoundRecord, PathRetrieval, path_rerank, rank_linked
-from drillrank.hosts.sections import StoredSection
-from drillrank.llm import Requests, Usage, arun, run
+from drillrank.hosts.paths import FoundRecord, PathHost, PathRetrieval, path_rerank, rank_linked
+from drillrank.llm import Call, Requests, Usage, arun, run
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.prior import Prior
@@ -36,63 +37,26 @@ HOP_EVENT = "promptrank_hop"
 """Name of the custom event that each hop of a path search dispatches."""
 
 
-@dataclass(frozen=True)
-class DocumentPaths:
-    """The `PathHost` of one question.
-
-    Attributes:
-        guard: What may be seen.
-        retriever: Answers retrievals, if there is one.
-        docstore: Knows documents by id, if there is one.
-        config: Callbacks of the run that the lookups belong to.
-        title_key: Metadata key of the title.
-        metadata_fields: Metadata keys that the model reads, too.
-    """
-
-    guard: DocumentFilter
-    retriever: Runnable[str, list[Document]] | None
-    docstore: BaseStore[str, Document] | VectorStore | None
-    config: RunnableConfig | None
-    title_key: str
-    metadata_fields: tuple[str, ...]
-
-    @property
-    def certain(self) -> bool:
-        """Whether all that the retriever brings is from one vector store."""
-        return underlying_store(self.retriever) is not None
-
-    def lookups(self, question: str, component: str = "") -> StoreLookups:
-        """The retriever, and the vector store behind it or else the docstore."""
-        return StoreLookups(question, self.retriever, self.guard, self.config, self.docstore, component)
-
-    def by_id(self) -> StoreLookups:
-        """The docstore, or without one the vector store behind the retriever."""
-        source = self.retriever if self.docstore is None else None
-        return StoreLookups("", source, DocumentFilter(None), self.config, self.docstore)
-
-    def own_id(self, document: Document) -> str | None:
-        """What the store calls it."""
-        return document.id
-
-    def names(self, documents: Sequence[Document]) -> list[str]:
-        """Their ids, or what depends on what they hold."""
-        return names_of(documents)
-
-    def passage(self, document: Document, name: str) -> Passage:
-        """What is ranked."""
-        return passage_of(document, name, self.title_key, self.metadata_fields)
-
-    def section(self, document: Document) -> StoredSection:
-        """What it is of a section."""
-        return read_section(document)
-
-    def send(self, hop: dict[str, Any]) -> None:
-        """Dispatch the event of a hop."""
-        dispatch_custom_event(HOP_EVENT, hop, config=self.config)
-
-    async def asend(self, hop: dict[str, Any]) -> None:
-        """As `send`."""
-        await adispatch_custom_event(HOP_EVENT, hop, config=self.config)
+def _host(component: Any, config: RunnableConfig | None = None) -> PathHost[Document]:
+    """Of one question, in a run of this configuration."""
+    source, store, settings = component.source, component.store, component.settings
+    guard = DocumentFilter(component.filters, source)
+    return PathHost(
+        guard=guard,
+        retrieves=source is not None,
+        docstore=store,
+        certain=underlying_store(source) is not None,
+        lookups=lambda question, warns: StoreLookups(question, source, guard, config, store, warns),
+        by_id=lambda: StoreLookups("", source if store is None else None, DocumentFilter(None), config, store),
+        own_id=attrgetter("id"),
+        names=names_of,
+        passage=partial(passage_of, title_key=settings.title_key, metadata_fields=settings.metadata_fields),
+        section=read_section,
+        event=lambda hop: Call(
+            partial(dispatch_custom_event, HOP_EVENT, hop, config=config),
+            partial(adispatch_custom_event, HOP_EVENT, hop, config=config),
+        ),
+    )
 
 
 class PromptRankRerank(WithSource, LikelihoodCompressor):
@@ -168,13 +132,11 @@ class PromptRankRerank(WithSource, LikelihoodCompressor):
         return await arun(self._requests(given, config))
 
     def _requests(self, given: dict[str, Any], config: RunnableConfig) -> Requests[list[Document]]:
-        settings: Any = self.settings
         documents, passages, scores = self._read(given, DocumentFilter(self.filters).filter_results)
         if not documents:
             return []
-        guard = DocumentFilter(self.filters, self.source)
-        host = DocumentPaths(guard, self.source, self.store, config, settings.title_key, settings.metadata_fields)
-        return self._best(documents, (yield from rank_linked(self.method, given["query"], passages, scores, host)))
+        ranked = rank_linked(self.method, given["query"], passages, scores, _host(self, config))
+        return self._best(documents, (yield from ranked))
 
 
 class PromptRankRetriever(ModelFields, QueryRetriever):
@@ -256,15 +218,11 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
     def _make(self) -> PathRetrieval[Document]:
         missing_prompt: Any = self._settings.missing_prompt  # the host's, or a text
         return PathRetrieval(
-            self._settings,
+            self,
             self._settings.prompt_rank(self.language_model, self._settings.prior),
-            self.documents,
-            self._host(DocumentFilter(self.filters, self.source)),
-            links=self.links,
+            _host(self),
             embed=embedding_of(self.embed),
-            explains=self.explain,
-            missing_prompt=None if self.llm is None else step_prompt("missing_prompt", missing_prompt),
-            component=type(self).__name__,
+            missing_prompt=step_prompt("missing_prompt", missing_prompt),
             fields=index_fields(self, self.language_model),
         )
 
@@ -272,12 +230,7 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
         return None if self.llm is None else FrameworkLLM(self.llm, "name what is missing", config)
 
     def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
-        host = self._host(DocumentFilter(self.filters, self.source), config)
-        return list(map(self._document, (yield from self.method.retrieve(query, host, top_n, usage))))
-
-    def _host(self, guard: DocumentFilter, config: RunnableConfig | None = None) -> DocumentPaths:
-        settings: Any = self.settings
-        return DocumentPaths(guard, self.source, self.store, config, settings.title_key, settings.metadata_fields)
+        return list(map(self._document, (yield from self.method.retrieve(query, _host(self, config), top_n, usage))))
 
     def _document(self, found: FoundRecord[Document]) -> Document:
         noted = found.notes | reasons(found.explanation)

@@ -24,7 +24,7 @@ from llama_index.core.llms import LLM, CustomLLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixin
 
-from drillrank.hosts.models import STEPS, HostEmbedding, StepPrompt, host_prompt, reported_tokens
+from drillrank.hosts.models import STEPS, HostEmbedding, filled, host_prompt, reported_tokens
 from drillrank.llm import Reply
 from drillrank.prompts import check_places
 from drillrank.vectors import Embed
@@ -88,45 +88,32 @@ def step(name: str) -> Iterator[Report]:
 _PROMPT = PromptTemplate("{text}")  # prompts are complete; braces in them are text
 
 
-class Prompts:
-    """A component's templates, which `update_prompts` may replace at any time.
+class Prompted(PromptMixin):
+    """Base of components with templates of their own, which `update_prompts` may replace at any time."""
 
-    Raises:
-        InvalidInput: a template lacks one of its places.
-    """
+    def _step_prompt(self, name: str, template: BasePromptTemplate | str) -> Callable[..., str]:
+        """Take in a template, or its text; a function for the core that fills in what has this name at the time.
 
-    def __init__(self) -> None:
-        self.templates: dict[str, BasePromptTemplate] = {}
-
-    def step_prompt(self, name: str, template: BasePromptTemplate | str) -> StepPrompt:
-        """Take in a template, or its text; a function for the core that fills in what has this name at the time."""
+        Raises:
+            InvalidInput: a template lacks one of its places.
+        """
         self._take(name, PromptTemplate(template) if isinstance(template, str) else template)
-        return StepPrompt(name, partial(self._filled, name))
-
-    def update(self, templates: dict[str, BasePromptTemplate]) -> None:
-        """Replace the templates that are given; other names belong to other components."""
-        for name in templates.keys() & self.templates.keys():
-            self._take(name, templates[name])
+        return partial(filled, name, partial(self._filled, name))
 
     def _take(self, name: str, template: BasePromptTemplate) -> None:
         check_places(template.format, *STEPS[name][1:])
-        self.templates[name] = template
+        vars(self).setdefault("_templates", {})[name] = template
 
     def _filled(self, name: str, values: dict[str, Any]) -> tuple[str, tuple[BasePromptTemplate, dict[str, Any]]]:
-        template = self.templates[name]
+        template = self._get_prompts()[name]
         return template.format(**values), (template, values)
 
-
-class Prompted(PromptMixin):
-    """Base of components with templates of their own; asked with templates of other components, it ignores these."""
-
-    _prompts: Prompts
-
     def _get_prompts(self) -> PromptDictType:
-        return dict(self._prompts.templates)
+        return dict(vars(self)["_templates"])
 
     def _update_prompts(self, prompts: PromptDictType) -> None:
-        self._prompts.update(prompts)
+        for name in prompts.keys() & self._get_prompts().keys():  # others are of other components
+            self._take(name, prompts[name])
 
 
 class FrameworkLLM:
@@ -147,24 +134,17 @@ class FrameworkLLM:
     def _llm(self) -> LLM:
         return Settings.llm if self._given is None else self._given
 
-    def complete(self, prompt: str) -> Reply:
-        """The LLM's answer."""
+    def complete(self, prompt: str, schema: dict[str, Any] | None = None) -> Reply:
+        """The LLM's answer, held to a schema if there is one and it is a model that calls functions."""
         # A failed call leaves an event open in the host's trace; in a context of its own, the next is no child of it.
-        return copy_context().run(self._ask, prompt)
-
-    def complete_json(self, prompt: str, schema: dict[str, Any]) -> Reply:
-        """The LLM's answer, held to the schema if it is a model that calls functions."""
         return copy_context().run(self._ask, prompt, schema)
 
     @property
-    def acomplete(self) -> Callable[[str], Any] | None:
+    def acomplete(self) -> Callable[..., Any] | None:
         """`complete` by the LLM's own asynchronous call; None where the host falls back to the blocking one."""
         return self._aask if _is_asynchronous(self._llm) else None
 
-    @property
-    def acomplete_json(self) -> Callable[[str, dict[str, Any]], Any] | None:
-        """The same of `complete_json`."""
-        return self._aask if _is_asynchronous(self._llm) else None
+    complete_json, acomplete_json = complete, acomplete
 
     def _ask(self, prompt: str, schema: dict[str, Any] | None = None) -> Reply:
         llm = self._llm

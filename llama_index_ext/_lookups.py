@@ -7,10 +7,8 @@ loop: there the synchronous one is asked on a thread instead.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from threading import Lock
-from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.vector_store import VectorStoreIndex
@@ -26,56 +24,11 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQuery,
 )
 
-from drillrank.hosts.store import EmbeddedOnce, Store
+from drillrank.hosts.store import Store
 from drillrank.llm import Call, Fetch, Requests
 from llama_index_ext._filters import NodeFilter, metadata_filter, underlying_index
 
 _SYNCHRONOUS = (BaseRetriever._aretrieve, BasePydanticVectorStore.aquery, SimpleVectorStore.aquery)
-
-
-class Question:
-    """A question with its vectors: each model embeds it once, for whatever retrievers want it.
-
-    Args:
-        query_bundle: The question; a vector that it brings is kept.
-    """
-
-    def __init__(self, query_bundle: QueryBundle) -> None:
-        self._query = query_bundle
-        self._embedded = EmbeddedOnce()
-
-    @property
-    def text(self) -> str:
-        """As a string."""
-        return self._query.query_str
-
-    def vector(self, model: BaseEmbedding) -> Requests[list[float]]:
-        """Its vector by a model."""
-        if self._query.embedding is not None:
-            return self._query.embedding
-        embed = partial(model.get_agg_embedding_from_queries, self._query.embedding_strs)
-        return (yield from self._embedded.vector(model, embed))
-
-    def asked(self, retriever: BaseRetriever) -> Requests[list[NodeWithScore]]:
-        """What a retriever finds; it gets a query of its own: the host would leave its vector to the next one."""
-        query, model = self._query, self._model(retriever)
-        if model is not None:
-            query = replace(query, embedding=(yield from self.vector(model)))
-        own: Any = getattr(retriever, "_aretrieve", None)
-        if isinstance(retriever, VectorIndexRetriever):
-            own = retriever._vector_store.aquery
-        asynchronous = hasattr(retriever, "aretrieve") and getattr(own, "__func__", own) not in _SYNCHRONOUS
-        [found] = yield [
-            Call(partial(retriever.retrieve, query), partial(retriever.aretrieve, query) if asynchronous else None)
-        ]
-        return found  # type: ignore[no-any-return]
-
-    def _model(self, retriever: BaseRetriever) -> BaseEmbedding | None:
-        """The embedding model that a retriever over an index would ask."""
-        if self._query.embedding is not None or not self._query.embedding_strs:
-            return None
-        over_an_index = isinstance(retriever, VectorIndexRetriever) and retriever._needs_embedding()
-        return retriever._embed_model if over_an_index else None  # type: ignore[attr-defined]  # asked above
 
 
 def nodes_of(docstore: BaseDocumentStore, ids: Sequence[str]) -> Call:
@@ -94,6 +47,7 @@ _WIDER = 4  # times as many nodes are read at once where a function hides some o
 Source = VectorStoreIndex | BaseRetriever | Mapping[str, BaseRetriever]
 
 
+@dataclass(eq=False)
 class StoreLookups(Store):
     """Answers the look-ups of one question; the question is embedded once at most.
 
@@ -109,44 +63,55 @@ class StoreLookups(Store):
         index: Is asked for nodes where none stands behind the source.
     """
 
-    def __init__(
-        self,
-        query_bundle: QueryBundle,
-        source: Source | None,
-        guard: NodeFilter,
-        docstore: BaseDocumentStore | None = None,
-        component: str = "",
-        index: VectorStoreIndex | None = None,
-    ) -> None:
-        super().__init__(source, callable(getattr(source, "retrieve", None)))
-        self._question = Question(query_bundle)
-        self._guard = guard
-        self._docstore = docstore
-        self._component = component
+    query_bundle: QueryBundle
+    source: Source | None
+    guard: NodeFilter
+    docstore: BaseDocumentStore | None = None
+    component: str = ""
+    index: VectorStoreIndex | None = None
+
+    def __post_init__(self) -> None:
+        super().__init__(self.source, callable(getattr(self.source, "retrieve", None)))
+        self.index = underlying_index(self.source) or self.index
         self._ids: list[str] | None = None
         self._met: dict[str, BaseNode] = {}  # nodes that the document store has brought
-        self._lock = Lock()
-        self.index = underlying_index(source) or index
+
+    def _vector(self, model: BaseEmbedding) -> Requests[list[float]]:
+        """The question's; one that it brings is kept."""
+        if self.query_bundle.embedding is not None:
+            return self.query_bundle.embedding
+        embed = partial(model.get_agg_embedding_from_queries, self.query_bundle.embedding_strs)
+        return (yield from self.vector(model, embed))
 
     def _retrieved(self, retriever: BaseRetriever) -> Requests[list[NodeWithScore]]:
-        found = yield from self._question.asked(retriever)
-        [seen] = yield [Call(partial(self._guard.hits, found, self._component))]  # a user's filter may take long
+        query, own = self.query_bundle, getattr(retriever, "_aretrieve", None)
+        if isinstance(retriever, VectorIndexRetriever):
+            own = retriever._vector_store.aquery
+            if query.embedding_strs and retriever._needs_embedding():
+                # A query of its own: the host would leave its vector to the next one.
+                query = replace(query, embedding=(yield from self._vector(retriever._embed_model)))
+        asynchronous = hasattr(retriever, "aretrieve") and getattr(own, "__func__", own) not in _SYNCHRONOUS
+        [found] = yield [
+            Call(partial(retriever.retrieve, query), partial(retriever.aretrieve, query) if asynchronous else None)
+        ]
+        [seen] = yield [Call(partial(self.guard.hits, found, self.component))]  # a user's filter may take long
         return seen  # type: ignore[no-any-return]
 
     def _searched(self, k: int, wanted: Mapping[str, str]) -> Requests[tuple[list[NodeWithScore], int]]:
         """Asks the store itself: a retriever of the host's shows traces and the log what the filter has not seen."""
-        index, guard = self.index, self._guard
+        index, guard = self.index, self.guard
         assert index is not None
         store = index.vector_store
         if self._ids is None:
-            yield [Call(self._seen)]
+            yield [Call(partial(self.in_turn, self._seen))]
         in_memory = isinstance(store, SimpleVectorStore)
         takes_ids = isinstance(guard.filters, MetadataFilters) and in_memory
         filters = (NodeFilter(None) if takes_ids else guard).for_store(**wanted)
-        vector = (yield from self._question.vector(index._embed_model)) if store.is_embedding_query else None
+        vector = (yield from self._vector(index._embed_model)) if store.is_embedding_query else None
         # A function is asked of nodes, which may hide any share: all are ranked at once, and read as far as need be.
         ranked = len(index.index_struct.nodes_dict) if in_memory and callable(guard.filters) else k
-        query = VectorStoreQuery(vector, ranked, node_ids=self._ids, query_str=self._question.text, filters=filters)
+        text = self.query_bundle.query_str
+        query = VectorStoreQuery(vector, ranked, node_ids=self._ids, query_str=text, filters=filters)
         asynchronous = getattr(store.aquery, "__func__", store.aquery) not in _SYNCHRONOUS
         search = partial(self.in_turn, store.query, query) if in_memory else partial(store.query, query)
         [result] = yield [Call(search, partial(store.aquery, query) if asynchronous else None)]
@@ -170,12 +135,13 @@ class StoreLookups(Store):
     ) -> Requests[list[NodeWithScore]]:
         """Those that may be seen, and what they lead to, if that may."""
         assert self.index is not None
-        objects, guard = self.index._object_map, self._guard
+        objects, guard = self.index._object_map, self.guard
 
         def led_to(node: BaseNode) -> BaseNode:
             """What a node of `VectorStoreIndex(objects=...)` points to; any other one without the copy it holds."""
             found = objects.get(node.index_id) if isinstance(node, IndexNode) else None
-            return found if isinstance(found, BaseNode) else _without_copy(node)
+            copied = isinstance(node, IndexNode) and node.obj is not None
+            return found if isinstance(found, BaseNode) else node.model_copy(update={"obj": None}) if copied else node
 
         def seen() -> list[NodeWithScore]:
             pairs = zip(nodes, scores or [None] * len(nodes), strict=True)
@@ -191,20 +157,23 @@ class StoreLookups(Store):
         return iter([n]) if in_memory else super()._widths(n)
 
     def _seen(self) -> None:
-        """Find out, once for a question, what of an index may be seen, where its store cannot."""
-        with self._lock:
-            if self._ids is None and self.index is not None:
-                self._ids = _ids_seen(self.index, self._guard)
+        """Find out, once for a question, the ids of what may be seen: a store in memory does not know all filters."""
+        if self._ids is None and self.index is not None:
+            ids, store = list(self.index.index_struct.nodes_dict.values()), self.index.vector_store
+            if isinstance(self.guard.filters, MetadataFilters) and isinstance(store, SimpleVectorStore):
+                known, sees = store.data.metadata_dict, metadata_filter(self.guard.filters)
+                ids = [id_ for id_ in ids if sees(known.get(id_, {}))]
+            self._ids = ids
 
     def fetch(self, request: Fetch) -> Requests[list[BaseNode] | None]:
         """Nodes by id or by metadata, as far as they may be seen; None where neither index nor docstore can tell."""
         if self.index is not None:
-            [found] = yield [Call(partial(_looked_up, self.index, request, self._guard))]
+            [found] = yield [Call(partial(_looked_up, self.index, request, self.guard))]
             return found  # type: ignore[no-any-return]
-        if self._docstore is None or request.where is not None:
+        if self.docstore is None or request.where is not None:
             return None
-        [nodes] = yield [nodes_of(self._docstore, request.ids)]
-        [allowed] = yield [Call(partial(self._guard.filter_fetched, nodes))]
+        [nodes] = yield [nodes_of(self.docstore, request.ids)]
+        [allowed] = yield [Call(partial(self.guard.filter_fetched, nodes))]
         return allowed  # type: ignore[no-any-return]
 
 
@@ -219,20 +188,6 @@ def _looked_up(index: VectorStoreIndex, request: Fetch, guard: NodeFilter) -> li
     except NotImplementedError:  # stores that bring nodes by search only
         return None
     return guard.filter_fetched(found)
-
-
-def _ids_seen(index: VectorStoreIndex, guard: NodeFilter) -> list[str]:
-    """Ids of all nodes, of which a store in memory takes those that may be seen: it does not know all filters."""
-    ids, store = list(index.index_struct.nodes_dict.values()), index.vector_store
-    if not isinstance(guard.filters, MetadataFilters) or not isinstance(store, SimpleVectorStore):
-        return ids
-    known, sees = store.data.metadata_dict, metadata_filter(guard.filters)
-    return [id_ for id_ in ids if sees(known.get(id_, {}))]
-
-
-def _without_copy(node: BaseNode) -> BaseNode:
-    led_to = isinstance(node, IndexNode) and node.obj is not None
-    return node.model_copy(update={"obj": None}) if led_to else node
 
 
 def _of_docstore(index: VectorStoreIndex, request: Fetch) -> list[BaseNode]:

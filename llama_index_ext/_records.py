@@ -41,18 +41,13 @@ def checked_nodes(component: object, given: object) -> list[BaseNode]:
     Raises:
         InvalidInput: it is no list of nodes: says where an index goes.
     """
-    if not isinstance(given, Iterable) or isinstance(given, str | BaseNode):
+    nodes: list[Any] = list(given) if isinstance(given, Iterable) and not isinstance(given, str | BaseNode) else []
+    strange = given if given and not nodes else next((node for node in nodes if not isinstance(node, BaseNode)), None)
+    if strange is not None:
         raise InvalidInput(
-            f"{type(component).__name__}: documents is a list of nodes or documents, and a {type(given).__name__} is "
-            "none: an index or a retriever is given as source=."
+            f"{type(component).__name__}: documents is a list of nodes or documents, and a {type(strange).__name__} is "
+            f"none: an index or a retriever is given as source=; not {strange!r:.100}."
         )
-    nodes = list(given)
-    for node in nodes:
-        if not isinstance(node, BaseNode):
-            raise InvalidInput(
-                f"{type(component).__name__}: there is a {type(node).__name__} among the documents, {node!r:.100}; "
-                "each is a Document or a node."
-            )
     return nodes
 
 

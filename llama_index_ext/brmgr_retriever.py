@@ -89,18 +89,10 @@ class BRMGRRetriever(QueryRetriever):
         NodeFilter(self.filters)  # says now what is wrong with them
         if self.prior == "cosine":
             _check_cosines(self.source)
-        ranking: dict[str, Any] = {
-            "model": self.model,
-            "model_options": self.model_options or {},
-            "top_n": self.top_n,
-            "prior": self.prior,
-            "guard": self.guard,
-            "generated_share": self.generated_share,
-            "explain": self.explain,
-            "settings": self._settings,
-            "callback_manager": self.callback_manager,
-        }
-        self._rerank = BRMGRRerank(**ranking)
+        names = ("model", "top_n", "prior", "guard", "generated_share", "explain", "settings", "callback_manager")
+        self._rerank = BRMGRRerank(
+            model_options=self.model_options or {}, **{name: getattr(self, name) for name in names}
+        )
 
     @property
     def _workers(self) -> int:

@@ -23,13 +23,12 @@ from drillrank.explanation.explanations import explains
 from drillrank.hosts.drill import Evidence, EvidenceRetrieval, FoundEvidence
 from drillrank.hosts.metadata import PREFIX
 from drillrank.hosts.settings import check_switch
-from drillrank.hosts.views import check_searched
 from drillrank.llm import Requests, Usage
 from drillrank.passages import check_query, check_top_n
 from drillrank.settings import as_settings
 from drillrank.vectors import Embed
 from llama_index_ext._filters import Filters, NodeFilter
-from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts, embedding_of
+from llama_index_ext._llm import FrameworkLLM, Prompted, embedding_of
 from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._records import check_retriever, checked_nodes, chunks_of, metadata_query
 from llama_index_ext._retriever import QueryRetriever
@@ -101,7 +100,6 @@ class D3Retriever(Prompted, QueryRetriever):
 
     def __post_init__(self, callback_manager: CallbackManager | None, verbose: bool) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager, verbose=verbose)
-        check_searched(self, self.documents, self.source)
         self.documents = documents = checked_nodes(self, self.documents or [])
         check_top_n(self.top_n)
         check_switch(explain=self.explain)
@@ -109,7 +107,6 @@ class D3Retriever(Prompted, QueryRetriever):
         source = self.source
         if source is not None and not isinstance(source, VectorStoreIndex):
             check_retriever(self, source)
-        self._prompts = Prompts()
         prompts: Any = settings.prompts  # the host's, or texts
         d3 = D3(
             FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
@@ -117,19 +114,12 @@ class D3Retriever(Prompted, QueryRetriever):
             embed=embedding_of(self.embed),
             settings=replace(
                 settings,
-                section_prompt=self._prompts.step_prompt("section_prompt", prompts[0]),
-                paragraph_prompt=self._prompts.step_prompt("paragraph_prompt", prompts[1]),
+                section_prompt=self._step_prompt("section_prompt", prompts[0]),
+                paragraph_prompt=self._step_prompt("paragraph_prompt", prompts[1]),
             ),
         )
-        access = NodeFilter(self.filters)  # says now what is wrong with them
         self._evidence = EvidenceRetrieval(
-            d3,
-            settings,
-            chunks_of(documents),
-            chunks_of,
-            metadata_query,
-            explains=self.explain,
-            access=access if source is None else None,
+            self, d3, chunks_of(documents), chunks_of, metadata_query, NodeFilter(self.filters)
         )
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -149,10 +139,8 @@ class D3Retriever(Prompted, QueryRetriever):
         problems = list(step.problems)
         dispatcher.event(D3StepEvent(kind=step.kind, offered=step.offered, chosen=list(step.chosen), problems=problems))
         if self._verbose:
-            chosen = f"{step.kind}: {len(step.chosen)} of {step.offered}: {'; '.join(step.chosen)}"
-            print_text(
-                "\n".join([chosen, *(f"  ! {problem}" for problem in problems)]), color="llama_turquoise", end="\n"
-            )
+            shown = "; ".join([*step.chosen, *(f"! {problem}" for problem in problems)])
+            print_text(f"{step.kind}: {len(step.chosen)} of {step.offered}: {shown}", color="llama_turquoise", end="\n")
 
     def _nodes(self, query: str, found: FoundEvidence[BaseNode]) -> list[NodeWithScore]:
         dispatcher.event(D3EndEvent(usage=found.usage, problems=found.problems))

@@ -35,7 +35,7 @@ from drillrank.hosts.components import HostFields
 from drillrank.hosts.metadata import prefixed
 from drillrank.hosts.pages import PAGES
 from drillrank.hosts.settings import SplitterSettings
-from drillrank.hosts.splitting import SourceDocument, check_namespace, namespace_of, split
+from drillrank.hosts.splitting import SourceDocument, chunker_of, namespace_of, split
 from drillrank.llm import Requests, arun, run
 from drillrank.settings import as_json
 from drillrank.views import (
@@ -44,11 +44,9 @@ from drillrank.views import (
     VIEWS,
     Chunking,
     Context,
-    MultiViewChunker,
     SectionChunk,
     Summarizer,
     View,
-    ViewWriter,
 )
 from llama_index_ext._llm import FrameworkLLM, identity
 from llama_index_ext.pages import join_pages
@@ -135,7 +133,7 @@ class MultiViewNodeParser(HostFields, NodeParser):
     )
 
     _warned: WarnOnce = PrivateAttr(default_factory=WarnOnce)
-    _own: tuple[Any, str] = PrivateAttr(default=(None, ""))  # an LLM whose identity nobody knows, and one for it
+    _own: str = PrivateAttr(default_factory=lambda: uuid4().hex)
 
     @field_validator("llm", "summarizer", "id_func", mode="before")
     @classmethod
@@ -157,22 +155,8 @@ class MultiViewNodeParser(HostFields, NodeParser):
 
     @model_validator(mode="after")
     def _usable(self) -> MultiViewNodeParser:
-        check_namespace(self.namespace, self.namespace_key)
-        self._chunker()
+        chunker_of(self, None, "", {})
         return self
-
-    def _chunker(self, llm: FrameworkLLM | None = None, writer: ViewWriter | None = None) -> MultiViewChunker:
-        return MultiViewChunker(
-            self.views,
-            llm=llm,
-            chunking=self.chunking,
-            max_tokens=self.max_tokens,
-            min_tokens=self.min_tokens,
-            context=self.context,
-            summarizer=self.summarizer,
-            writer=writer,
-            settings=self._settings,
-        )
 
     @field_serializer("summarizer", "id_func")
     def _name(self, value: Any) -> str | None:
@@ -205,20 +189,17 @@ class MultiViewNodeParser(HostFields, NodeParser):
 
     def _split(self, nodes: Sequence[BaseNode], show_progress: bool) -> Requests[list[BaseNode]]:
         nodes = join_pages(nodes) if self._settings.join_pages else nodes
-        if self._own[0] is not self.llm:
-            self._own = self.llm, uuid4().hex
-        who = (identity(self.llm) or self._own[1]) if self.llm else ""
-        chunker = self._chunker(
-            FrameworkLLM(self.llm, "write a view") if self.llm else None,
-            ViewWriter(who, self.cache, on_failure=self._settings.on_failure, max_calls=self._settings.max_calls),
-        )
+        llm = None if self.llm is None else FrameworkLLM(self.llm, "write a view")
+        # An LLM whose identity nobody knows has one within this parser.
+        who = "" if self.llm is None else identity(self.llm) or f"{self._own} {id(self.llm)}"
+        chunker = chunker_of(self, llm, who, self.cache)
         documents = list(map(self._source, nodes))
         shown = get_tqdm_iterable(documents, show_progress, "Parsing sections")
         chunks = yield from split(chunker, shown, show_progress)
         return self._nodes(nodes, documents, chunks)
 
     def _source(self, node: BaseNode) -> SourceDocument:
-        space = namespace_of(node.metadata, node.node_id, namespace=self.namespace, key=self.namespace_key)
+        space = namespace_of(self, node.metadata, node.node_id)
         return SourceDocument(node.node_id, space, node.get_content(), node.metadata)
 
     def _postprocess_parsed_nodes(self, nodes: list[BaseNode], parent_doc_map: dict[str, Document]) -> list[BaseNode]:

@@ -11,18 +11,18 @@ from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 
-from drillrank.errors import InvalidInput, check_positive
+from drillrank.errors import check_positive
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.metadata import prefixed, with_result_metadata
 from drillrank.hosts.sections import StoredSection
-from drillrank.hosts.views import Searched, ViewRetrieval, check_searched
+from drillrank.hosts.views import ViewRetrieval
 from drillrank.llm import Requests, Usage
 from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, MergedSection, RetrieverName, View
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import embedding_of
 from llama_index_ext._lookups import StoreLookups
-from llama_index_ext._records import checked_nodes, read_section, unread
+from llama_index_ext._records import check_retriever, checked_nodes, read_section, unread
 from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext.events import send_explanations
 
@@ -97,24 +97,18 @@ class MultiViewRetriever(QueryRetriever):
     def __post_init__(self, callback_manager: CallbackManager | None) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager)
         check_positive(top_n=self.top_n)
-        check_searched(self, self.documents, self.source)
         self.documents = documents = checked_nodes(self, self.documents or [])
+        if self.source is not None and not isinstance(self.source, VectorStoreIndex | Mapping):
+            check_retriever(self, self.source)
         NodeFilter(self.filters)  # says now what is wrong with them
         self._views = ViewRetrieval(
+            self,
             list(map(read_section, documents)),
             lambda: [node.get_content(metadata_mode=MetadataMode.EMBED) for node in documents],
-            _searched(self.source),
             read_section,
+            store=VectorStoreIndex,
             maker="MultiViewNodeParser",
-            filtered=self.filters is not None,
-            retriever=self.retriever,
-            weights=self.weights,
-            language=self.language,
             embed=embedding_of(self.embed),
-            merge=self.merge,
-            views=self.views,
-            expand=self.expand,
-            explains=self.explain,
         )
 
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
@@ -125,20 +119,6 @@ class MultiViewRetriever(QueryRetriever):
         if explains(self.explain):
             send_explanations(query, nodes, [why for _, why in found])
         return nodes
-
-
-def _searched(source: Source | None) -> Searched:
-    if source is None:
-        return "memory"
-    if isinstance(source, VectorStoreIndex):
-        return "store"
-    if isinstance(source, BaseRetriever):
-        return None
-    if not isinstance(source, Mapping) or not source:
-        raise InvalidInput(f"source is a VectorStoreIndex, a retriever, or one for each view; not {source!r:.100}.")
-    if not set(source) <= set(VIEWS):
-        raise InvalidInput(f"The views of source are some of {VIEWS}; not {set(source)}.")
-    return list(source)
 
 
 def _node(section: StoredSection, merged: MergedSection, origin: str | None) -> NodeWithScore:

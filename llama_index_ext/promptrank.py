@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass
+from functools import partial
+from operator import attrgetter
 from typing import Any, Literal
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -26,10 +28,9 @@ from pydantic import Field
 from drillrank import LanguageModel, Passage, load_language_model
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.metadata import with_notes
-from drillrank.hosts.paths import FoundRecord, PathRetrieval, path_rerank, rank_linked
-from drillrank.hosts.sections import StoredSection
+from drillrank.hosts.paths import FoundRecord, PathHost, PathRetrieval, path_rerank, rank_linked
 from drillrank.hosts.settings import check_switch
-from drillrank.llm import Requests, Usage, arun, run
+from drillrank.llm import Call, Requests, Usage, arun, run
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName
 from drillrank.passages import Ranking, check_top_n
 from drillrank.rerank.base import RetrievalScores
@@ -37,7 +38,7 @@ from drillrank.rerank.prior import Prior
 from drillrank.settings import as_settings
 from drillrank.vectors import Embed
 from llama_index_ext._filters import Filters, NodeFilter, underlying_index
-from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts, embedding_of
+from llama_index_ext._llm import FrameworkLLM, Prompted, embedding_of
 from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._records import check_retriever, checked_nodes, read_section, unread
 from llama_index_ext._retriever import QueryRetriever
@@ -51,62 +52,31 @@ dispatcher = get_dispatcher(__name__)
 _FOLLOWED = (NodeRelationship.NEXT, NodeRelationship.PREVIOUS, NodeRelationship.CHILD, NodeRelationship.PARENT)
 
 
-@dataclass(frozen=True)
-class NodePaths:
-    """The `PathHost` of one question.
+def _host(component: Any) -> PathHost[BaseNode]:
+    """Of one question."""
+    source, store, settings = component.source, component.store, component.settings
+    guard = NodeFilter(component.filters, source)
 
-    Attributes:
-        guard: What may be seen.
-        retriever: Answers retrievals, if there is one.
-        docstore: Knows nodes by id, if there is one.
-        title_key: Metadata key of the title.
-        metadata_mode: Metadata that the model reads beside the title.
-    """
-
-    guard: NodeFilter
-    retriever: BaseRetriever | None
-    docstore: BaseDocumentStore | None
-    title_key: str
-    metadata_mode: MetadataMode
-
-    @property
-    def certain(self) -> bool:
-        """Whether all that the retriever brings is from one index."""
-        return underlying_index(self.retriever) is not None
-
-    def lookups(self, question: str | QueryBundle, component: str = "") -> StoreLookups:
-        """The retriever, and the index behind it or else the docstore."""
+    def lookups(question: str | QueryBundle, warns: str = "") -> StoreLookups:
         query_bundle = QueryBundle(question) if isinstance(question, str) else question
-        return StoreLookups(query_bundle, self.retriever, self.guard, self.docstore, component)
+        return StoreLookups(query_bundle, source, guard, store, warns)
 
-    def by_id(self) -> StoreLookups:
-        """The docstore, or without one the index behind the retriever."""
-        source = self.retriever if self.docstore is None else None
-        return StoreLookups(QueryBundle(""), source, NodeFilter(None), self.docstore)
+    return PathHost(
+        guard=guard,
+        retrieves=source is not None,
+        docstore=store,
+        certain=underlying_index(source) is not None,
+        lookups=lookups,
+        by_id=lambda: StoreLookups(QueryBundle(""), source if store is None else None, NodeFilter(None), store),
+        own_id=_id_of,
+        names=lambda nodes: list(map(_id_of, nodes)),
+        passage=partial(passage_of, title_key=settings.title_key, metadata_mode=settings.metadata_mode),
+        section=read_section,
+        event=lambda hop: Call(partial(dispatcher.event, PathHopEvent(**hop))),
+    )
 
-    def own_id(self, node: BaseNode) -> str | None:
-        """Its id."""
-        return node.node_id
 
-    def names(self, nodes: Sequence[BaseNode]) -> list[str]:
-        """Their ids."""
-        return [node.node_id for node in nodes]
-
-    def passage(self, node: BaseNode, name: str) -> Passage:
-        """What is ranked."""
-        return passage_of(node, name, self.title_key, self.metadata_mode)
-
-    def section(self, hit: BaseNode | NodeWithScore) -> StoredSection:
-        """What a node, or a hit, is of a section."""
-        return read_section(hit)
-
-    def send(self, hop: dict[str, Any]) -> None:
-        """Send the event."""
-        dispatcher.event(PathHopEvent(**hop))
-
-    async def asend(self, hop: dict[str, Any]) -> None:
-        """Send the event."""
-        self.send(hop)
+_id_of = attrgetter("node_id")
 
 
 def passage_of(node: BaseNode, id: str, title_key: str, metadata_mode: MetadataMode) -> Passage:
@@ -216,10 +186,7 @@ class PromptRankRerank(LikelihoodRerank):
         return run(self._requests(query, passages, scores))
 
     def _requests(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Requests[Ranking[Passage]]:
-        settings: Any = self.settings
-        guard = NodeFilter(self.filters, self.source)
-        host = NodePaths(guard, self.source, self.store, settings.title_key, settings.metadata_mode)
-        return rank_linked(self.method, query, passages, scores, host)
+        return rank_linked(self.method, query, passages, scores, _host(self))
 
 
 @dataclass(eq=False, repr=False)
@@ -297,31 +264,24 @@ class PromptRankRetriever(Prompted, QueryRetriever):
     def __post_init__(self, callback_manager: CallbackManager | None) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager)
         self.settings = settings = as_settings(PromptRankRetrieverSettings, self.settings)
-        self._read = settings.title_key, settings.metadata_mode
         check_switch(explain=self.explain)
         check_retriever(self, self.source)
         self.documents = checked_nodes(self, self.documents)
         check_top_n(self.top_n)
-        self._prompts = Prompts()
         missing_prompt: Any = settings.missing_prompt  # the host's, or a text
-        prompt = self._prompts.step_prompt("missing_prompt", missing_prompt)
+        prompt = self._step_prompt("missing_prompt", missing_prompt)
         self._named_by = None if self.llm is None else FrameworkLLM(self.llm, "name what is missing")
         model = load_language_model(self.model, **(self.model_options or {}))
         self._paths = PathRetrieval(
-            settings,
+            self,
             settings.prompt_rank(model, settings.prior),
-            self.documents,
-            self._host(NodeFilter(self.filters, self.source)),
-            links=self.links,
+            _host(self),
             embed=embedding_of(self.embed),
-            explains=self.explain,
-            missing_prompt=None if self.llm is None else prompt,
-            component=type(self).__name__,
+            missing_prompt=prompt,
         )
 
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
-        host = self._host(NodeFilter(self.filters, self.source))
-        found = yield from self._paths.retrieve(query, host, self.top_n, usage, host_query=query_bundle)
+        found = yield from self._paths.retrieve(query, _host(self), self.top_n, usage, host_query=query_bundle)
         nodes = list(map(_node, found))
         if explains(self.explain):
             send_explanations(query, nodes, [one.explanation for one in found])
@@ -329,9 +289,6 @@ class PromptRankRetriever(Prompted, QueryRetriever):
 
     def _framework_llm(self) -> FrameworkLLM | None:
         return self._named_by
-
-    def _host(self, guard: NodeFilter) -> NodePaths:
-        return NodePaths(guard, self.source, self.store, *self._read)
 
 
 def _node(found: FoundRecord[BaseNode]) -> NodeWithScore:

@@ -24,7 +24,7 @@ from drillrank.hosts.store import RetrievedPassages
 from drillrank.passages import check_query
 from drillrank.text import Tokens
 from llama_index_ext._filters import Filters, NodeFilter
-from llama_index_ext._llm import FrameworkLLM, Prompted, Prompts
+from llama_index_ext._llm import FrameworkLLM, Prompted
 from llama_index_ext._lookups import StoreLookups
 from llama_index_ext._records import check_retriever
 from llama_index_ext.events import SelfAskStepEvent
@@ -90,13 +90,12 @@ class SelfAskQueryEngine(Prompted, BaseQueryEngine):
         BaseQueryEngine.__init__(self, callback_manager)
         check_retriever(self, self.source)
         self._verbose = verbose
-        self._prompts = Prompts()
         NodeFilter(self.filters)  # says now what is wrong with them
         self._self_ask = SelfAsk(
             FrameworkLLM(self.llm, "ask"),
             RetrievedPassages(self._store, _passage),
-            prompt=self._prompts.step_prompt("prompt", self.prompt),
-            answer_prompt=self._prompts.step_prompt("answer_prompt", self.answer_prompt),
+            prompt=self._step_prompt("prompt", self.prompt),
+            answer_prompt=self._step_prompt("answer_prompt", self.answer_prompt),
             max_steps=self.max_steps,
             max_prompt_tokens=self.max_prompt_tokens,
             tokens=self.tokens,

@@ -11,52 +11,55 @@ from drillrank.errors import InvalidInput
 from drillrank.hosts import settings
 from drillrank.multihop.path_settings import MISSING_PROMPT
 from drillrank.prompts import Template
-from drillrank.rerank.prior import Prior, check_prior
 from drillrank.rerank.relevance import RelevanceSettings
 
 
 @dataclass(frozen=True, kw_only=True)
-class RerankSettings(settings.RerankSettings):
-    """Of every reranker.
+class ModeSettings(settings.HostSettings):
+    """Of all that reads nodes.
 
     Attributes:
         metadata_mode: Metadata that the model reads.
-        keep_retrieval_score: Whether the old score is kept as metadata `retrieval_score`.
     """
 
     metadata_mode: MetadataMode = MetadataMode.EMBED
+
+    def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "metadata_mode", MetadataMode(self.metadata_mode))
+        except ValueError as problem:
+            raise InvalidInput(f"metadata_mode is a MetadataMode, not {self.metadata_mode!r:.200}.") from problem
+        super().__post_init__()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RerankSettings(ModeSettings, settings.RerankSettings):
+    """Of every reranker.
+
+    Attributes:
+        keep_retrieval_score: Whether the old score is kept as metadata `retrieval_score`.
+    """
+
     keep_retrieval_score: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "metadata_mode", _mode(self.metadata_mode))
         settings.check_switch(keep_retrieval_score=self.keep_retrieval_score)
+        super().__post_init__()
 
 
 @dataclass(frozen=True, kw_only=True)
 class RelevanceRerankSettings(RerankSettings, RelevanceSettings):
     """Of `RelevanceRerank`: `drillrank.rerank.relevance.RelevanceSettings`, too."""
 
-    def __post_init__(self) -> None:
-        RerankSettings.__post_init__(self)
-        RelevanceSettings.__post_init__(self)
-
 
 @dataclass(frozen=True, kw_only=True)
 class BRMGRRerankSettings(RerankSettings, settings.GeneratedRecordSettings):
     """Of `BRMGRRerank`: `drillrank.rerank.brmgr.BRMGRSettings`, too."""
 
-    def __post_init__(self) -> None:
-        RerankSettings.__post_init__(self)
-        settings.GeneratedRecordSettings.__post_init__(self)
-
 
 @dataclass(frozen=True, kw_only=True)
-class BRMGRRetrieverSettings(BRMGRRerankSettings, settings.GenerationSettings):
+class BRMGRRetrieverSettings(settings.GenerationSettings, BRMGRRerankSettings):
     """Of `BRMGRRetriever`: how passages are generated, too."""
-
-    def __post_init__(self) -> None:
-        BRMGRRerankSettings.__post_init__(self)
-        settings.GenerationSettings.__post_init__(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,29 +72,18 @@ class PromptRankRerankSettings(RerankSettings, settings.LinkedRecordSettings):
 
     metadata_mode: MetadataMode = MetadataMode.NONE
 
-    def __post_init__(self) -> None:
-        RerankSettings.__post_init__(self)
-        settings.LinkedRecordSettings.__post_init__(self)
-
 
 @dataclass(frozen=True, kw_only=True)
-class PromptRankRetrieverSettings(settings.LinkedRecordSettings):
+class PromptRankRetrieverSettings(ModeSettings, settings.PathRetrieverSettings):
     """Of `PromptRankRetriever`: those of `drillrank.PromptRank` and `drillrank.PathSearch`, too.
 
     Attributes:
-        prior: What the order of the retrieved says: `"retrieval"`, or None.
         metadata_mode: Metadata that the model reads beside the title.
         missing_prompt: Asks the LLM what the best path still lacks: with `{documents}` and `{question}`.
     """
 
     metadata_mode: MetadataMode = MetadataMode.NONE
-    prior: Prior | None = None
     missing_prompt: BasePromptTemplate | Template = MISSING_PROMPT  # type: ignore[assignment]  # the host's, too
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "metadata_mode", _mode(self.metadata_mode))
-        check_prior(self.prior)
-        settings.LinkedRecordSettings.__post_init__(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,10 +97,3 @@ class D3RetrieverSettings(settings.D3RetrieverSettings):
 
     section_prompt: BasePromptTemplate | Template | None = None  # type: ignore[assignment]  # the host's, too
     paragraph_prompt: BasePromptTemplate | Template | None = None  # type: ignore[assignment]
-
-
-def _mode(given: object) -> MetadataMode:
-    try:
-        return MetadataMode(given)
-    except ValueError as problem:
-        raise InvalidInput(f"metadata_mode is a MetadataMode, not {given!r:.200}.") from problem

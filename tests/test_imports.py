@@ -128,8 +128,7 @@ def test_no_modules_import_each_other():
 
 
 def test_the_mutation_areas_name_modules_and_tests_that_are_there():
-    areas = runpy.run_path(str(ROOT / "tools" / "mutation.py"))["AREAS"].values()
-    modules = [ROOT / "shared" / "drillrank" / f"{name}.py" for area in areas for name in area.modules.split()]
-    folder = ROOT / "tests" / "drillrank"
-    files = [(folder / name).with_name(f"test_{Path(name).name}.py") for area in areas for name in area.tests.split()]
-    assert [file for file in (*modules, *files) if not file.exists()] == []
+    tool = runpy.run_path(str(ROOT / "tools" / "mutation.py"))
+    modules = [f"shared/{module}" for area in tool["AREAS"] for module in tool["modules"](area)]
+    files = [file for area in tool["AREAS"] for file in tool["test_files"](area)]
+    assert [file for file in (*modules, *files) if not (ROOT / file).exists()] == []

@@ -55,7 +55,7 @@ def test_whatever_an_answer_says_the_choice_is_of_what_there_is(answer, offered)
     for choice, count in ((chosen_names(answer, offered), len(offered)), (chosen_ids(answer, 7), 7)):
         assert list(choice.positions) == sorted(set(choice.positions))
         assert all(0 <= position < count for position in choice.positions)
-        assert choice.usable or not choice.positions
+        assert choice.usable in ((True,) if choice.positions else (True, False))
     strip_reasoning(answer)
     parse_keywords(answer)
 
@@ -159,6 +159,7 @@ MARKS = ["Article–Section Placement", "Example {gen}", "Data", "Article-Sectio
         ('{"reason": "Paragraph 4 is about 2 rivers.", "ids": [5]}', 5, (4,)),
         ('Let me see.\n\n{"ids": [1]}\n\nNo: {"ids": [2]}', 5, (1,)),
         ("[1, null, 2]", 5, (0, 1)),
+        ('{"plan": {"step": 1}}\n{no JSON} {"ids": [2]}', 5, (1,)),
         ("0, 6, 7", 5, None),
         ('```json\n{\n  "id": "1",\n  "name": "Mochi', 5, None),
         (", ".join(map(str, range(1001))), 3, (0, 1, 2)),

@@ -12,7 +12,6 @@ from scipy.optimize import linear_sum_assignment
 
 from drillrank import BRMGR, UPR, Passage
 from drillrank.errors import InvalidInput
-from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import UnigramModel
 from drillrank.prompts import prompt_text
 
@@ -162,26 +161,6 @@ def test_the_guard_follows_its_formula(hash_model, retrieved, generated, guard):
             kept.add(position)
     ranking = BRMGR(hash_model(), guard=guard).rank(QUESTION, retrieved, generated)
     assert {item.details["position"] for item in ranking if item.details["origin"] == "generated"} == kept
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"first": "best"},
-        {"guard": 1.5},
-        {"guard": "yes"},
-        {"generated_share": -0.1},
-        {"generated_share": None},
-        {"max_generated_tokens": 0},
-        {"max_passage_tokens": 0},
-        {"template": "no place"},
-        {"generated_template": "no place"},
-        {"model": "unknown"},
-    ],
-)
-def test_bad_options_are_refused_at_once(options):
-    with pytest.raises(InvalidInput):
-        BRMGR(**keyword_arguments(BRMGR, options))
 
 
 @pytest.mark.parametrize("preset", ["brmgr", "paper"])

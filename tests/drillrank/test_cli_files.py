@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -23,9 +22,9 @@ from drillrank.cli import main
 from drillrank.cli.corpus import FileCorpus
 from drillrank.cli.sources import Source, found_sources
 from drillrank.corpus import documents
-from drillrank.errors import DrillrankWarning, MissingExtra
+from drillrank.errors import DrillrankWarning
 from drillrank.evaluation import compare
-from drillrank.structure import parse_document, read_document
+from drillrank.structure import parse_document
 from drillrank.structure.document import document_from_json, document_to_json
 from drillrank.structure.pages import Pages
 from tests.processes import interruptible
@@ -162,85 +161,6 @@ def test_what_is_hidden_or_ignored_is_read_by_no_command(inside):
     compare([question], {"system": system}, ".", measures=["RR"])
     assert {"docs/top.md", "sub/word.docx.md"} <= ends
     assert "no" not in ends
-
-
-@posix
-def test_a_folder_of_odd_things_ends_and_says_what_it_skipped(inside, capsys):
-    write({"deep/a\nb\x1b[2J.md": MANUAL, "image.png": b"\x89PNG\r\n\0", ".hidden": "warranty", "empty.md": ""})
-    (inside / "deep" / "round").symlink_to(inside)
-    (inside / "nowhere.md").symlink_to(inside / "missing")
-    (inside / "again.md").symlink_to(inside / "deep" / "a\nb\x1b[2J.md")
-    os.mkfifo("pipe")
-    for _ in range(150):  # a path that is longer than the system takes
-        os.mkdir("d" * 50)
-        os.chdir("d" * 50)
-    os.chdir(inside)
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind("s")
-        assert main(["ask", ".", QUESTION]) == 0
-    printed = capsys.readouterr()
-    assert printed.out.count("The warranty covers the heater.") == 1
-    assert "1 file read, 6 skipped" in printed.err
-    for words in (
-        "nowhere.md cannot be read",
-        "image.png is no text",
-        "pipe is no file",
-        "s is no file",
-        "File name too long",
-    ):
-        assert words in printed.err
-    assert "empty.md holds no text" in printed.err
-    assert "\x1b" not in printed.out + printed.err
-
-
-def refusing(path, *arguments, **options):  # root may read what its mode forbids
-    if str(path).endswith("secret.md"):
-        raise PermissionError(13, "Permission denied")
-    return OPENED(path, *arguments, **options)
-
-
-OPENED = os.open
-
-
-def without_pdf(path):
-    if path.suffix == ".pdf":
-        raise MissingExtra('To install it: pip install "drillrank[files]"')
-    return read_document(path)
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "refuse", "reason"),
-    [
-        ("photo.md", b"\x89PNG\r\n\x1a\n\xff\xfe", None, "photo.md is no text"),
-        ("huge.md", MANUAL, ("drillrank.limits.FILE_BYTES", 20), "huge.md is larger than"),
-        ("secret.md", MANUAL, ("os.open", refusing), "secret.md cannot be read: Permission denied"),
-        ("b.pdf", b"%PDF-1.7", ("drillrank.corpus.documents.read_document", without_pdf), "b.pdf: To install it"),
-    ],
-)
-def test_what_cannot_be_read_is_skipped_in_folders_and_refused_by_name(
-    inside, capsys, monkeypatch, file, content, refuse, reason
-):
-    write({"good.md": "The warranty.", file: content})
-    if refuse:
-        monkeypatch.setattr(*refuse)
-    for arguments in (["."], ["*"]):
-        found, errors = asked(capsys, *arguments, QUESTION)
-        assert {Path(one["file"]).name for one in found} == {"good.md"}
-        assert "1 file read, 1 skipped" in errors
-        assert reason in errors
-    found, errors = asked(capsys, "good.md", file, QUESTION, status=0 if file == "huge.md" else 2)
-    assert reason in errors or found
-
-
-def test_json_gives_the_places_of_what_d3_finds(inside, capsys):
-    write({"manual.md": MANUAL.replace("\n", "\r\n")})
-    [record], _ = asked(capsys, "manual.md", QUESTION, "--top-n", "1")
-    document = read_document("manual.md")
-    (found,) = D3().retrieve(QUESTION, [document], 1)
-    start, end = record["span"]
-    assert document.text[start:end] == record["text"] == found.passage.text == "The warranty covers the heater."
-    assert (record["score"], record["file"], record["found"]) == (found.score, "manual.md", True)
-    assert (record["section"], record["page"]) == (["Kettle", "Warranty"], None)
 
 
 def test_several_questions_patterns_and_standard_input(inside, capsys):

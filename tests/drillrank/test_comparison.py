@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from langchain_core.documents import BaseDocumentCompressor, Document
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 
-from drillrank import D3, UPR, Passage, PathSearch, PromptRank, load_language_model
+from drillrank import UPR, Passage, PathSearch, PromptRank
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation import compare, html_report
 from drillrank.evaluation.questions import read_corpus
-from drillrank.evaluation.records import spec_of
 from drillrank.multihop.prior import PathPrior
 from langchain_ext import UPRRerank as LangChainUPR
 from llama_index_ext import UPRRerank as LlamaIndexUPR
@@ -164,21 +163,6 @@ def test_bm25_and_its_fusion_stand_beside_another_first_stage():
         found = compare(rows, {"ours": "UPR"}, corpus, first_stage=stage, measures=["RR"])
         assert found.mean("BM25") == 1
         assert all(len(record.ids) == len(WORDS) for record in found.results["first stage + BM25"].values())
-
-
-@pytest.mark.parametrize(("links", "by"), [("titles", "title mention"), (["names"], "name mention")])
-def test_links_of_a_path_search_are_given_by_name(links, by):
-    passages = [
-        Passage("Alan Turing was born in Maida Vale.", id="turing", title="Alan Turing"),
-        Passage("Maida Vale is a residential district of London.", id="vale", title="Maida Vale"),
-        Passage("Basel lies on the Rhine.", id="basel", title="Basel"),
-    ]
-    rows = [{"question": "Which residential district was Turing born in?", "gold": ["turing", "vale"]}]
-    found = compare(rows, {"paths": {"component": "PathSearch", "links": links}}, passages, measures=["AllR@2"])
-    assert found.mean("paths") == 1
-    assert by in str(found.explained("paths", found.questions[0]).why)
-    with pytest.raises(InvalidInput, match=r"paths: Links are some of metadata, .*; not 'title'\."):
-        compare(rows, {"paths": {"component": "PathSearch", "links": ["title"]}}, passages)
 
 
 def test_a_folder_is_compared_by_its_sections_whatever_its_files_are(tmp_path):
@@ -389,21 +373,6 @@ def test_the_papers_strategies_stand_beside_each_other_with_evidence_answers_and
         compare(rows, components, tmp_path, measures=["EM"])
 
 
-def test_money_is_counted_where_tokens_are_told():
-    def paid(query, passages):
-        found = UPR().rank(query, passages)
-        found[0].details["usage"] = {"prompt_tokens": 1_000, "completion_tokens": 500, "llm_calls": 2}
-        return found
-
-    prices = {"prompt": 2.0, "completion": 10.0}
-    found = compare(BACKWARDS, {"paid": paid, "free": "UPR"}, CORPUS, measures=MEASURES, prices=prices)
-    cost = found.costs["paid"]
-    assert (cost.prompt_tokens, cost.completion_tokens, cost.calls) == (10_000, 5_000, 20)
-    assert cost.money == pytest.approx(0.07)
-    assert found.costs["free"].money is None
-    assert 0 < cost.p50 <= cost.p95
-
-
 # Failures, interruptions and recorded results
 
 
@@ -431,18 +400,6 @@ def test_a_component_that_raises_loses_its_questions_alone(tmp_path):
     page = html_report(found)
     assert "It failed: OSError: no network" in page
     assert re.search(r'<th scope="row">failed</th>(<td>\d+</td>){3}<td>1</td><td>10</td>', page)
-
-
-def test_of_a_first_stage_that_fails_no_ceiling_is_told():
-    def broken(query):
-        raise RuntimeError("no index")
-
-    with pytest.warns(DrillrankWarning, match="no index"):
-        found = compare(QUESTIONS, {"UPR": "UPR", "finds": lambda query: CORPUS}, CORPUS, first_stage=broken)
-    assert [found.failed[name] for name in ("first stage", "UPR", "finds", "BM25")] == [10, 10, 0, 0]
-    assert (found.mean("UPR"), found.mean("finds", "R@10"), found.mean("BM25")) == (0, 1, 1)
-    assert found.advice[0] == "UPR answered no question."
-    assert not any("no evidence among the candidates" in line for line in found.advice)
 
 
 def test_an_interruption_leaves_a_partial_comparison_that_goes_on_later(tmp_path):
@@ -489,23 +446,6 @@ def test_what_has_changed_is_computed_anew_and_nothing_else(tmp_path, one, other
     fresh = compare(QUESTIONS, {"x": other}, CORPUS, measures=["RR"], first_stage=stage)
     assert [record.ids for record in changed.results["x"].values()] == [r.ids for r in fresh.results["x"].values()]
     assert first.complete
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (lambda: UPR(), lambda: UPR(load_language_model("unigram", mu=30.0))),
-        (lambda: UPR(), lambda: UPR(prior=None)),
-        (lambda: D3(), lambda: D3(settings={"sections": 3})),
-        (lambda: path_search(0.5), lambda: path_search(0.9)),
-        (lambda: LlamaIndexUPR(), lambda: LlamaIndexUPR(prior="cosine")),
-        (lambda: LlamaIndexUPR(), lambda: LlamaIndexUPR(model=load_language_model("unigram", mu=30.0))),
-        (lambda: LangChainUPR(), lambda: LangChainUPR(top_n=5)),
-        (lambda: {"component": UPR()}, lambda: {"component": UPR(prior=None)}),
-    ],
-)
-def test_objects_are_told_apart_by_their_settings_and_by_nothing_else(one, other):
-    assert spec_of(one()) == spec_of(one()) != spec_of(other())
 
 
 def path_search(jump):
@@ -560,3 +500,45 @@ def test_what_cannot_be_used_is_named_before_anything_is_asked(tmp_path, monkeyp
     asked = {"questions": QUESTIONS, "components": never, "corpus": CORPUS, "measures": MEASURES, **changes}
     with pytest.raises(InvalidInput, match=said):
         compare(**asked)
+
+
+@pytest.mark.parametrize(("links", "by"), [("titles", "title mention"), (["names"], "name mention")])
+def test_links_of_a_path_search_are_given_by_name(links, by):
+    passages = [
+        Passage("Alan Turing was born in Maida Vale.", id="turing", title="Alan Turing"),
+        Passage("Maida Vale is a residential district of London.", id="vale", title="Maida Vale"),
+        Passage("Basel lies on the Rhine.", id="basel", title="Basel"),
+    ]
+    rows = [{"question": "Which residential district was Turing born in?", "gold": ["turing", "vale"]}]
+    found = compare(rows, {"paths": {"component": "PathSearch", "links": links}}, passages, measures=["AllR@2"])
+    assert found.mean("paths") == 1
+    assert by in str(found.explained("paths", found.questions[0]).why)
+    with pytest.raises(InvalidInput, match=r"paths: Links are some of metadata, .*; not 'title'\."):
+        compare(rows, {"paths": {"component": "PathSearch", "links": ["title"]}}, passages)
+
+
+def test_money_is_counted_where_tokens_are_told():
+    def paid(query, passages):
+        found = UPR().rank(query, passages)
+        found[0].details["usage"] = {"prompt_tokens": 1_000, "completion_tokens": 500, "llm_calls": 2}
+        return found
+
+    prices = {"prompt": 2.0, "completion": 10.0}
+    found = compare(BACKWARDS, {"paid": paid, "free": "UPR"}, CORPUS, measures=MEASURES, prices=prices)
+    cost = found.costs["paid"]
+    assert (cost.prompt_tokens, cost.completion_tokens, cost.calls) == (10_000, 5_000, 20)
+    assert cost.money == pytest.approx(0.07)
+    assert found.costs["free"].money is None
+    assert 0 < cost.p50 <= cost.p95
+
+
+def test_of_a_first_stage_that_fails_no_ceiling_is_told():
+    def broken(query):
+        raise RuntimeError("no index")
+
+    with pytest.warns(DrillrankWarning, match="no index"):
+        found = compare(QUESTIONS, {"UPR": "UPR", "finds": lambda query: CORPUS}, CORPUS, first_stage=broken)
+    assert [found.failed[name] for name in ("first stage", "UPR", "finds", "BM25")] == [10, 10, 0, 0]
+    assert (found.mean("UPR"), found.mean("finds", "R@10"), found.mean("BM25")) == (0, 1, 1)
+    assert found.advice[0] == "UPR answered no question."
+    assert not any("no evidence among the candidates" in line for line in found.advice)

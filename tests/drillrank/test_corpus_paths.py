@@ -15,7 +15,6 @@ from drillrank.errors import InvalidInput
 from drillrank.likelihood.encoder import EmbeddingModel
 from drillrank.llm import run
 from drillrank.multihop.links import given_links
-from drillrank.multihop.mentions import TitleMentions
 from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.search import Nowhere, handlers
 from tests.drillrank.conftest import HashModel
@@ -108,29 +107,10 @@ def test_concentration_is_not_found_without_texts():
     assert PathSearch(PromptRank(fitted), first_stage=corpus).search("Which fox?")
 
 
-def test_titles_that_a_question_names_count():
-    titles = ["Silent Pier", "The Silent Pier", "Pier", "The Silent Pier (film)"]
-    passages = [Passage(f"text {place}", id=str(place), title=title) for place, title in enumerate(titles)]
-    question = "Who wrote The Silent Pier"
-    stored = PathSearch(PromptRank(), first_stage=corpus_of(passages), settings={"hops": 1}).search_paths(question)
-    same(
-        stored,
-        PathSearch(PromptRank(), passages, first_stage=first_stage(passages), settings={"hops": 1}).search_paths(
-            question
-        ),
-    )
-
-
 def test_no_passage_hides_another_in_memory():
     for other in (Passage("an owl", id="1"), Passage("a fox", id="1")):
         with pytest.raises(InvalidInput, match="such as '1'"):
             PathSearch(PromptRank(), [Passage("a fox", id="1"), other])
-
-
-def test_links_that_must_know_passages_see_the_candidates():
-    passages = [Passage("A fox of Basel.", id="1"), Passage("On the Rhine.", id="2", title="Basel")]
-    search = PathSearch(PromptRank(), first_stage=corpus_of(passages), links=TitleMentions(), settings={"pairs": 0})
-    assert ("1", "2") in [item.passage.ids for item in search.search_paths("Where does the fox of Basel live?")]
 
 
 def test_what_changes_in_the_corpus_is_found_by_a_search_that_was_made_before():

@@ -153,16 +153,6 @@ def test_two_write_and_two_read_at_once(tmp_path):
     assert corpus.statistics() == statistics_of(corpus)
 
 
-def test_many_make_one_file_at_once(tmp_path):
-    for turn in range(5):
-        file = tmp_path / f"{turn}.db"
-        at_work = [started(add, file, [Passage(f"fox {number}", id=str(number))]) for number in range(6)]
-        for process in at_work:
-            process.join()
-        assert [process.exitcode for process in at_work] == [0] * 6
-        assert sorted(passage.id for passage in Corpus(file)) == list("012345")
-
-
 def test_a_corpus_is_used_after_a_fork(tmp_path):
     corpus = Corpus(tmp_path / "corpus.db")
     corpus.add([Passage("a fox", id="a")])

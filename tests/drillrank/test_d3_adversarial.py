@@ -8,7 +8,6 @@ import os
 import re
 import warnings
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -177,11 +176,3 @@ def test_asked_to_raise_it_raises_one_error_of_ours_or_gives_what_the_llm_said(s
         except LLMFailure:
             return
     assert found.usage.failures == 0
-
-
-def test_an_interruption_by_the_user_is_no_answer():
-    def interrupted(prompt):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        D3(interrupted).retrieve(QUESTION, ["# A\n\nOne.\n\nTwo.\n\n# B\n\nThree."])

@@ -123,24 +123,6 @@ def test_cutting_and_shortening_keep_the_limit(text, limit, count):
     assert short == text or (text.startswith(begin) and text.endswith(end)) or gap == ""
 
 
-short_words = st.lists(st.sampled_from(["a", "to", "the", "town", "Basel"]), min_size=1, max_size=60).map(" ".join)
-
-
-@given(short_words, st.integers(2, 60))
-def test_of_a_shortened_text_as_much_is_left_as_fits(text, limit):
-    def count(text):
-        return len(text.split())
-
-    short = shortened(text, limit, count)
-    if count(text) <= limit:
-        assert short == text
-        return
-    assert 2 <= count(short) <= limit or (count(short), limit) == (1, 2)
-    at = (len(short) - len(" … ")) // 2 if short != "…" else 0
-    assert short in ("…", f"{text[:at]} … {text[len(text) - at :]}")
-    assert count(f"{text[: at + 1]} … {text[len(text) - at - 1 :]}") > limit or at == len(text) // 2
-
-
 def words_in(text):
     return len(re.findall(r"\w+", text))
 
@@ -195,17 +177,6 @@ def test_each_piece_is_as_many_sentences_as_fit_and_of_long_ones_words(sentences
         pieces[-1] += part
     text = "".join(parts)
     assert [text[start:end] for start, end in cut(text, limit, count)] == pieces
-
-
-@given(st.integers(1, 300), st.integers(1, 12))
-def test_of_a_long_word_as_many_parts_as_fit_are_a_piece(length, limit):
-    def count(text):
-        return -(-len(text) // 4)  # four characters a token
-
-    pieces = [end - start for start, end in cut("x" * length, limit, count)]
-    parts = limit // count("x" * limit)  # of `limit` characters each
-    assert all(piece == parts * limit for piece in pieces[:-1])
-    assert (len(pieces) == 1) is (count("x" * length) <= limit)
 
 
 def test_stored_pieces_are_bounded_too():

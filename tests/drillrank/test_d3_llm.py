@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import re
-import threading
 import warnings
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import pytest
 
 from drillrank import D3, MonoT5
-from drillrank.drilldown.drill import Step
 from drillrank.drilldown.outline import outline
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import DrillrankWarning, InvalidInput
@@ -140,27 +135,7 @@ def test_the_papers_prompts_are_asked():
     )
 
 
-def test_one_paragraph_needs_no_call_and_neither_does_the_only_one_of_the_chosen_sections():
-    def unasked(prompt):
-        raise AssertionError("there is nothing to choose")
-
-    for strategy in ("base", "hierbase"):
-        found = D3(unasked, settings={"paragraphs": strategy}).retrieve(
-            "Where?", ["# River\n\nThe Rhine flows to the sea."]
-        )
-        assert texts(found) == ["The Rhine flows to the sea."]
-    found = D3(Finder("B")).retrieve("Where?", ["# A\n\nOne.\n\nTwo.\n\n# B\n\nThree."])
-    assert (texts(found), found.usage.calls) == (["Three."], 1)
-
-
 passages = [p for section in outline([BOOK]) for p in section.paragraphs]
-
-
-def test_too_few_calls_ask_about_the_likeliest():
-    with pytest.warns(DrillrankWarning, match="calls left"):
-        found = D3(Finder(), settings={"max_prompt_tokens": 130, "max_calls": 3}).retrieve(QUESTION, [BOOK])
-    assert texts(found) == [TARGET]
-    assert found.usage.calls <= 3
 
 
 @pytest.mark.parametrize(
@@ -204,17 +179,6 @@ def test_the_guard_takes_the_likeliest_50_paragraphs_as_far_as_they_fit(allowanc
     assert guard.offered == 80
 
 
-def test_of_many_documents_the_best_are_drilled_into():
-    documents = [f"# Town {n}\n\n## People\n\n{n} people live here.\n\n## Food\n\nBread." for n in range(30)]
-    documents[17] += "\n\n## Tower\n\nThe crooked tower was built in 1350."
-    llm = Finder("crooked", chapters="Town 17 > Tower")
-    found = D3(llm, settings={"max_documents": 3}).retrieve("When was the crooked tower built?", documents)
-    assert texts(found) == ["The crooked tower was built in 1350."]
-    assert len({*re.findall(r"Town \d+", llm.prompts[0])}) == 3
-    assert found.steps[0].kind == "documents"
-    assert found.steps[0].offered == 30
-
-
 def test_summaries_by_function_and_by_the_llm_are_made_once_for_each_document():
     long = " ".join(f"Sentence number {n} about stones." for n in range(40))
     document = f"# One\n\n{long}\n\n# Two\n\nShort."
@@ -249,25 +213,6 @@ def test_a_summariser_that_loses_texts_is_an_error():
         D3(Finder(), settings={"summarizer": lambda texts: []}).retrieve(QUESTION, [document])
 
 
-def test_what_a_summariser_writes_is_not_cut_unless_asked_and_it_gets_what_is_asked_for():
-    asked: list[str] = []
-
-    def summarise(texts):
-        asked.extend(texts)
-        return [f"About {text.split()[0]}: " + "word " * 150 for text in texts]
-
-    document = f"# One\n\n{'stone ' * 100}\n\n# Two\n\nShort.\n\nAnd short."
-    for settings, given, words in (({}, 1, 150), ({"written_words": 20}, 1, 20), ({"summarize_above": 0}, 2, 150)):
-        asked.clear()
-        llm = Finder("Two")
-        D3(llm, settings={"summarizer": summarise, **settings}).retrieve(QUESTION, [document])
-        assert len(asked) == given
-        assert llm.prompts[0].count("word") in (given * words, given * (words - 2))
-    for wrong in ({"written_words": 0}, {"summarize_above": -1}):
-        with pytest.raises(InvalidInput):
-            D3(llm, settings=wrong)
-
-
 def test_the_paper_by_one_word():
     asked: list[str] = []
     document = "# Book\n\n## One\n\nStone.\n\nStones.\n\n## Two\n\nShort."
@@ -284,27 +229,6 @@ def test_the_paper_by_one_word():
         D3Settings(preset="upr")
 
 
-def test_steps_are_told_as_they_happen():
-    told: list[Step] = []
-    found = D3(Finder()).retrieve(QUESTION, [BOOK], on_step=told.append)
-    assert tuple(told) == found.steps
-    assert [(step.kind, step.offered) for step in told] == [("sections", 15), ("paragraphs", 4)]
-    assert told[0].chosen == ("Part 2", "Part 2 > Chapter 2.3")
-
-
-class AsyncFinder(Finder):
-    async def acomplete(self, prompt: str) -> str:
-        await asyncio.sleep(0)
-        return self.complete(prompt)
-
-
-@pytest.mark.parametrize("settings_", [{}, {"max_prompt_tokens": 200}, {"paragraphs": "hierbase", "guard_tokens": 50}])
-@pytest.mark.parametrize("kind", [Finder, AsyncFinder])
-async def test_async_gives_the_same_result_and_usage(kind, settings_):
-    expected = outcome(D3(Finder(), settings=settings_).retrieve(QUESTION, [BOOK]))
-    assert outcome(await D3(kind(), settings=settings_).aretrieve(QUESTION, [BOOK])) == expected
-
-
 STONES = "\n\n".join(
     f"# Part {n}\n\n" + " ".join(f"Sentence {m} of part {n} is about stones." for m in range(20)) + "\n\nThe end."
     for n in range(6)
@@ -316,38 +240,6 @@ class Summariser(Writer):
 
     def complete(self, prompt):
         return super().complete(prompt) if "summarization" in prompt else "none"
-
-
-class AsyncSummariser(Summariser):
-    async def acomplete(self, prompt):
-        await asyncio.sleep(0.005)
-        return self.complete(prompt)
-
-
-def at_once(ask):
-    """Threads, and tasks on loops of other threads, that begin together."""
-    barrier = threading.Barrier(6)
-
-    async def tasks(aretrieve):
-        await asyncio.gather(*(aretrieve("Which stones?") for _ in range(3)))
-
-    def begin(number):
-        retrieve, aretrieve = ask()
-        barrier.wait()
-        return asyncio.run(tasks(aretrieve)) if number % 2 else retrieve("Which stones?")
-
-    with ThreadPoolExecutor(6) as threads:
-        list(threads.map(begin, range(6)))
-
-
-@pytest.mark.parametrize("kind", [Summariser, AsyncSummariser])
-@pytest.mark.parametrize("workers", [1, 4])
-def test_first_questions_at_the_same_time_have_the_summaries_made_once(kind, workers):
-    llm = kind()
-    d3 = D3(llm, settings={"summarizer": "llm", "workers": workers})
-    ready = d3.prepare([STONES])
-    at_once(lambda: (partial(d3.retrieve, documents=ready), partial(d3.aretrieve, documents=ready)))
-    assert list(llm.calls.values()) == [1] * 6
 
 
 @pytest.mark.filterwarnings("ignore::drillrank.errors.DrillrankWarning")
@@ -425,7 +317,26 @@ def test_chains_with_monot5(strategy, top_n, hash_model):
     assert [(item.passage.id, item.score) for item in found] == [(i.passage.id, i.score) for i in judged[:count]]
 
 
-@pytest.mark.parametrize("wrong", [{"paragraphs": "base"}, {"paragraphs": "monot5+base"}, {"summarizer": "llm"}])
-def test_what_needs_an_llm_says_so(wrong):
-    with pytest.raises(InvalidInput, match="LLM"):
-        D3(settings=wrong)
+def test_too_few_calls_ask_about_the_likeliest():
+    with pytest.warns(DrillrankWarning, match="calls left"):
+        found = D3(Finder(), settings={"max_prompt_tokens": 130, "max_calls": 3}).retrieve(QUESTION, [BOOK])
+    assert texts(found) == [TARGET]
+    assert found.usage.calls <= 3
+
+
+class Marked(str):
+    """A prompt that is more than a string."""
+
+
+@pytest.mark.parametrize("sections_by", ["ids", "json"])
+def test_what_a_template_returns_is_what_the_llm_is_asked(sections_by):
+    asked = []
+    templates = {
+        "section_prompt": lambda outline, question, **_: Marked(f"{question}\n{outline}"),
+        "paragraph_prompt": lambda paragraphs, question, **_: Marked(f"{paragraphs}\n{question}"),
+    }
+    D3(lambda prompt: asked.append(prompt) or "1, 2", settings={"sections_by": sections_by, **templates}).retrieve(
+        QUESTION, [BOOK]
+    )
+    assert [type(prompt) for prompt in asked] == [Marked, Marked]
+    assert asked[0].startswith(f"{QUESTION}\n")

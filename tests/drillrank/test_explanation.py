@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import math
 import pickle
 import re
 from html.parser import HTMLParser
@@ -21,7 +20,7 @@ from drillrank.errors import InvalidInput
 from drillrank.evaluation import explain
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.explanation import Explanation, Explanations, Node, Term
-from drillrank.explanation.terms import CONTROL, GAINS, NOTHING, ODDS, PATH, on_one_line
+from drillrank.explanation.terms import CONTROL, GAINS, NOTHING, PATH, on_one_line
 from drillrank.likelihood import UnigramModel
 from drillrank.multihop.links import RetrievedLinks, given_links
 from drillrank.multihop.mentions import TitleMentions
@@ -156,6 +155,8 @@ def test_every_path_of_every_search_adds_up(links, hops, prior, first, pairs, ca
     for item, entry in zip(found, paths, strict=True):
         if item.note:
             assert entry.details["model"] == "unigram"
+            assert [term.name for term in item.terms] == ["order of the pruning model"]
+            assert item.note.startswith("The cascade left this path")
             continue
         steps = item.term(PATH)
         assert {step.text for step in steps.terms} <= known
@@ -176,19 +177,6 @@ def test_two_kinds_of_passages_tell_the_two_scores_of_a_pair():
         add_up(explained, ranking)
         assert [len(item.terms) for item in explained] == [2 if written else 1] * len(ranking)
     assert "Pair 1, generated" in str(explained[0])
-
-
-def test_yes_and_no_are_told_where_there_are_no_contributions():
-    ranking = MonoT5(HashModel()).rank(QUERY, CHAIN)
-    found = ranking.explain()
-    add_up(found, ranking)
-    for item, entry in zip(found, ranking, strict=True):
-        true, false = entry.details["positive"], entry.details["negative"]
-        assert [(term.name, term.value) for term in item.term(ODDS).terms] == [("true", true), ("false", -false)]
-        assert f"P = {math.exp(true):.4g}" in str(item)
-        assert f"margin {true - false:+.3f} nats" in str(item)
-        assert item.tokens == ()
-        assert "no contribution of a token" in " ".join(str(item).split())
 
 
 class Counting(HashModel):

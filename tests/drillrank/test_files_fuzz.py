@@ -11,7 +11,6 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -64,29 +63,6 @@ def test_every_character_of_joined_pages_is_on_its_page(text, places, key):
             assert one.pages.between(at, at + 1) == (number, number)
     between = [one.text[a + len(page) : b] for (a, b), page in zip(pairwise(one.pages.starts), pages, strict=False)]
     assert set(between) <= {"\n", "\n\n"}
-
-
-@pytest.mark.filterwarnings("ignore:Nothing that was given:drillrank.errors.DrillrankWarning")
-@fuzz
-@given(texts, st.lists(st.integers(0, 400), min_size=1, max_size=6))
-def test_every_paragraph_of_joined_pages_is_on_the_pages_that_hold_its_words(text, places):
-    pages = cut(text, places)
-    documents = [LangChainDocument(page, metadata={"source": "a.pdf", "page": n}) for n, page in enumerate(pages)]
-    [one] = joined((document.page_content, document.metadata) for document in documents)
-    assert one.pages is not None
-    check_spans(parse_document(one.text, metadata={"source": "a.pdf"}))
-    for found in D3Retriever(documents=documents, top_n=100).invoke("fox hen owl terms ends"):
-        start, end = found.metadata["start_index"], found.metadata["drillrank_end"]
-        assert one.text[start:end] == found.page_content
-        first, last = found.metadata["drillrank_first_page"], found.metadata["drillrank_last_page"]
-        assert found.metadata["page"] == first - 1
-        holding = [
-            number
-            for number, (a, page) in enumerate(zip(one.pages.starts, pages, strict=True), 1)
-            if one.text[max(a, start) : min(a + len(page), end)].strip()
-        ]
-        assert first <= holding[0] <= holding[-1] <= last
-        assert first == holding[0] or not pages[first - 1].strip()
 
 
 @fuzz
@@ -165,55 +141,6 @@ def test_output_of_any_shape_is_a_document_or_an_error_of_ours(read):
             check_spans(document)
 
     holds()
-
-
-SAID = ["fox", "Sea", "1.1 b", "Item 7", "a b", "", " ", "x\ny"]
-
-
-def of_docling(random: Random) -> tuple[Any, list[str]]:
-    labels = ["text", "title", "section_header", "list_item", "code", "page_header"]
-    texts = [
-        {"label": random.choice(labels), "text": random.choice(SAID) + str(at), "level": random.choice([None, 1, 3])}
-        for at in range(random.randint(0, 9))
-    ]
-    body = {"children": [{"$ref": f"#/texts/{at}"} for at in range(len(texts) + 2)]}
-    return {"body": body, "texts": texts}, [str(one["text"]) for one in texts if one["label"] != "page_header"]
-
-
-def of_unstructured(random: Random) -> tuple[Any, list[str]]:
-    kinds = ["Title", "NarrativeText", "ListItem", "Table", "Footer", "CodeSnippet"]
-    elements = [
-        {"type": random.choice(kinds), "element_id": str(at), "text": random.choice(SAID) + str(at)}
-        | {"metadata": {"parent_id": str(random.randint(0, 9)), "page_number": random.choice([None, 1, 2])}}
-        for at in range(random.randint(0, 9))
-    ]
-    return elements, [str(one["text"]) for one in elements if one["type"] != "Footer"]
-
-
-def of_pageindex(random: Random) -> tuple[Any, list[str]]:
-    def nodes(depth: int) -> list[dict[str, Any]]:
-        below = nodes(depth + 1) if depth < 3 and random.random() < 0.5 else []
-        return [{"title": title, "start_index": random.randint(1, 3), "nodes": below} for title in ("Sea", "fox")]
-
-    pages = [" ".join(random.choice(SAID) + str(at) for at in range(9)) for _ in range(3)]
-    return (nodes(0), pages), pages
-
-
-@pytest.mark.timeout(0)
-@pytest.mark.parametrize(
-    ("make", "read"),
-    [
-        (of_docling, document_from_docling),
-        (of_unstructured, document_from_unstructured),
-        (of_pageindex, lambda given: document_from_pageindex(*given).document),
-    ],
-)
-def test_what_other_tools_parsed(make, read) -> None:
-    for seed in range(COUNT):
-        given, texts = make(Random(seed))
-        document = read(given)
-        check_spans(document)
-        assert {word for text in texts for word in text.split()} <= {*document.text.split()}, seed
 
 
 # Files
@@ -322,3 +249,26 @@ def test_any_bytes_are_a_document_or_an_error_of_ours(tmp_path_factory, suffixes
             check_spans(document) if document.format in ("markdown", "text") else D3().prepare([document])
 
     holds()
+
+
+@pytest.mark.filterwarnings("ignore:Nothing that was given:drillrank.errors.DrillrankWarning")
+@fuzz
+@given(texts, st.lists(st.integers(0, 400), min_size=1, max_size=6))
+def test_every_paragraph_of_joined_pages_is_on_the_pages_that_hold_its_words(text, places):
+    pages = cut(text, places)
+    documents = [LangChainDocument(page, metadata={"source": "a.pdf", "page": n}) for n, page in enumerate(pages)]
+    [one] = joined((document.page_content, document.metadata) for document in documents)
+    assert one.pages is not None
+    check_spans(parse_document(one.text, metadata={"source": "a.pdf"}))
+    for found in D3Retriever(documents=documents, top_n=100).invoke("fox hen owl terms ends"):
+        start, end = found.metadata["start_index"], found.metadata["drillrank_end"]
+        assert one.text[start:end] == found.page_content
+        first, last = found.metadata["drillrank_first_page"], found.metadata["drillrank_last_page"]
+        assert found.metadata["page"] == first - 1
+        holding = [
+            number
+            for number, (a, page) in enumerate(zip(one.pages.starts, pages, strict=True), 1)
+            if one.text[max(a, start) : min(a + len(page), end)].strip()
+        ]
+        assert first <= holding[0] <= holding[-1] <= last
+        assert first == holding[0] or not pages[first - 1].strip()

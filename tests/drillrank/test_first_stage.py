@@ -13,7 +13,7 @@ from scipy.optimize import nnls
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import Likelihood, UnigramModel
 from drillrank.passages import Passage
-from drillrank.rerank.prior import FirstStage, log_prior, posteriors
+from drillrank.rerank.prior import FirstStage, posteriors
 from drillrank.rerank.upr import UPR
 
 TEXTS = st.sampled_from(
@@ -36,10 +36,6 @@ def order(ranking):
 
 def upr(hash_model, lexical, **options):
     return UPR("unigram" if lexical else hash_model(), **options)
-
-
-def by_rank(log_ranks):
-    return FirstStage(-4 * log_ranks, log_ranks, by_meaning=False)
 
 
 def apart(pairs):
@@ -72,21 +68,6 @@ def test_the_score_is_the_posterior_by_the_formula(hash_model, query, pairs, lex
     assert all(item.score <= 0 and type(item.score) is float is type(item.details["log_prior"]) for item in found)
     assert [item.score for item in found] == sorted((item.score for item in found), reverse=True)
     assert sorted(order(found)) == list(range(len(texts)))
-
-
-@given(st.lists(st.tuples(SCORES, st.integers(-9, 0)), min_size=2, max_size=8))
-def test_of_a_likelihood_of_words_and_meaning_the_prior_says_only_what_it_does_not_know(rows):
-    """By meaning alone here, since the words are the same in all passages."""
-    scores, meaning = zip(*rows, strict=True)
-    stage = FirstStage.read("retrieval", [Passage("a")] * len(rows), list(scores))
-    scored = [((meant - 4.0) / 5, {"tokens": 5, "log_meaning": float(meant)}) for meant in meaning]
-    own, known = (np.array(logs_of(values)) for values in (scores, meaning))
-    apart_ = min(np.ptp(own), np.ptp(known)) > 0
-    correlation = max(np.corrcoef(own, known)[0, 1], 0.0) if apart_ else 0.0
-    priors = [detail["log_prior"] for _, detail in posteriors(scored, stage)]
-    assert priors == pytest.approx(formula(scores, correlation**2), abs=1e-6)
-    without = [(score, {"tokens": 5}) for score, _ in scored]
-    assert [detail["log_prior"] for _, detail in posteriors(without, stage)] == pytest.approx(formula(scores))
 
 
 @pytest.mark.parametrize("kind", ["retrieval", "cosine", "order"])
@@ -167,20 +148,6 @@ def test_a_missing_score_says_nothing_for_or_against_a_passage(query, pairs, dat
         [alone.mean() if score is None else log for log, score in zip(logs, some, strict=True)]
     )
     assert len(UPR(prior="retrieval").rank(query, passages, scores=some)) == len(passages)
-
-
-@given(st.lists(st.tuples(SCORES, SCORES, st.integers(1, 9)), min_size=4, max_size=10))
-def test_what_the_likelihood_knows_is_not_counted_twice(rows):
-    words, meaning, ranks = np.array(rows).T
-    ranks = np.log(ranks)
-    assume(min(np.ptp(words), np.ptp(meaning), np.ptp(ranks)) > 0.1)
-    uniform = pytest.approx([-math.log(len(rows))] * len(rows), abs=1e-4)
-    stage = by_rank(ranks)
-    assert log_prior(stage, [3 * ranks + 5]).tolist() == uniform
-    assert log_prior(stage, [words, ranks - 0.1 * words]).tolist() == uniform  # a sum of both
-    assert log_prior(stage, [-ranks]).tolist() == pytest.approx(log_prior(stage).tolist())  # against it: news
-    of_none, of_one, of_both = (np.ptp(log_prior(stage, known)) for known in ([], [words], [words, meaning]))
-    assert of_none >= of_one - 1e-9 >= of_both - 2e-9
 
 
 @given(QUERIES, st.lists(st.tuples(TEXTS, st.floats(-1, 1)), max_size=8), ONE_OF_BOTH)

@@ -14,8 +14,6 @@ import pytest
 from drillrank import D3, UPR, Passage, load_language_model, parse_document
 from drillrank.cli import main
 from drillrank.drilldown.evidence import load_evidence_model
-from drillrank.vectors import BM25Index, TfidfIndex
-from drillrank.views import MultiViewChunker, MultiViewIndex
 
 PAGES = Path(__file__).parent / "data" / "languages"
 LANGUAGES = {"chinese": "english", "japanese": "english", "german": "german", "french": "french"}  # the first two: any
@@ -52,29 +50,6 @@ def test_d3_finds_the_paragraph_first(name):
     d3, ready = D3(model=load_evidence_model(language=LANGUAGES[name])), page(name)[1]
     least = 7 if name == "french" else 8  # of one question another paragraph comes first since levels choose
     assert found_first(name, lambda question: d3.retrieve(question, ready)[0].passage.id) >= least
-
-
-@pytest.mark.parametrize("index", [BM25Index, TfidfIndex])
-@pytest.mark.parametrize("name", ["chinese", "japanese"])
-def test_indexes_read_scripts_without_spaces(name, index):
-    paragraphs = page(name)[1].paragraphs
-    searched = index([paragraph.text for paragraph in paragraphs])
-    assert found_first(name, lambda question: paragraphs[searched.scores(question).argmax()].id) >= 7
-
-
-@pytest.mark.parametrize("name", ["chinese", "japanese"])
-def test_views_read_scripts_without_spaces(name):
-    document, _ = page(name)
-    [chunks] = MultiViewChunker(chunking="paragraph").chunks([(name, document)])
-    index = MultiViewIndex(chunks)
-    spans = {chunk.id: (chunk.start, chunk.end) for chunk in chunks if chunk.view == "raw"}
-    starts = {p.id: p.metadata["start"] for p in page(name)[1].paragraphs}
-    hits = 0
-    for question, gold in asked(name):
-        hits += any(
-            start <= starts[gold] < end for start, end in (spans[s.section_id] for s in index.search(question, 3))
-        )
-    assert hits >= 8
 
 
 def test_the_command_line_takes_a_language(tmp_path, monkeypatch, capsys):

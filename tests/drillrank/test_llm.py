@@ -310,23 +310,6 @@ def test_calls_and_the_generator_see_the_callers_context(how, workers):
 # Event loops
 
 
-def thread_of(request_or_prompt, *_):
-    return str(threading.get_ident())
-
-
-@pytest.mark.parametrize(
-    "llm", [thread_of, partial(thread_of), SimpleNamespace(complete=thread_of, complete_json=thread_of)]
-)
-async def test_what_is_not_declared_async_never_runs_on_the_loop(llm):
-    def requests():
-        threads = {threading.get_ident()}
-        plain, held, retrieved, fetched = yield [Ask("a"), Ask("a", {}), Retrieve("a", 1), Fetch()]
-        return {*threads, threading.get_ident(), *map(int, (plain.text, held.text, retrieved, fetched))}
-
-    handlers = {Retrieve: thread_of, Fetch: partial(thread_of)}
-    assert threading.get_ident() not in await arun(requests(), llm, handlers)
-
-
 async def test_the_loop_goes_on_while_others_compute_and_call():
     loop = asyncio.get_running_loop()
 
@@ -352,21 +335,6 @@ async def test_the_loop_goes_on_while_others_compute_and_call():
     usage = Usage(count=lambda text: len(wait_for_the_loop()))
     assert await arun(requests(), wait_for_the_loop, {Retrieve: wait_for_the_loop}, usage=usage) == "a"
     assert usage.prompt_tokens == 1
-
-
-async def test_cancelling_cancels_the_calls():
-    cancelled = []
-
-    async def never(prompt):
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            cancelled.append(prompt)
-            raise
-
-    with pytest.raises(asyncio.TimeoutError):
-        await asyncio.wait_for(arun(asks("a", "b"), never), 0.05)
-    assert sorted(cancelled) == ["a", "b"]
 
 
 async def test_where_one_request_raises_the_others_are_cancelled():

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
+from drillrank.errors import DrillrankWarning, LLMFailure
 from drillrank.likelihood import UnigramModel
 from drillrank.llm import Usage, arun, run
 from drillrank.multihop.links import given_links
@@ -177,17 +177,6 @@ def test_failed_calls_leave_the_links_and_are_told():
         search(Scripted(OSError("no answer")), on_failure="raise").search(QUERY)
 
 
-def test_a_prompt_of_the_users_own():
-    llm = Scripted("nothing")
-    search(llm, missing_prompt="{question}? {documents} Was fehlt?").search(QUERY)
-    assert llm.prompts[0].endswith("Was fehlt?")
-    for broken in ("{documents}", "{question}", "no place"):
-        with pytest.raises(InvalidInput, match=r"documents|question"):
-            PathSettings(missing_prompt=broken)
-    with pytest.raises(InvalidInput, match="on_failure"):
-        PathSettings(on_failure="ignore")
-
-
 def test_long_documents_are_shown_with_their_beginning():
     llm = Scripted("nothing")
     long = Passage("The Silent Pier, a port. " * 4000, id="long")
@@ -207,17 +196,3 @@ def test_async_asks_the_same():
     assert [(item.passage.id, item.score, item.details) for item in found] == [
         (item.passage.id, item.score, item.details) for item in expected
     ]
-
-
-def test_a_search_that_asks_needs_somebody_to_ask():
-    made = search(Scripted("nothing"))
-    with pytest.raises(InvalidInput, match="none was given"):
-        run(made.requests(QUERY), handlers=handlers(made.source))
-
-
-def test_paths_tell_what_they_cost_and_no_problems_where_there_were_none():
-    found = search(Scripted("birthplace of Ada Holm", "nothing")).search_paths(QUERY)
-    [best, *_] = search(Scripted("birthplace of Ada Holm", "nothing")).search(QUERY)
-    assert found[0].details["usage"] == best.details["usage"]
-    assert found[0].details["usage"]["llm_calls"] > 0
-    assert "problems" not in found[0].details

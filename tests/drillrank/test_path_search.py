@@ -1,3 +1,5 @@
+"""The beam, the cascade, and the order of passages that paths bring."""
+
 from __future__ import annotations
 
 import copy
@@ -13,10 +15,10 @@ from drillrank.errors import InvalidInput
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import LanguageModel, Likelihood, UnigramModel
 from drillrank.multihop.links import given_links
-from drillrank.multihop.mentions import TitleMentions
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.path_settings import PathSettings
-from drillrank.multihop.search import PathSearch
+from drillrank.multihop.prior import PathPrior
+from drillrank.multihop.search import PathScorer, PathSearch, PathWithPrior
 from drillrank.passages import Passage, Path
 from drillrank.prompts import prompt_text
 from drillrank.rerank.promptrank import PromptRank
@@ -126,28 +128,6 @@ def test_a_retriever_in_place_of_the_index(hash_model, passages):
     assert starts == [whole_prompt([passage]) for passage in passages[:3]]
 
 
-@given(graphs())
-def test_a_retriever_over_the_pool_finds_what_the_index_finds(hash_model, passages):
-    similar = TfidfIndex([passage.text for passage in passages]).scores(QUERY)
-    order = sorted(range(len(passages)), key=lambda i: (-similar[i], i))
-    search = PathSearch(
-        ranker(hash_model()), passages, first_stage=lambda _, n: [passages[i] for i in order[:n]], settings={"pool": 4}
-    )
-    expected = PathSearch(ranker(hash_model()), passages, settings={"pool": 4}).search(QUERY)
-    assert search.search(QUERY) == expected
-
-
-def test_links_lead_from_the_retriever_into_the_pool_and_back(hash_model):
-    out = Passage("a fox outside", id="out", links=("in",))
-    inside = Passage("a river inside", id="in", links=("out", "back"))
-    back = Passage("a town outside", id="back")
-    model = hash_model()
-    search = PathSearch(ranker(model), [inside], first_stage=lambda *_: [out, back, out], settings={"hops": 3, **PAPER})
-    assert {entry.passage for entry in search.search(QUERY)} == {out, inside, back}
-    expected = [(out,), (back,), (out, inside), (out, inside, back)]  # what is found twice is scored once
-    assert scored_prompts(model) == list(map(whole_prompt, expected))
-
-
 def test_foreign_and_indexed_links_compete_by_what_they_explain(hash_model):
     pool = [Passage("a fox", id="fox"), Passage("a town", id="town"), Passage("a whale", id="whale")]
     far, near = Passage("a whale far outside", id="far"), Passage("the red fox crossed the river", id="near")
@@ -160,25 +140,18 @@ def test_foreign_and_indexed_links_compete_by_what_they_explain(hash_model):
         assert scored_prompts(model)[3:] == [whole_prompt([first, best])]
 
 
+def test_to_pruning_by_words_what_is_not_indexed_is_least_similar(hash_model):
+    start = Passage("a river", id="start", links=("far", "near"))
+    far, near = Passage(QUERY, id="far"), Passage("a red town", id="near")
+    model, settings = hash_model(), {"branch": 1, "prune": "tfidf", **PAPER}
+    PathSearch(ranker(model), [near], first_stage=lambda *_: [start, far], settings=settings).search(QUERY)
+    assert scored_prompts(model)[2:] == [whole_prompt([start, near])]
+
+
 def test_a_retriever_may_find_strings_or_nothing(hash_model):
     assert PathSearch(ranker(hash_model()), first_stage=lambda *_: []).search(QUERY) == []
     [entry] = PathSearch(ranker(hash_model()), first_stage=lambda *_: ["red fox"]).search(QUERY)
     assert entry.passage == Passage("red fox")
-
-
-def test_links_may_come_from_a_function(hash_model):
-    fox = Passage("He met Reynard there.", id="a")
-    name = Passage("A fox of many tales.", id="b", title="Reynard (fox)")
-    model = hash_model()
-    PathSearch(ranker(model), [fox, name], links=TitleMentions().over([fox, name])).search(QUERY)
-    assert "Document: He met Reynard there. Document: Reynard (fox) A fox of many tales. Question:" in scored_prompts(
-        model
-    )
-
-
-@pytest.mark.parametrize("passages", [[], iter(())])
-def test_an_empty_pool(passages):
-    assert PathSearch(PromptRank(), passages).search(QUERY) == []
 
 
 class Indifferent(LanguageModel):
@@ -219,14 +192,6 @@ def test_scores_of_a_lexical_model_are_those_of_the_pool_as_collection(passages)
             assert entry.score == pytest.approx(fitted.score_paths(QUERY, [path])[0][0])
 
 
-def test_a_model_that_is_already_fitted_stays_as_it_is():
-    passages = [Passage("red fox", id="a"), Passage("river", id="b")]
-    fitted = UnigramModel().fit(["another collection about foxes", "rivers"])
-    expected = {r.passage.ids[0]: r.score for r in PromptRank(fitted).rank(QUERY, [Path((p,)) for p in passages])}
-    found = PathSearch(PromptRank(fitted), passages, settings=PAPER).search(QUERY)
-    assert {entry.passage.id: entry.score for entry in found} == pytest.approx(expected)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -246,17 +211,6 @@ def test_a_model_that_is_already_fitted_stays_as_it_is():
 def test_bad_arguments_are_refused_at_once(arguments, message):
     with pytest.raises(InvalidInput, match=message):
         PathSearch(PromptRank(), **keyword_arguments(PathSearch, arguments))
-
-
-def test_bad_questions():
-    for search in (
-        PathSearch(PromptRank(), ["a"]).search,
-        lambda *args: PathRerank(PromptRank()).rank(args[0], [], *args[1:]),
-    ):
-        with pytest.raises(InvalidInput, match="query"):
-            search(" ")
-        with pytest.raises(InvalidInput, match="top_n"):
-            search("q", 0)
 
 
 # Reranking a given list by its paths
@@ -284,15 +238,6 @@ def test_reranking_is_path_search_in_the_given_passages(hash_model, passages):
     searched = PathSearch(ranker(hash_model()), passages, settings={"hops": 3, "beam": 2, "branch": 2}).search(QUERY)
     assert {e.passage.id: e.score for e in reranked} == {e.passage.id: e.score for e in searched}
     assert [e.passage.id for e in reranked] == [e.passage.id for e in searched]
-
-
-def test_titles_link_too(hash_model):
-    turing = Passage("Alan Turing was born in Maida Vale.", id="t", title="Alan Turing")
-    vale = Passage("It is a district.", id="v", title="Maida Vale")
-    model = hash_model()
-    PathRerank(ranker(model)).rank(QUERY, [vale, turing])
-    documents = [prompt.count("Document:") for prompt in scored_prompts(model)]
-    assert documents == [1, 1, 2, 2]  # Turing names the district; the names that both mention lead either way
 
 
 def test_strings_and_nothing_can_be_reranked():
@@ -330,3 +275,91 @@ def test_each_hop_has_its_own_beam(beam):
     for hop in seen[1:]:
         paths = min(paths, beam[min(hop.number - 1, len(beam)) - 1])
         assert len(hop.paths) == paths
+
+
+# The cascade: what the cheap model leaves out follows the chosen paths at the cheap model's distances
+
+PRIORS = st.lists(st.floats(-9, 0), min_size=6, max_size=6)
+
+
+@given(graphs(), PRIORS, st.none() | st.integers(1, 7))
+def test_a_cascade_keeps_the_order_and_the_distances_of_the_cheap_model(hash_model, passages, priors, cascade):
+    waiting = [PathWithPrior(Path((passage,)), prior) for passage, prior in zip(passages, priors, strict=False)]
+    texts = [passage.text for passage in passages]
+    model = hash_model()
+    found = PathScorer(ranker(model), texts, cascade).ranked(QUERY, waiting)
+    assert sorted(item.passage.ids for item in found) == sorted(item.path.ids for item in waiting)
+    scores = [item.score for item in found]
+    assert scores == sorted(scores, reverse=True)
+    kept, pruned = found[:cascade], found[len(passages) if cascade is None else cascade :]
+    tokens = len(QUERY.split())
+    assert all(item.details["path"] == item.passage.ids for item in found)
+    for item in kept:
+        log_probs = model.log_probs(whole_prompt(item.passage.passages), QUERY)
+        assert item.score == pytest.approx((sum(log_probs) + item.details["log_prior"]) / tokens)
+        assert "model" not in item.details
+    cheap = PathScorer(PromptRank(UnigramModel().fit(texts)), texts, None).ranked(QUERY, waiting)
+    assert [item.passage for item in pruned] == [item.passage for item in cheap[len(kept) :]]
+    for item, by_cheap in zip(pruned, cheap[len(kept) :], strict=True):
+        distance = cheap[len(kept) - 1].score - by_cheap.score
+        assert kept[-1].score - item.score == pytest.approx(distance, abs=1e-9)
+        assert item.details["model"] == "unigram"
+        assert item.details["tokens"] == tokens
+        assert item.details["log_prior"] == by_cheap.details["log_prior"]
+
+
+# From scored paths to passages: which path counts, in which order its passages come, and how many hops there are
+
+TOWNS = [Passage(f"A town of no river, {name}.", id=name) for name in ("Aarau", "Bern", "Chur", "Davos")]
+
+
+def test_the_passages_of_a_path_come_by_what_each_adds():
+    """The one that explains two words before the one that explains one, wherever the path begins."""
+    wide = Passage("Its harbour was filmed at dawn.", id="wide")
+    film = Passage("The pier.", id="film", links=("wide",))
+    for start in (film, wide):
+        other = wide if start is film else film
+        start, other = (Passage(p.text, id=p.id, links=(q.id,)) for p, q in ((start, other), (other, start)))
+        found = PathSearch(PromptRank(), [start, other, *TOWNS]).search("pier harbour filmed dawn")
+        assert [item.passage.id for item in found[:2]] == ["wide", "film"]
+        assert found[0].details["path"] == found[1].details["path"]
+
+
+def test_a_question_that_one_passage_answers_has_it_first():
+    """No pair with a passage that explains nothing more hides it, whatever that passage links to."""
+    licence = Passage("texmath is distributed under the GPL licence.", id="texmath", title="texmath README")
+    node = Passage("A runtime for servers.", id="node", title="nodejs README", links=("texmath",))
+    found = PathSearch(PromptRank(), [node, licence, *TOWNS]).search("Under which licence is texmath distributed?")
+    assert found[0].passage.id == "texmath"
+
+
+def test_passages_of_equal_text_are_two():
+    first, second = (Passage("silent silent", id=name, links=links) for name, links in (("1", ("2",)), ("2", ())))
+    found = PathSearch(PromptRank(), [first, second]).search("silent")
+    assert {item.passage.id for item in found} == {"1", "2"}
+
+
+def test_details_of_one_passage_are_not_those_of_another():
+    first, second = PathSearch(PromptRank(), [Passage("a", id="b", links=("a",)), Passage("a", id="a")]).search("a")
+    first.details["own"] = True
+    assert "own" not in second.details
+
+
+def chain(length):
+    return [
+        Passage(f"word{i} leads on", id=str(i), links=(str(i + 1),) if i + 1 < length else ()) for i in range(length)
+    ]
+
+
+@pytest.mark.parametrize(("question", "hops"), [("word0 word1 word2", 3), ("word0 word0 word0 word0", 2)])
+def test_a_question_gets_the_hops_it_needs(question, hops):
+    """A hop that explains nothing more costs its prior, and is the last one; a number that is given is kept to."""
+    passages = [*chain(4), *(Passage(f"nothing at all {i}", id=f"x{i}") for i in range(60))]
+    seen = []
+    PathSearch(PromptRank(), passages, settings={"pairs": 0, "link_prior": PathPrior(single=0.9)}).search(
+        question, on_hop=seen.append
+    )
+    assert [hop.number for hop in seen] == list(range(1, hops + 1))
+    seen.clear()
+    PathSearch(PromptRank(), passages, settings={"pairs": 0, "hops": 4}).search(question, on_hop=seen.append)
+    assert [hop.number for hop in seen] == [1, 2, 3, 4]

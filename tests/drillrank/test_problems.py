@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from langchain_core.documents import Document as LangChainDocument
+from llama_index.core import Document
 
-from drillrank import D3, Passage, SelfAsk
+import langchain_ext
+import llama_index_ext
+from drillrank import D3, SelfAsk
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
+from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.generation import generated_passages
 from drillrank.llm import arun, run
 from drillrank.structure import parse_document
 from drillrank.views import Chunker, ViewWriter
+from tests.conformance import langchain_reader, llama_index_reader
 
 LONG = " ".join(f"Sentence number {n} about stones." for n in range(60))
 BOOK = f"# Rhine\n\nThe Rhine is 1,230 km long.\n\nIt rises in the Alps.\n\n# Stones\n\n{LONG}\n\nThey are hard."
@@ -54,20 +60,6 @@ def test_a_blank_answer_is_what_the_prompt_asks_for_and_is_told(blank, sections_
     assert [problem.partition(":")[0] for problem in found.problems] == ["sections", "paragraphs"]
     assert all("blank" in problem and problem.endswith(": chosen by likelihood") for problem in found.problems)
     assert all(item.details["problems"] == found.problems for item in found)
-
-
-@drivers
-@pytest.mark.parametrize("sections_by", ["names", "ids", "json"])
-def test_no_answer_at_all_is_a_failure(sections_by, drive):
-    with pytest.warns(DrillrankWarning, match="chosen by likelihood"):
-        found = drive(D3(down, settings={"sections_by": sections_by}).requests(QUESTION, [BOOK]), lambda prompt: None)
-    assert found[0].passage.text == "The Rhine is 1,230 km long."
-    assert all("NoneType" in problem for problem in found.problems)
-    with pytest.raises(LLMFailure, match="NoneType"):
-        drive(
-            D3(down, settings={"sections_by": sections_by, "on_failure": "raise"}).requests(QUESTION, [BOOK]),
-            lambda prompt: None,
-        )
 
 
 def test_all_that_went_wrong_is_told_with_what_was_done():
@@ -148,29 +140,44 @@ def test_blank_summaries_and_keywords_are_failures_too():
         run(generated_passages(QUESTION, on_failure="stop"), down)
 
 
-FACTS = ["The Rhine is 1,230 km long.", Passage("It rises in the Alps.")]
+# `on_failure="raise"` of the components that ask an LLM for views, passages and what paths lack, in both hosts
+
+TEXT = "# Foxes\n\nThey hunt.\n"
 
 
-def lazily(question):
-    yield from FACTS
+HOSTS = {
+    langchain_ext: (lambda: [LangChainDocument(TEXT)], lambda: langchain_reader.Reader(answer=down)),
+    llama_index_ext: (lambda: [Document(text=TEXT)], lambda: llama_index_reader.Reader(down)),
+}
+NAMES = {
+    "MultiViewTextSplitter": ("split_documents", "atransform_documents"),
+    "MultiViewNodeParser": ("get_nodes_from_documents", "aget_nodes_from_documents"),
+    "BRMGRRetriever": None,
+    "PromptRankRetriever": None,
+}
 
 
-def two_hops(prompt):
-    if prompt.startswith("You are a helpful question"):
-        return "1,230 km" if FACTS[0] in prompt else "not in there"
-    return "So the final answer is: 1,230 km" if "1,230" in prompt.rpartition(QUESTION)[2] else "Follow up: How long?"
+@pytest.mark.parametrize(("host", "name"), [(host, name) for host in HOSTS for name in NAMES if hasattr(host, name)])
+def test_a_failed_call_raises_or_is_done_without(host, name):
+    documents, llm = HOSTS[host]
+    of_retrievers = ("invoke", "ainvoke") if host is langchain_ext else ("retrieve", "aretrieve")
 
+    def made(**fields):
+        component = getattr(host, name)
+        source = {} if NAMES[name] else {"source": host.D3Retriever(documents=documents())}
+        built = component(llm=llm(), **source, **keyword_arguments(component, fields))
+        asked = documents() if NAMES[name] else "Who hunts?"
+        return [getattr(built, method) for method in NAMES[name] or of_retrievers], asked
 
-@pytest.mark.parametrize("source", [lazily, lambda question: iter(FACTS), lambda question: map(str, FACTS[:1])])
-def test_a_generator_of_the_users_is_a_list_of_passages(source):
-    prompts = []
+    (sync, _), asked = made()
+    with pytest.warns(DrillrankWarning, match="no route"):
+        assert sync(asked)
+    (sync, later), asked = made(on_failure="raise")
 
-    def llm(prompt):
-        prompts.append(prompt)
-        return two_hops(prompt)
+    async def awaited():
+        return await later(asked)
 
-    ask = SelfAsk(llm, source)
-    found = ask.answer(QUESTION)
-    assert (found.answer, found.usage.calls) == ("1,230 km", 3)
-    assert min(map(len, prompts)) > 50  # no prompt is a passage, or a letter of one
-    assert asyncio.run(ask.aanswer(QUESTION)) == found
+    for call in (lambda: sync(asked), lambda: asyncio.run(awaited())):
+        with pytest.raises(LLMFailure) as caught:
+            call()
+        assert isinstance(caught.value.__cause__, Down)

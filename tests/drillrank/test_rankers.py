@@ -104,7 +104,8 @@ def test_many_questions_are_ranked_as_one_by_one_and_a_task_as_a_call(name, aske
         ]
     for query, given_ in asked[:1]:
         more = (["a river of foxes", "no"],) if name.startswith("BRMGR") else ()
-        task = asyncio.run(ranker.arank(query, items_of(name, given_), *more, top_n))
+        task = asyncio.run(ranker.arank(query, items_of(name, given_), *more, top_n=top_n))
+        assert "without blocking" in ranker.arank.__doc__
         assert shown(task) == shown(rank(name, ranker, query, given_, top_n))
 
 

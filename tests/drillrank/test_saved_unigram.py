@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank import load_language_model
+from drillrank import Corpus, Passage, load_language_model
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
 from drillrank.text import ANALYZER
@@ -62,6 +62,15 @@ def test_a_model_keeps_its_language(tmp_path):
     assert loaded.log_likelihood([("Flüsse", "Fluss")])[0].matched
     with pytest.raises(InvalidInput, match="fitted on german: not 'english'"):
         load_language_model(spec, language="english")
+
+
+def test_statistics_of_a_corpus_stand_for_its_texts():
+    corpus, texts = Corpus(language="german"), ["Die Flüsse der Stadt", "Ein Fluss, der fließt"]
+    corpus.add(map(Passage, texts))
+    model = UnigramModel(language="german").fit(corpus.statistics())
+    assert numbers(model) == [pytest.approx(of) for of in numbers(UnigramModel(language="german").fit(texts))]
+    with pytest.raises(InvalidInput, match="counted as german"):
+        UnigramModel().fit(corpus.statistics())
 
 
 def test_words_of_another_analyzer_are_refused(tmp_path):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank import D3, Passage, SelfAsk
-from drillrank.drilldown.self_ask import conclusion, next_move
+from drillrank.drilldown.self_ask import next_move
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.text import count_tokens
 from drillrank.vectors import BM25Index, top
@@ -89,46 +89,6 @@ async def test_async_gives_the_same_and_counts_the_same(source):
 def test_an_asynchronous_retriever_cannot_be_asked_synchronously():
     with pytest.raises(InvalidInput, match="asynchronous"):
         SelfAsk(Reasoner(), aretrieve).answer(QUESTION)
-
-
-def test_drilling_down_for_each_follow_up_counts_as_one():
-    book = "# Rivers\n\n## Rhine\n\nThe Rhine is 1,230 km long.\n\n# Towns\n\n## Basel\n\nBasel lies on the Rhine."
-
-    class Both(Reasoner):
-        def complete(self, prompt: str) -> str:
-            if "section names" in prompt:
-                self.prompts.append(prompt)
-                return "Rivers > Rhine, Towns > Basel"
-            if "paragraph ids" in prompt:
-                self.prompts.append(prompt)
-                return "1, 2"
-            return super().complete(prompt)
-
-    llm = Both()
-    d3 = D3(llm)
-    both = SelfAsk(llm, lambda question: d3.retrieve(question, [book]))
-    found = both.answer(QUESTION)
-    assert found.answer == "1,230 km"
-    assert found.usage.calls == len(llm.prompts) == 9
-    for retrieve in (both.retrieve, lambda question: d3.aretrieve(question, [book])):
-        llm.prompts.clear()
-        assert asyncio.run(SelfAsk(llm, retrieve).aanswer(QUESTION)) == found
-        assert len(llm.prompts) == 9
-
-
-def test_prompts_may_be_functions():
-    prompts = []
-
-    def llm(prompt):
-        prompts.append(prompt)
-        return "No. So the final answer is: Basel"
-
-    asked = SelfAsk(llm, retrieve, prompt=lambda question, transcript: f"Q {question}{transcript}")
-    assert asked.answer(QUESTION).answer == "Basel"
-    assert prompts == [f"Q {QUESTION}"]
-    for wrong in (lambda question, transcript: question, lambda question: question):
-        with pytest.raises(InvalidInput, match="prompt"):
-            SelfAsk(llm, retrieve, prompt=wrong)
 
 
 @pytest.mark.parametrize(("limit", "calls"), [(1, 3), (3, 7)])
@@ -256,24 +216,35 @@ def test_the_next_move(text, expected):
     assert next_move(text) == expected
 
 
-@given(st.text(max_size=80))
-def test_reading_is_total(text):
-    follow_up, final = next_move(text)
-    assert not (follow_up and final)
-    assert isinstance(conclusion(text), str)
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"max_steps": 0}, {"max_prompt_tokens": 0}, {"on_failure": "stop"}, {"prompt": "no"}, {"retrieve": 5}]
-)
-def test_bad_settings(wrong):
-    with pytest.raises(InvalidInput):
-        SelfAsk(**{"llm": Reasoner(), "retrieve": retrieve, **wrong})
-
-
 def test_what_is_no_passage_and_no_question_is_named():
     for wrong in ([5], "one passage", None):
         with pytest.raises(InvalidInput, match="passages"):
             SelfAsk(Reasoner(), lambda question, wrong=wrong: wrong).answer(QUESTION)
-    with pytest.raises(InvalidInput):
-        SelfAsk(Reasoner(), retrieve).answer(" ")
+    for source, question in ((retrieve, " "), (5, QUESTION)):
+        with pytest.raises(InvalidInput):
+            SelfAsk(Reasoner(), source).answer(question)
+
+
+def test_drilling_down_for_each_follow_up_counts_as_one():
+    book = "# Rivers\n\n## Rhine\n\nThe Rhine is 1,230 km long.\n\n# Towns\n\n## Basel\n\nBasel lies on the Rhine."
+
+    class Both(Reasoner):
+        def complete(self, prompt: str) -> str:
+            if "section names" in prompt:
+                self.prompts.append(prompt)
+                return "Rivers > Rhine, Towns > Basel"
+            if "paragraph ids" in prompt:
+                self.prompts.append(prompt)
+                return "1, 2"
+            return super().complete(prompt)
+
+    llm = Both()
+    d3 = D3(llm)
+    both = SelfAsk(llm, lambda question: d3.retrieve(question, [book]))
+    found = both.answer(QUESTION)
+    assert found.answer == "1,230 km"
+    assert found.usage.calls == len(llm.prompts) == 9
+    for retrieve in (both.retrieve, lambda question: d3.aretrieve(question, [book])):
+        llm.prompts.clear()
+        assert asyncio.run(SelfAsk(llm, retrieve).aanswer(QUESTION)) == found
+        assert len(llm.prompts) == 9

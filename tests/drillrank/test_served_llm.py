@@ -202,14 +202,3 @@ def test_errors_of_the_server_are_one_line(manual, capsys, fault):
     assert len(printed.err.splitlines()) == 1
     assert server.root.removesuffix("/v1") in printed.err
     assert len(printed.err) < 500
-
-
-def test_a_server_that_is_not_there_and_arguments_that_do_not_fit(manual, capsys):
-    with serving(says) as server:
-        gone = server.address
-    assert cli.main(["ask", str(manual), QUESTION, "--llm", gone]) == 2
-    assert "Does the server run?" in capsys.readouterr().err
-    assert cli.main(["ask", str(manual), QUESTION, "--llm", "localhost"]) == 2
-    assert "http://host:port/v1#model" in capsys.readouterr().err
-    assert cli.main(["ask", str(manual), QUESTION, "--answer"]) == 2
-    assert "--llm" in capsys.readouterr().err

@@ -6,10 +6,6 @@ import json
 import warnings
 
 import pytest
-from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever as LangChainRetriever
-from llama_index.core.retrievers import BaseRetriever as LlamaIndexRetriever
-from llama_index.core.schema import TextNode
 
 import drillrank
 import langchain_ext
@@ -34,22 +30,6 @@ SETTINGS = {
     "D3": {"sections": 3, "model": "unigram", "model_options": {"mu": 500.0}},
     "MultiViewIndex": {"retriever": "tfidf", "weights": {"raw": 2.0}},
 }
-HOSTS = [llama_index_ext, langchain_ext]
-ONE = {llama_index_ext: [TextNode(text="A text.")], langchain_ext: [Document("A text.")]}
-
-
-class Nothing(LlamaIndexRetriever):
-    def _retrieve(self, query_bundle):
-        return []
-
-
-class NoDocuments(LangChainRetriever):
-    def _get_relevant_documents(self, query, *, run_manager):
-        return []
-
-
-RETRIEVERS = {llama_index_ext: Nothing, langchain_ext: NoDocuments}
-both_hosts = pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.__name__)
 
 
 @pytest.fixture
@@ -78,34 +58,6 @@ def test_the_core_loads_what_concerns_it(file):
     d3 = drillrank.D3(**load_settings(file, "D3"))
     assert (d3.settings.sections, d3.language_model.options) == (3, {"mu": 500.0})
     assert MultiViewIndex([], **load_settings(file, "MultiViewIndex")).weights == {"raw": 2.0}
-
-
-def drilling(component):
-    return component.method if hasattr(component, "method") else component._evidence
-
-
-def searched(component):
-    """The search of a retriever of paths."""
-    paths = component.method if hasattr(component, "method") else component._paths
-    return paths._index(()).made[1]
-
-
-@both_hosts
-def test_components_of_both_hosts_load_the_file(file, host):
-    for component in ("UPR", host.UPRRerank):
-        upr = host.UPRRerank(**load_settings(file, component), top_n=7)
-        assert (upr.prior, upr.prior_weight, upr.top_n) == ("retrieval", 0.5, 7)
-        assert upr.language_model.options == {"mu": 1000.0}
-    paths = host.PromptRankRerank(**load_settings(file, host.PromptRankRerank))
-    assert (paths.settings.hops, paths.settings.temperature, paths.language_model.options) == (3, 1.4, {"mu": 50.0})
-    search = host.PromptRankRetriever(source=RETRIEVERS[host](), **load_settings(file, host.PromptRankRetriever))
-    assert searched(search).prompt_rank.instructions == (PROMPTRANK_INSTRUCTIONS[7],)
-    for component in ("D3", host.D3Retriever, type("Mine", (host.D3Retriever,), {})):
-        d3 = host.D3Retriever(ONE[host], **load_settings(file, component))
-        assert drilling(d3)._d3.settings.sections == 3
-        assert drilling(d3)._d3.language_model.options == {"mu": 500.0}
-    views = host.MultiViewRetriever(source=RETRIEVERS[host](), **load_settings(file, "MultiViewIndex"))
-    assert (views.retriever, dict(views.weights)) == ("tfidf", {"raw": 2.0})
 
 
 def test_a_class_of_the_hosts_is_given_itself(file):

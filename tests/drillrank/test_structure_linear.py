@@ -5,16 +5,12 @@ Counted in executed lines of Python, which no other load on the machine can chan
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from types import FrameType
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from drillrank import limits
 from drillrank.structure import parse_document, sentences
 from drillrank.structure.html import html_links
 from drillrank.structure.markdown import markdown_links
@@ -171,38 +167,7 @@ PIECES = {
 }
 
 
-@pytest.mark.parametrize("format", PIECES)
-@settings(max_examples=int(os.environ.get("DRILLRANK_FUZZ", "200")) // 10, deadline=None)
-@given(data=st.data())
-def test_twice_the_text_takes_twice_the_steps(format, data):
-    pieces = st.lists(st.sampled_from(PIECES[format].split("¦")), min_size=1, max_size=8).map("".join)
-    unit, first, last = data.draw(pieces), data.draw(pieces), data.draw(pieces)
-
-    def steps(length: int) -> int:
-        """Where nothing is nested deeper than 20 elements: up to the limit, work grows with the depth."""
-        text = first + unit * (length // len(unit)) + last * (length // len(last))
-        return lines_run(lambda text: parse_document(text, format), text)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "XML_DEPTH", 20)
-        steps(100)  # what is loaded and compiled once
-        assert steps(3000) < 2.5 * steps(1500) + 3000
-
-
 @pytest.mark.parametrize("make", HOSTILE["text"].values(), ids=HOSTILE["text"])
 def test_sentences_take_linear_work(make):
     sentences(make(2000))
     assert lines_run(sentences, make(16000)) < 12 * lines_run(sentences, make(2000)) + 2000
-
-
-@pytest.mark.parametrize("format", ["markdown", "html", "latex"])
-def test_a_thousand_levels(format):
-    deep = {
-        "markdown": "".join(f"{'#' * (i % 6 + 1)} H{i}\n\n" for i in range(1000)),
-        "html": "".join(f"<section><h1>H{i}</h1>" for i in range(1000)),
-        "latex": "".join(f"\\begin{{itemize}}\\item a\\paragraph{{H{i}}}" for i in range(1000)),
-    }[format]
-    document = parse_document(deep, format)
-    check_spans(document)
-    assert [section.heading for section in document.sections() if section.path] == [f"H{i}" for i in range(1000)]
-    assert max(section.level for section in document.sections()) <= 30

@@ -155,39 +155,6 @@ def test_the_modules_of_the_caller_are_found(tmp_path, monkeypatch):
     assert SAID in read(pdf_of(pages()).content(), tmp_path).text
 
 
-@pytest.mark.skipif(os.name == "nt", reason="modes and links are POSIX's")
-def test_names_that_cannot_be_opened(tmp_path, monkeypatch):
-    (tmp_path / "folder.pdf").mkdir()
-    (tmp_path / "loop.pdf").symlink_to(tmp_path / "loop.pdf")
-    opened = os.open
-
-    def refusing(path, *arguments, **options):  # root may read what its mode forbids
-        if Path(path).name == "secret.pdf":
-            raise PermissionError(13, "Permission denied")
-        return opened(path, *arguments, **options)
-
-    monkeypatch.setattr(os, "open", refusing)
-    said = {
-        "folder.pdf": "Is a directory",
-        "loop.pdf": "Too many levels",
-        "secret.pdf": "Permission denied",
-        "missing.pdf": "No such file",
-        "nul\0.pdf": "null byte",
-    }
-    for name, reason in said.items():
-        with pytest.raises(InvalidInput) as caught:
-            read_document(tmp_path / name)
-        assert str(caught.value).startswith(f"{tmp_path / name} cannot be read: ")
-        assert reason in str(caught.value)
-
-
-@pytest.mark.skipif(os.name == "nt", reason="names are bytes in POSIX alone")
-def test_names_that_are_no_text(tmp_path):
-    file = tmp_path / os.fsdecode(b"caf\xe9\n\x1b[2J.pdf")
-    file.write_bytes(pdf_of(pages()).content())
-    assert SAID in read_document(file).text
-
-
 def test_labels_of_pages(tmp_path):
     [kind] = [kind for kind in hostile() if kind.name == "the labels of pages"]
     found = read(kind.make(), tmp_path).pages

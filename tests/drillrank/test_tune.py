@@ -266,32 +266,6 @@ def test_the_command_writes_a_file_that_the_others_load(tmp_path, capsys, monkey
     assert "nothing for PromptRank" in " ".join(capsys.readouterr().err.split())
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--try", "mu"], "--try is SETTING=LIST"),
-        (["--try", "mu=30,300"], "--try is SETTING=LIST"),
-        (["--instructions", "nowhere.txt"], "nowhere.txt cannot be read"),
-        (["--component", "{"], "no JSON"),
-        (["--folds", "0"], "folds"),
-        (["--out", "asked.jsonl/settings.json"], "cannot be written"),
-        (["--out", "folder"], "folder cannot be written: it is a folder"),
-        (["--out", "notes.json"], "notes.json is no file of settings"),
-        (["--out", "tuned.json"], '"tuned" holds, by component'),
-    ],
-)
-def test_what_the_command_cannot_use_is_told_before_anything_is_asked(tmp_path, capsys, monkeypatch, arguments, said):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in first_stage_knows(6)))
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "notes.json").write_text("{}")
-    (tmp_path / "tuned.json").write_text('{"format": "drillrank-settings-1", "settings": {}, "tuned": [5]}')
-    assert main(["tune", "asked.jsonl", *arguments, "--results", "results.jsonl"]) == 2
-    assert said in " ".join(capsys.readouterr().err.split())
-    assert not (tmp_path / "settings.json").exists()
-    assert not (tmp_path / "results.jsonl").exists() or "--folds" in arguments
-
-
 def test_instructions_of_a_file_are_templates_to_upr(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in first_stage_knows(6)))

@@ -36,23 +36,9 @@ def same(ranker, queries, *lists):
 
 @settings(max_examples=20)
 @given(ASKED)
-def test_what_ranks_passages(asked):
-    queries, lists = zip(*asked, strict=True)
-    same(UPR(), list(queries), list(lists))
-
-
-@settings(max_examples=20)
-@given(ASKED)
 def test_what_ranks_passages_of_two_kinds(asked):
     queries, lists = zip(*asked, strict=True)
     same(BRMGR(), list(queries), list(lists), list(reversed(lists)))
-
-
-@settings(max_examples=20)
-@given(ASKED)
-def test_what_ranks_paths(asked):
-    queries, lists = zip(*asked, strict=True)
-    same(PromptRank(), list(queries), [[Path((Passage(text),)) for text in texts] for texts in lists])
 
 
 class Asked(HashModel):
@@ -79,14 +65,6 @@ def test_a_model_without_a_collection_is_asked_once_for_all_questions(guard):
     PromptRank(model).rank_many(queries, paths)
     assert model.calls == 1
     assert [len(ranking) for ranking in PromptRank(model).rank_many(["one", "none"], [paths[0], []])] == [2, 0]
-
-
-def test_scores_of_the_first_stage_reach_the_twins():
-    towns, scores = ["Basel is a town.", "Bonn is a town."], [0.61, 0.78]
-    ranker = UPR(prior="retrieval")
-    expected = shown(ranker.rank("Which town?", towns, scores=scores))
-    assert shown(asyncio.run(ranker.arank("Which town?", towns, scores=scores))) == expected
-    assert expected[0][0].text == "Bonn is a town."
 
 
 @pytest.mark.parametrize("kind", [UPR, PromptRank, BRMGR])
@@ -126,12 +104,3 @@ def test_what_searches(texts, queries):
     assert [asyncio.run(index.asearch(query, 2)) for query in queries] == sections
     rerank = PathRerank(PromptRank())
     assert shown(asyncio.run(rerank.arank(queries[0], passages))) == shown(rerank.rank(queries[0], passages))
-
-
-def test_an_llm_that_is_awaited_answers_a_search_that_is_awaited():
-    async def llm(prompt):
-        return "Basel on the Rhine"
-
-    passages = [Passage("A fox in Emma.", id="1"), Passage("Basel on the Rhine is old.", id="2")]
-    found = asyncio.run(PathSearch(PromptRank(), passages, llm=llm).asearch("Which old town has a fox?"))
-    assert found[0].details["missing"] == ("Basel on the Rhine",)

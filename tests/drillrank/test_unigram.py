@@ -129,31 +129,6 @@ def test_a_fitted_model_ignores_order_and_neighbours(batch, temperature, random)
 # budgets
 
 
-def kept_words(model, request):
-    """How many words of each document the model still sees; every word of the fitted collection is unique."""
-    words = [part.text.split() for part in request.prompt if isinstance(part, Evidence)]
-    probe = " ".join([word for document in words for word in document] + ["baseline"])
-    [result] = model.log_likelihood([Request(request.prompt, probe, request.max_tokens)])
-    seen = iter((result.log_probs > result.log_probs[-1] + 1e-12).tolist())
-    flags = [[next(seen) for _ in document] for document in words]
-    assert all(sorted(document, reverse=True) == document for document in flags)  # a document is cut from its end
-    return list(map(sum, flags)), result.cut_tokens
-
-
-def unique_words(lengths):
-    return [" ".join(f"d{i}w{j}," for j in range(length)) for i, length in enumerate(lengths)]
-
-
-@given(st.lists(st.tuples(st.integers(0, 9), st.none() | st.integers(1, 9)), min_size=1, max_size=3))
-def test_a_document_keeps_its_first_words(documents):
-    contents = unique_words([length for length, _ in documents])
-    model = UnigramModel().fit([*contents, "baseline"])
-    evidence = [Evidence(text, limit) for text, (_, limit) in zip(contents, documents, strict=True)]
-    kept, cut = kept_words(model, Request(("Any words before: ", *evidence), "x"))
-    assert kept == [length if limit is None else min(length, limit) for length, limit in documents]
-    assert cut == sum(length for length, _ in documents) - sum(kept)
-
-
 @given(worded, st.integers(1, 8))
 def test_the_first_tokens_are_words_with_what_stands_before_them(text, count):
     ends = [match.end() for match in find_words(text)]
@@ -173,24 +148,7 @@ def test_a_cut_document_scores_as_the_shorter_text_does(text, limit, temperature
     assert cut.cut_tokens == max(0, len(ends) - limit)
 
 
-evidence = st.builds(Evidence, worded, st.none() | st.integers(1, 8))
-
-
 # edges
-
-
-@pytest.mark.parametrize("collection", [None, [], [""], ["?"], ["a red fox"]])
-@pytest.mark.parametrize("documents", [[], [""], ["?"], ["", ""], ["a red fox", ""], ["unseen words"]])
-@pytest.mark.parametrize("temperature", [1.0, 0.3, 2.0])
-def test_empty_things_have_finite_scores(collection, documents, temperature):
-    model = UnigramModel() if collection is None else UnigramModel().fit(collection)
-    requests = [Request(prompt_of(documents), target) for target in ("fox", "new words", "???")]
-    some, unseen, wordless = model.log_likelihood(requests, temperature=temperature)
-    assert np.isfinite(some.log_probs).all()
-    assert np.isfinite(unseen.log_probs).all()
-    assert (list(wordless.tokens), wordless.total, wordless.mean) == ([], 0.0, 0.0)
-    assert wordless.log_probs.shape == (0,)
-    assert wordless.log_probs.dtype == np.float64
 
 
 @pytest.mark.parametrize(
@@ -212,16 +170,6 @@ def test_requests_that_cannot_be_scored_are_named(pairs, options, match):
     with pytest.raises(InvalidInput):
         model.log_likelihood_lists([pairs], **options)
     assert model.log_likelihood([("a", "b")], include_eos=False)[0].total == model.log_likelihood([("a", "b")])[0].total
-
-
-def test_the_defaults_are_the_documented_ones():
-    assert UnigramModel().mu == 300
-    assert UnigramModel(1e-6).mu == 1e-6
-    requests = [("a red fox", "fox river"), ("a river", "fox")]
-    as_it_is = UnigramModel().log_likelihood(requests, temperature=1.0)
-    assert [item.total for item in UnigramModel().log_likelihood(requests)] == [item.total for item in as_it_is]
-    [by_list] = UnigramModel().log_likelihood_lists([requests])
-    assert [item.total for item in by_list] == [item.total for item in as_it_is]
 
 
 @given(st.lists(st.lists(worded, max_size=3), min_size=1, max_size=4), worded.filter(str.strip))

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.errors import InvalidInput
 from drillrank.passages import Passage
 from drillrank.rerank.upr import UPR
 
@@ -52,11 +51,3 @@ def test_a_limit_cuts_and_says_so():
     [entry] = UPR(max_passage_tokens=3).rank("fox", ["one two three fox five"])
     assert entry.details["cut_tokens"] == 2
     assert UPR(max_passage_tokens=3).rank("fox", ["river", "one two three fox"])[0].passage.text == "river"
-
-
-@pytest.mark.parametrize(
-    "options", [{"template": "no place"}, {"max_passage_tokens": 0}, {"max_passage_tokens": -3}, {"model": "unknown"}]
-)
-def test_bad_options_are_refused_at_once(options):
-    with pytest.raises(InvalidInput):
-        UPR(**options)

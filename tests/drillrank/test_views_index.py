@@ -161,6 +161,7 @@ def test_a_search_merges_what_each_view_brings_of_the_chunks_that_may_be_seen(
     found = index.search(query, k, among)
     assert found == expected
     assert index.search_many([query], k) == [index.search(query, k)]
+    assert index.search_many([query]) == [index.search(query, 5)]
     explained = found.explain()
     assert explained.question == query
     for rank, (item, section) in enumerate(zip(explained, found, strict=True), 1):
@@ -192,6 +193,8 @@ def test_a_section_is_found_through_any_view(query, ids, ranks):
     chunks = [text for text in FRUIT if text.view != "raw"]
     assert MultiViewIndex(chunks).search("harbour", 1)[0].section_id == "2"
     assert MultiViewIndex([]).search(query) == []
+    many = [ViewText(str(number), "raw", ("pears", "plums")[number % 3 == 0]) for number in range(99)]
+    assert [int(one.section_id) for one in MultiViewIndex(many).search("pears", 60)] == [n for n in range(90) if n % 3]
     assert len(MultiViewIndex([ViewText(str(number), "raw", "pears") for number in range(9)]).search(query)) == 5
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import warnings
 
 import pytest
@@ -103,34 +102,6 @@ def test_answers_are_remembered_by_content_model_and_prompt_and_failures_are_not
     assert all(isinstance(entry, str) for pair in cache.items() for entry in pair)
     cache.update(dict.fromkeys(cache, ""))  # broken
     assert asked(ViewWriter("m", cache), CHUNKS)[1] == 3
-
-
-@pytest.mark.parametrize("documents", [[CHUNKS], [CHUNKS, OTHER, CHUNKS]])
-def test_writers_with_one_cache_ask_for_what_they_share_once(documents):
-    cache: dict[str, str] = {}
-    prompts: list[str] = []
-    found: list[list[dict[str, list[str]]]] = []
-    both, asking, answered = threading.Barrier(2), threading.Event(), threading.Event()
-
-    def llm(prompt):
-        prompts.append(prompt)
-        asking.set()
-        assert answered.wait(60)
-        return "[a, b]"
-
-    def write():
-        both.wait(60)
-        found.append(run(ViewWriter("m", cache).write(documents), llm, workers=9))
-
-    threads = [threading.Thread(target=write) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    assert asking.wait(60)
-    answered.set()
-    for thread in threads:
-        thread.join(60)
-    assert found[0] == found[1]
-    assert len(prompts) == len(set(prompts)) == len(cache)
 
 
 BAD = [{"retries": -1}, {"max_calls": 0}, {"keyword_prompt": "no places"}, {"summary_prompt": "{section_text} only"}]

@@ -95,22 +95,6 @@ def test_views(format, data, made):
         assert chunk.view == "raw" or chunk.indexed_text == chunk.text
 
 
-def test_headings_are_joined_below_the_title_of_the_document():
-    document = parse_document("# Report\n\nIn short.\n\n## Costs\n\n### Travel\n\nTrains only.\n")
-    chunks = section_chunks(document, "d", ["raw", "keywords"], chunker=WHOLE)
-    assert [chunk.text for chunk in chunks if chunk.view == "keywords"] == ["Report\nshort", "Costs > Travel\nTrains"]
-    two = [c.text for c in section_chunks(parse_document(document.text + "# Annex\n\nTables.\n"), "d", chunker=WHOLE)]
-    assert two[-1] == "Annex\nTables."
-    assert "Report > Costs > Travel\nTrains" in two
-    alone = section_chunks(parse_document("# Oak\n\nTall.\n\n# Whale songs\n"), "d", chunker=WHOLE)
-    shown = [
-        ("raw", "# Whale songs\n"),
-        ("keywords", "Whale songs\nWhale, songs"),
-        ("summary", "Whale songs\nWhale songs"),
-    ]
-    assert [(chunk.view, chunk.text) for chunk in alone[3:]] == shown
-
-
 TWO = parse_document("# A\n\n# B\n")
 
 

@@ -205,8 +205,6 @@ class Outline:
         return " ".join(filter(None, own + listed))
 
     def _level(self, positions: Sequence[int], depth: int) -> list[Entry]:
-        if not positions:
-            return []
         keys = [self._paths[position] for position in positions]
         while True:
             depth += 1

@@ -204,14 +204,22 @@ class UPRFields(RerankerFields):
         )
 
 
-class RelevanceFields(RerankerFields):
-    """Of `RelevanceRerank`."""
+class MonoT5Fields(RerankerFields):
+    """Of `MonoT5Rerank`."""
 
     model: LanguageModel | str = Field(kw_only=False, description="A neural model, or its specification.")
+    max_passage_tokens: int | None = Field(default=None, description="Tokens that a passage may keep.")
+
+    def _make(self) -> Relevance:
+        return MonoT5(self.language_model, max_passage_tokens=self.max_passage_tokens)
+
+
+class RelevanceFields(MonoT5Fields):
+    """Of `RelevanceRerank`."""
+
     preset: str = Field(default="yes-no", description="How published models are asked.")
     template: str | None = Field(default=None, description="Prompt with `{query}`, `{text}` and `{instruction}`.")
     instruction: str | None = Field(default=None, description="What the model is told of the task.")
-    max_passage_tokens: int | None = Field(default=None, description="Tokens that a passage may keep.")
 
     def _make(self) -> Relevance:
         return Relevance(
@@ -222,16 +230,6 @@ class RelevanceFields(RerankerFields):
             max_passage_tokens=self.max_passage_tokens,
             settings=self.settings,  # type: ignore[attr-defined]  # a field of each
         )
-
-
-class MonoT5Fields(RerankerFields):
-    """Of `MonoT5Rerank`."""
-
-    model: LanguageModel | str = Field(kw_only=False, description="A neural model, or its specification.")
-    max_passage_tokens: int | None = Field(default=None, description="Tokens that a passage may keep.")
-
-    def _make(self) -> Relevance:
-        return MonoT5(self.language_model, max_passage_tokens=self.max_passage_tokens)
 
 
 class BRMGRFields(HostFields):

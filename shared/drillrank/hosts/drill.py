@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from functools import partial
 from itertools import count
 from typing import Any, Generic
@@ -21,6 +21,7 @@ from drillrank.hosts.filters import AccessFilter
 from drillrank.hosts.metadata import PREFIX, RANKING_NOTES
 from drillrank.hosts.pages import at_pages, joined, without_page
 from drillrank.hosts.records import ChunkRecord, Name, Record, StoredDocument, held_spans
+from drillrank.hosts.sections import check_searched
 from drillrank.hosts.settings import D3RetrieverSettings
 from drillrank.hosts.shared import Indexes, Shared, shared
 from drillrank.hosts.store import THE_QUESTION, Answer, Store, answered
@@ -124,43 +125,41 @@ class FoundEvidence(Generic[Record]):
     tree: tuple[Node, ...] = ()
 
 
+@dataclass(eq=False)
 class EvidenceRetrieval(Generic[Record]):
     """What a retriever of evidence holds between questions, and does for each.
 
     Args:
+        component: Whose fields say how documents are put together, and whether results are explained.
         d3: Finds evidence.
-        settings: Of the component.
         given: What was given to it.
         read: Reads what a host's store brings.
         metadata_query: Asks a store for all records of a chunk's document; None if it is one by itself.
-        explains: Whether results are explained.
-        access: What may be seen of records that are given without a source, which are prepared now; None with one.
+        access: What may be seen: of records that are given without a source, which are prepared now.
         fields: Of some records what an index of them is made of, if components of equal fields are to share it.
     """
 
-    def __init__(
-        self,
-        d3: D3,
-        settings: D3RetrieverSettings,
-        given: Sequence[ChunkRecord[Record]],
-        read: Callable[[Iterable[Any]], list[ChunkRecord[Record]]],
-        metadata_query: Callable[[ChunkRecord[Record]], Fetch | None],
-        *,
-        explains: bool,
-        access: AccessFilter[Any] | None,
-        fields: Callable[[Sequence[Record]], Mapping[str, object]] | None = None,
-    ) -> None:
-        self._d3, self._given, self._read, self._metadata_query = d3, given, read, metadata_query
-        self._settings, self._explains, self._fields = settings, explains, fields
-        self._most = settings.max_documents or MAX_DOCUMENTS
+    component: InitVar[Any]
+    d3: D3
+    given: Sequence[ChunkRecord[Record]]
+    read: Callable[[Iterable[Any]], list[ChunkRecord[Record]]]
+    metadata_query: Callable[[ChunkRecord[Record]], Fetch | None]
+    access: InitVar[AccessFilter[Any]]
+    fields: Callable[[Sequence[Record]], Mapping[str, object]] | None = None
+
+    def __post_init__(self, component: Any, access: AccessFilter[Any]) -> None:
+        check_searched(component)
+        self._settings: D3RetrieverSettings = component.settings
+        self._explains: bool = component.explain
+        self._most = self._settings.max_documents or MAX_DOCUMENTS
         self._warned = WarnOnce()
-        self._cache = PreparedCache(d3.prepare, settings.separator)
-        self._indexes = Indexes([chunk.record for chunk in given], self._index)
-        self._prepared = None if access is None else self._of_given(access)
+        self._cache = PreparedCache(self.d3.prepare, self._settings.separator)
+        self._indexes = Indexes([chunk.record for chunk in self.given], self._index)
+        self._prepared = self._of_given(access) if component.source is None else None
 
     def _index(self, seen: tuple[int, ...]) -> tuple[Candidates[Record], Shared[PreparedDocuments]]:
         """Documents of given records that may be seen, prepared; those that repeat one text are documents each."""
-        chunks = self._joined([self._given[number] for number in seen])
+        chunks = self._joined([self.given[number] for number in seen])
         found: Candidates[Record] = Candidates()
         documents = []
         for name, own in _by_document(chunks).items():
@@ -168,10 +167,10 @@ class EvidenceRetrieval(Generic[Record]):
             documents += [(StoredDocument(name, some), some) for some in ([[one] for one in own] if copies else [own])]
         found.add(documents)
         if not any(chunk.text.strip() for chunk in chunks):
-            why = "holds any text" if chunks or len(seen) == len(self._given) else "passes the filter"
+            why = "holds any text" if chunks or len(seen) == len(self.given) else "passes the filter"
             found.nothing = f"Nothing that was given {why}: there is nothing to drill into."
         found.warn(self._warned)
-        made_of = self._fields and self._fields([self._given[number].record for number in seen])
+        made_of = self.fields and self.fields([self.given[number].record for number in seen])
         return found, shared(
             "evidence", made_of, lambda: self._cache.ready([one.material() for one in found.documents])
         )
@@ -214,7 +213,7 @@ class EvidenceRetrieval(Generic[Record]):
             on_step: Callback, called with each step, on worker threads in asynchronous use.
         """
         candidates, ready = (access and self._of_given(access)) or self._prepared  # type: ignore[misc]  # prepared
-        return self._found(self._d3.retrieve(question, ready.made, top_n, llm=llm, on_step=on_step), candidates)
+        return self._found(self.d3.retrieve(question, ready.made, top_n, llm=llm, on_step=on_step), candidates)
 
     def requests(
         self,
@@ -236,7 +235,7 @@ class EvidenceRetrieval(Generic[Record]):
             [ready] = yield [Call(lambda: self._cache.ready([one.material() for one in candidates.documents]))]
         sync, asynchronous = (
             partial(method, question, ready, top_n, llm=llm, on_step=on_step)
-            for method in (self._d3.retrieve, self._d3.aretrieve)
+            for method in (self.d3.retrieve, self.d3.aretrieve)
         )
         [found] = yield [Call(sync, asynchronous)]
         return self._found(found, candidates)
@@ -247,20 +246,20 @@ class EvidenceRetrieval(Generic[Record]):
         What was given beside the source lends structure, and stands in for what cannot be looked up, as far as it
         agrees with what the source found.
         """
-        given = self._joined([self._given[number] for number in (yield from self._indexes.seen(access))])
+        given = self._joined([self.given[number] for number in (yield from self._indexes.seen(access))])
         beside: dict[str, dict[Name, list[ChunkRecord[Record]]]] = {}
         for name, own in _by_document(given).items():
             for alias in dict.fromkeys([name[1], *(alias for chunk in own for alias in chunk.aliases)]):
                 beside.setdefault(alias, {})[name] = own
         [brought] = yield [Retrieve(THE_QUESTION, _VIEWS * self._most)]
-        hits = _by_document(self._read(brought or ()))
+        hits = _by_document(self.read(brought or ()))
         names = list(hits)[: self._most]
-        wanted = {name: fetch for name in names if (fetch := self._metadata_query(hits[name][0])) is not None}
+        wanted = {name: fetch for name in names if (fetch := self.metadata_query(hits[name][0])) is not None}
         answers: Sequence[Answer] = (yield list(wanted.values())) if wanted else []
         stored = {
             name: chunks
             for name, answer in zip(wanted, answers, strict=True)
-            if (chunks := [chunk for chunk in self._read(answer or ()) if chunk.document == name])
+            if (chunks := [chunk for chunk in self.read(answer or ()) if chunk.document == name])
         }
         result: Candidates[Record] = Candidates(problems={"outdated": [], "missing": []})
         found = []
@@ -302,17 +301,15 @@ class EvidenceRetrieval(Generic[Record]):
             start, end = place.get("start"), place.get("end")
             ours: dict[str, Any] = {name: details[name] for name in ("section_score",) if name in details}
             ours |= {name: details[name] for name in RANKING_NOTES if details.get(name)}
-            ours |= usage if self._d3.llm is not None else {}
+            ours |= usage if self.d3.llm is not None else {}
             if self._settings.guard_tokens:
                 ours["guarded"] = details["guarded"]
             if "also_at" in details:
                 also = (candidates.documents[at["document"]].name[1] for at in details["also_at"])
                 ours["also_in"] = "; ".join(map(str, dict.fromkeys(also)))
-            if "other_versions" in details:
-                ours |= {name: details[name] for name in ("version",) if name in details}
-                ours["other_versions"] = "; ".join(details["other_versions"])
-            if "problems" in details:
-                ours["problems"] = "; ".join(details["problems"])
+            if "other_versions" in details and "version" in details:
+                ours["version"] = details["version"]
+            ours |= {name: "; ".join(details[name]) for name in ("other_versions", "problems") if name in details}
             ours["section_path"] = item.passage.title
             space, id_ = document.name
             if space:
@@ -320,10 +317,9 @@ class EvidenceRetrieval(Generic[Record]):
             metadata = chunk.metadata if chunk.pages is None else at_pages(chunk.metadata, chunk.pages, start, end)
             keyed = deepcopy({**metadata, **{PREFIX + name: value for name, value in ours.items()}})
             where = [*([str(place["part"])] if "part" in place else []), *([text] if document.apart else [])]
-            if start is None or chunk.page is not None or document.apart:
-                name = stable_uuid((space, id_) if space else id_, chunk.id, start, *where)
-            else:
-                name = stable_uuid((space, id_) if space else id_, start, end, *where)
+            known = start is not None and chunk.page is None and not document.apart
+            spot = (start, end) if known else (chunk.id, start)
+            name = stable_uuid((space, id_) if space else id_, *spot, *where)
             evidence.append(Evidence(text, name, item.score, start, end, chunk, id_, keyed, reason))
         problems = [*candidates.messages(candidates.problems), *found.problems]
         return FoundEvidence(evidence, usage, problems, why.tree if why is not None else ())

@@ -10,7 +10,8 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from fnmatch import fnmatchcase
+from typing import Any, Generic, TypeVar
 
 from drillrank.errors import InvalidInput, warn
 from drillrank.hosts.metadata import in_views
@@ -19,8 +20,6 @@ Condition = Callable[[Mapping[str, Any]], "bool | None"]
 """From a record's metadata to whether it may be seen; None is no."""
 
 _Comparison = Callable[[Any, Any], "bool | None"]
-_Missing = object()
-_DEEPEST = 20
 
 
 def _equal(held: Any, wanted: Any) -> bool | None:
@@ -39,10 +38,8 @@ def _several(value: Any) -> Collection[Any]:
 
 
 def _ordered(compare: Callable[[Any, Any], Any]) -> _Comparison:
-    def compared(held: Any, wanted: Any) -> bool:
-        if isinstance(held, bool) is not isinstance(wanted, bool):
-            raise TypeError(held)
-        return bool(compare(held, wanted))
+    def compared(held: Any, wanted: Any) -> bool | None:
+        return bool(compare(held, wanted)) if isinstance(held, bool) is isinstance(wanted, bool) else None
 
     return compared
 
@@ -51,23 +48,12 @@ def _contains(held: Any, wanted: Any) -> bool | None:
     return wanted in held if isinstance(held, str) else _one_of(wanted, held)
 
 
+_WILDCARDS = str.maketrans({"%": "*", "_": "?", "*": "[*]", "?": "[?]", "[": "[[]"})
+
+
 def _like(held: Any, wanted: Any) -> bool:
-    """By one pass over the text, which goes back to the last `%` alone: no pattern takes longer than both lengths."""
-    text, pattern = _text(held), _text(wanted)
-    at = place = 0
-    last, resumed = -1, 0  # the last %, and where in the text what follows it is tried
-    while at < len(text):
-        sign = pattern[place : place + 1]
-        if sign == "%":
-            last, resumed, place = place, at, place + 1
-        elif sign and sign in ("_", text[at]):
-            at, place = at + 1, place + 1
-        elif last >= 0:
-            resumed += 1
-            at, place = resumed, last + 1
-        else:
-            return False
-    return not pattern[place:].strip("%")
+    """As the names of files are matched, which goes back for no wildcard: no pattern takes for ever."""
+    return fnmatchcase(_text(held), _text(wanted).translate(_WILDCARDS))
 
 
 def _text(value: Any) -> str:
@@ -106,7 +92,6 @@ _COMPARISONS: dict[str, _Comparison] = {
     "like": _like,
     "ilike": lambda held, wanted: _like(_text(held).casefold(), _text(wanted).casefold()),
 }
-_OF_PRESENCE = ("exists", "is_empty")
 
 
 def condition(key: str, named: str, wanted: Any = None) -> Condition:
@@ -125,8 +110,10 @@ def condition(key: str, named: str, wanted: Any = None) -> Condition:
     >>> mine({"tenant": "a"}), mine({"tenant": "b"}), mine({})
     (True, False, None)
     """
-    if named in _OF_PRESENCE:
-        return lambda metadata: _present(metadata.get(key, _Missing), named, wanted)
+    if named == "exists":
+        return lambda metadata: (metadata.get(key) is not None) is (wanted is not False)
+    if named == "is_empty":
+        return lambda metadata: metadata.get(key) in (None, "", [], ())
     if named == "between":
         if not isinstance(wanted, list | tuple) or len(wanted) != 2:
             raise InvalidInput(
@@ -137,8 +124,8 @@ def condition(key: str, named: str, wanted: Any = None) -> Condition:
     if compare is None:
         raise InvalidInput(
             f"A filter on {key!r:.200} has the operator {named!r:.200}, which drillrank cannot check on what it "
-            f"fetches; it knows {', '.join((*_COMPARISONS, 'between', *_OF_PRESENCE))}. Or give a function from a "
-            "record to a bool."
+            f"fetches; it knows {', '.join(_COMPARISONS)}, between, exists, is_empty. Or give a function from a record "
+            "to a bool."
         )
     if wanted is None or (named in ("in", "nin") and (isinstance(wanted, str) or not _several(wanted))):
         raise InvalidInput(
@@ -178,8 +165,8 @@ def check_depth(depth: int) -> None:
     Raises:
         InvalidInput: there are more than 20 of them.
     """
-    if depth > _DEEPEST:
-        raise InvalidInput(f"Filters stand inside filters up to {_DEEPEST} deep.")
+    if depth > 20:
+        raise InvalidInput("Filters stand inside filters up to 20 deep.")
 
 
 def from_dictionary(filter: Mapping[str, Any], depth: int = 0) -> Condition:
@@ -197,32 +184,28 @@ def from_dictionary(filter: Mapping[str, Any], depth: int = 0) -> Condition:
     >>> recent({"tenant": "a", "year": 2021}), recent({"tenant": "a", "year": 1999})
     (True, False)
     """
-    if not isinstance(filter, Mapping):
+    if not isinstance(filter, Mapping) or not all(isinstance(key, str) for key in filter):
         raise InvalidInput(
-            f"A filter is a dictionary, or a function from a record to True or False; not {filter!r:.200}."
+            f"A filter is a dictionary by metadata keys, or a function from a record to True or False; not "
+            f"{filter!r:.200}."
         )
     check_depth(depth)
     return all_of([_entry(key, value, depth) for key, value in filter.items()])
 
 
-def _entry(key: Any, value: Any, depth: int) -> Condition:
-    if not isinstance(key, str):
-        raise InvalidInput(
-            f"The keys of a filter are those of the metadata, strings, and $and, $or, $not; not {key!r:.200}."
-        )
+def _entry(key: str, value: Any, depth: int) -> Condition:
     if key in _COMBINED:
         listed = [value] if key == "$not" and isinstance(value, Mapping) else value
         if not isinstance(listed, list | tuple) or not listed:
             raise InvalidInput(f"{key} of a filter holds a list of filters, not {value!r:.100}.")
         return _COMBINED[key]([from_dictionary(one, depth + 1) for one in listed])
-    if key.startswith("$"):
+    if key.startswith("$") or value == {}:
         raise InvalidInput(
-            f"A filter has the operator {key!r:.200}, which drillrank cannot check; it knows {', '.join(_COMBINED)}."
+            f"A filter has {key!r:.200}: {value!r:.100}, which drillrank cannot check; of operators it knows "
+            f"{', '.join(_COMBINED)}, and a key is compared with a value."
         )
     if not isinstance(value, Mapping):
         return condition(key, "eq", value)
-    if not value:
-        raise InvalidInput(f"The filter on {key!r:.200} is empty: give it the value meant, or leave it out.")
     return all_of([condition(key, name.removeprefix("$"), wanted) for name, wanted in value.items()])
 
 
@@ -275,26 +258,7 @@ def answered(predicate: Callable[[Any], Any]) -> Callable[[Any], bool]:
     return holds
 
 
-def _present(held: Any, named: str, wanted: Any) -> bool:
-    if named == "exists":
-        return (held is not _Missing and held is not None) is (wanted is not False)
-    return held is _Missing or held is None or held in ("", [], ())
-
-
-class Described(Protocol):
-    """A host's node or document."""
-
-    @property
-    def metadata(self) -> Mapping[str, Any]:
-        """What a filter reads."""
-        ...
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Any:
-        """The same with other metadata."""
-        ...
-
-
-Record = TypeVar("Record", bound=Described)
+Record = TypeVar("Record")
 
 
 def _attributes(part: object) -> Iterable[Any]:
@@ -367,7 +331,7 @@ class AccessFilter(Generic[Record]):
                 )
         return [record for record in self.filter_results(records) if self._passes(record)]
 
-    def _passes(self, record: Record) -> bool:
+    def _passes(self, record: Any) -> bool:
         """Whether what the source searches for may be a view of the record's section."""
         if not self._inherited:
             return True

@@ -35,26 +35,21 @@ class FilledPrompt(str):
         return prompt
 
 
-class StepPrompt:
-    """Fills the places of a template, for the core.
+def filled(name: str, fill: Callable[[dict[str, str]], tuple[str, Any]], /, **values: str) -> FilledPrompt:
+    """The prompt of this name, for the core.
 
     Args:
         name: Of the prompt.
         fill: From the values of the places to the text, and what the host asks with.
+        values: Of the places, and more.
 
-    >>> prompt = StepPrompt("section_prompt", lambda values: (f"{values['question']} {values['outline']}", "form"))
-    >>> filled = prompt(outline="[0] Fish", question="Which?", more="ignored")
-    >>> filled, host_prompt(filled, str, "summarise"), host_prompt("Shorten.", str, "summarise")
+    >>> fill = lambda values: (f"{values['question']} {values['outline']}", "form")
+    >>> prompt = filled("section_prompt", fill, outline="[0] Fish", question="Which?", more="ignored")
+    >>> prompt, host_prompt(prompt, str, "summarise"), host_prompt("Shorten.", str, "summarise")
     ('Which? [0] Fish', ('form', 'choose sections'), ('Shorten.', 'summarise'))
     """
-
-    def __init__(self, name: str, fill: Callable[[dict[str, str]], tuple[str, Any]]) -> None:
-        self._step, *self._places = STEPS[name]
-        self._fill = fill
-
-    def __call__(self, **values: str) -> FilledPrompt:
-        """The prompt."""
-        return FilledPrompt(*self._fill({place: values[place] for place in self._places}), self._step)
+    step, *places = STEPS[name]
+    return FilledPrompt(*fill({place: values[place] for place in places}), step)
 
 
 def host_prompt(prompt: str, form: Callable[[str], Any], step: str) -> tuple[Any, str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from drillrank.errors import InvalidInput, WarnOnce, warn
 from drillrank.explanation import Explanation, Explanations
@@ -14,7 +15,7 @@ from drillrank.hosts.filters import AccessFilter
 from drillrank.hosts.metadata import notes, path_notes
 from drillrank.hosts.sections import StoredSection, deduplicate_sections, warn_missing
 from drillrank.hosts.settings import LinkedRecordSettings
-from drillrank.hosts.shared import Indexes, Shared, check_ids, shared
+from drillrank.hosts.shared import Indexes, Shared, shared
 from drillrank.hosts.store import THE_QUESTION, Answer, Store, answered
 from drillrank.llm import Call, Fetch, Handlers, Requests, Retrieve, Usage
 from drillrank.multihop.path_rerank import LinkName, PathRerank, named_links
@@ -26,64 +27,38 @@ from drillrank.rerank.promptrank import PromptRank
 from drillrank.vectors import Embed
 
 Record = TypeVar("Record")
-HostRecord = TypeVar("HostRecord", contravariant=True)
 
 
-class PathHost(Protocol[HostRecord]):
+@dataclass(frozen=True)
+class PathHost(Generic[Record]):
     """What a path search needs of its host for one question.
 
     Attributes:
-        retriever: Answers retrievals, if there is one.
-        docstore: Knows records by id, if there is one; without one, the store behind the retriever knows the given.
         guard: What may be seen.
+        retrieves: Whether there is a retriever.
+        docstore: Knows records by id, if there is one; without one, the store behind the retriever knows the given.
         certain: Whether all that the retriever brings is from one store, which is asked for more.
+        lookups: From a question to the retriever and, for raw records of sections, the store behind it or else the
+            docstore; and the component that warns if the filter hides all that is found, empty if none does.
+        by_id: The docstore, or without one the store behind the retriever, without regard to what may be seen.
+        own_id: What the store calls a record.
+        names: Of each record a name that no other one has: its id, if it has one.
+        passage: From a record and its name to what is ranked.
+        section: What a record, or a hit, is of a section.
+        event: Sends the host's event of a hop: `query`, `hop`, `paths`, `best_path` and `best_score`.
     """
 
-    @property
-    def retriever(self) -> object | None: ...  # noqa: D102  # see above
-    @property
-    def docstore(self) -> object | None: ...  # noqa: D102
-    @property
-    def guard(self) -> AccessFilter[Any]: ...  # noqa: D102
-    @property
-    def certain(self) -> bool: ...  # noqa: D102
-
-    def lookups(self, question: Any, component: str = "") -> Store:
-        """The retriever, and for raw records of sections the store behind it, or else the docstore.
-
-        Args:
-            question: A string, or what the host makes of one.
-            component: The component that warns if the filter hides all that is found; without a name none does.
-        """
-        ...
-
-    def by_id(self) -> Store:
-        """The docstore, or without one the store behind the retriever, without regard to what may be seen."""
-        ...
-
-    def own_id(self, record: HostRecord) -> str | None:
-        """What the store calls a record."""
-        ...
-
-    def names(self, records: Sequence[HostRecord]) -> list[str]:
-        """Of each record a name that no other one has: its id, if it has one."""
-        ...
-
-    def passage(self, record: HostRecord, name: str) -> Passage:
-        """What is ranked."""
-        ...
-
-    def section(self, hit: Any) -> StoredSection:
-        """What a record, or a hit, is of a section."""
-        ...
-
-    def send(self, hop: dict[str, Any]) -> None:
-        """Send the host's event of a hop: `query`, `hop`, `paths`, `best_path` and `best_score`."""
-        ...
-
-    def asend(self, hop: dict[str, Any]) -> Awaitable[None]:
-        """As `send`."""
-        ...
+    guard: AccessFilter[Any]
+    retrieves: bool
+    docstore: object | None
+    certain: bool
+    lookups: Callable[[Any, str], Store]
+    by_id: Callable[[], Store]
+    own_id: Callable[[Record], str | None]
+    names: Callable[[Sequence[Record]], list[str]]
+    passage: Callable[[Record, str], Passage]
+    section: Callable[[Any], StoredSection]
+    event: Callable[[dict[str, Any]], Call]
 
 
 class GivenPassages:
@@ -176,7 +151,7 @@ class RecordSource(Generic[Record]):
         return answered(self._retrieved(), self.host.lookups(question, component).handlers)
 
     def _retrieve(self, request: Retrieve) -> Requests[Sequence[Passage]]:
-        if self.host.retriever is None:
+        if not self.host.retrieves:
             return ()
         return (yield from self.found(request.query))[: request.n]
 
@@ -196,7 +171,7 @@ class RecordSource(Generic[Record]):
                 "best_path": self.own_ids(best.passage.ids),
                 "best_score": best.score,
             }
-            yield [Call(partial(self.host.send, event), partial(self.host.asend, event))]
+            yield [self.host.event(event)]
 
     def own_ids(self, names: Sequence[str]) -> list[str]:
         """What the records are called where they come from."""
@@ -284,15 +259,11 @@ class PathRetrieval(Generic[Record]):
     """What a retriever of paths holds between questions, and does for each.
 
     Args:
-        settings: Of the component.
+        component: Whose fields name links, and say whether each result is explained.
         prompt_rank: Scores paths.
-        records: What was given to it.
         host: Of no question.
-        links: By name.
         embed: From texts to vectors.
-        explains: Whether each result is explained.
-        missing_prompt: Asks an LLM what a path lacks; None asks nobody.
-        component: That warns.
+        missing_prompt: Asks an LLM what a path lacks.
         fields: Of some records what an index of them is made of, if components of equal fields are to share it.
 
     Raises:
@@ -302,27 +273,22 @@ class PathRetrieval(Generic[Record]):
 
     def __init__(
         self,
-        settings: LinkedRecordSettings,
+        component: Any,
         prompt_rank: PromptRank,
-        records: Sequence[Record],
         host: PathHost[Record],
         *,
-        links: Iterable[LinkName],
         embed: Embed | None,
-        explains: bool,
-        missing_prompt: Callable[..., str] | None,
-        component: str,
+        missing_prompt: Callable[..., str],
         fields: Callable[[Sequence[Record]], Mapping[str, object]] | None = None,
     ) -> None:
+        settings, links, records = component.settings, component.links, component.documents
         check_by_order(prompt_rank.prior)
         if isinstance(links, str):
             raise InvalidInput(f"links are a list of names, such as [{links!r:.200}]; not {links!r:.200}.")
-        self._host, self._names = host, host.names(records)
+        self._passage, self._names = host.passage, host.names(records)
         self._reranks = partial(path_rerank, settings, prompt_rank, tuple(links), embed)
-        self._fields = fields
-        self._component = component
-        self._explains = explains
-        self._missing = None if missing_prompt is None else replace(settings, missing_prompt=missing_prompt)
+        self._fields, self._component, self._explains = fields, type(component).__name__, component.explain
+        self._missing = None if component.llm is None else replace(settings, missing_prompt=missing_prompt)
         self._warned = WarnOnce()
         self._indexes = Indexes(records, self._index)
         if not host.guard.restricts:
@@ -332,10 +298,15 @@ class PathRetrieval(Generic[Record]):
         """A search of the given records that may be seen."""
         names = [self._names[number] for number in seen]
         records = [self._indexes.records[number] for number in seen]
-        check_ids(names, "documents")
+        for name, copies in Counter(names).items():
+            if copies > 1:
+                raise InvalidInput(
+                    f"Two of the documents share the id {name!r:.200}: give each an id of its own, or filters that "
+                    "show one."
+                )
 
         def made() -> tuple[GivenPassages, PathSearch]:
-            passages = list(map(self._host.passage, records, names))
+            passages = list(map(self._passage, records, names))
             return GivenPassages(passages), self._reranks(passages).path_search
 
         return shared("paths", self._fields and self._fields(records), made)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,24 +114,21 @@ def raw_records(ids: Iterable[str], read: Read) -> Requests[tuple[dict[str, Stor
         ids: Of sections.
         read: Reads a host's record.
     """
-    ids = list(dict.fromkeys(ids))
-    [answer] = yield [Fetch(tuple(ids))]
-    fetched = _sections(ids, map(read, answer or ()))
+    ids = tuple(dict.fromkeys(ids))
+    [answer] = yield [Fetch(ids)]
+    fetched = at_hand(map(read, answer or ()), ids)
     left = tuple(id_ for id_ in ids if id_ not in fetched)
     if not left:
         return fetched, True
     [by_metadata] = yield [Fetch(where={prefixed("section_id"): left, prefixed("view"): "raw"})]
-    fetched |= _sections(left, map(read, by_metadata or ()))
+    fetched |= at_hand(map(read, by_metadata or ()), left)
     return fetched, not (answer is None and by_metadata is None)
 
 
-def at_hand(found: Iterable[StoredSection]) -> dict[str, StoredSection]:
-    """Raw records among those found, by section id."""
-    known: dict[str, StoredSection] = {}
-    for section in found:
-        if section.is_raw:
-            known.setdefault(section.section_id, section)
-    return known
+def at_hand(found: Iterable[StoredSection], ids: Collection[str] | None = None) -> dict[str, StoredSection]:
+    """The first raw record of each section among those found, by section id; of these ids alone, if there are some."""
+    raw = [section for section in found if section.is_raw and (ids is None or section.section_id in ids)]
+    return {section.section_id: section for section in reversed(raw)}
 
 
 def deduplicate_sections(
@@ -150,28 +147,33 @@ def deduplicate_sections(
         best hit stands for it.
     """
     sections = [read(hit) for hit in hits]
-    first: dict[tuple[str, int | None], int] = {}
-    for number, section in enumerate(sections):
-        first.setdefault((section.section_id, None if section.view else number), number)
     known = at_hand(sections)
     wanted = [s.section_id for s in sections if s.view is not None and s.section_id not in known]
-    asked = False
-    if wanted:
-        fetched, asked = yield from raw_records(wanted, read)
-        known |= fetched
+    fetched, asked = (yield from raw_records(wanted, read)) if wanted else ({}, False)
+    known |= fetched
     kept: list[Any] = []
     missing: list[str] = []
-    for number in first.values():
-        section = sections[number]
+    seen: set[str] = set()
+    for section in sections:
+        id_ = section.section_id
         if section.view is None:
             kept.append(section.record)
-        elif section.section_id in known:
-            kept.append(known[section.section_id].record)
-        elif asked and sure:
-            missing.append(section.section_id)
-        else:
-            kept.append(lent.get(section.section_id, section.record))
+        elif id_ not in seen and id_ not in known and asked and sure:
+            missing.append(id_)
+        elif id_ not in seen:
+            kept.append(known[id_].record if id_ in known else lent.get(id_, section.record))
+        seen |= {id_} if section.view is not None else set()
     return kept, missing
+
+
+def check_searched(component: Any) -> None:
+    """Refuse a component that has nothing to search.
+
+    Raises:
+        InvalidInput: says what to give.
+    """
+    if component.source is None and not component.documents:
+        raise InvalidInput(f"{type(component).__name__} has nothing to search: give it documents, or a source.")
 
 
 def warn_missing(component: str, ids: Sequence[str], where: str = "is no longer in the store") -> None:
@@ -187,8 +189,3 @@ def warn_missing(component: str, ids: Sequence[str], where: str = "is no longer 
             f"{component}: the raw record of {len(ids)} sections, found by keywords or summary, {where}; for example "
             f"{ids[0]!r:.200}. They are left out."
         )
-
-
-def _sections(ids: Iterable[str], sections: Iterable[StoredSection]) -> dict[str, StoredSection]:
-    wanted = set(ids)
-    return {section.section_id: section for section in sections if section.is_raw and section.section_id in wanted}

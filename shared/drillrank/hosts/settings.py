@@ -15,7 +15,7 @@ from drillrank.multihop.path_settings import PathSettings
 from drillrank.prompts import check_question_templates
 from drillrank.rerank.brmgr import BRMGRSettings
 from drillrank.rerank.demonstrations import Demonstration
-from drillrank.rerank.prior import Prior
+from drillrank.rerank.prior import Prior, check_prior
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, Ensemble, PromptRank, PromptRankSettings
 from drillrank.settings import as_settings, check_one_of
 from drillrank.views import ViewSettings
@@ -24,15 +24,11 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-@dataclass(frozen=True, kw_only=True)
-class RerankSettings:
-    """Of every reranker.
+class HostSettings:
+    """Base of the settings that stand before others: each checks its own, and then has the next ones do so."""
 
-    Attributes:
-        score_threshold: Keep what has at least this score.
-    """
-
-    score_threshold: float | None = None
+    def __post_init__(self) -> None:
+        getattr(super(), "__post_init__", tuple)()
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
@@ -42,6 +38,17 @@ class RerankSettings:
             InvalidInput: a name is unknown, or a value cannot be used.
         """
         return as_settings(cls, given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RerankSettings(HostSettings):
+    """Of every reranker.
+
+    Attributes:
+        score_threshold: Keep what has at least this score.
+    """
+
+    score_threshold: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +70,7 @@ class GeneratedRecordSettings(BRMGRSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GenerationSettings:
+class GenerationSettings(HostSettings):
     """How records are generated.
 
     Attributes:
@@ -84,6 +91,7 @@ class GenerationSettings:
         check_question_templates(self.prompts)
         check_one_of(OnFailure, on_failure=self.on_failure)
         check_positive(workers=self.workers)
+        super().__post_init__()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,50 +139,53 @@ class LinkedRecordSettings(PathSettings, PromptRankSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SplitterSettings(ViewSettings):
-    """Of what cuts documents into views.
+class PathRetrieverSettings(LinkedRecordSettings):
+    """Of a retriever of paths.
+
+    Attributes:
+        prior: What the order of the retrieved says: `"retrieval"`, or None.
+
+    Raises:
+        InvalidInput: as `LinkedRecordSettings`, or the prior is unknown.
+    """
+
+    prior: Prior | None = None
+
+    def __post_init__(self) -> None:
+        check_prior(self.prior)
+        super().__post_init__()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SectionSettings(HostSettings):
+    """How documents are put together and sections named.
 
     Attributes:
         separator: Between the headings of `drillrank_section_path`.
         join_pages: Whether documents that are pages of one file are read as one.
 
     Raises:
-        InvalidInput: as `ViewSettings`, or a setting is of another type.
+        InvalidInput: a setting is of another type.
     """
 
     separator: str = " > "
     join_pages: bool = True
 
     def __post_init__(self) -> None:
-        ViewSettings.__post_init__(self)
-        _check_separator(self.separator)
+        if not isinstance(self.separator, str) or not self.separator:
+            raise InvalidInput(f"separator is a string that is not empty; not {self.separator!r:.100}.")
         check_switch(join_pages=self.join_pages)
+        super().__post_init__()
 
 
 @dataclass(frozen=True, kw_only=True)
-class D3RetrieverSettings(D3Settings):
-    """Of what drills down in a host's documents.
-
-    Attributes:
-        separator: Between the headings of `drillrank_section_path`, as the splitter was told.
-        join_pages: Whether documents that are pages of one file are read as one.
-
-    Raises:
-        InvalidInput: as `D3Settings`, or a setting is of another type.
-    """
-
-    separator: str = " > "
-    join_pages: bool = True
-
-    def __post_init__(self) -> None:
-        D3Settings.__post_init__(self)
-        _check_separator(self.separator)
-        check_switch(join_pages=self.join_pages)
+class SplitterSettings(SectionSettings, ViewSettings):
+    """Of what cuts documents into views: `drillrank.views.ViewSettings`, too."""
 
 
-def _check_separator(separator: object) -> None:
-    if not isinstance(separator, str) or not separator:
-        raise InvalidInput(f"separator is a string that is not empty; not {separator!r:.100}.")
+@dataclass(frozen=True, kw_only=True)
+class D3RetrieverSettings(SectionSettings, D3Settings):
+    """Of what drills down in a host's documents: `drillrank.drilldown.D3Settings`, too."""
 
 
 def check_switch(**switches: object) -> None:

@@ -12,7 +12,6 @@ from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from drillrank.drilldown.last_used import LastUsed
-from drillrank.errors import InvalidInput
 from drillrank.hosts.filters import AccessFilter
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.unigram import UNSAVED
@@ -89,23 +88,6 @@ class Indexes(Generic[Record, Made]):
         """Numbers of the records that may be seen."""
         allowed = set(map(id, guard.filter_fetched(self.records)))
         return tuple(number for number, record in enumerate(self.records) if id(record) in allowed)
-
-
-def check_ids(ids: Sequence[str], name: str) -> None:
-    """Refuse records of one id, where all of them may be seen.
-
-    Args:
-        ids: Of the records.
-        name: Of the parameter that they were given as.
-
-    Raises:
-        InvalidInput: two share an id.
-    """
-    for id_ in ids if len(set(ids)) < len(ids) else ():
-        if ids.count(id_) > 1:
-            raise InvalidInput(
-                f"Two of the {name} share the id {id_!r:.200}: give each an id of its own, or filters that show one."
-            )
 
 
 def model_fields(model: LanguageModel) -> object:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,49 +11,61 @@ from drillrank.errors import InvalidInput
 from drillrank.hosts.metadata import user_metadata, with_result_metadata
 from drillrank.hosts.pages import at_pages, pages_of
 from drillrank.hosts.settings import SplitterSettings
-from drillrank.llm import Call, Requests
+from drillrank.llm import LLM, Call, Requests
 from drillrank.passages import stable_uuid
 from drillrank.structure import breadcrumb, parse_document
-from drillrank.views import MultiViewChunker, SectionChunk
+from drillrank.views import MultiViewChunker, SectionChunk, ViewWriter
 
 
-def check_namespace(namespace: str | None, key: str | None) -> None:
-    """Reject a namespace that is no name, and one that is said twice.
+def chunker_of(component: Any, llm: LLM | None, who: str, cache: MutableMapping[str, str]) -> MultiViewChunker:
+    """What cuts documents as a component's fields say.
+
+    Args:
+        component: Of the host.
+        llm: Writes keywords and summaries; None computes them.
+        who: Tells the LLM's answers from another's.
+        cache: Remembers what the LLM wrote.
 
     Raises:
-        InvalidInput: see above.
+        InvalidInput: a field cannot be used, or a namespace is said twice.
     """
-    if namespace is not None and key is not None:
+    space, key, settings = component.namespace, component.namespace_key, component.settings
+    if space is not None and key is not None:
         raise InvalidInput("A namespace is given as namespace or read from the metadata under namespace_key, not both.")
-    for name, value in (("namespace", namespace), ("namespace_key", key)):
+    for name, value in (("namespace", space), ("namespace_key", key)):
         if value is not None and not (isinstance(value, str) and value.strip()):
             raise InvalidInput(f"{name} is a string that is not blank, or None; not {value!r:.200}.")
+    return MultiViewChunker(
+        component.views,
+        llm=llm,
+        chunking=component.chunking,
+        max_tokens=component.max_tokens,
+        min_tokens=component.min_tokens,
+        context=component.context,
+        summarizer=component.summarizer,
+        writer=ViewWriter(who, cache, on_failure=settings.on_failure, max_calls=settings.max_calls),
+        settings=settings,
+    )
 
 
-def namespace_of(
-    metadata: Mapping[str, Any], document: str, *, namespace: str | None = None, key: str | None = None
-) -> str | None:
+def namespace_of(component: Any, metadata: Mapping[str, Any], document: str) -> str | None:
     """The namespace of a document: the one given, or what its metadata hold under the key.
 
     Args:
+        component: Of the host.
         metadata: Of the document.
         document: What an error calls it.
-        namespace: Of all documents.
-        key: Of the metadata.
 
     Raises:
         InvalidInput: the document has no string or number under the key, or a blank one.
-
-    >>> namespace_of({"tenant": "a"}, "guide.md", key="tenant")
-    'a'
     """
-    if key is None:
-        return namespace
-    value = metadata.get(key)
+    if component.namespace_key is None:
+        return component.namespace  # type: ignore[no-any-return]
+    value = metadata.get(component.namespace_key)
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
         raise InvalidInput(
-            f"Document {document!r:.200} has {value!r:.200} under {key!r:.200}, its namespace_key: a name is needed "
-            "there, so that no two namespaces are mixed."
+            f"Document {document!r:.200} has {value!r:.200} under {component.namespace_key!r:.200}, its namespace_key: "
+            "a name is needed there, so that no two namespaces are mixed."
         )
     return str(value)
 

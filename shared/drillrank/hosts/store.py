@@ -7,7 +7,7 @@ records stay what the host has them as.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -47,11 +47,23 @@ class Store(ABC):
             self._retrievers = source
         self.retrieves = bool(self._retrievers)
         self._computing = Lock()
+        self._vectors: dict[int, list[float]] = {}
 
     def in_turn(self, search: Callable[..., Result], *arguments: Any, **named: Any) -> Result:
         """A search in memory, one at a time: threads that all compute would keep the event loop waiting for each."""
         with self._computing:
             return search(*arguments, **named)
+
+    def vector(self, model: object, embed: Callable[[], list[float]]) -> Requests[list[float]]:
+        """The question's vector by a model, which embeds it once, however many searches want it at the same time."""
+
+        def once() -> None:
+            if id(model) not in self._vectors:
+                self._vectors[id(model)] = embed()
+
+        if id(model) not in self._vectors:
+            yield [Call(partial(self.in_turn, once))]
+        return self._vectors[id(model)]
 
     @property
     def handlers(self) -> Handlers:
@@ -110,27 +122,6 @@ class RetrievedPassages:
         return list(map(self.passage, records))
 
 
-class EmbeddedOnce:
-    """Vectors of a question: each model embeds it once, however many searches want it at the same time."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._vectors: dict[Hashable, list[float]] = {}
-
-    def vector(self, model: object, embed: Callable[[], list[float]]) -> Requests[list[float]]:
-        """The vector by a model; models are told apart by identity."""
-
-        def once() -> list[float]:
-            with self._lock:
-                if id(model) not in self._vectors:
-                    self._vectors[id(model)] = embed()
-                return self._vectors[id(model)]
-
-        if id(model) not in self._vectors:
-            yield [Call(once)]
-        return self._vectors[id(model)]
-
-
 def answered(requests: Requests[Result], handlers: Handlers) -> Requests[Result]:
     """The same, with the requests that have a handler here handed on as calls of it.
 
@@ -168,12 +159,6 @@ def retrieved_and_generated(
         InvalidInput: the query is blank.
     """
     written = generated_passages(check_query(query), n, settings.prompts, settings.on_failure)
-    retrieval = answered(_retrieval(), store.handlers)
+    retrieval = store.retrieve(Retrieve(THE_QUESTION, 0))
     found, passages = yield from together([cast("Requests[Any]", retrieval), written])
     return found, passages
-
-
-def _retrieval() -> Requests[Answer]:
-    found: Answer
-    [found] = yield [Retrieve(THE_QUESTION, 0)]
-    return found

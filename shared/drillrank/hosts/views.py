@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import count, zip_longest
-from typing import Any, Literal
+from itertools import count
+from typing import Any
 
 from drillrank.errors import InvalidInput, WarnOnce, warn
 from drillrank.explanation import Explanation
@@ -15,8 +15,10 @@ from drillrank.hosts.metadata import prefixed, result_metadata
 from drillrank.hosts.models import HostEmbedding
 from drillrank.hosts.sections import (
     AROUND,
+    Read,
     StoredSection,
     at_hand,
+    check_searched,
     raw_records,
     raw_sections,
     warn_missing,
@@ -26,19 +28,14 @@ from drillrank.hosts.shared import Indexes, Shared, shared
 from drillrank.hosts.store import THE_QUESTION, Store, answered
 from drillrank.llm import Requests, Retrieve
 from drillrank.settings import check_one_of
-from drillrank.text import check_language
 from drillrank.vectors import Embed
 from drillrank.views import (
     VIEWS,
     Expansion,
-    Merge,
     MergedSection,
     MultiViewIndex,
-    RetrieverName,
     View,
     ViewText,
-    check_views,
-    check_weights,
     expanded,
     explain_views,
     merge_views,
@@ -63,9 +60,7 @@ def oversampled(k: int) -> int:
     return 2 * len(VIEWS) * k + 50
 
 
-def of_store(
-    k: int, read: Callable[[Any], StoredSection], views: Sequence[View] = VIEWS
-) -> Requests[tuple[Rankings, list[StoredSection]]]:
+def of_store(k: int, read: Read, views: Sequence[View] = VIEWS) -> Requests[tuple[Rankings, list[StoredSection]]]:
     """The `k` best records of some views in a store, and all that the search without a view found.
 
     One search, one each of the keywords and the summaries where these are wanted, and one more where fewer than `k`
@@ -83,25 +78,22 @@ def of_store(
 
     answers = yield [Retrieve(THE_QUESTION, oversampled(k)), *map(of_view, of_sections)]
     near, *others = ([*map(read, answer or ())] for answer in answers)
-    whole = _is_whole(near, others, oversampled(k))
-    found = {view: _only(near, view) for view in views}
+    there = set(map(_identity, near))  # all that there is, unless an approximate index brings less
+    whole = len(near) < oversampled(k) and all(_identity(one) in there for more in others for one in more)
+    found: Rankings = {view: _only(near, view) for view in views}
     for view, more in zip(of_sections, others, strict=True):
         found[view] += _only(more, view)
-    third_party = [section for section in near if section.view is None]
-    if "raw" in views and not whole and len(found["raw"]) + len(third_party) < k:
+    if "raw" in views and not whole and len(found["raw"]) + len(_only(near, None)) < k:
         [answer] = yield [of_view("raw")]
         found["raw"] += _only(map(read, answer or ()), "raw")
-    place = _places(near)
-    rankings: Rankings = {view: _joined(place, found[view]) for view in views}
-    return _with_third_party(rankings, third_party, place, views, k), near
+    return _ranked(found, near, views, k), near
 
 
 def of_hits(sections: Iterable[StoredSection], views: Sequence[View] = VIEWS) -> Rankings:
     """The rankings of a single one by view; other splitters' chunks are in each of them."""
-    listed = list(sections)
-    there = dict.fromkeys(section.view for section in listed if section.view in views)
-    rankings = {str(view): [section for section in listed if section.view == view] for view in there}
-    return _with_third_party(rankings, [section for section in listed if section.view is None], _places(listed), views)
+    near = list(sections)
+    there = dict.fromkeys(section.view for section in near if section.view in views)
+    return _ranked({str(view): _only(near, view) for view in there}, near, views)
 
 
 def texts_of(
@@ -124,101 +116,56 @@ def texts_of(
     return made, owners
 
 
-def _with_third_party(
-    rankings: Rankings,
-    third_party: Sequence[StoredSection],
-    place: Mapping[_Identity, int],
-    views: Sequence[View],
-    k: int | None = None,
-) -> Rankings:
+def _ranked(rankings: Rankings, near: Sequence[StoredSection], views: Sequence[View], k: int | None = None) -> Rankings:
     """Rankings of views with other splitters' chunks, which have no views: each stands in all by its own text.
 
     In one alone they would be behind every section that two views found, near or not.
 
     Args:
         rankings: Of each view.
-        third_party: The chunks, best first.
-        place: Of what was found together, the chunks among it: where.
+        near: What was found together, best first, the chunks among it.
         views: Those that are ranked.
         k: Records of each view.
     """
+    third_party = _only(near, None)
+    place = {_identity(section): number for number, section in reversed(list(enumerate(near)))}
     if third_party:
         rankings = {views[0]: rankings.get(views[0], []), **{view: found for view, found in rankings.items() if found}}
-    return {view: _joined(place, third_party, found)[:k] for view, found in rankings.items()}
+    ranked: Rankings = {}
+    for view, found in rankings.items():
+        in_order = sorted([*third_party, *found], key=lambda section: place.get(_identity(section), len(near)))
+        ranked[view] = list({_identity(section): section for section in reversed(in_order)}.values())[::-1][:k]
+    return ranked
 
 
-def _only(sections: Iterable[StoredSection], view: str) -> list[StoredSection]:
+def _only(sections: Iterable[StoredSection], view: str | None) -> list[StoredSection]:
     """Those of a view: a user may have its name under the key, and a store may heed no filter."""
     return [section for section in sections if section.view == view]
-
-
-def _is_whole(near: Sequence[StoredSection], others: Iterable[Iterable[StoredSection]], searched: int) -> bool:
-    """Whether the search without a view brought all that there is; approximate indexes may bring less."""
-    there = _places(near)
-    return len(near) < searched and all(_identity(section) in there for found in others for section in found)
 
 
 def _identity(section: StoredSection) -> _Identity:
     return section.section_id, section.view
 
 
-def _places(sections: Sequence[StoredSection]) -> dict[_Identity, int]:
-    return {_identity(section): number for number, section in enumerate(_each_once(sections))}
-
-
-def _each_once(sections: Iterable[StoredSection]) -> list[StoredSection]:
-    first: dict[_Identity, StoredSection] = {}
-    for section in sections:
-        first.setdefault(_identity(section), section)
-    return list(first.values())
-
-
-def _joined(place: Mapping[_Identity, int], *rankings: Sequence[StoredSection]) -> list[StoredSection]:
-    """One ranking of several: what was found together by its place, and the rest, which is behind, in turns."""
-    seen = [section for ranking in rankings for section in ranking if _identity(section) in place]
-    seen.sort(key=lambda section: place[_identity(section)])
-    behind = [[section for section in ranking if _identity(section) not in place] for ranking in rankings]
-    in_turns = [section for row in zip_longest(*behind) for section in row if section is not None]
-    return _each_once(seen + in_turns)
-
-
 Merged = tuple[StoredSection, MergedSection, str | None]
 """A section, how it was found, and for one that was not found the id of the section that it stands around."""
-
-
-Searched = Literal["store", "memory"] | list[View] | None
-"""What is searched: a store by metadata, for each view; an index in memory; the views that have a retriever each; or
-None for a single retriever, whose results are ranked by their view."""
-
-
-def check_searched(component: object, documents: Sequence[object] | None, source: object) -> None:
-    """Refuse a component that has nothing to search.
-
-    Raises:
-        InvalidInput: says what to give.
-    """
-    if source is None and not documents:
-        raise InvalidInput(f"{type(component).__name__} has nothing to search: give it documents, or a source.")
 
 
 class ViewRetrieval:
     """What a retriever over views holds between questions, and looks up for each.
 
+    Where there is no source, an index in memory is searched; a store by metadata, for each view; of several retrievers
+    each is asked for its view; and the results of a single one are ranked by their view.
+
     Args:
+        component: Whose fields say what is searched and how, as for `MultiViewIndex`; and what comes after each section
+            found: `"neighbours"`, `"parent"` or nothing.
         sections: What was given to it.
         texts: What is indexed of each, where an index in memory is searched.
-        searched: See above.
         read: Reads a host's record, or hit.
+        store: The host's class of stores that are searched by metadata.
         maker: What cuts sections, in this host.
-        filtered: Whether the component has a filter of its own.
-        retriever: As for `MultiViewIndex`.
-        weights: As for `MultiViewIndex`.
-        language: As for `MultiViewIndex`.
         embed: As for `MultiViewIndex`.
-        merge: As for `MultiViewIndex`.
-        views: As for `MultiViewIndex`.
-        expand: What comes after each section found: `"neighbours"`, `"parent"` or nothing.
-        explains: Whether each result is explained.
 
     Raises:
         InvalidInput: a setting cannot be used, `embed` is given where no index in memory is searched, or nothing hides
@@ -227,57 +174,53 @@ class ViewRetrieval:
 
     def __init__(
         self,
+        component: Any,
         sections: Sequence[StoredSection],
         texts: Callable[[], Sequence[str]],
-        searched: Searched,
-        read: Callable[[Any], StoredSection],
+        read: Read,
         *,
+        store: type,
         maker: str,
-        filtered: bool,
-        retriever: RetrieverName = "bm25",
-        weights: Mapping[str, float] | None = None,
-        language: str = "english",
-        embed: Embed | None = None,
-        merge: Merge = "fusion",
-        views: Sequence[View] = VIEWS,
-        expand: Expansion | None = None,
-        explains: bool = False,
+        embed: Embed | None,
     ) -> None:
-        check_one_of(RetrieverName, retriever=retriever)
-        check_switch(explain=explains)
-        check_weights(weights)
-        check_language(language)
-        check_one_of(Merge, merge=merge)
-        check_views(views)
-        if embed is not None and searched != "memory":
-            raise InvalidInput("embed ranks what is indexed in memory; a source searches with its own embedding.")
-        if expand is not None:
-            check_one_of(Expansion, expand=expand)
-        self._weights, self._merge, self._expand, self._explains = weights, merge, expand, explains
-        self._views, self._sections, self._read, self._maker = views, sections, read, maker
-        self._searched = [view for view in searched if view in views] if isinstance(searched, list) else searched
+        check_searched(component)
+        names = ("retriever", "weights", "language", "merge", "views")
+        self._settings: dict[str, Any] = {name: getattr(component, name) for name in names}
+        MultiViewIndex([], **self._settings)  # says what is wrong with them
+        check_switch(explain=component.explain)
+        if component.expand is not None:
+            check_one_of(Expansion, expand=component.expand)
+        self._weights, self._merge, self._views = component.weights, component.merge, component.views
+        self._expand, self._explains = component.expand, component.explain
+        self._sections, self._read, self._maker = sections, read, maker
+        self._in_memory, self._in_store = component.source is None, isinstance(component.source, store)
+        self._by_view: list[View] | None = None
+        if isinstance(component.source, Mapping):
+            if not component.source or not set(component.source) <= set(VIEWS):
+                raise InvalidInput(f"The views of source are some of {VIEWS}; not {list(component.source)!r:.100}.")
+            self._by_view = [view for view in component.source if view in component.views]
         self._warned = WarnOnce()
         self._indexes = Indexes([section.record for section in sections], self._index)
-        if searched == "memory":
+        if embed is not None and not self._in_memory:
+            raise InvalidInput("embed ranks what is indexed in memory; a source searches with its own embedding.")
+        if self._in_memory:
             self._warn_third_party(sections)
-            indexed, owners = texts_of(sections, texts(), views)
+            indexed, owners = texts_of(sections, texts(), component.views)
             missing = {one.section_id for one in indexed} - {one.section_id for one in indexed if one.view == "raw"}
             if missing:
                 raise InvalidInput(f"{len(missing)} sections have no raw view, for example {min(missing)!r:.200}.")
             self._embed = embed
-            self._settings = {"retriever": retriever, "weights": weights, "language": language, "merge": merge}
             self._indexed = list(zip(indexed, owners, strict=True))
-            if not filtered:
+            if component.filters is None:
                 self._indexes.of(tuple(range(len(sections))))
 
     def _index(self, seen: tuple[int, ...]) -> tuple[dict[str, StoredSection], Shared[MultiViewIndex]]:
         """The raw sections that may be seen, and an index of their views."""
         raw, there = raw_sections([self._sections[number] for number in seen]), set(seen)
         shown = [one for one, owner in self._indexed if owner in there and one.section_id in raw]
-        settings: dict[str, Any] = {**self._settings, "views": self._views}
         model = self._embed.model if isinstance(self._embed, HostEmbedding) else self._embed
-        made_of = {"texts": shown, "embed": model, **settings}
-        return raw, shared("views", made_of, lambda: MultiViewIndex(shown, embed=self._embed, **settings))
+        made_of = {"texts": shown, "embed": model, **self._settings}
+        return raw, shared("views", made_of, lambda: MultiViewIndex(shown, embed=self._embed, **self._settings))
 
     def retrieve(
         self, query: str, store: Store, guard: AccessFilter[Any], top_n: int
@@ -292,7 +235,7 @@ class ViewRetrieval:
             guard: What may be seen.
             top_n: Sections wanted.
         """
-        if self._searched == "memory":
+        if self._in_memory:
             raw, index = self._indexes.of((yield from self._indexes.seen(guard)))
             sections = index.made.search(query, top_n)
             if not sections and guard.restricts:
@@ -332,41 +275,35 @@ class ViewRetrieval:
             for view, of_view in hits.items()
         }
         sections = merge_views(rankings, top_n, self._weights, self._merge)
-        if not sections and (guard.restricts or (not found and self._searched == "store")):
+        if not sections and (guard.restricts or (not found and self._in_store)):
             hidden = ", or nothing that the filter shows" if guard.restricts else ""
             _warn(f"nothing was found: the source holds nothing{hidden}")
         around = self._around(sections, known)
         if wanted := [id_ for ids in around.values() for id_ in ids if id_ not in known]:
             fetched, asked = yield from raw_records(wanted, self._read)
             known |= fetched if asked else self._given(wanted, guard, found)
-            left = (
-                {}
-                if guard.restricts
-                else {
-                    id_: known[section_id].document or section_id
-                    for section_id, ids in around.items()
-                    for id_ in ids
-                    if id_ not in known
-                }
-            )
-            documents = self._warned.new("around", left.values())
-            if nowhere := [id_ for id_, document in left.items() if document in documents]:
+            documents = {
+                known[section_id].document or section_id: id_
+                for section_id, ids in around.items()
+                for id_ in ids
+                if id_ not in known and not guard.restricts
+            }
+            if new := self._warned.new("around", documents):
                 _warn(
-                    f"{len(nowhere)} sections around those found are not at hand, for example {nowhere[0]!r:.200}. "
-                    "They are left out"
+                    f"sections around those found are not at hand in {len(new)} documents, for example "
+                    f"{documents[new[0]]!r:.200}. They are left out"
                 )
         return _with_those_around(sections, known, around)
 
     def _hits(self, top_n: int) -> Requests[tuple[Rankings, list[StoredSection]]]:
         """The rankings, and what else was found."""
-        if self._searched == "store":
+        if self._in_store:
             return (yield from of_store(top_n, self._read, self._views))
-        if self._searched is None:
+        if self._by_view is None:
             [answer] = yield [Retrieve(THE_QUESTION, top_n)]
             return of_hits(map(self._read, answer or ()), self._views), []
-        views: Any = self._searched
-        answers = yield [Retrieve(THE_QUESTION, top_n, view) for view in views]
-        return {view: [*map(self._read, answer or ())] for view, answer in zip(views, answers, strict=True)}, []
+        answers = yield [Retrieve(THE_QUESTION, top_n, view) for view in self._by_view]
+        return {view: [*map(self._read, answer or ())] for view, answer in zip(self._by_view, answers, strict=True)}, []
 
     def _given(
         self, ids: Iterable[str], guard: AccessFilter[Any], found: Iterable[StoredSection]

@@ -438,7 +438,7 @@ class LikelihoodFormula:
         """The target for a question, shortened to its limit."""
         if self.question_mark and not question.endswith("?"):
             question += "?"
-        text = question if self.target == "{question}" else fill_question(self.target, question)
+        text = fill_question(self.target, question)
         return text if self.max_target_tokens is None else model.first_tokens(text, self.max_target_tokens)
 
 
@@ -598,7 +598,7 @@ def likelihood_explained(
         *experts,
         *(part for part in (*parts, Term(PRIOR, log_prior)) if abs(part.value) > _ROUNDING),
     ]
-    per = divisor(item.details) if "tokens" in item.details else max(len(likelihood.tokens), 1)
+    per = divisor(item.details)
     rest = item.score * per - math.fsum(term.value for term in terms)
     allowed = _AGAIN_NEURAL if model.reads_instructions else _AGAIN
     if likelihood.matched and abs(rest) > allowed * max(len(likelihood.tokens), 1):

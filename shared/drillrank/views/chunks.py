@@ -353,7 +353,7 @@ class Splits:
         lead = span.block.start - span.start if span.rendering is None else 0  # blank lines before the table
         behind = lead + line_starts(text[lead:])[2 if span.rendering is None else 1]
         header = text[lead:behind]
-        return (header, behind) if 2 * self.count(header) <= (self.limit or 0) else ("", 0)
+        return header if 2 * self.count(header) <= (self.limit or 0) else "", behind
 
     def _split(self, text: str, limit: int, levels: Sequence[_Level]) -> list[tuple[int, int]]:
         """Spans that tile the text: what the first level cuts, and inside of those that are too long, the next one."""

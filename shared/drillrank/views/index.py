@@ -106,7 +106,7 @@ def merge_views(
 
 
 def merge_ranks(
-    ranks: Mapping[str, Ranks], k: int, weights: Mapping[str, float] | None = None, merge: Merge = "fusion"
+    ranks: Mapping[str, Ranks], k: int, weights: Mapping[str, float] | None, merge: Merge
 ) -> list[tuple[int, float, dict[str, int]]]:
     """`merge_views` for sections that are numbered: of many that are ranked only the best are looked at one by one.
 
@@ -122,7 +122,7 @@ def merge_ranks(
     Raises:
         InvalidInput: as `merge_views`.
 
-    >>> merge_ranks({"raw": np.array([1, 2, 0]), "summary": np.array([0, 1, 2])}, k=1)
+    >>> merge_ranks({"raw": np.array([1, 2, 0]), "summary": np.array([0, 1, 2])}, 1, None, "fusion")
     [(1, 0.03252247488101534, {'raw': 2, 'summary': 1})]
     """
     check_positive(k=k)
@@ -153,8 +153,8 @@ def explain_views(
     rank: int,
     name: str,
     k: int,
-    weights: Mapping[str, float] | None = None,
-    merge: Merge = "fusion",
+    weights: Mapping[str, float] | None,
+    merge: Merge,
 ) -> Explanation:
     """Which views found a section, at which rank, and what each adds to its score.
 
@@ -167,7 +167,7 @@ def explain_views(
         merge: As for `merge_views`.
 
     >>> merged = merge_views({"raw": ["a", "b", "c"], "summary": ["b", "d"]}, k=2)
-    >>> print(explain_views(merged[0], 1, "The section", k=2))
+    >>> print(explain_views(merged[0], 1, "The section", 2, None, "fusion"))
     1. The section: 0.03252
         raw view       summary view
     rank 2, weight 1 rank 1, weight 1

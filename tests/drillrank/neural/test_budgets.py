@@ -120,66 +120,6 @@ def test_all_limits_of_a_prompt_are_kept_or_it_is_refused(
     assert (fitted.cut_tokens > 0) == (fitted.text != uncut)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "text", ["The old town of Basel lies on the Rhine.", "Zürich … ½ ﷺ 🦊東京 e\u0301\n" * 3], ids=["plain", "odd"]
-)
-def test_every_limit_of_the_whole_from_none_to_all(tokenizers, kind, text):
-    tokenizer = tokenizers[kind]
-    whole = len(tokenizer(f"Read: {text} Ask.").ids)
-    kept = []
-    for limit in range(whole + 2):
-        try:
-            fitted = fit(tokenizer, Request(("Read: ", Evidence(text), " Ask."), "who?", limit))
-        except InvalidInput:
-            assert limit < whole
-            assert not kept
-            continue
-        assert len(fitted.tokens.ids) <= limit
-        kept.append(len(fitted.text) - len("Read:  Ask."))
-        left_out = ends_behind(tokenizer, "Read: ", text, " Ask.", text[: kept[-1]])
-        assert all(len(tokenizer(f"Read: {text[:end]} Ask.").ids) > limit for end in left_out[3:])
-    assert kept[-1] == kept[-2] == len(text)
-    assert sorted(kept) == kept
-    assert kept[0] <= len("Zürich")
-
-
-@pytest.mark.parametrize(
-    ("parts", "target", "budget", "window", "message"),
-    [
-        (
-            ("Read: ", Evidence("a b")),
-            "who? " * 9,
-            None,
-            5,
-            r"^The question, or .* has (\d+) tokens, and .* reads 5 at",
-        ),
-        (("Read it: ", Evidence("a b"), " Ask."), "who?", 2, None, r"rest .* has (\d+) tokens.* 2 of the prompt are"),
-        (
-            ("Read it: ", Evidence("a b"), " Ask."),
-            "who?",
-            None,
-            6,
-            r"what follows it (\d+), .* 6 that the model reads at",
-        ),
-        (
-            ("Read it: ", Evidence("a b"), "?"),
-            "who?",
-            2,
-            6,
-            r"2 of the prompt and 6 that the model .* with 'Read it: '",
-        ),
-    ],
-)
-def test_a_refusal_says_what_is_too_long(tokenizers, parts, target, budget, window, message):
-    tokenizer = tokenizers["word-piece"]
-    with pytest.raises(InvalidInput, match=message) as caught:
-        fit(tokenizer, Request(parts, target, budget), window, with_target=True)
-    wording = "".join(part for part in parts if isinstance(part, str))
-    for number in re.search(message, str(caught.value)).groups():
-        assert int(number) in (len(tokenizer(wording).ids), len(tokenizer(target.strip()).ids))
-
-
 class Simple:
     """A tokenizer whose tokens are what a pattern finds: what fits can be told without trying."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 import sys
@@ -10,7 +9,6 @@ import sys
 import numpy as np
 import pytest
 import transformers
-from scipy.stats import kendalltau
 
 from drillrank import load_language_model
 from drillrank.errors import InvalidInput, MissingExtra
@@ -114,47 +112,9 @@ def test_weights_that_give_no_numbers_are_named(gpt2, tmp_path):
         load_language_model(spec).log_likelihood([("Basel", "who?")])
 
 
-def test_int8_orders_as_float32_does(t5, tmp_path):
-    text = LONG.replace("Basel", "Zürich Emma 42")
-    contexts = [text[start : start + 60 + start % 90] for start in range(0, 800, 8)]
-    narrow = load_language_model(convert(str(t5), str(tmp_path / "int8")))
-    wide = load_language_model(f"ct2:{tmp_path / 'int8'}", compute_type="float32")
-    scores = [[one.mean for one in model.log_likelihood([(c, "who?") for c in contexts])] for model in (narrow, wide)]
-    assert narrow.engine.model.compute_type == "int8_float32"
-    assert wide.engine.model.compute_type == "float32"
-    assert kendalltau(*scores).statistic > 0.8
-    assert scores[0] != scores[1]
-
-
-def test_the_same_prompt_and_target_are_computed_once(gpt2, monkeypatch):
-    model = loaded(gpt2, "ct2")
-    rows = []
-    generator = model.engine.model
-
-    class Counting:
-        def forward_batch(self, ids):
-            rows.extend(ids)
-            return generator.forward_batch(ids)
-
-    monkeypatch.setattr(model.engine, "model", Counting())
-    pairs = [("Basel lies on the", "Rhine"), ("Basel lies on the", "Rhine ."), ("Basel lies on the", "Rhine")]
-    one, two, again = model.log_likelihood(pairs)
-    assert len(rows) == 2
-    assert one.total == again.total
-    np.testing.assert_allclose(two.log_probs[: len(one.log_probs)], one.log_probs, atol=1e-5)
-
-
 def test_on_a_cpu_the_log_recommends_it_for_an_encoder_decoder(t5, gpt2, caplog):
     with caplog.at_level(logging.INFO, "drillrank"):
         load_language_model(f"hf:{gpt2}", device="cpu").engine  # noqa: B018
         assert "CTranslate2" not in caplog.text
         load_language_model(f"hf:{t5}", device="cpu").engine  # noqa: B018
     assert "CTranslate2" in caplog.text
-
-
-def test_limits_are_those_of_the_checkpoint(gpt2):
-    model = loaded(gpt2, "ct2")
-    assert model.engine.window == loaded(gpt2, "hf").engine.window == 300
-    assert json.loads((gpt2.parent / f"{gpt2.name}-ct2" / LIMITS).read_text()) == {
-        "max_length": 300, "longest_target": None,
-    }  # fmt: skip

@@ -6,24 +6,18 @@ import copy
 import pickle
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from langchain_core.documents import Document
-from llama_index.core.schema import NodeWithScore, TextNode
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-import langchain_ext
-import llama_index_ext
-from drillrank import UPR, Passage, load_language_model
+from drillrank import load_language_model
 from drillrank.errors import InvalidInput, MissingExtra
 from drillrank.likelihood import EmbeddingModel, Request, UnigramModel
 from drillrank.prompts import Evidence
-from drillrank.rerank.base import rescaled
 from tests.drillrank.neural.tiny_encoder import saved_encoder
 
 model2vec = pytest.importorskip("model2vec")
@@ -148,39 +142,14 @@ def test_copies_keep_fit_and_scores_and_a_specification_builds_an_equal_model(ki
         fresh = kind(kappa=5, mu=50)
         again = load_language_model(fresh.spec, **fresh.options)
         assert (again.spec, again.options, again.kappa) == (kind.spec, fresh.options, 5.0)
-
-
-@pytest.fixture
-def encoded(monkeypatch):
-    """Every text that sentence-transformers is asked to encode."""
-    texts, encode = [], sentence_transformers.SentenceTransformer.encode
-
-    def counted(self, *args, **kwargs):
-        texts.extend([*args, *kwargs.values()][0])
-        return encode(self, *args, **kwargs)
-
-    monkeypatch.setattr(sentence_transformers.SentenceTransformer, "encode", counted)
-    return texts
+        of_words = {"kappa": 5, "mu": 50.0, "language": "english", "directory": None}
+        of_encoder = {"device": "cpu", "batch_size": 32, "revision": None, "trust_remote_code": False}
+        assert again.options == of_words | (of_encoder if kind.name == "st" else {})
 
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory):
     return saved_encoder(tmp_path_factory.mktemp("encoder"), TEXTS)
-
-
-def test_each_text_is_encoded_once_whatever_threads_ask_and_a_directory_keeps_the_vectors(encoder, tmp_path, encoded):
-    load = lambda: load_language_model(f"st:{encoder}", device="cpu", directory=tmp_path / "vectors")  # noqa: E731
-    model = load().fit(TEXTS[:1])
-    with ThreadPoolExecutor(8) as pool:
-        scores = list(pool.map(lambda _: totals(model), range(16)))
-    assert all(own == scores[0] for own in scores)
-    for _ in range(3):
-        UPR(model).rank(QUESTION, [Passage(text) for text in TEXTS])
-    assert sorted(encoded) == sorted([*TEXTS, QUESTION])
-    expected = totals(load().fit(TEXTS))
-    encoded.clear()
-    assert totals(load().fit(TEXTS)) == expected
-    assert encoded == [QUESTION]
 
 
 def test_kappa_is_fitted_to_texts(encoder):
@@ -225,42 +194,3 @@ def test_a_table_is_an_expert_of_a_sum_and_loads_no_torch(tmp_path):
         "assert 'model2vec' in sys.modules\nassert not {'torch', 'transformers', 'scipy'} & {*sys.modules}"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_both_hosts_rerank_with_it_and_keep_it_in_their_configuration(encoder):
-    chosen = {"model": f"st:{encoder}", "model_options": {"device": "cpu", "kappa": 15.0}, "top_n": 2, "prior": None}
-    node_rerank = llama_index_ext.UPRRerank(**chosen)
-    nodes = [NodeWithScore(node=TextNode(text=text)) for text in TEXTS]
-    found = [(hit.text, hit.score) for hit in node_rerank.postprocess_nodes(nodes, query_str=TEXTS[1])]
-    assert found[0][0] == TEXTS[1]
-    again = llama_index_ext.UPRRerank.from_dict(node_rerank.to_dict())
-    assert [(hit.text, hit.score) for hit in again.postprocess_nodes(nodes, query_str=TEXTS[1])] == found
-    documents = [Document(page_content=text) for text in TEXTS]
-    kept = langchain_ext.UPRRerank(**chosen).compress_documents(documents, TEXTS[1])
-    assert [(document.page_content, document.metadata["relevance_score"]) for document in kept] == found
-
-
-@given(
-    st.permutations(TEXTS),
-    st.sampled_from(["Which novel?", "The river is cold?", "The work of the hospital in Europe"]),
-    st.booleans(),
-)
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_cosine_of_the_same_encoder_is_no_prior_beside_meaning_and_one_formula_beside_words(
-    kind, texts, question, fitted
-):
-    lm, words = kind(kappa=20.0), UnigramModel()
-    lm, words = (lm.fit(TEXTS), words.fit(TEXTS)) if fitted else (lm, words)
-    alone, found = UPR(lm).rank(question, texts), lm.log_likelihood([(text, question) for text in texts])
-    meaning = [item.log_probs[-1] for item in found]
-    cosines = [1 + log / 20 for log in meaning]
-    of_words = [item.total - log for item, log in zip(found, meaning, strict=True)]
-    for scores, prior in ((meaning, "retrieval"), (of_words, "retrieval"), (cosines, "cosine")):
-        ranking = UPR(lm, prior=prior).rank(question, texts, scores=scores)
-        assert [item.passage for item in ranking] == [item.passage for item in alone]
-        uniform = pytest.approx([-np.log(len(texts))] * len(texts), abs=1e-4)
-        assert [item.details["log_prior"] for item in ranking] == uniform
-    if fitted and question.startswith("The"):  # each text has a word of the question
-        other = rescaled(UPR(words, prior="cosine").rank(question, texts, scores=cosines), "softmax")
-        posterior = {item.passage.text: item.score for item in rescaled(alone, "softmax")}
-        assert {i.passage.text: i.score for i in other} == pytest.approx(posterior, rel=1e-4)

@@ -10,10 +10,8 @@ from drillrank.explanation.terms import NOTHING, ODDS, PATH
 from drillrank.likelihood.encoder import MEANING
 from drillrank.likelihood.huggingface import HuggingFaceModel
 from drillrank.rerank.base import ROUNDING
-from drillrank.rerank.upr import UPR_PROMPT
 from tests.drillrank.neural.conftest import loaded, saved
 from tests.drillrank.neural.fake_server import FakeServer
-from tests.drillrank.neural.float64 import Yardstick
 from tests.drillrank.neural.tiny_encoder import saved_encoder
 
 QUESTION = "Which river flows through the town?"
@@ -106,18 +104,6 @@ def test_what_16_bits_lose_is_a_term_of_its_own(folders, family):
     ):
         for item in add_up(ranking, model):
             assert abs(item.term(ROUNDING).value) < 0.1 * item.per
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_nothing_is_the_prompt_around_an_empty_passage_in_float64(folders, family):
-    model, yardstick = loaded(folders[family], "hf"), Yardstick(folders[family])
-    [item] = UPR(model).rank(QUESTION, [PASSAGES[2]]).explain()
-    texts = [PASSAGES[2].text, ""]
-    prompts = [UPR_PROMPT.replace("{title} ", "").replace("{text}", text) for text in texts]
-    eos = model.include_eos_by_default
-    own, nothing = (yardstick(prompt, QUESTION, include_eos=eos) for prompt in prompts)
-    np.testing.assert_allclose([token.value for token in item.tokens], own - nothing, atol=1e-4)
-    np.testing.assert_allclose([term.value for term in item.term(NOTHING).terms], nothing, atol=1e-4)
 
 
 def test_meaning_is_one_more_token(tmp_path):

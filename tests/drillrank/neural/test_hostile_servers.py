@@ -12,16 +12,14 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 from contextlib import suppress
 
 import pytest
 
-from drillrank import UPR, Relevance, limits, load_language_model
-from drillrank.errors import DrillrankWarning, InvalidInput, ServerFailure
+from drillrank import UPR, limits, load_language_model
+from drillrank.errors import InvalidInput, ServerFailure
 from tests.drillrank.neural.conftest import saved
 from tests.drillrank.neural.fake_server import FakeServer
-from tests.drillrank.neural.test_trusted_wording import CHAT
 
 SECRET = "sk-0123456789-SECRET"
 HEAD = b"HTTP/1.1 200 OK\r\n"
@@ -285,15 +283,3 @@ def test_thirty_forks_get_the_right_answers(hostile, folder, parent):
         timeout=110,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-
-
-def test_half_a_character_reaches_a_server_that_takes_text(folder):
-    server = FakeServer("ollama", folder)
-    server.tokenizer.chat_template = CHAT
-    settings = {"positive": "e", "negative": "s", "chat": True}
-    ranker = Relevance(load_language_model(server.address), template="{query} {text}.", settings=settings)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DrillrankWarning)  # the server may give neither answer
-        ranker.rank("who?", ["Basel \ud83e"])
-    server.stop()
-    assert "Basel \ufffd" in server.requests[0][1]["messages"][0]["content"]

@@ -90,6 +90,15 @@ def test_what_it_writes_can_be_tuned_over(trained):
     assert set(tuned.settings.get("instructions", written)) <= set(written)
 
 
+def test_other_models_are_refused(trained, folder):
+    for wrong in ("unigram", f"hf:{folder}"):
+        with pytest.raises(InvalidInput, match=r"encoder-decoder"):
+            generate_instructions(wrong)
+    for numbers in ({"count": 0}, {"top_k": 0}):
+        with pytest.raises(InvalidInput, match="at least 1"):
+            generate_instructions(trained, **numbers)
+
+
 def test_a_model_that_fills_no_spans(tmp_path):
     untrained = saved(tmp_path, 0)
     with warnings.catch_warnings():
@@ -100,12 +109,3 @@ def test_a_model_that_fills_no_spans(tmp_path):
             assert "fills no spans" in str(error)  # noqa: PT017
         else:
             assert check_instructions(written)
-
-
-def test_other_models_are_refused(trained, folder):
-    for wrong in ("unigram", f"hf:{folder}"):
-        with pytest.raises(InvalidInput, match=r"encoder-decoder"):
-            generate_instructions(wrong)
-    for numbers in ({"count": 0}, {"top_k": 0}):
-        with pytest.raises(InvalidInput, match="at least 1"):
-            generate_instructions(trained, **numbers)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import pickle
-import socket
-import threading
 
 import numpy as np
 import pytest
@@ -13,7 +11,7 @@ import transformers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from drillrank import BRMGR, UPR, Passage, Path, PromptRank, Relevance, load_language_model
+from drillrank import UPR, Passage, Relevance, load_language_model
 from drillrank.errors import DrillrankWarning, InvalidInput, LacksCapability, ServerFailure
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import HuggingFaceModel, Request
@@ -95,19 +93,6 @@ def test_likelihoods_are_those_of_the_model_here(server, here, asked, include_eo
         np.testing.assert_allclose(one.log_probs, other.log_probs, atol=1e-4)
         assert (one.tokens, one.cut_tokens) == (other.tokens, other.cut_tokens)
         assert one.log_probs.dtype == np.float64
-
-
-@on_likelihood
-def test_rankers_of_likelihood(server, here):
-    paths = [Path((Passage("The Rhine."), Passage("Emma."))), Path((Passage("Basel " * 20),))]
-    for model in (served(server), served(server, chat=True)):
-        local = here if not model.options["chat"] else HuggingFaceModel(str(server.folder), dtype="float32", chat=True)
-        scores = [[item.score for item in UPR(one).rank(QUESTION, TEXTS)] for one in (model, local)]
-        assert scores[0] == pytest.approx(scores[1], abs=1e-4)
-        pairs = [[score for score, _ in PromptRank(one).score_paths(QUESTION, paths)] for one in (model, local)]
-        assert pairs[0] == pytest.approx(pairs[1], abs=1e-4)
-    wrote = [[item.score for item in BRMGR(one).rank(QUESTION, TEXTS, ["Emma."])] for one in (served(server), here)]
-    assert wrote[0] == pytest.approx(wrote[1], abs=1e-4)
 
 
 @pytest.mark.parametrize("server", LIKELIHOOD, indirect=True)
@@ -222,39 +207,6 @@ def test_a_fault_that_stays_fails_the_call_with_the_servers_words(server, status
         UPR(model).rank("who?", ["The Rhine."])
     assert len(server.requests) == times
     assert ("DRILLRANK_API_KEY" in str(caught.value)) == (status == 401)
-
-
-def test_a_slow_server_is_given_up(server):
-    model = served(server, timeout=0.2, retries=1)
-    assert model.server
-    server.slow = 1.0
-    with pytest.raises(ServerFailure, match=r"/v1/completions timed out: no whole answer within 0.2 seconds"):
-        UPR(model).rank("who?", ["The Rhine."])
-
-
-def test_an_address_where_nobody_is():
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
-    model = load_language_model(f"http://127.0.0.1:{port}/v1#tiny", retries=1)
-    with pytest.raises(ServerFailure, match=r"could not be asked: .*connection.*failed.*Does the server run"):
-        UPR(model).rank("who?", ["The Rhine."])
-
-
-def test_a_server_that_is_started_again_loses_nothing(folder, here):
-    server = FakeServer("vllm", folder)
-    model = load_language_model(server.address, prompts_per_request=1, concurrency=2, retries=6)
-    texts = [f"Basel {number}" for number in range(8)]
-    expected = [item.score for item in UPR(here).rank("who?", texts)]
-    UPR(model).rank("who?", ["Basel"])
-    server.faults += ["drop"] * 2
-    server.stop()
-    again = threading.Timer(0.7, server.start_again)
-    again.start()
-    found = [item.score for item in UPR(model).rank("who?", texts)]
-    again.join()
-    server.stop()
-    assert found == pytest.approx(expected, abs=1e-4)
 
 
 def changed(*place, to):

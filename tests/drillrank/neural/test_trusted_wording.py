@@ -8,7 +8,7 @@ import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank import UPR, Passage, Path, PromptRank
+from drillrank import UPR
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import HuggingFaceModel, Request
 from drillrank.likelihood.tokenizer import TextTokenizer
@@ -111,20 +111,6 @@ def test_upr_in_a_conversation(chatting):
         assert item.score == pytest.approx(in_chat(yardstick, asked, "who wrote it?").mean(), abs=1e-4)
     plain = UPR(HuggingFaceModel(str(chatting), dtype="float32")).rank("who wrote it?", texts)
     assert [item.score for item in plain] != pytest.approx([item.score for item in ranking], abs=1e-3)
-
-
-def test_promptrank_in_a_conversation_with_shared_prefixes_and_a_budget(chatting):
-    yardstick = Yardstick(chatting)
-    model = HuggingFaceModel(str(chatting), dtype="float32", chat=True)
-    instructions = ["Read. {path} Ask.", "Read. {path} Write a question."]
-    paths = [Path((Passage("The Rhine."), Passage("Emma."))), Path((Passage("Basel " * 60),))]
-    ranker = PromptRank(model, instructions=instructions, ensemble="mean", settings={"max_prompt_tokens": 80})
-    found = ranker.score_paths("who wrote it?", paths)
-    asked = [f"Read. Document: The Rhine. Document: Emma. {end}" for end in ("Ask.", "Write a question.")]
-    expected = np.mean([in_chat(yardstick, one, "who wrote it?").mean() for one in asked])
-    assert found[0][0] == pytest.approx(expected, abs=1e-4)
-    assert found[0][1]["cut_tokens"] == 0
-    assert found[1][1]["cut_tokens"] > 0
 
 
 def test_what_a_template_says_for_a_model_that_thinks_first_stands_in_front_of_the_answer(chatting):

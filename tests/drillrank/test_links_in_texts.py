@@ -1,11 +1,20 @@
+"""Links that texts state: hyperlinks between pages and files, and references inside a document."""
+
 from __future__ import annotations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.documents import Document
+from llama_index.core.schema import NodeWithScore, TextNode
 
-from drillrank.multihop.hyperlinks import Hyperlinks, hyperlinks
-from drillrank.passages import Passage
+import langchain_ext
+import llama_index_ext
+from drillrank import Passage
+from drillrank.drilldown.outline import outline
+from drillrank.multihop.hyperlinks import Hyperlinks
+from drillrank.multihop.reference_links import ReferenceLinks
+from drillrank.structure.references import caption_label, heading_labels, references
 
 SITE = [
     Passage("top", id="top", metadata={"url": "https://docs.example.org/guide/"}),
@@ -116,12 +125,96 @@ def test_any_text_and_any_metadata_lead_to_known_ids_each_once(texts, pool, own)
     assert set(found) <= {passage.id for passage in passages}
 
 
-@given(st.lists(st.from_regex(r"[a-z]{1,8}\.md", fullmatch=True), min_size=1, max_size=5, unique=True), st.data())
-def test_a_link_to_a_file_in_the_same_folder_leads_there(names, data):
-    pool = [Passage(name, id=name, metadata={"file_path": f"docs/{name}"}) for name in names]
-    target = data.draw(st.sampled_from(names))
-    assert followed(pool, f"[x]({target})", file_path="docs/zzz.md") == [target]
+# Links from references inside a document, in the core and by name in both hosts
+
+CONTRACT = """# Lease
+
+## 3 Term
+
+The lease ends as Section 8.1 and § 9 say; rents are in Table 2, and Note 12 has Section “Repairs”.
+
+## 8 Notices
+
+### 8.1 Form
+
+In writing.
+
+## § 9 Law
+
+Scots law.
+
+## Rents
+
+Table 2: Rents by year
+
+## Note 12 – Costs
+
+None.
+
+## Repairs
+
+The tenant's.
+"""
 
 
-def test_hyperlinks_come_once_in_order():
-    assert hyperlinks("[a](1) [b](2) [a](1) <http://x.y/z>") == ["1", "2", "http://x.y/z"]
+def test_every_kind_of_reference_is_followed_in_order():
+    passages = [paragraph for section in outline([CONTRACT]) for paragraph in section.paragraphs]
+    links = ReferenceLinks().over(passages)
+    texts = {passage.id: passage.text for passage in passages}
+    assert [texts[id_] for id_ in links(passages[0])] == [
+        "In writing.", "Scots law.", "Table 2: Rents by year", "None.", "The tenant's."
+    ]  # fmt: skip
+    assert all(not list(links(passage)) for passage in passages[1:])
+
+
+@pytest.mark.parametrize(
+    "text", ["Section of the road", "a table 3 m long is no matter; 3 tables", "the subsection", "footnote 3x"]
+)
+def test_what_is_no_reference(text):
+    assert ("section", "of") not in references(text)
+    assert all(label in {("table", "3")} for label in references(text))
+
+
+NUMBERS = st.lists(st.integers(1, 40), min_size=1, max_size=3).map(lambda parts: ".".join(map(str, parts)))
+
+
+@given(st.lists(NUMBERS, min_size=2, max_size=6, unique=True), st.data())
+def test_a_reference_leads_to_the_section_of_its_number_and_document_alone(numbers, data):
+    target = data.draw(st.sampled_from(numbers[1:]))
+    word = data.draw(st.sampled_from(["Section ", "section ", "Sec. ", "§", "§ ", "clause "]))
+    passages = [
+        Passage(
+            f"As {word}{target}, says." if number == numbers[0] else "-",
+            id=f"{document} {number}",
+            title=f"Lease > {number} Term",
+            metadata={"file_name": document},
+        )
+        for document in ("a", "b")
+        for number in numbers
+    ]
+    links = ReferenceLinks().over(passages)
+    assert list(links(passages[0])) == [f"a {target}"]
+    assert list(links(passages[len(numbers)])) == [f"b {target}"]
+
+
+@given(st.text("SectionTable .§123,“”IVX\n:", max_size=80))
+def test_any_text_has_labels_without_harm(text):
+    assert len(references(text)) == len(set(references(text)))
+    assert heading_labels(text)
+    caption_label(text)
+
+
+def test_by_name_in_both_hosts():
+    texts = {"3": "Notice of the end is given as Section 8 says.", "8": "In writing, by letter."}
+    meta = {name: {"file_name": "a", "drillrank_section_path": f"Lease > {name} X"} for name in texts}
+    question = "How is notice given, by letter?"
+    documents = [Document(text, id=name, metadata=meta[name]) for name, text in texts.items()]
+    nodes = [NodeWithScore(node=TextNode(text=text, id_=name, metadata=meta[name])) for name, text in texts.items()]
+    found = langchain_ext.PromptRankRerank(links=("references",), settings={"pairs": 0}).compress_documents(
+        documents, question
+    )
+    assert len({document.metadata["relevance_score"] for document in found}) == 1  # that of the path of both
+    found = llama_index_ext.PromptRankRerank(links=("references",), settings={"pairs": 0}).postprocess_nodes(
+        nodes, query_str=question
+    )
+    assert len({node.score for node in found}) == 1
