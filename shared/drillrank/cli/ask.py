@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +21,7 @@ from drillrank.drilldown.d3 import D3, EvidenceRanking
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.drilldown.prepared import PreparedCorpus
 from drillrank.drilldown.settings import D3Settings
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import InvalidInput, warn
 from drillrank.explanation import Explanations
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.chat import load_llm
@@ -163,7 +162,7 @@ def _answered(d3: D3, question: str, records: Sequence[Record]) -> Answer:
     assert llm is not None
     said = answer(question, read, llm, max_prompt_tokens=settings.max_prompt_tokens, tokens=settings.tokens)
     for problem in said.problems:
-        warnings.warn(f"Answering {question!r:.100}: {problem}.", DrillrankWarning, stacklevel=2)
+        warn(f"Answering {question!r:.100}: {problem}.")
     return said
 
 

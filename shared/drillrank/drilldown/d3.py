@@ -6,7 +6,6 @@ LLM, sections and paragraphs are its choice; without one, likelihood's (see `dri
 
 from __future__ import annotations
 
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +24,7 @@ from drillrank.drilldown.selection import Selection
 from drillrank.drilldown.settings import MAX_DOCUMENTS, AnswerBy, D3Settings
 from drillrank.drilldown.truncation import LEAST, bounded
 from drillrank.drilldown.versions import Date, Versions, as_date
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import InvalidInput, warn
 from drillrank.explanation import Explainable, Explanations
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.chat import load_llm
@@ -395,10 +394,8 @@ class D3:
         least = self.settings.answerable
         found = EvidenceRanking(ranking, usage, drill.steps, drill.explain, drill.answerable, least)
         if problems := found.problems:
-            warnings.warn(
+            warn(
                 f"Drilling down for {drill.question!r:.100}: {'; '.join(problems[:5])}"
-                f"{f'; and {len(problems) - 5} more' if len(problems) > 5 else ''}.",
-                DrillrankWarning,
-                stacklevel=3,
+                f"{f'; and {len(problems) - 5} more' if len(problems) > 5 else ''}."
             )
         return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import time
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from drillrank.drilldown.answering import answer
-from drillrank.errors import DrillrankWarning, InvalidInput, check_positive
+from drillrank.errors import InvalidInput, check_positive, warn
 from drillrank.evaluation.evidence import evidence_of
 from drillrank.evaluation.measures import values
 from drillrank.evaluation.questions import (
@@ -201,7 +200,7 @@ class Experiment:
         if run.problems:
             more = f"; and {len(run.problems) - 3} more" if len(run.problems) > 3 else ""
             said = f"The comparison is not complete: {'; '.join(run.problems[:3])}{more}"
-            warnings.warn(said, DrillrankWarning, stacklevel=3)
+            warn(said)
         return run
 
     def _ask(self, record: Record, one: System, question: Question, given: Sequence[Passage], scores: Scores) -> None:

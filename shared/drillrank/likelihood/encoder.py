@@ -18,7 +18,6 @@ import hashlib
 import logging
 import os
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from functools import partial
@@ -29,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.errors import DrillrankWarning, InvalidInput, check_number, invalid_input, require
+from drillrank.errors import InvalidInput, check_number, invalid_input, require, warn
 from drillrank.files import whole_file
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, check_texts
 from drillrank.likelihood.process import require_torch, settle_threads
@@ -416,11 +415,7 @@ def fitted_concentration(
 
     split = [(text, spans) for text in dict.fromkeys(texts) if len(spans := sentences(text)) > 1]
     if len(split) < LEAST:
-        warnings.warn(
-            f"kappa stays {otherwise}: only {len(split)} texts have two sentences or more, {LEAST} are needed.",
-            DrillrankWarning,
-            stacklevel=3,
-        )
+        warn(f"kappa stays {otherwise}: only {len(split)} texts have two sentences or more, {LEAST} are needed.")
         return otherwise
     chosen = [split[number] for number in np.linspace(0, len(split) - 1, min(len(split), MOST)).astype(int)]
     held_out = [spans[len(spans) // 2] for _, spans in chosen]
@@ -447,11 +442,9 @@ def _write(directory: Path, vectors: dict[bytes, Floats32]) -> None:
         with whole_file(directory / f"{hashlib.blake2b(keys.tobytes(), digest_size=8).hexdigest()}{_SUFFIX}") as file:
             np.savez(file, keys=keys, vectors=np.stack(list(vectors.values())))
     except OSError as cause:
-        warnings.warn(
+        warn(
             f"{len(vectors)} vectors cannot be kept in {str(directory)!r:.200}, and are made again by the next "
-            f"process: {cause!s:.200}.",
-            DrillrankWarning,
-            stacklevel=4,
+            f"process: {cause!s:.200}."
         )
 
 

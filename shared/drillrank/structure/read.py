@@ -5,13 +5,12 @@ from __future__ import annotations
 import codecs
 import os
 import re
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
-from drillrank.errors import DrillrankWarning, InvalidInput, check_positive
+from drillrank.errors import InvalidInput, check_positive, warn
 from drillrank.files import opened
 from drillrank.structure.document import Document, Scan, assemble
 from drillrank.structure.html import scan_html
@@ -223,7 +222,7 @@ def _decoded(content: bytes, path: Path) -> str:
         if encoding == "utf-8-sig" and _NO_LATIN.search(content):
             raise InvalidInput(f"{path} is no text: give {FORMATS}.") from None
         name = encoding.upper().removesuffix("-SIG")
-        warnings.warn(f"{path} is not {name}: unreadable bytes are shown as \ufffd.", DrillrankWarning, stacklevel=2)
+        warn(f"{path} is not {name}: unreadable bytes are shown as \ufffd.")
         return content.decode(encoding, errors="replace")
 
 
