@@ -193,6 +193,7 @@ def sentence_transformer(
     batch_size: int = 32,
     revision: str | None = None,
     trust_remote_code: bool = False,
+    show_progress: bool = False,
 ) -> EmbeddingModel:
     """Words and meaning by any sentence-transformers encoder, which is loaded at its first use: `"st:<name>"`.
 
@@ -206,14 +207,14 @@ def sentence_transformer(
         batch_size: Texts that are encoded together.
         revision: Branch, tag or commit of the model.
         trust_remote_code: Whether code that comes with the model may run. Leave it False.
+        show_progress: Whether a bar on standard error counts what has been encoded.
 
     Raises:
         MissingExtra: sentence-transformers is not installed.
         InvalidInput: an option cannot be used.
     """
-    encoder = Encoder(
-        "st", name, device=device, batch_size=batch_size, revision=revision, trust_remote_code=trust_remote_code
-    )
+    loaded_with = {"device": device, "revision": revision, "trust_remote_code": trust_remote_code}
+    encoder = Encoder("st", name, batch_size=batch_size, show_progress=show_progress, **loaded_with)
     return EmbeddingModel(encoder, UnigramModel(mu, language), kappa=kappa, directory=directory)
 
 
@@ -224,6 +225,7 @@ def model2vec(
     mu: float = 300.0,
     language: str = "english",
     directory: str | os.PathLike[str] | None = None,
+    show_progress: bool = False,
 ) -> EmbeddingModel:
     """Words and meaning without torch, by a model2vec model, which is loaded at its first use: `"m2v:<name>"`.
 
@@ -236,12 +238,14 @@ def model2vec(
         mu: μ of the unigram model.
         language: That of the unigram model.
         directory: Where the vectors of fitted texts are kept, as for `EmbeddingModel`.
+        show_progress: Whether a bar on standard error counts what has been embedded.
 
     Raises:
         MissingExtra: model2vec is not installed.
         InvalidInput: an option cannot be used.
     """
-    return EmbeddingModel(Encoder("m2v", name), UnigramModel(mu, language), kappa=kappa, directory=directory)
+    encoder = Encoder("m2v", name, show_progress=show_progress)
+    return EmbeddingModel(encoder, UnigramModel(mu, language), kappa=kappa, directory=directory)
 
 
 class Encoder:
@@ -285,17 +289,19 @@ class Encoder:
                     if self.kind == "m2v":
                         self._model = library.StaticModel.from_pretrained(self.name, force_download=False)
                     else:
-                        options = {key: value for key, value in self.options.items() if key != "batch_size"}
+                        own = {"batch_size", "show_progress"}
+                        options = {key: value for key, value in self.options.items() if key not in own}
                         self._model = library.SentenceTransformer(self.name, **options)
                 logger.info("Loaded %s.", self.name)
             return self._model
 
     def _encoded(self, method: str, texts: list[str]) -> Any:
+        show = self.options.get("show_progress", False)
         if self.kind == "m2v":
             with self._lock:  # its tokenizer is set for each call
-                return self.model.encode(texts, use_multiprocessing=False)
+                return self.model.encode(texts, use_multiprocessing=False, show_progress_bar=show)
         settle_threads()
-        options = {"batch_size": self.options["batch_size"], "show_progress_bar": False, "convert_to_numpy": True}
+        options = {"batch_size": self.options["batch_size"], "show_progress_bar": show, "convert_to_numpy": True}
         return getattr(self.model, method)(texts, **options)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -165,6 +165,7 @@ class TorchEngine(Engine):
             columns = np.concatenate([one.at for one in some]) - np.repeat(begins or [0] * len(some), counts)
             logits = self._logits(np.repeat(np.arange(len(some)), counts), columns, **inputs)
             found.append((batch, self._log_probs(logits, [id_ for one in some for id_ in one.wanted], temperature)))
+            self.advance(len(some))
 
         with torch.inference_mode():
             (self._decode if self.start is None else self._encode)(readings, compute)
