@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank import UPR, Passage, Relevance, load_language_model
+from drillrank import UPR, Passage, Path, PromptRank, Relevance, load_language_model
 from drillrank.errors import InvalidInput, LacksCapability, UnknownModel
 from drillrank.likelihood import EmbeddingModel, LanguageModel, Request, SumOfExperts, UnigramModel
 from drillrank.likelihood.load import split_sum
@@ -260,13 +260,19 @@ def test_the_first_expert_chooses_what_the_sum_reads(hash_model, query, texts, r
     neural = hash_model()
     ranker = UPR(of_words_and(neural), read=read)
     ranking = ranker.rank(query, texts, scores=scores)
-    first = [item.details["position"] for item in UPR(UnigramModel()).rank(query, texts, scores=scores)]
+    by_words = UPR(UnigramModel()).rank(query, texts, scores=scores)
+    first = [item.details["position"] for item in by_words]
     assert len(neural.requests) == min(read, len(texts))
     by_position = {item.details["position"]: item for item in ranking}
     assert {place for place, item in by_position.items() if item.details["read"]} == set(first[:read])
     assert [item.details["position"] for item in ranking if not item.details["read"]] == first[read:]
     assert [item.details["read"] for item in ranking] == sorted((i.details["read"] for i in ranking), reverse=True)
     assert [item.score for item in ranking] == sorted((item.score for item in ranking), reverse=True)
+    last = min((item.score for item in ranking if item.details["read"]), default=0.0)
+    lowest = min((item.score for item in by_words[:read]), default=0.0)
+    for item in by_words[read:]:
+        expected = min(item.score + last - lowest, math.nextafter(last, -math.inf))
+        assert by_position[item.details["position"]].score == pytest.approx(expected, abs=1e-9)
     everything = UPR(of_words_and(hash_model()), read="all").rank(query, texts, scores=scores)
     wanted = {item.details["position"]: item.score for item in everything}
     for place in first[:read]:
@@ -288,6 +294,17 @@ def test_explanations_add_up_whether_a_passage_was_read_or_not(hash_model, query
     ranking = ranker.rank(query, texts, scores=scores)
     for explanations in (ranking.explain(), ranker.explain(query, ranking, texts)):
         assert [one.total for one in explanations] == pytest.approx([item.score for item in ranking], abs=1e-6)
+
+
+@given(QUERIES, st.lists(WORDED, min_size=1, max_size=4))
+def test_explanations_of_a_mean_over_prompts_add_up(hash_model, query, texts):
+    ranker = PromptRank(
+        of_words_and(hash_model()), instructions=["Ask. {path}", "{path} Which question?"], ensemble="mean"
+    )
+    ranking = ranker.rank(query, [Path([Passage(text)]) for text in texts])
+    for item, explanation in zip(ranking, ranking.explain(), strict=True):
+        assert explanation.total == pytest.approx(item.score, abs=1e-6)
+        assert "2*hash" in str(explanation)
 
 
 def test_ten_are_read_of_a_sum_with_a_neural_expert_and_all_by_other_models(hash_model):
