@@ -87,8 +87,8 @@ def run_ask(
         here, found, records = ask_files(d3, corpus, question, top_n)
         said = _answered(d3, question, records) if with_answer else None
         found_any = found_any or bool((records and here) if said is None else said.text)
-        told = _explained(found, corpus.names) if explain else None
-        (_print_json if as_json else _print)(question, records, said, told)
+        explanation = _explained(found, corpus.names) if explain else None
+        (_print_json if as_json else _print)(question, records, said, explanation)
     return found_any
 
 
@@ -199,9 +199,9 @@ def _print_json(question: str, records: Sequence[Record], said: Answer | None, w
     if said is not None:
         cited = [records[at] for at in said.citations]
         print_json({"question": question, "answer": said.text or None, "citations": cited})
-    told = why.to_dict() if why else {}
-    tree = {"tree": told["tree"]} if "tree" in told else {}
-    explained = [{"explanation": entry} for entry in told.get("entries", ())] or [{}] * len(records)
+    explanation = why.to_dict() if why else {}
+    tree = {"tree": explanation["tree"]} if "tree" in explanation else {}
+    explained = [{"explanation": entry} for entry in explanation.get("entries", ())] or [{}] * len(records)
     for place, one in enumerate(records):
         print_json(one | explained[place] | (tree if place == 0 else {}))
     if not records:

@@ -91,14 +91,14 @@ class FileCorpus:
                 self._corpus.expire(_KEPT)
             self._read()
         except CorpusError as error:
-            self._start_anew(error)
+            self._start_over(error)
 
     def ask(self, d3: D3, question: Callable[[PreparedCorpus], Found]) -> Found:
         """What a function finds in the files; where the cache turns out to be damaged, it is called once more."""
         try:
             return question(self._prepared(d3))
         except CorpusError as error:
-            self._start_anew(error)
+            self._start_over(error)
             return question(self._prepared(d3))
 
     def _prepared(self, d3: D3) -> PreparedCorpus:
@@ -156,7 +156,7 @@ class FileCorpus:
                 raise
             self.skipped.append(str(named))
 
-    def _start_anew(self, error: CorpusError) -> None:
+    def _start_over(self, error: CorpusError) -> None:
         """Go on in memory; a file that is damaged is removed, so that the next command makes a new one."""
         warn(f"The cache cannot be used, all is read anew: {error}")
         cause: BaseException | None = error

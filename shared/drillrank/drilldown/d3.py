@@ -332,8 +332,8 @@ class D3:
         usage = usage or Usage(count=self._count)
         if self.llm is None:
             return self._likely(question, documents, top_n, on_step, usage)
-        drill = self._drill(question, documents, top_n, on_step)
-        return self._found(drill, (yield from drill.asked(top_n)), usage)
+        traversal = self._traversal(question, documents, top_n, on_step)
+        return self._found(traversal, (yield from traversal.asked(top_n)), usage)
 
     def _likely(
         self,
@@ -343,10 +343,10 @@ class D3:
         on_step: Callable[[Step], object] | None,
         usage: Usage,
     ) -> EvidenceRanking:
-        drill = self._drill(question, documents, top_n, on_step)
-        return self._found(drill, drill.likely(top_n), usage)
+        traversal = self._traversal(question, documents, top_n, on_step)
+        return self._found(traversal, traversal.likely(top_n), usage)
 
-    def _drill(
+    def _traversal(
         self, question: str, documents: Documents, top_n: int | None, on_step: Callable[[Step], object] | None
     ) -> Drill:
         check_query(question)
@@ -390,12 +390,12 @@ class D3:
 
         return corpus.documents(places, levels, evidence, best, self.embed, among)
 
-    def _found(self, drill: Drill, ranking: Sequence[Ranked[Passage]], usage: Usage) -> EvidenceRanking:
+    def _found(self, traversal: Drill, ranking: Sequence[Ranked[Passage]], usage: Usage) -> EvidenceRanking:
         least = self.settings.answerable
-        found = EvidenceRanking(ranking, usage, drill.steps, drill.explain, drill.answerable, least)
+        found = EvidenceRanking(ranking, usage, traversal.steps, traversal.explain, traversal.answerable, least)
         if problems := found.problems:
             warn(
-                f"Drilling down for {drill.question!r:.100}: {'; '.join(problems[:5])}"
+                f"Drilling down for {traversal.question!r:.100}: {'; '.join(problems[:5])}"
                 f"{f'; and {len(problems) - 5} more' if len(problems) > 5 else ''}."
             )
         return found

@@ -51,8 +51,8 @@ class Missing:
 
     def details(self) -> dict[str, Any]:
         """What results tell of it."""
-        told: dict[str, Any] = {"missing": tuple(self.queries)}
-        return told | ({"problems": tuple(self.problems)} if self.problems else {})
+        record: dict[str, Any] = {"missing": tuple(self.queries)}
+        return record | ({"problems": tuple(self.problems)} if self.problems else {})
 
     def after(self, path: Path, n: int) -> Requests[Sequence[Passage]]:
         """Passages for what is missing after a path, `n` at most; none if nothing is, or the LLM says nothing new.

@@ -211,14 +211,14 @@ def _decoded(content: bytes, path: Path) -> str:
     encoding = next((name for mark, name in _BOMS.items() if content.startswith(mark)), "utf-8-sig")
     if encoding == "utf-8-sig" and b"\0" in content:
         raise InvalidInput(f"{path} is no text: give {FORMATS}.")
-    declared = _declared(content, path)
-    if encoding == "utf-8-sig" and declared and b"\x1b" in content:  # in seven bits, as ISO-2022-JP is
-        encoding = declared
+    stated = _stated(content, path)
+    if encoding == "utf-8-sig" and stated and b"\x1b" in content:  # in seven bits, as ISO-2022-JP is
+        encoding = stated
     try:
         return content.decode(encoding)
     except UnicodeDecodeError:
-        if encoding == "utf-8-sig" and declared:
-            return content.decode(declared, errors="replace")
+        if encoding == "utf-8-sig" and stated:
+            return content.decode(stated, errors="replace")
         if encoding == "utf-8-sig" and _NO_LATIN.search(content):
             raise InvalidInput(f"{path} is no text: give {FORMATS}.") from None
         name = encoding.upper().removesuffix("-SIG")
@@ -226,7 +226,7 @@ def _decoded(content: bytes, path: Path) -> str:
         return content.decode(encoding, errors="replace")
 
 
-def _declared(content: bytes, path: Path) -> str:
+def _stated(content: bytes, path: Path) -> str:
     """The encoding that a page declares, as browsers read it; an empty string where it declares none."""
     found = _CHARSET.search(content[:_HEAD]) if named_format({"file_name": path.name}) in ("html", None) else None
     try:
