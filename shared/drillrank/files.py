@@ -7,14 +7,13 @@ import os
 import shutil
 import stat
 import uuid
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from drillrank import limits
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import InvalidInput, warn
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -133,7 +132,7 @@ def warn_of_links(number: int, folder: Path) -> None:
     if number:
         links = "1 link" if number == 1 else f"{number} links"
         left = f"{links} in {folder}, to what lies outside, not followed"
-        warnings.warn(f"{left}: name what they lead to, or ask with --follow-links.", DrillrankWarning, stacklevel=3)
+        warn(f"{left}: name what they lead to, or ask with --follow-links.")
 
 
 def check_target(path: str | os.PathLike[str]) -> None:

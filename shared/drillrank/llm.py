@@ -188,9 +188,9 @@ class Usage:
         self.failures += other.failures
         self.estimated |= other.estimated
 
-    def _tokens(self, text: str, reported: int | None) -> int:
-        if type(reported) is int and reported > 0:  # 0 is what servers say that do not count
-            return reported
+    def _tokens(self, text: str, from_server: int | None) -> int:
+        if type(from_server) is int and from_server > 0:  # 0 is what servers say that do not count
+            return from_server
         counted = self.count(text)
         self.estimated |= counted > 0 and self.count is count_tokens
         return counted

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +21,7 @@ from drillrank.drilldown.d3 import D3, EvidenceRanking
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.drilldown.prepared import PreparedCorpus
 from drillrank.drilldown.settings import D3Settings
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import InvalidInput, warn
 from drillrank.explanation import Explanations
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.chat import load_llm
@@ -88,8 +87,8 @@ def run_ask(
         here, found, records = ask_files(d3, corpus, question, top_n)
         said = _answered(d3, question, records) if with_answer else None
         found_any = found_any or bool((records and here) if said is None else said.text)
-        told = _explained(found, corpus.names) if explain else None
-        (_print_json if as_json else _print)(question, records, said, told)
+        explanation = _explained(found, corpus.names) if explain else None
+        (_print_json if as_json else _print)(question, records, said, explanation)
     return found_any
 
 
@@ -163,7 +162,7 @@ def _answered(d3: D3, question: str, records: Sequence[Record]) -> Answer:
     assert llm is not None
     said = answer(question, read, llm, max_prompt_tokens=settings.max_prompt_tokens, tokens=settings.tokens)
     for problem in said.problems:
-        warnings.warn(f"Answering {question!r:.100}: {problem}.", DrillrankWarning, stacklevel=2)
+        warn(f"Answering {question!r:.100}: {problem}.")
     return said
 
 
@@ -200,9 +199,9 @@ def _print_json(question: str, records: Sequence[Record], said: Answer | None, w
     if said is not None:
         cited = [records[at] for at in said.citations]
         print_json({"question": question, "answer": said.text or None, "citations": cited})
-    told = why.to_dict() if why else {}
-    tree = {"tree": told["tree"]} if "tree" in told else {}
-    explained = [{"explanation": entry} for entry in told.get("entries", ())] or [{}] * len(records)
+    explanation = why.to_dict() if why else {}
+    tree = {"tree": explanation["tree"]} if "tree" in explanation else {}
+    explained = [{"explanation": entry} for entry in explanation.get("entries", ())] or [{}] * len(records)
     for place, one in enumerate(records):
         print_json(one | explained[place] | (tree if place == 0 else {}))
     if not records:

@@ -105,7 +105,7 @@ def _as_arguments(options: dict[str, Any]) -> dict[str, Any]:
         if not equals:
             raise InvalidInput(f"--column is OURS=THEIRS, such as candidates=bm25_top; not {column!r:.200}.")
     given = {name: value if value != () else None for name, value in options.items()}
-    return {**given, "columns": {ours: theirs for ours, _, theirs in columns}}
+    return {**given, "columns": {ours: given_name for ours, _, given_name in columns}}
 
 
 def _component(given: str) -> tuple[str, Any]:

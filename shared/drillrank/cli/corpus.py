@@ -25,7 +25,7 @@ from drillrank.corpus.documents import Prepared, prepared
 from drillrank.drilldown.d3 import D3
 from drillrank.drilldown.prepared import PreparedCorpus
 from drillrank.drilldown.versions import Date
-from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput
+from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput, warn
 
 Found = TypeVar("Found")
 OnProgress = Callable[[int, int], None]
@@ -49,7 +49,7 @@ def cache_folder() -> Path | None:
     try:
         return Path(base).expanduser() / "drillrank"
     except RuntimeError as cause:
-        warnings.warn(f"Nothing is cached: {cause}", DrillrankWarning, stacklevel=2)
+        warn(f"Nothing is cached: {cause}")
         return None
 
 
@@ -83,7 +83,7 @@ class FileCorpus:
                 _make_private(folder)
                 self._file = folder / f"corpus-{version('drillrank')}-{language}.sqlite"
         except OSError as cause:
-            warnings.warn(f"Nothing is cached in {folder}: {cause}.", DrillrankWarning, stacklevel=2)
+            warn(f"Nothing is cached in {folder}: {cause}.")
         try:
             self._corpus = Corpus(self._file, language=self._language)
             if self._file is not None:
@@ -91,14 +91,14 @@ class FileCorpus:
                 self._corpus.expire(_KEPT)
             self._read()
         except CorpusError as error:
-            self._start_anew(error)
+            self._start_over(error)
 
     def ask(self, d3: D3, question: Callable[[PreparedCorpus], Found]) -> Found:
         """What a function finds in the files; where the cache turns out to be damaged, it is called once more."""
         try:
             return question(self._prepared(d3))
         except CorpusError as error:
-            self._start_anew(error)
+            self._start_over(error)
             return question(self._prepared(d3))
 
     def _prepared(self, d3: D3) -> PreparedCorpus:
@@ -134,7 +134,7 @@ class FileCorpus:
                 self.names[ids[key]] = first.name
                 self.skipped += [f"{source.name} has the same content as {first.name}." for source in others]
                 if problem:
-                    warnings.warn(problem.replace("{}", first.name), DrillrankWarning, stacklevel=3)
+                    warn(problem.replace("{}", first.name))
 
     def _new(self, files: Sequence[File], ids: dict[bytes, str]) -> Iterator[tuple[str, Prepared]]:
         """Files as they are written to the corpus, without those that cannot be read."""
@@ -156,9 +156,9 @@ class FileCorpus:
                 raise
             self.skipped.append(str(named))
 
-    def _start_anew(self, error: CorpusError) -> None:
+    def _start_over(self, error: CorpusError) -> None:
         """Go on in memory; a file that is damaged is removed, so that the next command makes a new one."""
-        warnings.warn(f"The cache cannot be used, all is read anew: {error}", DrillrankWarning, stacklevel=2)
+        warn(f"The cache cannot be used, all is read anew: {error}")
         cause: BaseException | None = error
         while isinstance(cause, CorpusError):
             cause = cause.__cause__

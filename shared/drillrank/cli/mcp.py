@@ -18,7 +18,7 @@ from drillrank.cli.ask import ask_files, evidence_finder
 from drillrank.cli.corpus import FileCorpus, cache_folder
 from drillrank.cli.sources import Source, found_sources
 from drillrank.drilldown.d3 import D3
-from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput, require
+from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput, require, warn
 from drillrank.files import leads_outside
 from drillrank.passages import check_query, check_top_n
 from drillrank.structure import Document, read_document
@@ -159,7 +159,7 @@ def serve(folder: str, follow_links: bool, no_cache: bool, **options: Any) -> No
     except OSError as cause:
         raise InvalidInput(f"{folder:.200} is no folder to ask about: {cause.strerror}.") from cause
     if cache is not None and not leads_outside(cache, Path()):
-        warnings.warn("Nothing is cached: the cache lies inside the folder.", DrillrankWarning, stacklevel=2)
+        warn("Nothing is cached: the cache lies inside the folder.")
         cache = None
     tools = FolderTools(d3, follow_links, cache)
     one_at_a_time = Lock()

@@ -100,9 +100,9 @@ class Corpus:
 
         Args:
             documents: Passages, parsed documents or files (`Path`), or pairs of an id and one of these; read once, and
-                a few at a time. Without an id, a passage keeps its own, a file is called by its path, and a parsed
-                document by a hash. Of several with one id the last counts. Metadata have to be such as JSON knows.
-                Halves of characters (lone surrogates) become U+FFFD.
+                a few at a time, so that `tqdm(files)` shows the progress. Without an id, a passage keeps its own, a
+                file is called by its path, and a parsed document by a hash. Of several with one id the last counts.
+                Metadata have to be such as JSON knows. Halves of characters (lone surrogates) become U+FFFD.
 
         Raises:
             DrillrankError: a document cannot be read or used, or two hold passages of one id. What was read before is

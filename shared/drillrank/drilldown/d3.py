@@ -6,7 +6,6 @@ LLM, sections and paragraphs are its choice; without one, likelihood's (see `dri
 
 from __future__ import annotations
 
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +24,7 @@ from drillrank.drilldown.selection import Selection
 from drillrank.drilldown.settings import MAX_DOCUMENTS, AnswerBy, D3Settings
 from drillrank.drilldown.truncation import LEAST, bounded
 from drillrank.drilldown.versions import Date, Versions, as_date
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import InvalidInput, warn
 from drillrank.explanation import Explainable, Explanations
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.chat import load_llm
@@ -333,8 +332,8 @@ class D3:
         usage = usage or Usage(count=self._count)
         if self.llm is None:
             return self._likely(question, documents, top_n, on_step, usage)
-        drill = self._drill(question, documents, top_n, on_step)
-        return self._found(drill, (yield from drill.asked(top_n)), usage)
+        traversal = self._traversal(question, documents, top_n, on_step)
+        return self._found(traversal, (yield from traversal.asked(top_n)), usage)
 
     def _likely(
         self,
@@ -344,10 +343,10 @@ class D3:
         on_step: Callable[[Step], object] | None,
         usage: Usage,
     ) -> EvidenceRanking:
-        drill = self._drill(question, documents, top_n, on_step)
-        return self._found(drill, drill.likely(top_n), usage)
+        traversal = self._traversal(question, documents, top_n, on_step)
+        return self._found(traversal, traversal.likely(top_n), usage)
 
-    def _drill(
+    def _traversal(
         self, question: str, documents: Documents, top_n: int | None, on_step: Callable[[Step], object] | None
     ) -> Drill:
         check_query(question)
@@ -391,14 +390,12 @@ class D3:
 
         return corpus.documents(places, levels, evidence, best, self.embed, among)
 
-    def _found(self, drill: Drill, ranking: Sequence[Ranked[Passage]], usage: Usage) -> EvidenceRanking:
+    def _found(self, traversal: Drill, ranking: Sequence[Ranked[Passage]], usage: Usage) -> EvidenceRanking:
         least = self.settings.answerable
-        found = EvidenceRanking(ranking, usage, drill.steps, drill.explain, drill.answerable, least)
+        found = EvidenceRanking(ranking, usage, traversal.steps, traversal.explain, traversal.answerable, least)
         if problems := found.problems:
-            warnings.warn(
-                f"Drilling down for {drill.question!r:.100}: {'; '.join(problems[:5])}"
-                f"{f'; and {len(problems) - 5} more' if len(problems) > 5 else ''}.",
-                DrillrankWarning,
-                stacklevel=3,
+            warn(
+                f"Drilling down for {traversal.question!r:.100}: {'; '.join(problems[:5])}"
+                f"{f'; and {len(problems) - 5} more' if len(problems) > 5 else ''}."
             )
         return found

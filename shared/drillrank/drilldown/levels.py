@@ -86,7 +86,7 @@ class Counts:
         section_of: The page or section of each paragraph.
         document_of: The document of each page or section.
         paged: Whether any document has pages.
-        beginnings: 1 where the beginning of a document holds w, shape (words, documents); `names`, where its name does.
+        openings: 1 where the beginning of a document holds w, shape (words, documents); `names`, where its name does.
         named: 1 where the question writes w as a name, with a capital letter, shape (words,).
     """
 
@@ -99,7 +99,7 @@ class Counts:
     section_of: Integers
     document_of: Integers
     paged: bool
-    beginnings: Floats
+    openings: Floats
     names: Floats
     named: Floats
 
@@ -236,25 +236,25 @@ def _which_document(counts: Counts, holding: Floats) -> Floats:
     if not holding.shape[1]:
         return holding
     sizes = np.bincount(counts.document_of, minlength=holding.shape[1])
-    speaks = holding / np.maximum(sizes, 1) + counts.beginnings + counts.names
+    speaks = holding / np.maximum(sizes, 1) + counts.openings + counts.names
     size = np.exp(np.log(np.maximum(sizes, 1)).mean())
     weight = DOCUMENT_WEIGHT * size / (size + SHORT)
-    told = _first(counts.words) * (1 + (NAME_WEIGHT - 1) * counts.named)
-    ratios: Floats = weight * told[:, None] * np.log((speaks + FLOOR) / (speaks.mean(axis=1, keepdims=True) + FLOOR))
+    rarity = _first(counts.words) * (1 + (NAME_WEIGHT - 1) * counts.named)
+    ratios: Floats = weight * rarity[:, None] * np.log((speaks + FLOOR) / (speaks.mean(axis=1, keepdims=True) + FLOOR))
     return ratios
 
 
 def _answerable(counts: Counts, holding: Floats, documents: Integers) -> float:
     """P, given the documents of the best paragraphs; `holding` as for `_which_document`."""
     sections, sizes = len(counts.document_of), np.bincount(counts.document_of, minlength=holding.shape[1])
-    told = _first(counts.words) * np.log1p(sections / (holding.sum(axis=1) + 0.5))
-    told[[word in _stop_terms() for word in counts.words]] = 0
+    rarity = _first(counts.words) * np.log1p(sections / (holding.sum(axis=1) + 0.5))
+    rarity[[word in _stop_terms() for word in counts.words]] = 0
     speaks = np.minimum(holding[:, documents] / sizes[documents] / COVERED, 1)
-    covered = np.maximum(speaks, np.maximum(counts.beginnings, counts.names)[:, documents])
-    weight = told * (1 + (_NAMED - 1) * counts.named)
+    covered = np.maximum(speaks, np.maximum(counts.openings, counts.names)[:, documents])
+    weight = rarity * (1 + (_NAMED - 1) * counts.named)
     few = _FEW / sections
     most = float(((weight @ covered).max() + few) / (weight.sum() + few))
-    seen = float((told @ (holding.sum(axis=1) > 0) + few) / (told.sum() + few))
+    seen = float((rarity @ (holding.sum(axis=1) > 0) + few) / (rarity.sum() + few))
     return float(1 / (1 + np.exp(7.2 - 8.1 * most - 4.5 * seen)))
 
 
@@ -288,7 +288,7 @@ class LevelIndex:
     Args:
         texts: Paragraphs, those of one document and section together.
         names: By document, what it is called; "" where nothing is known.
-        beginnings: By document, how it begins.
+        openings: By document, how it begins.
         language: Whose stemmer words go through.
         collection: p(w|C); None takes that of all the texts.
 
@@ -302,7 +302,7 @@ class LevelIndex:
         self,
         texts: Sequence[Text],
         names: Mapping[Any, str],
-        beginnings: Mapping[Any, str],
+        openings: Mapping[Any, str],
         language: str = "english",
         collection: Collection | None = None,
     ) -> None:
@@ -321,7 +321,7 @@ class LevelIndex:
         self._text_lengths = counts.row_sums()
         self._lengths = self._text_lengths + headings.row_sums()[self._path_of]
         self._names = [names.get(document, "") for document in documents]
-        self._beginnings = [beginnings.get(document, "") for document in documents]
+        self._openings = [openings.get(document, "") for document in documents]
         self._paged = any(text.paged for text in texts)
         self._collection = collection
 
@@ -353,7 +353,7 @@ class LevelIndex:
             self._section_of,
             self._document_of,
             self._paged,
-            marks(words, self._beginnings, self.language),
+            marks(words, self._openings, self.language),
             marks(words, self._names, self.language),
             named(question, words, self.language),
         )
@@ -390,9 +390,9 @@ def stored_counts(
     own, left_out = (layout.lengths[level][layout.first_of] for level in (1, 2))
     text_lengths = layout.lengths[0] - own - left_out
     documents = len(layout.ids)
-    beginnings = np.zeros((len(found.words), documents))
+    openings = np.zeros((len(found.words), documents))
     for word, (places, _) in enumerate(found.entries[3]):
-        beginnings[word, np.searchsorted(layout.starts, places, side="right") - 1] = 1
+        openings[word, np.searchsorted(layout.starts, places, side="right") - 1] = 1
     return Counts(
         found.words,
         _of_collection(found.words, texts, text_lengths, layout.language, collection),
@@ -403,7 +403,7 @@ def stored_counts(
         layout.section_of,
         layout.document_of,
         bool(layout.paged.any()),
-        beginnings,
+        openings,
         marks(found.words, [names.get(id_, "") for id_ in layout.ids], layout.language),
         named(question, found.words, layout.language),
     )

@@ -170,9 +170,9 @@ class Outline:
                 page = paragraph.metadata.get("pages", (None,))[0]
                 place = at if page is None else (document, page)
                 texts.append(Text(paragraph.text, own, place, document, paged=page is not None))
-        beginnings = {document: beginning(pieces(some)) for document, some in shown.items()}
+        openings = {document: beginning(pieces(some)) for document, some in shown.items()}
         known = {document: names.get(document, "") for document in shown}
-        return LevelIndex(texts, known, beginnings, language, collection)
+        return LevelIndex(texts, known, openings, language, collection)
 
     def leaves(self, positions: Iterable[int]) -> list[Entry]:
         """Sections as entries of their own."""

@@ -7,14 +7,13 @@ section 5.2) puts its retriever where the paper has a search engine.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from drillrank.drilldown.answering import ANSWER_PROMPT, Reader, check_room
 from drillrank.drilldown.truncation import fitting
-from drillrank.errors import DrillrankWarning, InvalidInput, OnFailure, check_positive
+from drillrank.errors import InvalidInput, OnFailure, check_positive, warn
 from drillrank.likelihood.chat import load_llm
 from drillrank.llm import LLM, Ask, Reply, Requests, Retrieve, Usage, arun, is_async, run, strip_reasoning
 from drillrank.passages import Passage, Ranked, check_query
@@ -236,7 +235,7 @@ class SelfAsk:
         if not final:
             final = (yield from self._answered(question, progress)).answer
         if problems:
-            warnings.warn(f"Self-ask for {question!r:.100}: {'; '.join(problems)}.", DrillrankWarning, stacklevel=2)
+            warn(f"Self-ask for {question!r:.100}: {'; '.join(problems)}.")
         return SelfAskAnswer(final, tuple(steps), progress.usage, tuple(problems))
 
     def _answered(self, question: str, progress: _Progress) -> Requests[FollowUp]:

@@ -40,7 +40,7 @@ from drillrank.rerank.upr import UPR
 SHOWN = 3  # results of a question that are shown and explained
 _EQUAL = 0.01  # a difference that nobody notices; of measures between 0 and 1
 _MOST_QUESTIONS = 20_000  # that it is worth asking for
-_LOST = 0.1  # share of questions without evidence among the candidates from which on they are the problem
+_MISSING = 0.1  # share of questions without evidence among the candidates from which on they are the problem
 
 Prices = Mapping[str, float]
 
@@ -506,10 +506,10 @@ def _advice(found: Comparison, components: Mapping[str, Any], baselines: Sequenc
             if failed[name]:
                 line.append(f"It failed on {failed[name]:,} of {len(results):,} questions, which count 0.")
             lines.append(" ".join([*line, *_next(given, helps=pair.verdict == "better")]))
-    lost = 1 - found.oracle_recall[FIRST_STAGE].some
-    if lost >= _LOST and failed[FIRST_STAGE] < len(found.results[FIRST_STAGE]):  # of what failed nobody knows
+    missing = 1 - found.oracle_recall[FIRST_STAGE].some
+    if missing >= _MISSING and failed[FIRST_STAGE] < len(found.results[FIRST_STAGE]):  # of what failed nobody knows
         lines.append(
-            f"{lost:.0%} of the questions have no evidence among the candidates: no reranker can help them. More "
+            f"{missing:.0%} of the questions have no evidence among the candidates: no reranker can help them. More "
             "candidates, or another first stage, may."
         )
     if not baselines:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import time
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from drillrank.drilldown.answering import answer
-from drillrank.errors import DrillrankWarning, InvalidInput, check_positive
+from drillrank.errors import InvalidInput, check_positive, warn
 from drillrank.evaluation.evidence import evidence_of
 from drillrank.evaluation.measures import values
 from drillrank.evaluation.questions import (
@@ -160,9 +159,9 @@ class Experiment:
             ranks = one.reranks and one.name != FIRST_STAGE
             seen = digest([[p.id, p.title, p.text] for p in given] + [scores]) if ranks else ""
             record = Record(one.name, specs[one.name], question.id, candidates=seen)
-            lost = ranks and bool(run.results[FIRST_STAGE][question.id].error)
-            known = None if lost else self.records.get(one.name, record.spec, question.id, seen)
-            if lost:
+            failed = ranks and bool(run.results[FIRST_STAGE][question.id].error)
+            known = None if failed else self.records.get(one.name, record.spec, question.id, seen)
+            if failed:
                 record.error = "the first stage failed"
             elif known is not None:
                 record = known
@@ -172,7 +171,7 @@ class Experiment:
                 self._ask(record, one, question, given, scores)
                 self.records.add(record)
             run.results[one.name][question.id] = record
-            if lost:
+            if failed:
                 return record
             failures[one.name] = failures[one.name] + 1 if record.error else 0
             if record.error and failures[one.name] <= _GIVE_UP:
@@ -186,8 +185,8 @@ class Experiment:
                 known = self.corpus.known(question)
                 given = [item if isinstance(item, Passage) else known[item] for item in question.candidates or ()]
                 first = ask(self.first_stage, question, given, question.scores)
-                told = [score for score in first.scores if score is not None]
-                scores = told if told and len(told) == len(first.scores) else None
+                known_scores = [score for score in first.scores if score is not None]
+                scores = known_scores if known_scores and len(known_scores) == len(first.scores) else None
                 run.candidates[question.id] = first.passages(known), scores
                 turn = number % len(systems)
                 for one in (*systems[turn:], *systems[:turn]):
@@ -201,7 +200,7 @@ class Experiment:
         if run.problems:
             more = f"; and {len(run.problems) - 3} more" if len(run.problems) > 3 else ""
             said = f"The comparison is not complete: {'; '.join(run.problems[:3])}{more}"
-            warnings.warn(said, DrillrankWarning, stacklevel=3)
+            warn(said)
         return run
 
     def _ask(self, record: Record, one: System, question: Question, given: Sequence[Passage], scores: Scores) -> None:

@@ -115,8 +115,8 @@ def values(
             found[name][place] = _own(name, question, evidence[id_], rankings[id_], ranks[id_], answers.get(id_))
         for rank in sorted(rank for rank in ranks[id_] if rank < math.inf):
             slots.append(max(int(rank), slots[-1] + 1))
-        lost = [f"not found {number}" for number in range(len(ranks[id_]) - len(slots) + 1)]
-        qrels[str(place)] = dict.fromkeys([*map(str, slots[1:]), *lost], 1)
+        missing = [f"not found {number}" for number in range(len(ranks[id_]) - len(slots) + 1)]
+        qrels[str(place)] = dict.fromkeys([*map(str, slots[1:]), *missing], 1)
         run[str(place)] = {str(rank): -float(rank) for rank in range(1, max(len(rankings[id_]), slots[-1]) + 1)}
     if third_party:
         for item in require("ir_measures", "compare").iter_calc([*{*third_party.values()}], qrels, run):

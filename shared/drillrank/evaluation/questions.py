@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import math
 import os
-import warnings
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput
+from drillrank.errors import DrillrankError, InvalidInput, warn
 from drillrank.files import files_below
 from drillrank.limits import read_json
 from drillrank.passages import Passage, check_query
@@ -297,7 +296,7 @@ def _in_files(corpus: Collection, given: Path) -> Iterator[tuple[str, Passage]]:
         is_table = file.suffix.lower() in _TABLES
         reads = named or is_table or file.suffix.lower() in (".pdf", *ENDINGS) or named_format({"file_name": file.name})
         if problem and (reads or file.is_dir()):
-            warnings.warn(f"{file} {problem}.", DrillrankWarning, stacklevel=4)
+            warn(f"{file} {problem}.")
         if problem or not reads:
             continue
         if is_table:
@@ -312,7 +311,7 @@ def _in_files(corpus: Collection, given: Path) -> Iterator[tuple[str, Passage]]:
             if named:
                 raise
             left = f"{file} is left out: {str(error) or type(error).__name__}"
-            warnings.warn(left, DrillrankWarning, stacklevel=4)
+            warn(left)
             continue
         for chunk in section_chunks(document, name):
             if chunk.view == "raw":

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import sys
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
@@ -16,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import InvalidInput, warn
 from drillrank.evaluation.questions import Question
 from drillrank.likelihood import LanguageModel
 from drillrank.limits import read_json
@@ -179,11 +178,9 @@ class Records:
         record = known.get((spec, candidates))
         if record is None and known and component not in self._warned:
             self._warned.add(component)
-            warnings.warn(
+            warn(
                 f"{self._file} holds results of {component} with other settings, of another version or over other "
-                "candidates: they are computed anew.",
-                DrillrankWarning,
-                stacklevel=4,
+                "candidates: they are computed anew."
             )
         return record
 

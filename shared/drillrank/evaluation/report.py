@@ -103,18 +103,20 @@ def _latency(found: Comparison) -> str:
         x = _LEFT + _x((log - low) / (high - low))
         parts.append(f'<circle class="mark" cx="{x:.1f}" cy="{_y(quality):.1f}" r="5"/>')
         parts.append(_tick(x + 12, _y(quality) - 6, str(number)))
-    told = (f"{at} {name}: {ms:.3g} ms, {mean:.3f}" for at, (name, (ms, mean)) in enumerate(points.items(), start=1))
-    return _svg(parts, f"{found.primary} against median milliseconds of a question", "; ".join(told))
+    captions = (
+        f"{at} {name}: {ms:.3g} ms, {mean:.3f}" for at, (name, (ms, mean)) in enumerate(points.items(), start=1)
+    )
+    return _svg(parts, f"{found.primary} against median milliseconds of a question", "; ".join(captions))
 
 
 def _differences(ordered: Floats, title: str) -> str:
     """The differences of all questions, sorted: below the line the first one is better, above it the second."""
     if not len(ordered):
         return ""
-    reach, wide, zero = float(np.abs(ordered).max()) or 1.0, _x(1) / len(ordered), _y(0.5)
-    parts = [_tick(_LEFT - 30, _y(share) + 4, f"{reach * (2 * share - 1):+.2f}") for share in (0.0, 0.5, 1.0)]
+    largest, wide, zero = float(np.abs(ordered).max()) or 1.0, _x(1) / len(ordered), _y(0.5)
+    parts = [_tick(_LEFT - 30, _y(share) + 4, f"{largest * (2 * share - 1):+.2f}") for share in (0.0, 0.5, 1.0)]
     for place, value in enumerate(ordered.tolist()):
-        y = _y(0.5 + value / reach / 2)
+        y = _y(0.5 + value / largest / 2)
         parts.append(
             f'<rect class="{"up" if value > 0 else "down"}" x="{_LEFT + place * wide:.2f}" y="{min(y, zero):.1f}" '
             f'width="{max(wide, 0.6):.2f}" height="{abs(y - zero):.1f}"/>'

@@ -15,12 +15,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
-from warnings import warn
 
 from drillrank.components import COMPONENTS
 from drillrank.components import component as row_of
 from drillrank.drilldown.evidence import load_evidence_model
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import InvalidInput, warn
 from drillrank.files import opened
 from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.likelihood.load import split_sum
@@ -183,7 +182,7 @@ def _model_and_options(
     has = {} if isinstance(given, str) else {name: given.options.get(name) for name in options}
     if spec != model or has != options:
         chosen, got = (f"{name!r:.200} {dict(more) or ''}".rstrip() for name, more in ((model, options), (spec, has)))
-        warn(f"The settings of {path} were chosen with {chosen}, not with {got}.", DrillrankWarning, stacklevel=3)
+        warn(f"The settings of {path} were chosen with {chosen}, not with {got}.")
     return given, {}
 
 

@@ -173,5 +173,5 @@ def questions_that_would_tell(values: Sequence[float] | Floats, pairs: int = 1) 
     if len(differences) < 2:
         return least_questions(pairs)
     norm = require("scipy.stats", "compare").norm
-    reach = norm.ppf(1 - (1 - LEVEL) / (2 * pairs)) + norm.ppf(POWER)
-    return max(least_questions(pairs), math.ceil((float(reach) * float(differences.std(ddof=1)) / abs(mean)) ** 2))
+    distance = norm.ppf(1 - (1 - LEVEL) / (2 * pairs)) + norm.ppf(POWER)
+    return max(least_questions(pairs), math.ceil((float(distance) * float(differences.std(ddof=1)) / abs(mean)) ** 2))

@@ -381,5 +381,5 @@ def _reason(item: Any, asked: Request) -> Explanation | None:
     node = getattr(item, "node", None)
     if node is not None:
         return asked.found.get(node.node_id)
-    told = getattr(item, "metadata", {}).get("drillrank_explanation") if asked.understood else None
-    return None if told is None else Explanation.from_dict(told)
+    exported = getattr(item, "metadata", {}).get("drillrank_explanation") if asked.understood else None
+    return None if exported is None else Explanation.from_dict(exported)

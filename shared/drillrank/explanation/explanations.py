@@ -23,8 +23,8 @@ _EMPTY = {"terms": (), "text": "", "note": "", "per": 1}  # need not be told
 
 def _plain(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """As JSON has it."""
-    told = ((name, value) for name, value in fields if name not in _EMPTY or value != _EMPTY[name])
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in told}
+    shown = ((name, value) for name, value in fields if name not in _EMPTY or value != _EMPTY[name])
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in shown}
 
 
 class Shown:

@@ -144,8 +144,8 @@ def _tree(nodes: Sequence[Node], shaded: bool) -> Iterator[RenderableType]:
             shown.append(replace(alike[0], name=more, why=outcome, score=None))
         for node in shown:
             score = "" if node.score is None else f" {node.score:.3f}"
-            told = (f"{mark} {on_one_line(node.name, _LINE)}{score}", _style(tone, shaded))
-            yield Padding(Text.assemble(told, (f" – {on_one_line(node.why)}", "dim")), (0, 0, 0, 2 * node.depth))
+            headline = (f"{mark} {on_one_line(node.name, _LINE)}{score}", _style(tone, shaded))
+            yield Padding(Text.assemble(headline, (f" – {on_one_line(node.why)}", "dim")), (0, 0, 0, 2 * node.depth))
 
 
 def _dim(text: str) -> Text:
@@ -157,5 +157,5 @@ def _style(tone: float, shaded: bool) -> Style:
     if not tone or not shaded:
         return Style(color=("green" if tone > 0 else "red") if tone else None, bold=abs(tone) > 0.3 or None)
     strength = 0.45 * min(abs(tone), 1.0)
-    mixed = (round(255 + strength * (color - 255)) for color in (_FOR if tone > 0 else _AGAINST))
-    return Style(color="#1b1f24", bgcolor="#{:02x}{:02x}{:02x}".format(*mixed))
+    blended = (round(255 + strength * (color - 255)) for color in (_FOR if tone > 0 else _AGAINST))
+    return Style(color="#1b1f24", bgcolor="#{:02x}{:02x}{:02x}".format(*blended))

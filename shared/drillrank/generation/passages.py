@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from drillrank.errors import (
-    DrillrankWarning,
     InvalidInput,
     OnFailure,
     check_on_failure,
     check_positive,
     require,
+    warn,
 )
 from drillrank.llm import Ask, Requests, strip_reasoning
 from drillrank.passages import Passage, check_query, stable_uuid
@@ -95,7 +95,7 @@ def generated_passages(
     }
     if listed := ", ".join(f"{count} {what}" for what, count in problems.items() if count > 0):
         message = f"Of {n} passages asked of the LLM, {listed}. What was retrieved is unaffected."
-        warnings.warn(message, DrillrankWarning, stacklevel=2)
+        warn(message)
     different: dict[str, str] = {}
     for text in texts:
         different.setdefault(" ".join(text.casefold().split()), text)

@@ -48,6 +48,7 @@ class CTranslate2Model(LocalModel["CTranslate2Engine"]):
             shortened to it, instructions never.
         chat: Whether each prompt is the user's turn of a conversation and what is scored the assistant's, by the
             tokenizer's chat template.
+        show_progress: Whether a bar on standard error counts what has been read.
 
     Scores are natural log-probabilities per token of the model's own vocabulary.
 
@@ -67,6 +68,7 @@ class CTranslate2Model(LocalModel["CTranslate2Engine"]):
         batch_tokens: int | None = None,
         max_length: int | None = None,
         chat: bool = False,
+        show_progress: bool = False,
     ) -> None:
         if compute_type not in _COMPUTE_TYPES:
             raise InvalidInput(f"compute_type is one of {', '.join(_COMPUTE_TYPES)}; not {compute_type!r:.200}.")
@@ -157,6 +159,7 @@ class CTranslate2Engine(Engine):
             logits = np.asarray(self.model.forward_batch([readings[i].ids[: readings[i].at[-1] + 1] for i in batch]))
             for i, row in zip(batch, logits, strict=True):
                 found[i] = _log_probs(row[readings[i].at], readings[i].wanted, temperature)
+            self.advance(len(batch))
 
         lengths = [one.at[-1] + 1 for one in readings]
         self.in_batches(run, lengths, budget=min(self.batch_tokens, self.batch_targets))
@@ -180,6 +183,7 @@ class CTranslate2Engine(Engine):
             scored = self.model.score_batch([self._named(one.source) for one in some], named, max_input_length=0)
             for at, one, result in zip(batch, some, scored, strict=True):
                 found[whole[at]] = np.array(result.log_probs[len(prefix) : len(prefix) + len(one.wanted)])
+            self.advance(len(batch))
 
         def run_single(batch: list[int]) -> None:
             some = [readings[single[at]] for at in batch]
@@ -195,6 +199,7 @@ class CTranslate2Engine(Engine):
             for at, one, result in zip(batch, some, written, strict=True):
                 logits = np.asarray(result.logits[0][-1])[None].repeat(len(one.wanted), axis=0)
                 found[single[at]] = _log_probs(logits, one.wanted, temperature)
+            self.advance(len(batch))
 
         counts = [len(readings[i].wanted) for i in whole]
         lengths = [len(readings[i].source) + count for i, count in zip(whole, counts, strict=True)]

@@ -18,7 +18,6 @@ import hashlib
 import logging
 import os
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from functools import partial
@@ -29,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.errors import DrillrankWarning, InvalidInput, check_number, invalid_input, require
+from drillrank.errors import InvalidInput, check_number, invalid_input, require, warn
 from drillrank.files import whole_file
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, check_texts
 from drillrank.likelihood.process import require_torch, settle_threads
@@ -194,6 +193,7 @@ def sentence_transformer(
     batch_size: int = 32,
     revision: str | None = None,
     trust_remote_code: bool = False,
+    show_progress: bool = False,
 ) -> EmbeddingModel:
     """Words and meaning by any sentence-transformers encoder, which is loaded at its first use: `"st:<name>"`.
 
@@ -207,14 +207,14 @@ def sentence_transformer(
         batch_size: Texts that are encoded together.
         revision: Branch, tag or commit of the model.
         trust_remote_code: Whether code that comes with the model may run. Leave it False.
+        show_progress: Whether a bar on standard error counts what has been encoded.
 
     Raises:
         MissingExtra: sentence-transformers is not installed.
         InvalidInput: an option cannot be used.
     """
-    encoder = Encoder(
-        "st", name, device=device, batch_size=batch_size, revision=revision, trust_remote_code=trust_remote_code
-    )
+    loaded_with = {"device": device, "revision": revision, "trust_remote_code": trust_remote_code}
+    encoder = Encoder("st", name, batch_size=batch_size, show_progress=show_progress, **loaded_with)
     return EmbeddingModel(encoder, UnigramModel(mu, language), kappa=kappa, directory=directory)
 
 
@@ -225,6 +225,7 @@ def model2vec(
     mu: float = 300.0,
     language: str = "english",
     directory: str | os.PathLike[str] | None = None,
+    show_progress: bool = False,
 ) -> EmbeddingModel:
     """Words and meaning without torch, by a model2vec model, which is loaded at its first use: `"m2v:<name>"`.
 
@@ -237,12 +238,14 @@ def model2vec(
         mu: μ of the unigram model.
         language: That of the unigram model.
         directory: Where the vectors of fitted texts are kept, as for `EmbeddingModel`.
+        show_progress: Whether a bar on standard error counts what has been embedded.
 
     Raises:
         MissingExtra: model2vec is not installed.
         InvalidInput: an option cannot be used.
     """
-    return EmbeddingModel(Encoder("m2v", name), UnigramModel(mu, language), kappa=kappa, directory=directory)
+    encoder = Encoder("m2v", name, show_progress=show_progress)
+    return EmbeddingModel(encoder, UnigramModel(mu, language), kappa=kappa, directory=directory)
 
 
 class Encoder:
@@ -286,17 +289,19 @@ class Encoder:
                     if self.kind == "m2v":
                         self._model = library.StaticModel.from_pretrained(self.name, force_download=False)
                     else:
-                        options = {key: value for key, value in self.options.items() if key != "batch_size"}
+                        own = {"batch_size", "show_progress"}
+                        options = {key: value for key, value in self.options.items() if key not in own}
                         self._model = library.SentenceTransformer(self.name, **options)
                 logger.info("Loaded %s.", self.name)
             return self._model
 
     def _encoded(self, method: str, texts: list[str]) -> Any:
+        show = self.options.get("show_progress", False)
         if self.kind == "m2v":
             with self._lock:  # its tokenizer is set for each call
-                return self.model.encode(texts, use_multiprocessing=False)
+                return self.model.encode(texts, use_multiprocessing=False, show_progress_bar=show)
         settle_threads()
-        options = {"batch_size": self.options["batch_size"], "show_progress_bar": False, "convert_to_numpy": True}
+        options = {"batch_size": self.options["batch_size"], "show_progress_bar": show, "convert_to_numpy": True}
         return getattr(self.model, method)(texts, **options)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -416,11 +421,7 @@ def fitted_concentration(
 
     split = [(text, spans) for text in dict.fromkeys(texts) if len(spans := sentences(text)) > 1]
     if len(split) < LEAST:
-        warnings.warn(
-            f"kappa stays {otherwise}: only {len(split)} texts have two sentences or more, {LEAST} are needed.",
-            DrillrankWarning,
-            stacklevel=3,
-        )
+        warn(f"kappa stays {otherwise}: only {len(split)} texts have two sentences or more, {LEAST} are needed.")
         return otherwise
     chosen = [split[number] for number in np.linspace(0, len(split) - 1, min(len(split), MOST)).astype(int)]
     held_out = [spans[len(spans) // 2] for _, spans in chosen]
@@ -447,11 +448,9 @@ def _write(directory: Path, vectors: dict[bytes, Floats32]) -> None:
         with whole_file(directory / f"{hashlib.blake2b(keys.tobytes(), digest_size=8).hexdigest()}{_SUFFIX}") as file:
             np.savez(file, keys=keys, vectors=np.stack(list(vectors.values())))
     except OSError as cause:
-        warnings.warn(
+        warn(
             f"{len(vectors)} vectors cannot be kept in {str(directory)!r:.200}, and are made again by the next "
-            f"process: {cause!s:.200}.",
-            DrillrankWarning,
-            stacklevel=4,
+            f"process: {cause!s:.200}."
         )
 
 

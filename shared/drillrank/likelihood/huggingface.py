@@ -37,6 +37,7 @@ class HuggingFaceModel(LocalModel["TorchEngine"]):
         trust_remote_code: Whether code that comes with the model may run. Leave it False.
         chat: Whether each prompt is the user's turn of a conversation and what is scored the assistant's, by the
             tokenizer's chat template: for models that were tuned to chat. Rankers of relevance decide for themselves.
+        show_progress: Whether a bar on standard error counts what has been read.
 
     Scores are natural log-probabilities per token of the model's own vocabulary. They do not depend on who else asks.
     Within one call, passages are computed in batches, whose shapes change the last digits: by some 1e-6 a token in
@@ -61,6 +62,7 @@ class HuggingFaceModel(LocalModel["TorchEngine"]):
         revision: str | None = None,
         trust_remote_code: bool = False,
         chat: bool = False,
+        show_progress: bool = False,
     ) -> None:
         if dtype not in _DTYPES:
             raise InvalidInput(f"dtype is one of {', '.join(_DTYPES)}; not {dtype!r:.200}.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, Generic, TypeVar
@@ -29,6 +29,7 @@ from drillrank.likelihood.base import (
 )
 from drillrank.likelihood.process import Worker
 from drillrank.likelihood.tokenizer import AnyRequest, TextTokenizer, TokenModel, as_one_string, fit_to_budgets
+from drillrank.progress import progress_bar
 
 T = TypeVar("T")
 Loaded = TypeVar("Loaded", bound="Engine")
@@ -84,6 +85,8 @@ class Engine(ABC):
     longest_target: int | None
     batch_tokens: int
     batch_targets: int
+    advance: Callable[[int], object] = field(init=False, default_factory=lambda: lambda _: None)
+    """Callback, called with the number of readings that have been computed."""
 
     @property
     def left_behind(self) -> bool:
@@ -198,7 +201,10 @@ class LocalModel(TokenModel, Generic[Loaded]):
         """What is read; the same twice is computed once, so that ties stay ties whatever batches they fall into."""
         keys = [(one.source, tuple(one.ids), tuple(one.at), tuple(one.wanted)) for one in readings]
         distinct = dict(zip(keys, readings, strict=True))
-        values_of = dict(zip(distinct, self._loaded().read(list(distinct.values()), temperature), strict=True))
+        engine = self._loaded()
+        with progress_bar(self._options["show_progress"], "Reading") as (expect, engine.advance):
+            expect(len(distinct))
+            values_of = dict(zip(distinct, engine.read(list(distinct.values()), temperature), strict=True))
         found = [values_of[key].copy() for key in keys]
         for position, values in enumerate(found):
             if not np.isfinite(values).all():

@@ -12,7 +12,6 @@ import logging
 import os
 import sys
 import threading
-import warnings
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
@@ -21,7 +20,7 @@ from types import ModuleType
 from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakSet
 
-from drillrank.errors import DrillrankWarning, require
+from drillrank.errors import require, warn
 
 T = TypeVar("T")
 
@@ -102,11 +101,9 @@ def warn_of_one_thread() -> None:
     if os.getpid() in _warned_in:
         return
     _warned_in.add(os.getpid())
-    warnings.warn(
+    warn(
         "A model was used before this process was forked, and computes on one thread here: the others do not come "
-        "along. Load models in each process, or start processes by spawn.",
-        DrillrankWarning,
-        stacklevel=2,
+        "along. Load models in each process, or start processes by spawn."
     )
 
 

@@ -242,7 +242,7 @@ def _among(top: Sequence[Mapping[str, Any]], name: str, answers: Sequence[int | 
 
 # Over HTTP
 
-_caller: ContextVar[Future[None] | None] = ContextVar("caller", default=None)  # cancelled once nobody waits any more
+_pending: ContextVar[Future[None] | None] = ContextVar("caller", default=None)  # cancelled once nobody waits any more
 
 
 def _started_loop() -> asyncio.AbstractEventLoop:
@@ -284,13 +284,13 @@ class HTTPClient:
 
     async def on_worker(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call a function on a thread; when the caller is cancelled, so are the requests that it has under way."""
-        caller: Future[None] = Future()
+        pending: Future[None] = Future()
         context = copy_context()
-        context.run(_caller.set, caller)
+        context.run(_pending.set, pending)
         try:
             return await asyncio.wrap_future(self._workers.submit(context.run, function, *arguments))
         finally:
-            caller.cancel()
+            pending.cancel()
 
     def send(self, requests: Sequence[tuple[str, Any]], read: Callable[[int, Any], T], *expected: str) -> list[T]:
         """What is read in the answers to several requests, in order; once one fails for good, the others are cancelled.
@@ -304,8 +304,8 @@ class HTTPClient:
             ServerFailure: it cannot be reached, refuses, takes too long, or does not answer as it should.
         """
         sending = asyncio.run_coroutine_threadsafe(self._send(requests, read, *expected), _event_loop())
-        if caller := _caller.get():
-            caller.add_done_callback(lambda _: sending.cancel())
+        if pending := _pending.get():
+            pending.add_done_callback(lambda _: sending.cancel())
         try:
             return sending.result()
         finally:

@@ -165,6 +165,7 @@ class TorchEngine(Engine):
             columns = np.concatenate([one.at for one in some]) - np.repeat(begins or [0] * len(some), counts)
             logits = self._logits(np.repeat(np.arange(len(some)), counts), columns, **inputs)
             found.append((batch, self._log_probs(logits, [id_ for one in some for id_ in one.wanted], temperature)))
+            self.advance(len(some))
 
         with torch.inference_mode():
             (self._decode if self.start is None else self._encode)(readings, compute)
@@ -202,14 +203,14 @@ class TorchEngine(Engine):
         stems = [stem for stem in stems if stem.length]
 
         def run_stems(batch: list[int]) -> None:
-            beginnings = [ids[stems[at].members[0]][: stems[at].length] for at in batch]
-            states = self._states(beginnings)
+            stem_ids = [ids[stems[at].members[0]][: stems[at].length] for at in batch]
+            states = self._states(stem_ids)
             rests = [(row, i) for row, at in enumerate(batch) for i in stems[at].members]
-            tails = [ids[i][len(beginnings[row]) :] for row, i in rests]
+            tails = [ids[i][len(stem_ids[row]) :] for row, i in rests]
 
             def run_rests(few: list[int]) -> None:
                 rows = [rests[at][0] for at in few]
-                begins = [len(beginnings[row]) for row in rows]
+                begins = [len(stem_ids[row]) for row in rows]
                 inputs = self._on_stems([tails[at] for at in few], begins, states, rows)
                 compute([rests[at][1] for at in few], begins, **inputs)
 

@@ -217,8 +217,8 @@ class UnigramModel(LanguageModel):
         if collection is None:
             collection = Collection(Counter(chain.from_iterable(tokens)), language)
         else:  # each word that only the document has takes the unseen class's share: the sum over all words stays 1
-            foreign = [sum(not collection.knows(word) for word in count) for count in counted]
-            lengths += self.mu * collection.unseen * np.array(foreign, dtype=np.float64)
+            unknown = [sum(not collection.knows(word) for word in count) for count in counted]
+            lengths += self.mu * collection.unseen * np.array(unknown, dtype=np.float64)
         indexed = [text for text in distinct if text in collection.rows] if len(new) < len(distinct) else []
         if indexed:
             known_tf, known_lengths = collection.counts_of(indexed, of_target)

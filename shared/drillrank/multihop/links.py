@@ -90,7 +90,7 @@ class NameTable:
         self._ids = found if least == 1 else {name: ids for name, ids in found.items() if len(ids) >= least}
 
     @cached_property
-    def _beginnings(self) -> set[str]:
+    def _prefixes(self) -> set[str]:
         """What is no name, but goes on to be one."""
         return {name for full in self._ids for name in accumulate(full.split(" ")[:-1], "{} {}".format)}
 
@@ -100,15 +100,15 @@ class NameTable:
 
     def mentions(self, tokens: Sequence[str], /) -> list[tuple[int, int, dict[str, float]]]:
         """Where names begin and end among the tokens."""
-        ids, beginnings = self._ids, self._beginnings
+        ids, prefixes = self._ids, self._prefixes
         found: list[tuple[int, int, dict[str, float]]] = []
         for start, token in enumerate(tokens):
-            if token in ids or token in beginnings:
+            if token in ids or token in prefixes:
                 of_start = []
                 for end, name in enumerate(accumulate(islice(tokens, start, None), "{} {}".format), start + 1):
                     if name in ids:
                         of_start.append((start, end, ids[name]))
-                    if name not in beginnings:
+                    if name not in prefixes:
                         break
                 found += reversed(of_start)
         return found

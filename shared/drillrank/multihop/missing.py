@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from drillrank.errors import DrillrankWarning
+from drillrank.errors import warn
 from drillrank.llm import Ask, Requests, Retrieve, strip_reasoning
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.passages import Passage, Path, as_passages
@@ -52,8 +51,8 @@ class Missing:
 
     def details(self) -> dict[str, Any]:
         """What results tell of it."""
-        told: dict[str, Any] = {"missing": tuple(self.queries)}
-        return told | ({"problems": tuple(self.problems)} if self.problems else {})
+        record: dict[str, Any] = {"missing": tuple(self.queries)}
+        return record | ({"problems": tuple(self.problems)} if self.problems else {})
 
     def after(self, path: Path, n: int) -> Requests[Sequence[Passage]]:
         """Passages for what is missing after a path, `n` at most; none if nothing is, or the LLM says nothing new.
@@ -72,7 +71,7 @@ class Missing:
             if self._settings.on_failure == "raise":
                 raise reply.failure
             self.problems.append(f"missing: {reply.failure}")
-            warnings.warn(f"The search goes on by links alone. {reply.failure}", DrillrankWarning, stacklevel=2)
+            warn(f"The search goes on by links alone. {reply.failure}")
             return ()
         query = missing_query(reply.text)
         self._done = query is None

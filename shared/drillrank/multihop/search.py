@@ -259,7 +259,7 @@ class PathSearch:
             InvalidInput: a passage or a setting is nothing for JSON, or the directory cannot be written.
         """
         folder = FilePath(directory).expanduser()
-        told = {"format": FORMAT, "in_memory": self._stored is None, "settings": as_json(self.settings)}
+        saved = {"format": FORMAT, "in_memory": self._stored is None, "settings": as_json(self.settings)}
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if self._stored is not None:
@@ -269,7 +269,7 @@ class PathSearch:
                 corpus.add(self._collection.by_id.values())
                 corpus.save(folder / PASSAGES)
             with whole_file(folder / SETTINGS) as file:
-                file.write(json.dumps(told, indent=1).encode())
+                file.write(json.dumps(saved, indent=1).encode())
         except (OSError, TypeError) as cause:
             raise InvalidInput(f"The search cannot be written to {str(directory)!r:.200}: {cause!s:.200}.") from cause
 
@@ -296,11 +296,11 @@ class PathSearch:
         folder = FilePath(directory).expanduser()
         try:
             with opened(folder / SETTINGS) as file:
-                told = json.load(file)
-            if told.pop("format") != FORMAT:
+                saved = json.load(file)
+            if saved.pop("format") != FORMAT:
                 raise ValueError("it is of another version")
-            options = {"settings": told["settings"], **options}
-            in_memory = bool(told["in_memory"])
+            options = {"settings": saved["settings"], **options}
+            in_memory = bool(saved["in_memory"])
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as cause:
             raise InvalidInput(f"No path search can be read from {str(directory)!r:.200}: {cause!s:.200}.") from cause
         ranker = PromptRank() if prompt_rank is None else prompt_rank
@@ -471,9 +471,9 @@ class PathSearch:
             waiting = list({one.path.ids: one for one in waiting}.values())  # a pair may be linked, too
         ordered = ranked_paths(found, first_hop.counts)[:top_n]
         if lacks:
-            told = lacks.details() | ({"usage": usage.as_metadata()} if usage else {})
+            details = lacks.details() | ({"usage": usage.as_metadata()} if usage else {})
             for item in ordered:
-                item.details |= told
+                item.details |= details
         return Explainable(ordered, state)
 
 

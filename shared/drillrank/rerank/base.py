@@ -8,7 +8,6 @@ Nothing is an empty passage: for a model that counts words the collection, for a
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, Type
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.errors import DrillrankWarning, InvalidInput, check_limits
+from drillrank.errors import InvalidInput, check_limits, warn
 from drillrank.explanation import Explainable, Explanation, Explanations, Term
 from drillrank.explanation.terms import GAINS, NOTHING
 from drillrank.likelihood import LanguageModel, Likelihood, Request, SumOfExperts
@@ -67,7 +66,7 @@ def read_query(query: str) -> str:
     """
     if len(check_query(query)) > MAX_QUESTION:
         message = f"A question of {len(query)} characters is read up to character {MAX_QUESTION}."
-        warnings.warn(message, DrillrankWarning, stacklevel=2)
+        warn(message)
     return query[:MAX_QUESTION]
 
 
@@ -393,7 +392,7 @@ def warn_unread(model: LanguageModel, setting: str) -> None:
     """Say that wording does nothing with a model that reads words of documents alone."""
     if not model.reads_instructions:
         reads = "which reads the words of documents alone: take a neural model, or leave it out."
-        warnings.warn(f"{setting} does nothing with {model.spec!r:.200}, {reads}", DrillrankWarning, stacklevel=3)
+        warn(f"{setting} does nothing with {model.spec!r:.200}, {reads}")
 
 
 @dataclass(frozen=True, slots=True)

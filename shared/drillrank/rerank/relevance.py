@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -23,7 +22,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from drillrank.errors import DrillrankWarning, InvalidInput, LacksCapability, check_limits, check_number
+from drillrank.errors import InvalidInput, LacksCapability, check_limits, check_number, warn
 from drillrank.explanation import Explanation, Explanations, Term
 from drillrank.explanation.terms import ODDS
 from drillrank.likelihood import LanguageModel, NextTokenRequest, NextTokens, Request, load_language_model
@@ -265,7 +264,7 @@ class Relevance(Ranker[Passage | str, Passage]):
                 f"Of {unknown} of {len(found)} passages the server told neither answer, since others are likelier: the "
                 "prompt is hardly the one that the model was trained with. They count as undecided."
             )
-            warnings.warn(message, DrillrankWarning, stacklevel=2)
+            warn(message)
         each = iter(found)
         return [[next(each) for _ in passages] for passages in lists]
 

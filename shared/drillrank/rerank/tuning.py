@@ -6,12 +6,11 @@ them", which only steer it, are dropped.              Khalifa et al. (2023), sec
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from itertools import zip_longest
 from typing import Any
 
-from drillrank.errors import DrillrankWarning, InvalidInput, check_positive
+from drillrank.errors import InvalidInput, check_positive, warn
 from drillrank.likelihood import HuggingFaceModel, load_language_model
 
 # Section 2.2 and A.2: a span-filling T5 completes <X> and <Y>; then "based on them" is dropped.
@@ -64,7 +63,7 @@ def generate_instructions(
     if not found:
         raise InvalidInput(f"{filler.spec!r:.200} wrote no instruction: it fills no spans. Take a T5, which does.")
     message = f"{filler.spec!r:.200} wrote {len(found)} different instructions, not {count}: a larger top_k may help."
-    warnings.warn(message, DrillrankWarning, stacklevel=2)
+    warn(message)
     return list(found)
 
 

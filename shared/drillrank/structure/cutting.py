@@ -66,18 +66,19 @@ def cut(text: str, limit: int, count: TokenCount) -> list[tuple[int, int]]:
     >>> [text[start:end] for start, end in cut(text, 2, lambda text: len(text.split()))]
     ['One. Two ', 'two two. ', 'Three.']
     """
-    atoms = _atoms(text, 0, len(text), limit, count, (_sentences, word_starts))
-    sizes = [count(text[start:end]) for start, end in atoms]
+    splits = _splits(text, 0, len(text), limit, count, (_sentences, word_starts))
+    sizes = [count(text[start:end]) for start, end in splits]
     spans: list[tuple[int, int]] = []
     at = 0
-    while at < len(atoms):
+    while at < len(splits):
         end, left = at + 1, limit - sizes[at]
-        while end < len(atoms) and sizes[end] <= left:
+        while end < len(splits) and sizes[end] <= left:
             left -= sizes[end]
             end += 1
-        while end > at + 1 and count(text[atoms[at][0] : atoms[end - 1][1]]) > limit:  # rare: more than its parts have
+        # Rare: more than its parts have.
+        while end > at + 1 and count(text[splits[at][0] : splits[end - 1][1]]) > limit:
             end -= 1
-        spans.append((atoms[at][0], atoms[end - 1][1]))
+        spans.append((splits[at][0], splits[end - 1][1]))
         at = end
     return spans
 
@@ -89,7 +90,7 @@ def _sentences(text: str) -> list[int]:
     return [start for start, _ in sentences(text)[1:]]
 
 
-def _atoms(
+def _splits(
     text: str, start: int, end: int, limit: int, count: TokenCount, levels: Sequence[_Level]
 ) -> list[tuple[int, int]]:
     if count(text[start:end]) <= limit or end - start <= 1:
@@ -99,4 +100,4 @@ def _atoms(
     else:  # a long word: at once into parts of about the size, then these into halves
         cuts = list(range(start + limit, end, limit)) if end - start > limit else [(start + end) // 2]
     spans = pairwise([start, *cuts, end])
-    return [atom for first, last in spans for atom in _atoms(text, first, last, limit, count, levels[1:])]
+    return [split for first, last in spans for split in _splits(text, first, last, limit, count, levels[1:])]

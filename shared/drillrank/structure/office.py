@@ -8,7 +8,6 @@ in the rows of a table, and does not see diagrams.
 from __future__ import annotations
 
 import posixpath
-import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
@@ -17,7 +16,7 @@ from urllib.parse import unquote
 from xml.etree.ElementTree import Element, TreeBuilder, XMLParser, tostring
 
 from drillrank import limits
-from drillrank.errors import DrillrankWarning, InvalidInput, MissingExtra, require
+from drillrank.errors import InvalidInput, MissingExtra, require, warn
 from drillrank.structure.document import assemble
 from drillrank.structure.html import scan_html
 from drillrank.structure.markdown import as_markdown, heading, prose, table
@@ -291,7 +290,7 @@ def _epub(package: _Package) -> Converted:
     }
     order = [items.get(place.get("idref"), "") for place in _below(contents, "itemref")]
     if missing := sum(name not in package.names for name in order):
-        warnings.warn(f"{missing} chapters of {package.path} are not in it", DrillrankWarning, stacklevel=4)
+        warn(f"{missing} chapters of {package.path} are not in it")
     pages = (package.read(name).decode("utf-8-sig", errors="replace") for name in order if name in package.names)
     return _from_html(package, pages), None
 

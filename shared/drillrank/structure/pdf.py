@@ -15,7 +15,6 @@ import select
 import signal
 import subprocess
 import sys
-import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -27,7 +26,7 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 from drillrank import limits
-from drillrank.errors import DrillrankWarning, InvalidInput, MissingExtra, require
+from drillrank.errors import InvalidInput, MissingExtra, require, warn
 from drillrank.structure.markdown import heading, prose, table
 from drillrank.structure.pages import Pages
 from drillrank.structure.pdf_layout import (
@@ -90,7 +89,7 @@ def read_pdf(path: Path) -> tuple[str, Pages]:
         case {"text": text, "pages": pages, "unread": unread}:
             if unread:
                 message = f"{len(unread)} of its pages cannot be read and are left out, page {unread[0]} first."
-                warnings.warn(f"{path}: {message}", DrillrankWarning, stacklevel=3)
+                warn(f"{path}: {message}")
             return text, Pages.of(pages)
         case {"missing": missing}:
             raise MissingExtra(missing)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import codecs
 import os
 import re
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
-from drillrank.errors import DrillrankWarning, InvalidInput, check_positive
+from drillrank.errors import InvalidInput, check_positive, warn
 from drillrank.files import opened
 from drillrank.structure.document import Document, Scan, assemble
 from drillrank.structure.html import scan_html
@@ -212,22 +211,22 @@ def _decoded(content: bytes, path: Path) -> str:
     encoding = next((name for mark, name in _BOMS.items() if content.startswith(mark)), "utf-8-sig")
     if encoding == "utf-8-sig" and b"\0" in content:
         raise InvalidInput(f"{path} is no text: give {FORMATS}.")
-    declared = _declared(content, path)
-    if encoding == "utf-8-sig" and declared and b"\x1b" in content:  # in seven bits, as ISO-2022-JP is
-        encoding = declared
+    stated = _stated(content, path)
+    if encoding == "utf-8-sig" and stated and b"\x1b" in content:  # in seven bits, as ISO-2022-JP is
+        encoding = stated
     try:
         return content.decode(encoding)
     except UnicodeDecodeError:
-        if encoding == "utf-8-sig" and declared:
-            return content.decode(declared, errors="replace")
+        if encoding == "utf-8-sig" and stated:
+            return content.decode(stated, errors="replace")
         if encoding == "utf-8-sig" and _NO_LATIN.search(content):
             raise InvalidInput(f"{path} is no text: give {FORMATS}.") from None
         name = encoding.upper().removesuffix("-SIG")
-        warnings.warn(f"{path} is not {name}: unreadable bytes are shown as \ufffd.", DrillrankWarning, stacklevel=2)
+        warn(f"{path} is not {name}: unreadable bytes are shown as \ufffd.")
         return content.decode(encoding, errors="replace")
 
 
-def _declared(content: bytes, path: Path) -> str:
+def _stated(content: bytes, path: Path) -> str:
     """The encoding that a page declares, as browsers read it; an empty string where it declares none."""
     found = _CHARSET.search(content[:_HEAD]) if named_format({"file_name": path.name}) in ("html", None) else None
     try:

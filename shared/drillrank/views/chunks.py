@@ -170,7 +170,7 @@ class Chunker:
     def _cut(self, splits: Splits, blocks: list[Run]) -> list[Run]:
         """The blocks of a section, or of all, as chunks have them."""
         if "fixed" in self.chunking:
-            return splits.packed([atom for run in blocks for atom in splits.atoms(run)])
+            return splits.packed([piece for run in blocks for piece in splits.parts_of(run)])
         together = len(blocks)
         if self.chunking == "paragraph":
             together = 2 if blocks[0][0].block.kind == "heading" else 1
@@ -296,7 +296,7 @@ class Splits:
             if self.fits(run):
                 found.append(run)
                 continue
-            parts = self.atoms(run)
+            parts = self.parts_of(run)
             if found and all(span.block.kind == "heading" for span in found[-1]):
                 parts.insert(0, found.pop())
             found += self.packed(parts)
@@ -321,7 +321,7 @@ class Splits:
             at = end
         return groups
 
-    def atoms(self, run: Run) -> list[Run]:
+    def parts_of(self, run: Run) -> list[Run]:
         """The lines (of tables, code and lists) or sentences of a run; where one is too long its words, characters."""
         limit = self.limit or 0
         found: list[Run] = []

@@ -358,16 +358,16 @@ class MultiViewIndex:
         shown = np.arange(len(self._ids))  # sections in the order of what may be seen of them
         if seen is not None and len(self._sections["raw"]):
             shown = self._sections["raw"][np.isin(self._chunks["raw"], seen)]
-        visible = np.isin(np.arange(len(self._ids)), shown)
+        searched = np.isin(np.arange(len(self._ids)), shown)
         question: Any = query
         if self._embed is not None:
             question = of_unit_length(embedded(getattr(self._embed, "questions", self._embed), [query]))[0]
-        ranks = {str(view): self._ranks(view, question, seen, visible) for view in self.views}
+        ranks = {str(view): self._ranks(view, question, seen, searched) for view in self.views}
         merged = merge_ranks(ranks, top_n, self.weights, self.merge)
         found = [MergedSection(self._ids[number], score, own) for number, score, own in merged]
         if self.merge == "fusion":
-            visible[[number for number, _, _ in merged]] = False
-            unranked = list(dict.fromkeys(shown[visible[shown]].tolist()))[: top_n - len(merged)]
+            searched[[number for number, _, _ in merged]] = False
+            unranked = list(dict.fromkeys(shown[searched[shown]].tolist()))[: top_n - len(merged)]
             found += [MergedSection(self._ids[number], 0.0, {}) for number in unranked]
 
         def explained(some: Sequence[MergedSection]) -> Explanations:
@@ -393,15 +393,15 @@ class MultiViewIndex:
         """`search` for each question."""
         return [self.search(query, top_n) for query in queries]
 
-    def _ranks(self, view: str, question: Any, seen: Ranks | None, visible: npt.NDArray[np.bool_]) -> Ranks:
+    def _ranks(self, view: str, question: Any, seen: Ranks | None, searched: npt.NDArray[np.bool_]) -> Ranks:
         """Of each section in the view, from 1 on; 0 of those whose text there does not match or may not be seen."""
         scores = self._indexes[view].scores(question)
         found = np.flatnonzero(scores > 0)
         if seen is not None:
             found = found[np.isin(self._chunks[view][found], seen)]
         best_first = self._sections[view][found[np.argsort(-scores[found], kind="stable")]]
-        best_first = best_first[visible[best_first]]
+        best_first = best_first[searched[best_first]]
         first = np.sort(np.unique(best_first, return_index=True)[1])  # a section may have several texts in a view
-        ranks = np.zeros(len(visible), dtype=np.int64)
+        ranks = np.zeros(len(searched), dtype=np.int64)
         ranks[best_first[first]] = np.arange(1, len(first) + 1)
         return ranks

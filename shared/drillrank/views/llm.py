@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import re
 import threading
-import warnings
 from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
 from drillrank.errors import (
-    DrillrankWarning,
     InvalidInput,
     LLMFailure,
     OnFailure,
@@ -21,6 +19,7 @@ from drillrank.errors import (
     check_positive,
     invalid_input,
     require,
+    warn,
 )
 from drillrank.likelihood.huggingface import best_device, best_dtype, longest_input, pretrained
 from drillrank.likelihood.process import require_torch, settle_threads
@@ -149,11 +148,9 @@ class ViewWriter:
         known = {prompt for prompt, memo in memos.items() if memo.useful(memo.answers.get(memo.key) or "")}
         beyond = [prompt for prompt in memos if prompt not in known][self.max_calls :]
         if beyond:
-            warnings.warn(
+            warn(
                 f"{len(beyond)} of {len(memos)} keyword lists and summaries are computed without the LLM: it writes at "
-                f"most {self.max_calls} (max_calls).",
-                DrillrankWarning,
-                stacklevel=2,
+                f"most {self.max_calls} (max_calls)."
             )
             memos = {prompt: memo for prompt, memo in memos.items() if prompt not in set(beyond)}
             prompts = {place: prompt for place, prompt in prompts.items() if prompt in memos}
@@ -177,7 +174,7 @@ class ViewWriter:
             problem = f"The LLM did not write {missing} of {len(prompts)} keyword lists and summaries ({reason})"
             if self.on_failure == "raise":
                 raise failure or LLMFailure(f"{problem}.")
-            warnings.warn(f"{problem}: these are computed without it.", DrillrankWarning, stacklevel=2)
+            warn(f"{problem}: these are computed without it.")
         return {place: found[prompt] for place, prompt in prompts.items() if prompt in found}
 
 

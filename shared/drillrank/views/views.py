@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from drillrank.errors import InvalidInput, OnFailure, check_positive
-from drillrank.llm import LLM, Reply, Requests, arun, run
+from drillrank.llm import LLM, Requests, arun, run
 from drillrank.passages import stable_uuid
+from drillrank.progress import progress_bar
 from drillrank.settings import as_settings, check_one_of
 from drillrank.structure import Document
 from drillrank.text import Tokens, check_language
@@ -284,20 +284,20 @@ class MultiViewChunker:
             documents: Ids and parsed documents.
             show_progress: Whether a bar on standard error counts the LLM calls.
         """
-        with _progress_bar(show_progress) as (on_start, on_reply):
-            requests = self._made(documents, on_start)
-            return run(requests, self.llm, workers=self.settings.workers, on_reply=on_reply)
+        with progress_bar(show_progress, "Writing views") as (expect, advance):
+            requests = self._made(documents, expect)
+            return run(requests, self.llm, workers=self.settings.workers, on_reply=lambda _: advance(1))
 
     async def achunks(
         self, documents: Sequence[tuple[str, Document]], show_progress: bool = False
     ) -> list[list[SectionChunk]]:
         """As `chunks`; computes on a worker thread and awaits the LLM."""
-        with _progress_bar(show_progress) as (on_start, on_reply):
-            requests = self._made(documents, on_start)
-            return await arun(requests, self.llm, workers=self.settings.workers, on_reply=on_reply)
+        with progress_bar(show_progress, "Writing views") as (expect, advance):
+            requests = self._made(documents, expect)
+            return await arun(requests, self.llm, workers=self.settings.workers, on_reply=lambda _: advance(1))
 
     def _made(
-        self, documents: Sequence[tuple[str, Document]], on_start: Callable[[int], object] | None
+        self, documents: Sequence[tuple[str, Document]], expect: Callable[[int], object]
     ) -> Requests[list[list[SectionChunk]]]:
         cut = [self.chunker(document) for _, document in documents]
         views: set[View] = {
@@ -305,7 +305,7 @@ class MultiViewChunker:
         }
         texts: Sequence[Mapping[View, Sequence[str]]] = [{} for _ in cut]
         if self.llm is not None and views:
-            texts = yield from self._writer.write(cut, views, self.settings.language, on_start)
+            texts = yield from self._writer.write(cut, views, self.settings.language, expect)
         made = []
         for (id_, document), chunks, written in zip(documents, cut, texts, strict=True):
             if self.summarizer and "summary" in self.views:
@@ -322,20 +322,3 @@ class MultiViewChunker:
                 )
             )
         return made
-
-
-_Progress = tuple[Callable[[int], object] | None, Callable[[Reply], object] | None]
-
-
-@contextmanager
-def _progress_bar(show: bool) -> Iterator[_Progress]:
-    """A bar on standard error: the callbacks for the number of LLM calls, and for each reply."""
-    if not show:
-        yield None, None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True)) as progress:
-        task = progress.add_task("Writing views", total=0)
-        yield lambda calls: progress.update(task, total=calls), lambda _: progress.advance(task)

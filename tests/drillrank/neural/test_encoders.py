@@ -142,7 +142,7 @@ def test_copies_keep_fit_and_scores_and_a_specification_builds_an_equal_model(ki
         fresh = kind(kappa=5, mu=50, language="german")
         again = load_language_model(fresh.spec, **fresh.options)
         assert (again.spec, again.options, again.kappa) == (kind.spec, fresh.options, 5.0)
-        of_words = {"kappa": 5, "mu": 50.0, "language": "german", "directory": None}
+        of_words = {"kappa": 5, "mu": 50.0, "language": "german", "directory": None, "show_progress": False}
         of_encoder = {"device": "cpu", "batch_size": 32, "revision": None, "trust_remote_code": False}
         assert again.options == of_words | (of_encoder if kind.name == "st" else {})
 
