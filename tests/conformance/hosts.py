@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -20,10 +20,12 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core import MockEmbedding, VectorStoreIndex
+from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.event_handlers.base import BaseEventHandler
 from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import Document as NodesDocument
 from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
@@ -31,6 +33,7 @@ from pydantic import PrivateAttr
 
 import langchain_ext
 import llama_index_ext
+from drillrank.text import terms
 
 
 class Found(NamedTuple):
@@ -73,6 +76,14 @@ class Finds(BaseRetriever):
         return [NodeWithScore(node=node, score=1.0) for node in self.finds(query_bundle.query_str)]
 
 
+class AsyncFinds(Finds):
+    """The same with a method that awaits, and that the worker threads of the event loop must be free for."""
+
+    async def _aretrieve(self, query_bundle: Any) -> list[NodeWithScore]:
+        await asyncio.sleep(0.001)
+        return await asyncio.to_thread(self._retrieve, query_bundle)
+
+
 class NodeEars(BaseEventHandler):
     """Hears all events of ours."""
 
@@ -91,6 +102,37 @@ class DocumentEars(BaseCallbackHandler):
 
     def on_custom_event(self, name: str, data: Any, **kwargs: Any) -> None:
         self.heard.append(data)
+
+
+def hashed(text: str) -> list[float]:
+    """Words hashed into 64 places."""
+    vector = [0.01] * 64
+    for word in terms(text):
+        vector[sum(map(ord, word)) % 64] += 1.0
+    return vector
+
+
+class WordEmbedding(BaseEmbedding):
+    """Of LlamaIndex."""
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return hashed(text)
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return hashed(query)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return hashed(query)
+
+
+class WordEmbeddings(Embeddings):
+    """Of LangChain."""
+
+    def embed_query(self, text: str) -> list[float]:
+        return hashed(text)
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return list(map(hashed, texts))
 
 
 class Script:
@@ -163,12 +205,19 @@ class LlamaIndex:
     links = ("metadata", "hyperlinks", "titles", "relationships")
 
     @staticmethod
-    def finds(finds: Callable[[str], Sequence[TextNode]]) -> Finds:
-        return Finds(finds)
+    def finds(finds: Callable[[str], Sequence[TextNode]], asynchronous: bool = False) -> Finds:
+        return (AsyncFinds if asynchronous else Finds)(finds)
 
     @staticmethod
-    def index(*records: TextNode) -> VectorStoreIndex:
-        return VectorStoreIndex([record.model_copy() for record in records], embed_model=MockEmbedding(4))
+    def index(*records: TextNode, by_words: bool = False) -> VectorStoreIndex:
+        model = WordEmbedding() if by_words else MockEmbedding(4)
+        return VectorStoreIndex([record.model_copy() for record in records], embed_model=model)
+
+    @staticmethod
+    def sections(*documents: tuple[str, str], **fields: Any) -> list[TextNode]:
+        """The views of documents, which are ids and texts."""
+        parser = llama_index_ext.MultiViewNodeParser(**fields)
+        return parser.get_nodes_from_documents([NodesDocument(text=text, id_=id_) for id_, text in documents])
 
     @staticmethod
     def over(index: VectorStoreIndex, k: int = 4, **wanted: Any) -> Any:
@@ -264,14 +313,24 @@ class LangChain:
     links = ("metadata", "hyperlinks", "titles")
 
     @staticmethod
-    def finds(finds: Callable[[str], Sequence[Document]]) -> RunnableLambda[str, list[Document]]:
-        return RunnableLambda(lambda question: list(finds(question)))
+    def finds(finds: Callable[[str], Sequence[Document]], asynchronous: bool = False) -> Any:
+        async def awaited(question: str) -> list[Document]:
+            await asyncio.sleep(0.001)
+            return list(await asyncio.to_thread(finds, question))
+
+        return RunnableLambda(lambda question: list(finds(question)), *([awaited] if asynchronous else []))
 
     @staticmethod
-    def index(*records: Document) -> InMemoryVectorStore:
-        store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    def index(*records: Document, by_words: bool = False) -> InMemoryVectorStore:
+        store = InMemoryVectorStore(WordEmbeddings() if by_words else DeterministicFakeEmbedding(size=8))
         store.add_documents(list(records))
         return store
+
+    @staticmethod
+    def sections(*documents: tuple[str, str], **fields: Any) -> list[Document]:
+        """The views of documents, which are ids and texts."""
+        splitter = langchain_ext.MultiViewTextSplitter(**fields)
+        return splitter.split_documents([Document(text, id=id_) for id_, text in documents])
 
     @staticmethod
     def over(index: InMemoryVectorStore, k: int = 4, **wanted: Any) -> Any:

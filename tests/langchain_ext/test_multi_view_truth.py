@@ -20,7 +20,7 @@ from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.hosts.filters import from_dictionary
 from langchain_ext import MultiViewRetriever, MultiViewTextSplitter
 from tests.conformance.corpus import BOOK, QUESTION
-from tests.langchain_ext.test_multi_view_retriever import WordEmbeddings
+from tests.conformance.hosts import WordEmbeddings
 
 VIEWS = ("raw", "keywords", "summary")
 

@@ -17,8 +17,8 @@ from llama_index.core.vector_stores.types import FilterCondition, FilterOperator
 from drillrank.errors import DrillrankWarning, InvalidInput
 from llama_index_ext import MultiViewNodeParser, MultiViewRetriever
 from tests.conformance.corpus import BOOK, QUESTION
+from tests.conformance.hosts import Nodes, WordEmbedding
 from tests.conformance.text_store import TextStore
-from tests.llama_index_ext.test_multi_view_retriever import Scripted, WordEmbedding
 
 VIEWS = ("raw", "keywords", "summary")
 
@@ -168,7 +168,7 @@ def test_stale_nodes_give_way(kind):
 def test_nodes_stand_in_where_no_index_can_be_asked_unless_they_differ():
     made = nodes(version=1)
     keywords = [node for node in made if node.metadata["drillrank_view"] == "keywords"]
-    source = {"keywords": Scripted(keywords)}
+    source = {"keywords": Nodes(keywords)}
     found, told = asked(MultiViewRetriever(made, source=source, top_n=9))
     assert {node.node_id for node in found} == {node.index_id for node in keywords}
     assert told == []
