@@ -34,6 +34,8 @@ from pydantic import PrivateAttr
 import langchain_ext
 import llama_index_ext
 from drillrank.text import terms
+from tests.conformance import langchain_reader, llama_index_reader
+from tests.conformance.readers import Crowd, everything
 
 
 class Found(NamedTuple):
@@ -202,6 +204,15 @@ class LlamaIndex:
     """Nodes."""
 
     ext: ModuleType = llama_index_ext
+    readers = (
+        llama_index_reader.Reader,
+        llama_index_reader.ChatReader,
+    )
+
+    @classmethod
+    def reader(cls, answer: Any = everything, crowd: Crowd | None = None, kind: int = 0) -> Any:
+        return cls.readers[kind](answer=answer, crowd=crowd or Crowd())
+
     links = ("metadata", "hyperlinks", "titles", "relationships")
 
     @staticmethod
@@ -310,6 +321,15 @@ class LangChain:
     """Documents."""
 
     ext: ModuleType = langchain_ext
+    readers = (
+        langchain_reader.Reader,
+        langchain_reader.AsyncReader,
+    )
+
+    @classmethod
+    def reader(cls, answer: Any = everything, crowd: Crowd | None = None, kind: int = 0) -> Any:
+        return cls.readers[kind](answer=answer, crowd=crowd or Crowd())
+
     links = ("metadata", "hyperlinks", "titles")
 
     @staticmethod
@@ -414,4 +434,9 @@ class LangChain:
         return type(component)(**json.loads(component.model_dump_json()))
 
 
+each_reader = pytest.mark.parametrize(
+    ("host", "kind"),
+    [(LlamaIndex, 0), (LlamaIndex, 1), (LangChain, 0), (LangChain, 1)],
+    ids=["llama_index", "llama_index, asynchronous", "langchain", "langchain, asynchronous"],
+)
 both_hosts = pytest.mark.parametrize("host", [LlamaIndex, LangChain], ids=["llama_index", "langchain"])

@@ -25,29 +25,19 @@ from llama_index.core.tools import QueryEngineTool
 
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
 from drillrank.text import count_tokens
-from tests.conformance import langchain_reader, llama_index_reader
+from tests.conformance import llama_index_reader
 from tests.conformance.corpus import ticks_during
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
+from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts, each_reader
 from tests.conformance.readers import FACTS, HOPS, Crowd, adversary, reasoner, scripts
 from tests.langchain_ext.test_d3 import Log
-
-READERS = {
-    LlamaIndex: [llama_index_reader.Reader, llama_index_reader.ChatReader],
-    LangChain: [langchain_reader.Reader, langchain_reader.AsyncReader],
-}
-each_reader = pytest.mark.parametrize(("host", "kind"), [(host, kind) for host in READERS for kind in (0, 1)])
 
 
 def source(host: Any, **fields: Any) -> Any:
     return host.ext.D3Retriever([host.record(fact, fact) for fact in FACTS], top_n=2, **fields)
 
 
-def reader(host: Any, answer: Any = reasoner, crowd: Crowd | None = None, kind: int = 0) -> Any:
-    return READERS[host][kind](answer=answer, crowd=crowd or Crowd())
-
-
 def asking(host: Any, crowd: Crowd | None = None, kind: int = 0, answer: Any = reasoner, **fields: Any) -> Any:
-    return host.self_ask(source(host), reader(host, answer, crowd, kind), **fields)
+    return host.self_ask(source(host), host.reader(answer, crowd, kind), **fields)
 
 
 def usage(host: Any, metadata: dict[str, Any]) -> dict[str, Any]:
@@ -103,7 +93,7 @@ async def test_the_loop_goes_on_while_the_llm_thinks(host, kind):
 @settings(max_examples=40, deadline=None)
 @given(scripts, st.integers(1, 3), st.sampled_from([0, 1]))
 def test_whatever_the_llm_says(host, script, max_steps, kind):
-    asked = host.self_ask(SOURCES[host], reader(host, adversary(script), kind=kind), max_steps=max_steps)
+    asked = host.self_ask(SOURCES[host], host.reader(adversary(script), kind=kind), max_steps=max_steps)
     outcomes = []
     for asynchronous in (False, True):
         with warnings.catch_warnings(record=True) as caught:
@@ -118,7 +108,7 @@ def test_whatever_the_llm_says(host, script, max_steps, kind):
     assert outcomes[0] == outcomes[1]
 
 
-SOURCES = {host: source(host) for host in READERS}
+SOURCES = {host: source(host) for host in (LlamaIndex, LangChain)}
 
 
 @both_hosts
@@ -170,7 +160,7 @@ def test_retrievals_and_calls_are_children_of_the_query(how):
 
 def test_prompts_of_the_engine_and_of_its_retriever_are_edited_as_everywhere():
     crowd = Crowd()
-    asked = LlamaIndex.self_ask(source(LlamaIndex, llm=llama_index_reader.Reader()), reader(LlamaIndex, crowd=crowd))
+    asked = LlamaIndex.self_ask(source(LlamaIndex, llm=llama_index_reader.Reader()), LlamaIndex.reader(reasoner, crowd))
     names = {"prompt", "answer_prompt", "retriever:section_prompt", "retriever:paragraph_prompt"}
     assert set(asked.get_prompts()) == names
     asked.update_prompts({"prompt": PromptTemplate("Mine. {question}{transcript}")})
@@ -181,7 +171,7 @@ def test_prompts_of_the_engine_and_of_its_retriever_are_edited_as_everywhere():
 def test_the_hosts_default_llm_is_taken_when_it_is_needed():
     asked = LlamaIndex.ext.SelfAskQueryEngine(source(LlamaIndex))
     before = Settings._llm
-    Settings.llm = reader(LlamaIndex)
+    Settings.llm = LlamaIndex.reader(reasoner)
     try:
         assert str(asked.query(HOPS)) == "1,230 km"
     finally:
@@ -263,7 +253,7 @@ def test_in_a_sequence_and_after_pickling_a_chain():
 def test_prompts_are_templates_and_titles_are_shown():
     crowd = Crowd()
     titled = RunnableLambda(lambda question: [Document(page_content="It is long.", metadata={"title": "Rhine"})])
-    LangChain.self_ask(titled, reader(LangChain, crowd=crowd), prompt="Mine. {question}{transcript}").invoke(HOPS)
+    LangChain.self_ask(titled, LangChain.reader(reasoner, crowd), prompt="Mine. {question}{transcript}").invoke(HOPS)
     assert crowd.prompts[0] == f"Mine. {HOPS}"
     assert "Contents: Rhine: It is long." in crowd.prompts[1]
     system = ChatPromptTemplate([("system", "Be brief."), ("user", "{question}{transcript}")])
