@@ -6,9 +6,10 @@ loop: there the synchronous one is asked on a thread instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import repeat
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.vector_store import VectorStoreIndex
@@ -42,8 +43,6 @@ def nodes_of(docstore: BaseDocumentStore, ids: Sequence[str]) -> Call:
 DOCUMENT = "ref_doc_id"
 """The key under which a `Fetch` names a node's document: stores filter by it, though it is not among the metadata."""
 
-_WIDER = 4  # times as many nodes are read at once where a function hides some of them
-
 Source = VectorStoreIndex | BaseRetriever | Mapping[str, BaseRetriever]
 
 
@@ -73,7 +72,7 @@ class StoreLookups(Store):
     def __post_init__(self) -> None:
         super().__init__(self.source, callable(getattr(self.source, "retrieve", None)))
         self.index = underlying_index(self.source) or self.index
-        self._ids: list[str] | None = None
+        self._ranking: list[tuple[str, float]] | None = None
         self._met: dict[str, BaseNode] = {}  # nodes that the document store has brought
 
     def _vector(self, model: BaseEmbedding) -> Requests[list[float]]:
@@ -99,36 +98,52 @@ class StoreLookups(Store):
 
     def _searched(self, k: int, wanted: Mapping[str, str]) -> Requests[tuple[list[NodeWithScore], int]]:
         """Asks the store itself: a retriever of the host's shows traces and the log what the filter has not seen."""
-        index, guard = self.index, self.guard
+        index, store = self.index, self.index.vector_store  # type: ignore[union-attr]  # there is one to be searched
         assert index is not None
-        store = index.vector_store
-        if self._ids is None:
-            yield [Call(partial(self.in_turn, self._seen))]
-        in_memory = isinstance(store, SimpleVectorStore)
-        takes_ids = isinstance(guard.filters, MetadataFilters) and in_memory
-        filters = (NodeFilter(None) if takes_ids else guard).for_store(**wanted)
         vector = (yield from self._vector(index._embed_model)) if store.is_embedding_query else None
-        # A function is asked of nodes, which may hide any share: all are ranked at once, and read as far as need be.
-        ranked = len(index.index_struct.nodes_dict) if in_memory and callable(guard.filters) else k
+        if isinstance(store, SimpleVectorStore) and not store.stores_text:
+            [ranking] = yield [Call(partial(self.in_turn, self._ranked, vector, store))]
+            known = store.data.metadata_dict
+            of_view = [pair for pair in ranking if wanted.items() <= known.get(pair[0], {}).items()]
+            return (yield from self._read(of_view, k)), 0  # which is all that there is
+        ids, filters = list(index.index_struct.nodes_dict.values()), self.guard.for_store(**wanted)
         text = self.query_bundle.query_str
-        query = VectorStoreQuery(vector, ranked, node_ids=self._ids, query_str=text, filters=filters)
+        query = VectorStoreQuery(vector, k, node_ids=ids, query_str=text, filters=filters)
         asynchronous = getattr(store.aquery, "__func__", store.aquery) not in _SYNCHRONOUS
-        search = partial(self.in_turn, store.query, query) if in_memory else partial(store.query, query)
-        [result] = yield [Call(search, partial(store.aquery, query) if asynchronous else None)]
+        [result] = yield [Call(partial(store.query, query), partial(store.aquery, query) if asynchronous else None)]
         if result.nodes is not None:
             return (yield from self._shown(result.nodes, result.similarities)), len(result.nodes)
-        ids = [index.index_struct.nodes_dict[id_] for id_ in result.ids or ()]
-        scores = result.similarities or [None] * len(ids)
+        ids = result.ids or []
+        return (yield from self._read(list(zip(ids, result.similarities or repeat(None), strict=False)), k)), len(ids)
+
+    def _ranked(self, vector: list[float] | None, store: SimpleVectorStore) -> list[tuple[str, float]]:
+        """All that may be seen of a store in memory, best first, once for a question.
+
+        Such a store computes every similarity whatever is wanted, and does not know all filters.
+        """
+        if self._ranking is None:
+            assert self.index is not None
+            ids = list(self.index.index_struct.nodes_dict.values())
+            if isinstance(self.guard.filters, MetadataFilters):
+                known, sees = store.data.metadata_dict, metadata_filter(self.guard.filters)
+                ids = [id_ for id_ in ids if sees(known.get(id_, {}))]
+            result = store.query(VectorStoreQuery(vector, len(ids), node_ids=ids))
+            self._ranking = list(zip(result.ids or (), result.similarities or (), strict=True))
+        return self._ranking
+
+    def _read(self, ranking: Sequence[tuple[str, float | None]], k: int) -> Requests[list[NodeWithScore]]:
+        """The best `k` of a ranking, of which a function may hide any share: it is read as far as need be."""
+        assert self.index is not None
         found: list[NodeWithScore] = []
-        width = k if ranked == k else _WIDER * k
-        for start in range(0, len(ids), width):
-            some = ids[start : start + width]
-            [fetched] = yield [nodes_of(index.docstore, [id_ for id_ in some if id_ not in self._met])]
+        start, width = 0, k
+        while start < len(ranking) and len(found) < k:
+            ids = [self.index.index_struct.nodes_dict[id_] for id_, _ in ranking[start : start + width]]
+            [fetched] = yield [nodes_of(self.index.docstore, [id_ for id_ in ids if id_ not in self._met])]
             self._met.update((node.node_id, node) for node in fetched)
-            found += yield from self._shown(list(map(self._met.get, some)), scores[start : start + width])
-            if len(found) >= k:
-                break
-        return found, len(ids)
+            scores = [score for _, score in ranking[start : start + width]]
+            found += yield from self._shown(list(map(self._met.get, ids)), scores)
+            start, width = start + width, 2 * width
+        return found
 
     def _shown(
         self, nodes: Sequence[BaseNode | None], scores: Sequence[float | None] | None
@@ -150,20 +165,6 @@ class StoreLookups(Store):
 
         [shown] = yield [Call(seen)]
         return shown  # type: ignore[no-any-return]
-
-    def _widths(self, n: int) -> Iterator[int]:
-        """In memory one search is enough, whatever the filter."""
-        in_memory = self.index is not None and isinstance(self.index.vector_store, SimpleVectorStore)
-        return iter([n]) if in_memory else super()._widths(n)
-
-    def _seen(self) -> None:
-        """Find out, once for a question, the ids of what may be seen: a store in memory does not know all filters."""
-        if self._ids is None and self.index is not None:
-            ids, store = list(self.index.index_struct.nodes_dict.values()), self.index.vector_store
-            if isinstance(self.guard.filters, MetadataFilters) and isinstance(store, SimpleVectorStore):
-                known, sees = store.data.metadata_dict, metadata_filter(self.guard.filters)
-                ids = [id_ for id_ in ids if sees(known.get(id_, {}))]
-            self._ids = ids
 
     def fetch(self, request: Fetch) -> Requests[list[BaseNode] | None]:
         """Nodes by id or by metadata, as far as they may be seen; None where neither index nor docstore can tell."""

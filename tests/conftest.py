@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import os
 
 from hypothesis import HealthCheck, settings
@@ -12,3 +14,11 @@ settings.register_profile(
     "mutation", deadline=None, max_examples=25, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("DRILLRANK_HYPOTHESIS", "drillrank"))
+
+
+def pytest_sessionstart() -> None:
+    """Mutants are forks of a process that has run the tests: what it remembers is not what they compute."""
+    if os.environ.get("DRILLRANK_HYPOTHESIS") == "mutation":
+        for one in gc.get_objects():
+            if type(one) is functools._lru_cache_wrapper and one.__module__.startswith("drillrank"):
+                one.cache_clear()

@@ -38,17 +38,19 @@ class Area(NamedTuple):
 AREAS = {
     "scoring": Area(
         "likelihood/unigram likelihood/encoder rerank/base rerank/prior",
-        "unigram saved_unigram scale first_stage sentence_vectors rankers upr two_stages"
-        " sums embedding_model explanation corpus_paths path_starts promptrank brmgr likelihood_presets twins"
+        "unigram saved_unigram scale first_stage sentence_vectors rankers upr"
+        " sums explanation corpus_paths path_starts promptrank brmgr likelihood_presets twins"
         " golden_scores drillrank/neural/encoders",
     ),
     "budgets": Area(
         "likelihood/tokenizer drilldown/truncation prompts",
-        "budget prompts d3_budget drillrank/neural/budgets drillrank/neural/prompt_tokens",
+        "budget prompts d3_budget self_ask drillrank/neural/budgets drillrank/neural/prompt_tokens"
+        " drillrank/neural/trusted_wording",
     ),
     "paths": Area(
         "multihop/search multihop/state multihop/prior multihop/mentions multihop/missing rerank/prior",
-        "path_search path_prior path_pairs path_missing path_scope path_starts path_growing scale links mentions",
+        "path_search path_prior path_pairs path_missing path_scope path_starts path_growing scale links mentions twins"
+        " explanation corpus_paths",
     ),
     "filters": Area(
         "hosts/filters",
@@ -84,7 +86,7 @@ def lay_out(area: str) -> Path:
     settings = {
         "source_paths": ["drillrank"],
         "only_mutate": modules(area),
-        "do_not_mutate_patterns": [r"InvalidInput\(", r"\bwarn\("],
+        "do_not_mutate_patterns": [r"InvalidInput\(", r"\bwarn\(", r"\bcast\("],
         "pytest_add_cli_args": ["-p", "no:cacheprovider"],
         "pytest_add_cli_args_test_selection": test_files(area),
         "timeout_multiplier": 8.0,  # times all tests of a function

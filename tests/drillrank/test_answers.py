@@ -140,6 +140,12 @@ MARKS = ["Article–Section Placement", "Example {gen}", "Data", "Article-Sectio
         ("Article-Section Placement", MARKS, (3,)),
         ("None", ["All", "None"], (1,)),
         ("Book > Introduction", TITLES, (0,)),  # a heading that is hidden
+        ("Book > Part > Introduction", TITLES, (0,)),
+        ("Methods", [], None),
+        ("| Methods |", TITLES, (2,)),
+        ("Data, Tools, Methods", ["Data Tools", "Data", "Tools", "Methods"], (1, 2, 3)),
+        (f"{'x' * 498}y", [f"{'x' * 498}z"], (0,)),
+        (f"{'x' * 499}y", [f"{'x' * 499}z"], None),  # too long to be compared letter by letter
         ("- Introductoin", TITLES, (0,)),
         ("| Methods | high |", TITLES, None),
         ('"Relevant": Methods', TITLES, (2,)),
@@ -159,6 +165,7 @@ MARKS = ["Article–Section Placement", "Example {gen}", "Data", "Article-Sectio
         ('{"reason": "Paragraph 4 is about 2 rivers.", "ids": [5]}', 5, (4,)),
         ('Let me see.\n\n{"ids": [1]}\n\nNo: {"ids": [2]}', 5, (1,)),
         ("[1, null, 2]", 5, (0, 1)),
+        ('{"ids": [2]} is what I choose.', 5, (1,)),
         ('{"plan": {"step": 1}}\n{no JSON} {"ids": [2]}', 5, (1,)),
         ("0, 6, 7", 5, None),
         ('```json\n{\n  "id": "1",\n  "name": "Mochi', 5, None),
@@ -168,6 +175,7 @@ MARKS = ["Article–Section Placement", "Example {gen}", "Data", "Article-Sectio
 def test_what_is_chosen(answer, offered, positions):
     choice = chosen_ids(answer, offered) if isinstance(offered, int) else chosen_names(answer, offered)
     assert (choice.positions if choice.usable else None) == positions
+    assert choice.usable is (positions is not None)
 
 
 @pytest.mark.parametrize(

@@ -324,3 +324,11 @@ def test_the_demo_shows_both_frameworks_and_they_agree(capsys, monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     demo()
     assert '"drillrank[llama-index]' in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_report_whose_file_cannot_be_written_in_the_end_leaves_the_tables(town_questions, capsys, monkeypatch):
+    monkeypatch.setattr("drillrank.cli.compare.check_target", lambda path: None)  # it could be, at first
+    assert main(["compare", *town_questions, "--html", str(Path().resolve())]) == 2
+    told = capsys.readouterr()
+    assert "AllR@1" in told.out
+    assert "cannot be written" in " ".join(told.err.split())

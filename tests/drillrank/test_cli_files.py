@@ -22,9 +22,9 @@ from drillrank.cli import main
 from drillrank.cli.corpus import FileCorpus
 from drillrank.cli.sources import Source, found_sources
 from drillrank.corpus import documents
-from drillrank.errors import DrillrankWarning, MissingExtra
+from drillrank.errors import DrillrankWarning
 from drillrank.evaluation import compare
-from drillrank.structure import parse_document, read_document
+from drillrank.structure import parse_document
 from drillrank.structure.document import document_from_json, document_to_json
 from drillrank.structure.pages import Pages
 from tests.processes import interruptible
@@ -161,45 +161,6 @@ def test_what_is_hidden_or_ignored_is_read_by_no_command(inside):
     compare([question], {"system": system}, ".", measures=["RR"])
     assert {"docs/top.md", "sub/word.docx.md"} <= ends
     assert "no" not in ends
-
-
-def refusing(path, *arguments, **options):  # root may read what its mode forbids
-    if str(path).endswith("secret.md"):
-        raise PermissionError(13, "Permission denied")
-    return OPENED(path, *arguments, **options)
-
-
-OPENED = os.open
-
-
-def without_pdf(path):
-    if path.suffix == ".pdf":
-        raise MissingExtra('To install it: pip install "drillrank[files]"')
-    return read_document(path)
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "refuse", "reason"),
-    [
-        ("photo.md", b"\x89PNG\r\n\x1a\n\xff\xfe", None, "photo.md is no text"),
-        ("huge.md", MANUAL, ("drillrank.limits.FILE_BYTES", 20), "huge.md is larger than"),
-        ("secret.md", MANUAL, ("os.open", refusing), "secret.md cannot be read: Permission denied"),
-        ("b.pdf", b"%PDF-1.7", ("drillrank.corpus.documents.read_document", without_pdf), "b.pdf: To install it"),
-    ],
-)
-def test_what_cannot_be_read_is_skipped_in_folders_and_refused_by_name(
-    inside, capsys, monkeypatch, file, content, refuse, reason
-):
-    write({"good.md": "The warranty.", file: content})
-    if refuse:
-        monkeypatch.setattr(*refuse)
-    for arguments in (["."], ["*"]):
-        found, errors = asked(capsys, *arguments, QUESTION)
-        assert {Path(one["file"]).name for one in found} == {"good.md"}
-        assert "1 file read, 1 skipped" in errors
-        assert reason in errors
-    found, errors = asked(capsys, "good.md", file, QUESTION, status=0 if file == "huge.md" else 2)
-    assert reason in errors or found
 
 
 def test_several_questions_patterns_and_standard_input(inside, capsys):

@@ -500,3 +500,45 @@ def test_what_cannot_be_used_is_named_before_anything_is_asked(tmp_path, monkeyp
     asked = {"questions": QUESTIONS, "components": never, "corpus": CORPUS, "measures": MEASURES, **changes}
     with pytest.raises(InvalidInput, match=said):
         compare(**asked)
+
+
+@pytest.mark.parametrize(("links", "by"), [("titles", "title mention"), (["names"], "name mention")])
+def test_links_of_a_path_search_are_given_by_name(links, by):
+    passages = [
+        Passage("Alan Turing was born in Maida Vale.", id="turing", title="Alan Turing"),
+        Passage("Maida Vale is a residential district of London.", id="vale", title="Maida Vale"),
+        Passage("Basel lies on the Rhine.", id="basel", title="Basel"),
+    ]
+    rows = [{"question": "Which residential district was Turing born in?", "gold": ["turing", "vale"]}]
+    found = compare(rows, {"paths": {"component": "PathSearch", "links": links}}, passages, measures=["AllR@2"])
+    assert found.mean("paths") == 1
+    assert by in str(found.explained("paths", found.questions[0]).why)
+    with pytest.raises(InvalidInput, match=r"paths: Links are some of metadata, .*; not 'title'\."):
+        compare(rows, {"paths": {"component": "PathSearch", "links": ["title"]}}, passages)
+
+
+def test_money_is_counted_where_tokens_are_told():
+    def paid(query, passages):
+        found = UPR().rank(query, passages)
+        found[0].details["usage"] = {"prompt_tokens": 1_000, "completion_tokens": 500, "llm_calls": 2}
+        return found
+
+    prices = {"prompt": 2.0, "completion": 10.0}
+    found = compare(BACKWARDS, {"paid": paid, "free": "UPR"}, CORPUS, measures=MEASURES, prices=prices)
+    cost = found.costs["paid"]
+    assert (cost.prompt_tokens, cost.completion_tokens, cost.calls) == (10_000, 5_000, 20)
+    assert cost.money == pytest.approx(0.07)
+    assert found.costs["free"].money is None
+    assert 0 < cost.p50 <= cost.p95
+
+
+def test_of_a_first_stage_that_fails_no_ceiling_is_told():
+    def broken(query):
+        raise RuntimeError("no index")
+
+    with pytest.warns(DrillrankWarning, match="no index"):
+        found = compare(QUESTIONS, {"UPR": "UPR", "finds": lambda query: CORPUS}, CORPUS, first_stage=broken)
+    assert [found.failed[name] for name in ("first stage", "UPR", "finds", "BM25")] == [10, 10, 0, 0]
+    assert (found.mean("UPR"), found.mean("finds", "R@10"), found.mean("BM25")) == (0, 1, 1)
+    assert found.advice[0] == "UPR answered no question."
+    assert not any("no evidence among the candidates" in line for line in found.advice)

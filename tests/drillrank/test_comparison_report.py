@@ -18,6 +18,7 @@ from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 import langchain_ext
 import llama_index_ext
 from drillrank import UPR, Passage
+from drillrank.errors import DrillrankWarning
 from drillrank.evaluation import compare, html_report
 from drillrank.explanation import Explainable
 from llama_index_ext.events import ExplanationEvent
@@ -218,3 +219,18 @@ def test_the_report_is_for_everybody(report):
     assert all(after <= before + 1 for before, after in pairwise(levels))
     assert ":focus-visible" in report
     assert not re.search(r'(src|href)="?http|url\(|@import', report)
+
+
+def test_an_interrupted_comparison_asks_nobody_again():
+    stops = Counts()
+
+    def rank(query, passages, rank=stops.rank):
+        if stops.asked == 7:
+            raise KeyboardInterrupt
+        return rank(query, passages)
+
+    stops.rank = rank
+    with pytest.warns(DrillrankWarning, match="Interrupted"):
+        partial = compare(BACKWARDS, {"stops": stops}, CORPUS, measures=MEASURES)
+    assert '<p class="note">Not explained.</p>' in html_report(partial)
+    assert stops.explained == []

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from drillrank import D3, parse_document
 from drillrank.drilldown.outline import outline
 from drillrank.drilldown.rebuilding import StoredChunk, rebuilt
-from drillrank.drilldown.truncation import shortened
+from drillrank.drilldown.truncation import fitting, shortened
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.structure.cutting import cut
 from drillrank.text import count_tokens
@@ -177,6 +177,14 @@ def test_each_piece_is_as_many_sentences_as_fit_and_of_long_ones_words(sentences
         pieces[-1] += part
     text = "".join(parts)
     assert [text[start:end] for start, end in cut(text, limit, count)] == pieces
+
+
+@given(sentences, st.integers(0, 40), st.sampled_from([lambda text: len(text.split()), squared]))
+def test_what_is_fitted_into_a_prompt_fits_or_is_nothing(sentences, limit, count):
+    text, prompt = " ".join(word for words in sentences for word in words), "Read {} now".format
+    shown = fitting(text, limit, prompt, count)
+    assert count(prompt(shown)) <= limit or not shown
+    assert shown == text or count(prompt(text)) > limit
 
 
 def test_stored_pieces_are_bounded_too():

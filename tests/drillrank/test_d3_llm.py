@@ -317,7 +317,26 @@ def test_chains_with_monot5(strategy, top_n, hash_model):
     assert [(item.passage.id, item.score) for item in found] == [(i.passage.id, i.score) for i in judged[:count]]
 
 
-@pytest.mark.parametrize("wrong", [{"paragraphs": "base"}, {"paragraphs": "monot5+base"}, {"summarizer": "llm"}])
-def test_what_needs_an_llm_says_so(wrong):
-    with pytest.raises(InvalidInput, match="LLM"):
-        D3(settings=wrong)
+def test_too_few_calls_ask_about_the_likeliest():
+    with pytest.warns(DrillrankWarning, match="calls left"):
+        found = D3(Finder(), settings={"max_prompt_tokens": 130, "max_calls": 3}).retrieve(QUESTION, [BOOK])
+    assert texts(found) == [TARGET]
+    assert found.usage.calls <= 3
+
+
+class Marked(str):
+    """A prompt that is more than a string."""
+
+
+@pytest.mark.parametrize("sections_by", ["ids", "json"])
+def test_what_a_template_returns_is_what_the_llm_is_asked(sections_by):
+    asked = []
+    templates = {
+        "section_prompt": lambda outline, question, **_: Marked(f"{question}\n{outline}"),
+        "paragraph_prompt": lambda paragraphs, question, **_: Marked(f"{paragraphs}\n{question}"),
+    }
+    D3(lambda prompt: asked.append(prompt) or "1, 2", settings={"sections_by": sections_by, **templates}).retrieve(
+        QUESTION, [BOOK]
+    )
+    assert [type(prompt) for prompt in asked] == [Marked, Marked]
+    assert asked[0].startswith(f"{QUESTION}\n")

@@ -155,6 +155,8 @@ def test_every_path_of_every_search_adds_up(links, hops, prior, first, pairs, ca
     for item, entry in zip(found, paths, strict=True):
         if item.note:
             assert entry.details["model"] == "unigram"
+            assert [term.name for term in item.terms] == ["order of the pruning model"]
+            assert item.note.startswith("The cascade left this path")
             continue
         steps = item.term(PATH)
         assert {step.text for step in steps.terms} <= known

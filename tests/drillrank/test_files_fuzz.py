@@ -15,6 +15,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from langchain_core.documents import Document as LangChainDocument
 
 from drillrank import D3, parse_document, read_document
 from drillrank.errors import DrillrankWarning, InvalidInput
@@ -26,6 +27,7 @@ from drillrank.structure.imported import (
     document_from_pageindex,
     document_from_unstructured,
 )
+from langchain_ext import D3Retriever
 from tests.drillrank.test_structure import check_spans
 from tests.drillrank.test_structure_complete import BOOK, packed, presentation, word
 from tests.pdf_files import Mark, Text, lines, pdf_of
@@ -247,3 +249,26 @@ def test_any_bytes_are_a_document_or_an_error_of_ours(tmp_path_factory, suffixes
             check_spans(document) if document.format in ("markdown", "text") else D3().prepare([document])
 
     holds()
+
+
+@pytest.mark.filterwarnings("ignore:Nothing that was given:drillrank.errors.DrillrankWarning")
+@fuzz
+@given(texts, st.lists(st.integers(0, 400), min_size=1, max_size=6))
+def test_every_paragraph_of_joined_pages_is_on_the_pages_that_hold_its_words(text, places):
+    pages = cut(text, places)
+    documents = [LangChainDocument(page, metadata={"source": "a.pdf", "page": n}) for n, page in enumerate(pages)]
+    [one] = joined((document.page_content, document.metadata) for document in documents)
+    assert one.pages is not None
+    check_spans(parse_document(one.text, metadata={"source": "a.pdf"}))
+    for found in D3Retriever(documents=documents, top_n=100).invoke("fox hen owl terms ends"):
+        start, end = found.metadata["start_index"], found.metadata["drillrank_end"]
+        assert one.text[start:end] == found.page_content
+        first, last = found.metadata["drillrank_first_page"], found.metadata["drillrank_last_page"]
+        assert found.metadata["page"] == first - 1
+        holding = [
+            number
+            for number, (a, page) in enumerate(zip(one.pages.starts, pages, strict=True), 1)
+            if one.text[max(a, start) : min(a + len(page), end)].strip()
+        ]
+        assert first <= holding[0] <= holding[-1] <= last
+        assert first == holding[0] or not pages[first - 1].strip()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -150,6 +151,34 @@ def test_stated_one_by_one_it_says_the_same(filter: dict, record: dict):
     assert not any("$and" in one for one in single)
 
 
+@pytest.mark.parametrize(
+    ("filter", "single"),
+    [
+        ({"level": 1, "$and": [{"tags": "a"}, {"tenant": "b"}]}, [{"level": 1}, {"tags": "a"}, {"tenant": "b"}]),
+        ({"$or": [{"level": 1}, {"level": 2, "tags": "a"}]},
+         [{"$or": [{"level": 1}, {"$and": [{"level": 2}, {"tags": "a"}]}]}]),
+        ({"$not": {"level": 1}}, [{"$not": [{"level": 1}]}]),
+    ],
+)  # fmt: skip
+def test_what_stands_together_is_told_so_only_where_it_must(filter: dict, single: list[dict]):
+    assert one_by_one(filter) == single
+
+
+@pytest.mark.parametrize("text", ["b", "ab", "aab", "a%b", "abab", "ba", "aba", ""])
+@pytest.mark.parametrize("pattern", ["%b", "a%b", "%ab", "_%b", "%", "a%", "%a%b", "__b", ""])
+def test_like_goes_back_to_the_last_percent_sign(pattern: str, text: str):
+    assert from_dictionary({"x": {"$like": pattern}})({"x": text}) is bool(matched("like", text, pattern))
+
+
+def test_filters_stand_inside_filters_up_to_twenty_deep():
+    for depth, refused in ((20, nullcontext()), (21, pytest.raises(InvalidInput, match="up to 20 deep"))):
+        filter = {"level": 1}
+        for _ in range(depth):
+            filter = {"$or": [filter]}
+        with refused:
+            assert from_dictionary(filter)({"level": 1})
+
+
 def test_a_record_that_does_not_say_is_seen_under_neither_a_filter_nor_its_negation():
     for record in ({}, {"tenant": None}, {"tenant": 7}):
         for filter in ({"tenant": {"$gt": "a"}}, {"$not": {"tenant": {"$gt": "a"}}}):
@@ -173,7 +202,7 @@ def test_true_is_neither_1_nor_another_number_as_stores_do_not_agree(filter: dic
         ({"$not": []}, r"\$not"),
         ({"$and": {"tenant": "a"}}, r"\$and"),
         ({"tenant": {"$in": "abc"}}, "'tenant'"),
-        ({"tenant": {"$in": []}}, "'tenant'"),
+        *(({"tenant": {name: []}}, "'tenant'") for name in ("$in", "$nin")),
         ({"year": {"$between": [1]}}, "'year'"),
         ({"year": {"$between": [1, 2, 3]}}, "'year'"),
         ({3: "a"}, "3"),

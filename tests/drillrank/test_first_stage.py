@@ -170,7 +170,9 @@ def test_a_cosine_is_one_more_token_of_the_question(hash_model, query, pairs, le
 def test_what_is_no_cosine_is_refused():
     passages = [Passage("a", id="one"), Passage("b", id="two")]
     for wrong in (17.5, -1.1):
-        with pytest.raises(InvalidInput, match=r"passage 1 \(id 'two'\) is .*, which is no cosine"):
+        with pytest.raises(
+            InvalidInput, match=r"passage 1 \(id 'two'\) is .*, which is no cosine: give .* other scales\.$"
+        ):
             UPR(Unasked(), prior="cosine").rank("red fox", passages, scores=[0.5, wrong])
     for nothing in (None, [None, None]):
         with pytest.raises(InvalidInput, match="needs scores, the cosine"):

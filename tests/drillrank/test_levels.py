@@ -14,6 +14,7 @@ from drillrank.drilldown.levels import LevelIndex, Text
 from drillrank.likelihood import EmbeddingModel
 from drillrank.likelihood.unigram import Collection
 from drillrank.text import terms
+from tests.benchmarks.contracts import contracts, found, rankers
 
 WORDS = ["margin", "revenue", "2022", "fox", "owl", "dividend", "lease"]
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join)
@@ -131,3 +132,14 @@ def test_what_a_model_of_meaning_did_not_read_is_explained_too(kappa):
     found = d3.retrieve("When is the rent of house 61 due?", [text], 70)
     assert [item.details["read"] for item in found] == [True] * 50 + [False] * 20
     assert [entry.total for entry in found.explain()] == pytest.approx([item.score for item in found], abs=1e-9)
+
+
+# Twelve contracts that differ in parties, dates and figures only: which one a question means decides
+
+
+def test_the_clause_of_the_right_contract_is_found_first_where_chunks_cannot_tell_them_apart():
+    texts, questions = contracts()
+    methods = rankers([parse_document(text, "markdown") for text in texts])
+    hits = {name: sum(found(ranker, asked, 1200) for asked in questions) for name, ranker in methods.items()}
+    assert hits["D3"] == len(questions) == 30
+    assert max(hits["UPR over chunks of 100 tokens"], hits["BM25 over chunks of 100 tokens"]) <= 10

@@ -94,6 +94,9 @@ def test_the_preset_of_promptrank(word_model, question, paths):
 def test_presets_that_cannot_be_used(hash_model, options, message):
     with pytest.raises(InvalidInput, match=message):
         UPR(hash_model(), **options)
+    for limit in ("max_prompt_tokens", "max_target_tokens"):
+        with pytest.raises(InvalidInput, match=limit):
+            LikelihoodFormula("{text}", **{limit: 0})
 
 
 @pytest.mark.parametrize("preset", PRESETS)

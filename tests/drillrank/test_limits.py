@@ -209,6 +209,7 @@ def test_one_bad_file_never_ends_a_run(folder, capsys, monkeypatch):
         "broken.epub": b"PK\x03\x04 broken",
         "large.md": b"a" * 2_000_001,
         "bomb.md": b"takes more memory than there is",
+        "secret.md": b"The warranty.",
     }
     for name, content in bad.items():
         (folder / name).write_bytes(content)
@@ -221,7 +222,15 @@ def test_one_bad_file_never_ends_a_run(folder, capsys, monkeypatch):
             raise MemoryError
         return parsed(text, *arguments, **options)
 
+    opened = os.open
+
+    def refusing(path, *arguments, **options):  # root may read what its mode forbids
+        if str(path).endswith("secret.md"):
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *arguments, **options)
+
     monkeypatch.setattr("drillrank.structure.read.parse_document", without_memory)
+    monkeypatch.setattr(os, "open", refusing)
     bad |= {"pipe.md": b"", "nowhere.md": b""}
     assert main(["ask", ".", "What does the warranty cover?", "--json", "--top-n", "9"]) == 0
     printed = capsys.readouterr()

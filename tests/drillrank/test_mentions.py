@@ -124,6 +124,13 @@ def test_a_title_goes_before_another_passages_alias():
     assert mentions("She saw Thick Fog.", film, aliases=False) == []
 
 
+@pytest.mark.parametrize(("small", "known"), [(2, True), (3, False)])
+def test_an_acronym_stands_for_twelve_words_at_most(small, known):
+    name = " ".join(["Aa", *["of"] * small, *(f"{letter}{letter.lower()}" for letter in "BCDEFGHIJ")])
+    found = aliases(Passage(f"It is the {name} (ABCDEFGHIJ).", title="ABCDEFGHIJ"))
+    assert found == ([name] if known else [])
+
+
 @pytest.mark.parametrize(
     "opening",
     ["X, also known as Fog, is", "X, also known as the thing, is", "X, also known as King of all the world, is"],

@@ -100,6 +100,9 @@ def test_a_search_is_saved_with_its_links_and_settings_and_grows_on(tmp_path, st
     loaded.add(pool[:1])
     loaded.save(tmp_path / "a" / "b")
     search.remove(["0", "unknown"])
+    left = PathSearch(PromptRank(), **({"first_stage": Corpus()} if stored else {"passages": []}), **options)
+    left.add(pool[1:])
+    assert shown(search) == shown(left)
     search.add(pool[:1])
     assert shown(PathSearch.load(tmp_path / "a" / "b")) == shown(loaded) == shown(search)
 

@@ -174,3 +174,17 @@ def test_paths_are_told_of_and_cut_like_passages(passages, top_n, hops):
     assert search.search_paths(QUERY, top_n) == paths[:top_n]
     assert [hop.number for hop in told] == list(range(1, len(told) + 1))
     assert sorted(item.passage.ids for hop in told for item in hop.paths) == sorted(item.passage.ids for item in paths)
+
+
+def test_links_are_asked_once_a_path_within_the_beam_and_beyond(hash_model):
+    asked = []
+
+    class Links:
+        def follow(self, query, path):
+            asked.append((query, path.ids))
+            return [str((int(path.ids[-1]) + 1) % 8)]
+
+    passages = [Passage(f"fox {i}", id=str(i)) for i in range(8)]
+    PathSearch(ranker(hash_model()), passages, links=Links(), settings={"beam": 3, "pairs": 5}).search(QUERY)
+    assert {query for query, _ in asked} == {QUERY}
+    assert len(asked) == len(set(asked)) == 5

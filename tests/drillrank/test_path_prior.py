@@ -67,6 +67,13 @@ def test_what_a_path_and_one_passage_more_explain(texts):
             [mean + aligned * gain for mean, gain in zip(means, gains, strict=True)]
         )
         assert residual.alignment(path.extended(others[0])) == pytest.approx(alignments[0])
+    explained, left, ordered = -np.inf, list(zip(passages, np.log(chances), strict=True)), []
+    while left:  # first the one that explains most, then what adds most
+        best = max(range(len(left)), key=lambda at: np.maximum(explained, left[at][1]).sum().round(9))
+        passage, own = left.pop(best)
+        explained = np.maximum(explained, own)
+        ordered.append(passage)
+    assert residual.by_gain(Path(tuple(passages))) == ordered
 
 
 def test_the_arithmetic():
@@ -180,6 +187,7 @@ def test_a_neural_score_knows_no_alignment(hash_model):
 def test_shares_and_weights_that_mean_nothing_are_refused(wrong):
     with pytest.raises(InvalidInput, match=next(iter(wrong))):
         PathPrior(**wrong)
+    assert PathPrior(aligned=1, weight=0, namesake=0).aligned == 1
 
 
 # Path search in a domain that nothing was tuned on: registers of made-up companies

@@ -140,6 +140,14 @@ def test_foreign_and_indexed_links_compete_by_what_they_explain(hash_model):
         assert scored_prompts(model)[3:] == [whole_prompt([first, best])]
 
 
+def test_to_pruning_by_words_what_is_not_indexed_is_least_similar(hash_model):
+    start = Passage("a river", id="start", links=("far", "near"))
+    far, near = Passage(QUERY, id="far"), Passage("a red town", id="near")
+    model, settings = hash_model(), {"branch": 1, "prune": "tfidf", **PAPER}
+    PathSearch(ranker(model), [near], first_stage=lambda *_: [start, far], settings=settings).search(QUERY)
+    assert scored_prompts(model)[2:] == [whole_prompt([start, near])]
+
+
 def test_a_retriever_may_find_strings_or_nothing(hash_model):
     assert PathSearch(ranker(hash_model()), first_stage=lambda *_: []).search(QUERY) == []
     [entry] = PathSearch(ranker(hash_model()), first_stage=lambda *_: ["red fox"]).search(QUERY)
@@ -285,6 +293,7 @@ def test_a_cascade_keeps_the_order_and_the_distances_of_the_cheap_model(hash_mod
     assert scores == sorted(scores, reverse=True)
     kept, pruned = found[:cascade], found[len(passages) if cascade is None else cascade :]
     tokens = len(QUERY.split())
+    assert all(item.details["path"] == item.passage.ids for item in found)
     for item in kept:
         log_probs = model.log_probs(whole_prompt(item.passage.passages), QUERY)
         assert item.score == pytest.approx((sum(log_probs) + item.details["log_prior"]) / tokens)
@@ -296,7 +305,6 @@ def test_a_cascade_keeps_the_order_and_the_distances_of_the_cheap_model(hash_mod
         assert kept[-1].score - item.score == pytest.approx(distance, abs=1e-9)
         assert item.details["model"] == "unigram"
         assert item.details["tokens"] == tokens
-        assert item.details["path"] == item.passage.ids
         assert item.details["log_prior"] == by_cheap.details["log_prior"]
 
 

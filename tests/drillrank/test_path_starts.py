@@ -15,7 +15,7 @@ from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.search import Nowhere, PathSearch, handlers
 from drillrank.passages import Passage, Path
-from drillrank.rerank.prior import first_stage, posteriors
+from drillrank.rerank.prior import FirstStage, first_stage, log_prior, posteriors
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.upr import UPR
 
@@ -61,8 +61,9 @@ def test_the_prior_of_a_path_is_that_of_its_first_document(hash_model, query, pa
 @given(QUERIES, st.permutations(POOL), PRIORS, st.data())
 def test_paths_of_one_passage_have_the_prior_that_upr_gives_them(query, passages, prior, data):
     scores = scores_of(prior, data)
-    ranking = PromptRank(prior=prior).rank(query, [Path((passage,)) for passage in passages], scores=scores)
-    upr = UPR(prior=prior).rank(query, passages, scores=scores)
+    paths, weight = [Path((passage,)) for passage in passages], data.draw(st.sampled_from([1.0, 2.5]))
+    ranking = PromptRank(prior=prior, settings={"prior_weight": weight}).rank(query, paths, scores=scores)
+    upr = UPR(prior=prior, prior_weight=weight).rank(query, passages, scores=scores)
     expected = {item.details["position"]: item.details["log_prior"] for item in upr}
     assert {item.details["position"]: item.details["log_prior"] for item in ranking} == pytest.approx(expected)
 
@@ -145,7 +146,8 @@ def test_the_posterior_of_a_searched_path_is_likelihood_links_and_first_stage(pa
     begun = {item.passage.ids[0]: item for item in found if len(item.passage.ids) == 1}
     assert set(begun) == {passage.id for passage in passages}
     starts = {name: item.details["log_prior"] - alone[name,].details["log_prior"] for name, item in begun.items()}
-    assert math.fsum(map(math.exp, starts.values())) == pytest.approx(1)
+    expected = log_prior(FirstStage.read(prior, passages, scores)).tolist()
+    assert [starts[passage.id] for passage in passages] == pytest.approx(expected, abs=1e-9)
     for item in found:
         plain = alone.get(item.passage.ids)
         if plain is not None and cascade is None:

@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from langchain_core.documents import Document as LangChainDocument
+from llama_index.core import Document
 
+import langchain_ext
+import llama_index_ext
 from drillrank import D3, SelfAsk
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
+from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.generation import generated_passages
 from drillrank.llm import arun, run
 from drillrank.structure import parse_document
 from drillrank.views import Chunker, ViewWriter
+from tests.conformance import langchain_reader, llama_index_reader
 
 LONG = " ".join(f"Sentence number {n} about stones." for n in range(60))
 BOOK = f"# Rhine\n\nThe Rhine is 1,230 km long.\n\nIt rises in the Alps.\n\n# Stones\n\n{LONG}\n\nThey are hard."
@@ -132,3 +138,46 @@ def test_blank_summaries_and_keywords_are_failures_too():
         ViewWriter(on_failure="stop")
     with pytest.raises(InvalidInput, match="on_failure"):
         run(generated_passages(QUESTION, on_failure="stop"), down)
+
+
+# `on_failure="raise"` of the components that ask an LLM for views, passages and what paths lack, in both hosts
+
+TEXT = "# Foxes\n\nThey hunt.\n"
+
+
+HOSTS = {
+    langchain_ext: (lambda: [LangChainDocument(TEXT)], lambda: langchain_reader.Reader(answer=down)),
+    llama_index_ext: (lambda: [Document(text=TEXT)], lambda: llama_index_reader.Reader(down)),
+}
+NAMES = {
+    "MultiViewTextSplitter": ("split_documents", "atransform_documents"),
+    "MultiViewNodeParser": ("get_nodes_from_documents", "aget_nodes_from_documents"),
+    "BRMGRRetriever": None,
+    "PromptRankRetriever": None,
+}
+
+
+@pytest.mark.parametrize(("host", "name"), [(host, name) for host in HOSTS for name in NAMES if hasattr(host, name)])
+def test_a_failed_call_raises_or_is_done_without(host, name):
+    documents, llm = HOSTS[host]
+    of_retrievers = ("invoke", "ainvoke") if host is langchain_ext else ("retrieve", "aretrieve")
+
+    def made(**fields):
+        component = getattr(host, name)
+        source = {} if NAMES[name] else {"source": host.D3Retriever(documents=documents())}
+        built = component(llm=llm(), **source, **keyword_arguments(component, fields))
+        asked = documents() if NAMES[name] else "Who hunts?"
+        return [getattr(built, method) for method in NAMES[name] or of_retrievers], asked
+
+    (sync, _), asked = made()
+    with pytest.warns(DrillrankWarning, match="no route"):
+        assert sync(asked)
+    (sync, later), asked = made(on_failure="raise")
+
+    async def awaited():
+        return await later(asked)
+
+    for call in (lambda: sync(asked), lambda: asyncio.run(awaited())):
+        with pytest.raises(LLMFailure) as caught:
+            call()
+        assert isinstance(caught.value.__cause__, Down)

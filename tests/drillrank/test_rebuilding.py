@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from drillrank import D3, parse_document
 from drillrank.drilldown.outline import outline
-from drillrank.drilldown.rebuilding import StoredChunk, _runs, rebuilt
+from drillrank.drilldown.rebuilding import StoredChunk, rebuilt
 from drillrank.structure import breadcrumb
 from drillrank.views import Chunker
 
@@ -150,13 +149,3 @@ class CountedText(str):
     touched = 0
     __add__, __contains__, __getitem__ = counted(str.__add__), counted(str.__contains__), counted(str.__getitem__)
     rstrip, partition = counted(str.rstrip), counted(str.partition)
-
-
-@settings(max_examples=200)
-@given(*[st.text("|-: \ta\n", max_size=14).map(lambda text: text.replace("a", "| a |\n|-", 1))] * 2)
-def test_a_repeated_head_is_a_row_and_a_rule_that_the_table_before_has(text, more):
-    pieces = [StoredChunk(text, "Sea", 0), StoredChunk(more, "Sea", len(text))]
-    head = re.match(r"[^\n]*\|[^\n]*\n[ \t]*\|?[ \t:|-]*-[ \t:|-]*(?=\n)", more)
-    table_ended = re.search(r"\n[ \t]*\n\s*\Z", text)
-    repeated = head is not None and head.group() in text and not table_ended
-    assert len(_runs(pieces)) == 1 + repeated

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import drillrank
-from drillrank import UPR, Passage, parse_document, text
+from drillrank import UPR, Passage, parse_document
 from drillrank.data import read_table
 from drillrank.likelihood.unigram import LISTED
 from drillrank.views import Chunker, section_chunks
@@ -120,20 +120,3 @@ def test_the_tables_say_where_they_come_from():
         assert "pyspellchecker 0.9.1" in head[0]
         assert "MIT licence" in head[1]
     assert (folder / "LICENSE-pyspellchecker").is_file()
-
-
-class OldStemmer:
-    """Stems a few words as PyStemmer 2.2 and 3.0 do."""
-
-    def stemWord(self, word):
-        return {"organization": "organ", "internal": "intern", "added": "ad", "rivers": "river"}.get(word, word)
-
-
-def test_words_that_releases_of_the_stemmer_stem_differently_have_one_stem(monkeypatch):
-    words = "The rivers added internal organization"
-    expected = ["the", "river", "add", "internal", "organiz"]
-    assert text.terms(words) == expected
-    old = text._Terms("english")
-    monkeypatch.setattr(old, "_stemmer", OldStemmer())
-    monkeypatch.setattr(text._per_thread, "terms", {"english": old})
-    assert text.terms(words) == expected

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank import Passage, SelfAsk
+from drillrank import D3, Passage, SelfAsk
 from drillrank.drilldown.self_ask import next_move
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.text import count_tokens
@@ -220,5 +220,31 @@ def test_what_is_no_passage_and_no_question_is_named():
     for wrong in ([5], "one passage", None):
         with pytest.raises(InvalidInput, match="passages"):
             SelfAsk(Reasoner(), lambda question, wrong=wrong: wrong).answer(QUESTION)
-    with pytest.raises(InvalidInput):
-        SelfAsk(Reasoner(), retrieve).answer(" ")
+    for source, question in ((retrieve, " "), (5, QUESTION)):
+        with pytest.raises(InvalidInput):
+            SelfAsk(Reasoner(), source).answer(question)
+
+
+def test_drilling_down_for_each_follow_up_counts_as_one():
+    book = "# Rivers\n\n## Rhine\n\nThe Rhine is 1,230 km long.\n\n# Towns\n\n## Basel\n\nBasel lies on the Rhine."
+
+    class Both(Reasoner):
+        def complete(self, prompt: str) -> str:
+            if "section names" in prompt:
+                self.prompts.append(prompt)
+                return "Rivers > Rhine, Towns > Basel"
+            if "paragraph ids" in prompt:
+                self.prompts.append(prompt)
+                return "1, 2"
+            return super().complete(prompt)
+
+    llm = Both()
+    d3 = D3(llm)
+    both = SelfAsk(llm, lambda question: d3.retrieve(question, [book]))
+    found = both.answer(QUESTION)
+    assert found.answer == "1,230 km"
+    assert found.usage.calls == len(llm.prompts) == 9
+    for retrieve in (both.retrieve, lambda question: d3.aretrieve(question, [book])):
+        llm.prompts.clear()
+        assert asyncio.run(SelfAsk(llm, retrieve).aanswer(QUESTION)) == found
+        assert len(llm.prompts) == 9

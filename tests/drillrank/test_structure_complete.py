@@ -207,59 +207,6 @@ a paragraph\footnote[3]{a footnote} with \emph{emphasis}, \textcolor{red}{colour
 \begin{thebibliography}{9}\bibitem{key} a reference\end{thebibliography}
 \end{document}"""
 
-MARKDOWN = """---
-front: matter
----
-# a heading
-
-a paragraph with [a link](http://a.b), ![a described picture](x.png), `some code` and <span>inline markup</span>[^1]
-
-- an item
-  1. a deeper item
-- [ ] a task
-
-> a quote
-
-| column head |
-|---|
-| a cell |
-
-```py
-fenced code
-```
-
-    indented code
-
-<div>block markup</div>
-
-***
-
-under a line
-===
-
-[^1]: a footnote
-
-[ref]: http://a.b 'a reference'
-"""
-
-TEXT = """A TITLE
-
-an opening
-
-1. First heading
-
-a paragraph
-
-- an item
-
-Name   Value
-a      1
-
-Underlined
-========
-
-last"""
-
 
 def printed() -> bytes:
     page = [Text("A heading", y=72, size=18, bold=True), *lines("a paragraph which goes on for a while. " * 8)]
@@ -306,15 +253,6 @@ TEX = kept(
     code="verbatim  text",
     hidden="hidden",
 )
-MD = kept(
-    other="front: matter;block markup;a reference",
-    heading="a heading;under a line",
-    paragraph="a paragraph;a link;a described picture;some code;inline markup;a quote;a footnote",
-    list="an item;a deeper item;a task",
-    table="column head;a cell",
-    code="fenced code;indented code",
-)
-PLAIN = kept(heading="A TITLE;Underlined", paragraph="an opening;First heading;a paragraph;an item;Name   Value;last")
 DOCX = kept(
     heading="a heading",
     paragraph="a paragraph;a link;an insertion;a control;a text box;a = b;chart title;sales | 17 | 23;"
@@ -343,8 +281,6 @@ FILES = {
     "pdf": (printed, PDF, "liteparse"),
     "html": (PAGE.encode, HTML, ""),
     "tex": (LATEX.encode, TEX, ""),
-    "md": (MARKDOWN.encode, MD, ""),
-    "txt": (TEXT.encode, PLAIN, ""),
 }
 
 

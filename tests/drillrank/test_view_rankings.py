@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank.hosts.sections import StoredSection
+from drillrank.hosts.sections import StoredSection, raw_records
 from drillrank.hosts.views import of_store
-from drillrank.llm import Retrieve, run
+from drillrank.llm import Fetch, Retrieve, run
 
 VIEWS = ("raw", "keywords", "summary")
 
@@ -74,3 +74,19 @@ def test_of_a_store_that_is_in_sight_each_ranking_is_that_of_all_its_records(rec
     store = Store(records)
     assert rankings(store, k) == expected(records, k)
     assert len(store.searches) == 3
+
+
+# Raw records of sections, looked up in a store
+
+
+def test_records_are_looked_up_by_id_and_then_by_metadata():
+    asked = []
+
+    def answer(lookup):
+        asked.append(lookup)
+        record = StoredSection("record", "7", "raw", None, "text", {})
+        return [record] if lookup.where is not None else []
+
+    found, could = run(raw_records(["7", "7"], lambda one: one), handlers={Fetch: answer})
+    assert (found["7"].record, could) == ("record", True)
+    assert asked == [Fetch(("7",)), Fetch(where={"drillrank_section_id": ("7",), "drillrank_view": "raw"})]

@@ -158,10 +158,10 @@ def chances(query: str, passage: Passage, mentioned: Sequence[Mentioned], contex
             for said in item.sentences:
                 if said not in known:
                     known[said] = _share(wanted, said)
-            share = max(map(known.__getitem__, item.sentences), default=0.0)
+            share = max(map(known.__getitem__, item.sentences))
         else:
             others = {word: weight for word, weight in wanted.items() if word not in item.name}
-            share = max((_share(others, said) for said in item.sentences), default=0.0)
+            share = max(_share(others, said) for said in item.sentences)
         scores.append(math.exp(context * share))
     total, found = sum(scores), dict[str, float]()
     for item, score in zip(mentioned, scores, strict=True):

@@ -344,9 +344,8 @@ class Search:
                     at = reachable.get(name) or pool.get(name)
                     if at is not None and at.id not in ids:
                         chances[at.id] = chances.get(at.id, 0.0) + chance
-            if chances:
-                alike = 0.0 if any(chances.values()) else 1 / len(chances)
-                found.append((kind, {name: chance or alike for name, chance in chances.items()}))
+            if chances:  # which are told of all of a kind, or of none
+                found.append((kind, {name: chance or 1 / len(chances) for name, chance in chances.items()}))
         if missing := self._missing.get(path.ids):
             found.append(("named as missing", dict.fromkeys(missing, 1 / len(missing))))
         return found

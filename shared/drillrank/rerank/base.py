@@ -438,7 +438,7 @@ class LikelihoodFormula:
         """The target for a question, shortened to its limit."""
         if self.question_mark and not question.endswith("?"):
             question += "?"
-        text = fill_question(self.target, question)
+        text = question if self.target == "{question}" else fill_question(self.target, question)
         return text if self.max_target_tokens is None else model.first_tokens(text, self.max_target_tokens)
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from drillrank import UPR, PromptRank, load_language_model
-from drillrank.errors import InvalidInput
 from drillrank.likelihood import HuggingFaceModel, NextTokenRequest, Request
 from drillrank.likelihood.ct2 import convert
 from drillrank.prompts import Evidence
@@ -64,16 +63,6 @@ def test_sixteen_threads_find_exactly_what_one_finds(folder, kind, tmp_path):
     alone = [scores(question) for question in QUESTIONS]
     for _ in range(3):
         assert in_sixteen_threads(scores, QUESTIONS) == alone
-
-
-def test_an_error_is_that_of_its_caller_alone(model):
-    def score(number):
-        if number % 2:
-            with pytest.raises(InvalidInput):
-                model.log_likelihood([Request(("x ", Evidence("y")), "who?", max_tokens=1)])
-        return [one.total for one in model.log_likelihood(requests_of("who?"))]
-
-    assert in_sixteen_threads(score, range(16)) == [score(0)] * 16
 
 
 class Gate:

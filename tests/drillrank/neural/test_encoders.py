@@ -139,10 +139,10 @@ def test_copies_keep_fit_and_scores_and_a_specification_builds_an_equal_model(ki
     with pytest.raises(InvalidInput, match=r"pass the model itself|names no kind"):
         load_language_model(model.spec, **model.options)
     if kind.name != "function":
-        fresh = kind(kappa=5, mu=50)
+        fresh = kind(kappa=5, mu=50, language="german")
         again = load_language_model(fresh.spec, **fresh.options)
         assert (again.spec, again.options, again.kappa) == (kind.spec, fresh.options, 5.0)
-        of_words = {"kappa": 5, "mu": 50.0, "language": "english", "directory": None}
+        of_words = {"kappa": 5, "mu": 50.0, "language": "german", "directory": None}
         of_encoder = {"device": "cpu", "batch_size": 32, "revision": None, "trust_remote_code": False}
         assert again.options == of_words | (of_encoder if kind.name == "st" else {})
 

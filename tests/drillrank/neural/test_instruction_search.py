@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
 from drillrank import load_language_model
-from drillrank.errors import InvalidInput
+from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation import tune
 from drillrank.rerank.promptrank import check_instructions
 from drillrank.rerank.tuning import INSTRUCTION_SEARCH_TEMPLATES, generate_instructions
@@ -95,3 +97,15 @@ def test_other_models_are_refused(trained, folder):
     for numbers in ({"count": 0}, {"top_k": 0}):
         with pytest.raises(InvalidInput, match="at least 1"):
             generate_instructions(trained, **numbers)
+
+
+def test_a_model_that_fills_no_spans(tmp_path):
+    untrained = saved(tmp_path, 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DrillrankWarning)
+        try:
+            written = generate_instructions(untrained, 20, top_k=2)
+        except InvalidInput as error:
+            assert "fills no spans" in str(error)  # noqa: PT017
+        else:
+            assert check_instructions(written)

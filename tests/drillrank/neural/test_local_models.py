@@ -9,11 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from drillrank import BRMGR, UPR, MonoT5, limits
+from drillrank import BRMGR, D3, UPR, MonoT5, limits
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import NextTokenRequest, Request, load_language_model
 from drillrank.likelihood.tokenizer import fit_to_budgets
 from drillrank.prompts import Evidence
+from drillrank.text import token_counter
 from tests.drillrank.neural.conftest import FAMILIES, KINDS_OF_MODELS, MORE_TOKENIZERS, loaded, saved
 from tests.drillrank.neural.float64 import Yardstick
 from tests.drillrank.neural.requests import phrases, prompts, requests
@@ -153,3 +154,12 @@ def test_a_target_needs_something_in_front(model):
         model.log_likelihood([("Basel", "who?"), ("", "who?")])
     with pytest.raises(InvalidInput, match="in front of the target"):
         model.next_tokens([NextTokenRequest((Evidence(""),), ("e",))])
+
+
+def test_the_models_own_tokenizer_counts_where_it_is_named(model):
+    text, prompts = "# Basel\n\nIt lies on the Rhine.\n\n# Emma\n\nIt is a novel.", []
+    assert token_counter(model)(text) == len(model.engine.tokenizer(text).ids) > 0
+    d3 = D3(lambda prompt: prompts.append(prompt) or "None", model, settings={"tokens": model})
+    usage = d3.retrieve("Which river?", [text]).usage
+    assert usage.prompt_tokens == model.count_tokens(prompts[0])
+    assert not usage.estimated

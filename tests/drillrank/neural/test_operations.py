@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import cache, partial
 from random import Random
 
 import pytest
-import torch
 import transformers
-from torch.utils.flop_counter import FlopCounterMode
 
 from drillrank.likelihood import HuggingFaceModel, Request
 from drillrank.prompts import prompt_text
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
 from drillrank.rerank.upr import UPR_PROMPT
-from tests.benchmarks.neural_operations import QUESTION, executed, executed_by, fewest, passages_of, prompts_of
-from tests.benchmarks.plain_loops import Example, examples_of, reference_loop
+from tests.benchmarks.neural_operations import QUESTION, executed_by, fewest, passages_of, prompts_of
+from tests.benchmarks.plain_loops import examples_of
 from tests.drillrank.neural.tiny_monot5 import word_pieces
 
 WORDS = [f"w{number}" for number in range(500)]
@@ -42,38 +39,6 @@ def shaped(tmp_path_factory):
         return HuggingFaceModel(str(place), dtype="float32")
 
     return load
-
-
-each_kind = pytest.mark.parametrize("kind", ["t5", "gpt2"])
-
-
-@each_kind
-def test_what_is_counted_is_what_is_computed(shaped, kind):
-    """Against torch's own counter, which sees attention where it is written out."""
-    model = shaped(kind)
-    run = partial(model.log_likelihood, [("w1 w2", "Who?"), ("w1 w2 w3 w4", "Who?"), ("w1 w2", "Who was?")])
-    counted = executed_by(model, run)
-    model.engine.model.set_attn_implementation("eager")
-
-    def count() -> int:
-        with torch.inference_mode(), FlopCounterMode(display=False) as counter:
-            run()
-        return counter.get_total_flops()
-
-    found = asyncio.run(model.run_in_worker(count))
-    model.engine.model.set_attn_implementation("sdpa")
-    assert counted == found > 0
-
-
-@each_kind
-def test_a_single_example_is_hardly_more_than_the_fewest_to_a_plain_loop(shaped, kind):
-    """What it computes beyond are hidden pairs, and GPT-2's logits where none is read."""
-    network = shaped(kind).engine.model
-    example = Example([5] * 160, [7] * 9)
-    least = fewest(network, [example])
-    ratio = executed(lambda: reference_loop(network, [example])) / least
-    assert 1 < ratio < (1.001 if kind == "t5" else 1.12)
-    assert fewest(network, [example] * 3) == least
 
 
 @pytest.mark.parametrize(

@@ -72,17 +72,6 @@ def test_upr_presets_follow_the_code_of_others(preset):
     assert (compared, cut) == (47 if preset == "upr" else 48, 5)
 
 
-def test_the_default_is_the_mean_of_rankify_where_nothing_is_cut():
-    compared = 0
-    for question, passage, naive in upr_results("upr_t5", T5):
-        whole = naive["rankify"]["n_ctx"] == naive["rankify"]["n_ctx_untruncated"]
-        if whole and naive["rankify"]["n_target"] < 128:
-            [item] = UPR(model(T5)).rank(question, [as_passage(passage)])
-            assert item.score == pytest.approx(naive["rankify"]["mean"], abs=1e-5)
-            compared += 1
-    assert compared == 43  # five prompts and two questions are cut
-
-
 def test_decoder_only_scores_of_rankify():
     """Its code puts the question behind the prompt without a blank, which no preset does."""
     compared, other_ids = 0, 0
@@ -102,47 +91,6 @@ def test_decoder_only_scores_of_rankify():
         assert found == pytest.approx(wanted["sum_without_eos"], abs=close(request[1]))
         compared += 1
     assert (compared, other_ids) == (49, 1)  # one prompt is cut at 512 tokens where the shorter text has other ids
-
-
-def test_brmgr_means_of_an_encoder_decoder_model():
-    compared = 0
-    for row in golden("brmgr_naive")[T5]:
-        case = inputs()["brmgr"][row["case"]]
-        ranking = UPR(model(T5), preset="brmgr").rank(case["question"], [as_passage(p) for p in case["retrieved"]])
-        order = [case["retrieved"][item.details["position"]]["id"] for item in ranking]
-        assert order == row["retrieved_order_by_mean"]
-        for item in ranking:
-            wanted = row["retrieved"][item.details["position"]]
-            assert item.score == pytest.approx(wanted["mean"], abs=1e-5)
-            assert item.details["log_likelihood"] == pytest.approx(wanted["sum"], abs=1e-4)
-            compared += 1
-        for passage, wanted in zip(case["generated"], row["generated"], strict=True):
-            for variant in wanted["variants"].values():
-                for include_eos, key in ((None, "mean"), (False, "mean_without_eos")):
-                    pair = (variant["prompt"], passage["text"])
-                    [found] = model(T5).log_likelihood([pair], include_eos=include_eos)
-                    assert found.mean == pytest.approx(variant[key], abs=1e-5)
-                    compared += 1
-    assert compared == 8 + 20 * 2
-
-
-def test_brmgr_means_of_a_decoder_only_model():
-    """The golden numbers put the target behind the prompt without a blank."""
-    compared = 0
-    for row in golden("brmgr_naive")[GPT2]:
-        case = inputs()["brmgr"][row["case"]]
-        wanted = []
-        for passage, naive in zip(case["retrieved"], row["retrieved"], strict=True):
-            wanted.append((f"passage: {passage['title']} {passage['text']}. {ASK}", case["question"], naive))
-        for passage, naive in zip(case["generated"], row["generated"], strict=True):
-            wanted += [(variant["prompt"], passage["text"], variant) for variant in naive["variants"].values()]
-        for prompt, target, naive in wanted:
-            request, tokens = glued(GPT2, prompt, target, [])
-            [found] = model(GPT2).log_likelihood([request])
-            assert tokens == naive["n_target"]
-            assert found.log_probs[-tokens:].mean() == pytest.approx(naive["mean"], abs=1e-5)
-            compared += 1
-    assert compared == 8 + 20
 
 
 @pytest.mark.parametrize("name", [T5, GPT2])

@@ -27,14 +27,3 @@ def test_long_prompts_and_questions_lose_their_ends(model, yardstick):
     assert item.details["tokens"] == 128
     assert item.score == pytest.approx(expected, abs=3e-4)
     assert item.details["cut_tokens"] == len(tokenizer(prompt)["input_ids"]) - longest
-
-
-def test_the_first_tokens_of_a_text(model, yardstick):
-    text = "The old town of Basel lies on the Rhine."
-    encoded = yardstick.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-    for count, (_, end) in enumerate(encoded["offset_mapping"], start=1):
-        first = model.first_tokens(text, count)
-        counted = len(yardstick.tokenizer(text[:end], add_special_tokens=False)["input_ids"])
-        assert first == (text[:end] if counted <= count else text[: len(first)])
-        assert len(yardstick.tokenizer(first, add_special_tokens=False)["input_ids"]) <= count
-    assert model.first_tokens(text, count + 1) == text

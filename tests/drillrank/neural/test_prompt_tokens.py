@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 import transformers
 from tokenizers.processors import TemplateProcessing
 
-from drillrank.likelihood import NextTokenRequest, Request
+from drillrank.errors import InvalidInput, LacksCapability
+from drillrank.likelihood import HuggingFaceModel, NextTokenRequest, Request
 from drillrank.likelihood.tokenizer import TextTokenizer, as_one_string, fit_to_budgets
 from drillrank.prompts import Evidence
+from tests.drillrank.neural.conftest import smallest
 from tests.drillrank.neural.test_budgets import Simple
 from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
 
@@ -29,6 +33,33 @@ def tokenizer():
 
 def asked(text=DOCUMENT, target=TARGET, **options):
     return Request(("Read: ", Evidence(text), " Ask."), target, **options)
+
+
+def test_a_token_is_known_by_its_id_or_its_name(tokenizer):
+    names = tokenizer.token_names
+    assert (tokenizer.eos_id, tokenizer.answer_id("</s>"), tokenizer.answer_id(len(names) - 1)) == (
+        1,
+        1,
+        len(names) - 1,
+    )
+    for wrong in (-1, len(names)):
+        with pytest.raises(InvalidInput, match="has no token"):
+            tokenizer.answer_id(wrong)
+    with pytest.raises(LacksCapability, match="one token is needed"):
+        tokenizer.answer_id("Basel lies on the Rhine")
+    assert tokenizer.defused("a <s> b") == "a <\u200bs> b"
+
+
+def test_a_model_ends_a_target_if_asked_and_travels_as_its_options(tmp_path):
+    model = HuggingFaceModel(str(smallest(tmp_path)), dtype="float32")
+    sent = pickle.loads(pickle.dumps(model))
+    assert (type(sent), sent.spec, sent.options) == (HuggingFaceModel, model.spec, model.options)
+    first = sent.first_tokens(DOCUMENT, 3)
+    assert DOCUMENT.startswith(first)
+    assert sent.count_tokens(first) == 3
+    pairs = [("Basel", "who?")]
+    [bare], [ended] = (sent.log_likelihood(pairs, include_eos=end) for end in (False, True))
+    assert ended.tokens == [*bare.tokens, "<|endoftext|>"]
 
 
 @pytest.mark.parametrize("end", [(), (1,), (1, 1, 1)])

@@ -1,11 +1,14 @@
-"""The summariser reads all of a long section, and equals plain generation text by text."""
+"""The summariser reads all of a long section, and equals plain generation text by text; D3 shows what it writes."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 import torch
 import transformers
 
+from drillrank import D3
 from drillrank.errors import InvalidInput
 from drillrank.structure import parse_document
 from drillrank.views import Chunker, HuggingFaceSummarizer
@@ -64,12 +67,14 @@ def test_a_sentence_longer_than_the_window_is_cut(summarizer):
     assert isinstance(summarizer(["town " * 900])[0], str)
 
 
-def test_it_tells_what_its_summaries_depend_on():
-    told = {
-        repr(HuggingFaceSummarizer(name, max_tokens=limit, batch_size=size, device=device))
-        for name in ("a", "b")
-        for limit in (None, 9)
-        for size, device in ((1, "cpu"), (8, None))
-    }
-    assert len(told) == 4
-    assert "name='a'" in min(told)
+def test_the_outline_shows_what_the_summariser_writes_and_sentences_of_what_it_gives_back(summarizer):
+    middling = "Emma is a novel by Jane Austen; who wrote it? " * 8  # the summariser gives it back as it is
+    paper, prompts = f"# Towns\n\n{LONG}\n\n# Novels\n\n{middling}\n\n# Rest\n\nShort.", []
+    settings = {"summarizer": summarizer, "summary_words": 20}
+    D3(lambda prompt: prompts.append(prompt) or "None", settings=settings).retrieve("Which river?", [paper])
+    [written] = summarizer([LONG.strip()])
+    shown = dict(re.findall(r"^\* Section: (.*)\n(.*)$", prompts[0], re.MULTILINE))
+    assert len(written.split()) <= 40
+    assert shown["Towns"] == " ".join(written.split())
+    assert shown["Novels"] == " ".join(["Emma is a novel by Jane Austen; who wrote it?"] * 2)
+    assert shown["Rest"] == "Short."
