@@ -315,6 +315,7 @@ def test_a_reranker_in_a_run_tells_of_its_hops_and_of_what_it_retrieves():
     "wrong",
     [
         {"hop": 3},
+        {"hops": 0},
         {"links": ["title"]},
         {"top_n": 0},
         {"settings": {"hops": 0}},
