@@ -54,6 +54,11 @@ def add_up(found, ranking):
     assert Explanations.from_dict(json.loads(json.dumps(found.to_dict()))) == found
 
 
+def test_a_passage_is_named_by_its_title_or_its_id_or_else_its_text():
+    passages = [Passage("a", title="A", id="1"), Passage("b", id="2"), Passage("c")]
+    assert {item.name for item in UPR().rank(QUERY, passages).explain()} == {"A", "2", "c"}
+
+
 @given(TEXTS, st.sampled_from([None, "retrieval"]), st.sampled_from([None, 1]))
 def test_of_upr(texts, prior, top_n):
     ranker = UPR(prior=prior)

@@ -152,6 +152,14 @@ def encoder(tmp_path_factory):
     return saved_encoder(tmp_path_factory.mktemp("encoder"), TEXTS)
 
 
+def test_no_progress_is_shown(encoder, capfd):
+    model = load_language_model(f"st:{encoder}", device="cpu")
+    totals(model)
+    capfd.readouterr()
+    totals(model.fit(["Another text.", "And one."]), [Request((Evidence("Yet another."),), QUESTION)])
+    assert capfd.readouterr() == ("", "")
+
+
 def test_kappa_is_fitted_to_texts(encoder):
     letters = "bcdfghjklm"
     words = [f"{letters[i % 10]}a{letters[i // 10]}o{letters[(3 * i) % 10]}e" for i in range(40)]
