@@ -68,15 +68,14 @@ class BRMGRRetriever(BRMGRFields, ModelFields, QueryRetriever):
     def _make(self) -> BRMGRRerank:
         DocumentFilter(self.filters)  # says now what is wrong
         check_positive(n_generated=self.n_generated)
+        merging = {name: getattr(self, name) for name in BRMGRFields.model_fields}
         return BRMGRRerank(
             self.model,
             model_options=self.model_options,
             top_n=None,
-            prior=self.prior,
-            guard=self.guard,
-            generated_share=self.generated_share,
             explain=self.explain,
             settings=self._settings,
+            **merging,
         )
 
     @property

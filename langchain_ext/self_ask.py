@@ -31,8 +31,10 @@ from langchain_ext._lookups import StoreLookups
 from langchain_ext._records import passage_of
 from langchain_ext._retriever import Loadable, Retriever, WithSource
 
+Output = dict[str, Any]
 
-class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, dict[str, Any]]):
+
+class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, Output]):
     r"""Answers multi-hop questions by follow-up questions, each answered from what a retriever finds.
 
     Args:
@@ -93,19 +95,19 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, dict[str, Any
         self._self_ask({})  # says now what is wrong
         DocumentFilter(self.filters)
 
-    def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
+    def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Output:
         """The answer and how it came about."""
         return reduce(add, self.stream(input, config, **kwargs))
 
-    async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
+    async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Output:
         """As `invoke`, without blocking the event loop."""
         return reduce(add, [chunk async for chunk in self.astream(input, config, **kwargs)])
 
-    def stream(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[dict[str, Any]]:
+    def stream(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Output]:
         """Each step, then the answer."""
         return self.transform(iter([input]), config, **kwargs)
 
-    def astream(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> AsyncIterator[dict[str, Any]]:
+    def astream(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> AsyncIterator[Output]:
         """As `stream`, without blocking the event loop."""
 
         async def inputs() -> AsyncIterator[str]:
@@ -113,9 +115,7 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, dict[str, Any
 
         return self.atransform(inputs(), config, **kwargs)
 
-    def transform(
-        self, input: Iterator[str], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Iterator[dict[str, Any]]:
+    def transform(self, input: Iterator[str], config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Output]:
         """As `stream`, for a question that comes in parts."""
         return self._transform_stream_with_config(
             input, self._chunks, config, run_type="chain", defers_inputs=True, **kwargs
@@ -123,7 +123,7 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, dict[str, Any
 
     def atransform(
         self, input: AsyncIterator[str], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> AsyncIterator[dict[str, Any]]:
+    ) -> AsyncIterator[Output]:
         """As `astream`, for a question that comes in parts."""
         return self._atransform_stream_with_config(
             input, self._achunks, config, run_type="chain", defers_inputs=True, **kwargs
@@ -131,13 +131,13 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, dict[str, Any
 
     def _chunks(
         self, parts: Iterator[str], run_manager: CallbackManagerForChainRun, config: RunnableConfig
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[Output]:
         question = reduce(add, parts)
         yield from map(_chunk, self._self_ask(patch_config(config, callbacks=run_manager.get_child())).stream(question))
 
     async def _achunks(
         self, parts: AsyncIterator[str], run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig
-    ) -> AsyncIterator[dict[str, Any]]:
+    ) -> AsyncIterator[Output]:
         question = reduce(add, [part async for part in parts])
         async for item in self._self_ask(patch_config(config, callbacks=run_manager.get_child())).astream(question):
             yield _chunk(item)

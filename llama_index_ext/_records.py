@@ -120,42 +120,20 @@ def _start(node: BaseNode, known: Mapping[str, BaseNode], below: frozenset[str] 
 
 
 def _chunk(node: BaseNode, known: Mapping[str, BaseNode]) -> ChunkRecord[BaseNode]:
-    found = result_metadata(node.metadata)
+    found, metadata, text = result_metadata(node.metadata), user_metadata(node.metadata), node.get_content()
     document = str(found.get("namespace") or ""), node.ref_doc_id or node.node_id
-    text, start, end = node.get_content(), getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
-    metadata, pages = user_metadata(node.metadata), pages_of(node.metadata)
+    start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
+    place: dict[str, Any] = {"metadata": metadata, "pages": pages_of(node.metadata)}
     if is_section(node.metadata):
         raw = found["view"] == "raw"
-        placed = start is not None  # if not, it was cut out of what another parser cut
-        return ChunkRecord(
-            node,
-            node.node_id if raw else str(found["section_id"]),
-            text if raw else "",
-            document,
-            kind="section" if placed else "chunk",
-            raw=raw,
-            path=str(found.get("section_path", "")) if placed else (),
-            start=start,
-            end=end if placed else None,
-            metadata=metadata,
-            pages=pages,
-        )
+        if start is not None:  # if not, it was cut out of what another parser cut
+            place |= {"path": str(found.get("section_path", "")), "start": start, "end": end}
+        id_, kind = node.node_id if raw else str(found["section_id"]), "chunk" if start is None else "section"
+        return ChunkRecord(node, id_, text if raw else "", document, kind, raw, **place)  # type: ignore[arg-type]
     if node.ref_doc_id is None or node.ref_doc_id == node.node_id:
-        return ChunkRecord(node, node.node_id, text, document, metadata=metadata, pages=pages)
-    headings = headings_of_path(metadata.get(_HEADINGS))
-    begin = _start(node, known)
-    if begin != start:
-        start, end = begin, None
-    cut_again = bool(headings) and (start == 0 or not text.startswith("#"))  # then offsets count from there
-    return ChunkRecord(
-        node,
-        node.node_id,
-        text,
-        document,
-        kind="chunk",
-        path=headings,
-        above=_HEADINGS in metadata,
-        start=None if cut_again else start,
-        end=None if cut_again else end,
-        metadata=metadata,
-    )
+        return ChunkRecord(node, node.node_id, text, document, **place)
+    headings, begin = headings_of_path(metadata.get(_HEADINGS)), _start(node, known)
+    place = {"metadata": metadata, "path": headings, "above": _HEADINGS in metadata}
+    if not headings or (begin != 0 and text.startswith("#")):  # if not, it was cut again, and offsets count from there
+        place |= {"start": begin, "end": end if begin == start else None}
+    return ChunkRecord(node, node.node_id, text, document, "chunk", **place)

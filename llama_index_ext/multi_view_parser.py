@@ -52,6 +52,7 @@ from llama_index_ext._llm import FrameworkLLM, identity
 from llama_index_ext.pages import join_pages
 
 VERSION = metadata.version("drillrank")
+_FORMS = ("metadata_template", "metadata_separator", "text_template")  # how a document is read
 _IMAGE = ("image", "image_path", "image_url", "image_mimetype")  # of a document that is one
 UNREAD = ("section_path", "section_level", "section_id", "view", "start", "end", "namespace", *PAGES)
 
@@ -226,15 +227,23 @@ class MultiViewNodeParser(HostFields, NodeParser):
         placed = node.ref_doc_id in (None, node.node_id)
         raw: dict[str, TextNode] = {}
         nodes: list[BaseNode] = []
+        forms = {name: value for name in _FORMS if (value := getattr(node, name, None)) is not None}
         image = {name: value for name in _IMAGE if (value := getattr(node, name, None)) is not None}
         described = document if self.include_metadata else replace(document, metadata={})
         for chunk in chunks:
             names = {"section_id": ids[chunk.section_id], "context": chunk.context or None}
             metadata = described.metadata_of(chunk, self._settings, placed=placed, **names)
-            fields = _fields(node, metadata) | {
+            unread = [prefixed(name) for name in UNREAD if prefixed(name) in metadata]
+            fields: dict[str, Any] = {
                 "id_": ids[chunk.id],
                 "text": chunk.text,
                 "relationships": {NodeRelationship.SOURCE: source},
+                "start_char_idx": metadata.get(prefixed("start")),
+                "end_char_idx": metadata.get(prefixed("end")),
+                "metadata": metadata,
+                "excluded_embed_metadata_keys": [*node.excluded_embed_metadata_keys, *unread],
+                "excluded_llm_metadata_keys": [*node.excluded_llm_metadata_keys, *unread, prefixed("context")],
+                **forms,
             }
             if chunk.view == "raw":
                 nodes.append(raw.setdefault(chunk.id, ImageNode(**fields, **image) if image else TextNode(**fields)))
@@ -244,23 +253,18 @@ class MultiViewNodeParser(HostFields, NodeParser):
         return nodes
 
     def _relate(self, chunks: Sequence[SectionChunk], raw: dict[str, TextNode]) -> None:
-        # Without metadata: a node with a hundred children would carry theirs into every store.
-        infos = {
-            id_: RelatedNodeInfo(node_id=node.node_id, node_type=node.get_type(), hash=node.hash)
-            for id_, node in raw.items()
-        }
-        children: dict[str, list[Any]] = {}
-        for position, chunk in enumerate(chunks):
-            relationships = raw[chunk.id].relationships
+        infos: dict[str | None, Any] = {}  # without metadata: a node with a hundred children would carry theirs
+        for id_, node in raw.items():
+            infos[id_] = RelatedNodeInfo(node_id=node.node_id, node_type=node.get_type(), hash=node.hash)
+        order, children = [None, *(chunk.id for chunk in chunks), None], NodeRelationship.CHILD
+        for chunk, before, behind in zip(chunks, order, order[2:], strict=False):
+            related = {NodeRelationship.PARENT: chunk.parent_id}
+            if self.include_prev_next_rel:
+                related |= {NodeRelationship.PREVIOUS: before, NodeRelationship.NEXT: behind}
+            raw[chunk.id].relationships |= {kind: infos[id_] for kind, id_ in related.items() if id_ is not None}
             if chunk.parent_id is not None:
-                relationships[NodeRelationship.PARENT] = infos[chunk.parent_id]
-                children.setdefault(chunk.parent_id, []).append(infos[chunk.id])
-            if self.include_prev_next_rel and position > 0:
-                relationships[NodeRelationship.PREVIOUS] = infos[chunks[position - 1].id]
-            if self.include_prev_next_rel and position + 1 < len(chunks):
-                relationships[NodeRelationship.NEXT] = infos[chunks[position + 1].id]
-        for parent, below in children.items():
-            raw[parent].relationships[NodeRelationship.CHILD] = below
+                below: Any = raw[chunk.parent_id].relationships.setdefault(children, [])
+                below.append(infos[chunk.id])
 
 
 def _given_again(value: object, name: str | None) -> None:
@@ -268,18 +272,3 @@ def _given_again(value: object, name: str | None) -> None:
         f"A serialised MultiViewNodeParser holds only the name of its {name}, {value!r:.100}: give it again, "
         f"as in MultiViewNodeParser.from_dict(data, {name}={name}), or {name}=None to do without."
     )
-
-
-def _fields(document: BaseNode, metadata: dict[str, Any]) -> dict[str, Any]:
-    """Fields of a node with these metadata that are the document's, or say what is read by whom."""
-    unread = [prefixed(name) for name in UNREAD if prefixed(name) in metadata]
-    return {
-        "start_char_idx": metadata.get(prefixed("start")),
-        "end_char_idx": metadata.get(prefixed("end")),
-        "metadata": metadata,
-        "excluded_embed_metadata_keys": [*document.excluded_embed_metadata_keys, *unread],
-        "excluded_llm_metadata_keys": [*document.excluded_llm_metadata_keys, *unread, prefixed("context")],
-        "metadata_seperator": document.metadata_separator,
-        "metadata_template": document.metadata_template,
-        "text_template": getattr(document, "text_template", TextNode.model_fields["text_template"].default),
-    }

@@ -126,4 +126,5 @@ def _node(section: StoredSection, merged: MergedSection, origin: str | None) -> 
     metadata = with_result_metadata(section.record.metadata, matched_views=matched, expanded_from=origin)
     added = [prefixed(name) for name in ("matched_views", "expanded_from")]
     node = unread(section.record, metadata, [key for key in added if key in metadata])
+    node.embedding = None  # some stores bring vectors by id, none by a search
     return NodeWithScore(node=node, score=merged.score)

@@ -19,8 +19,12 @@ from langchain_ext._retriever import ConfiguredRetriever
 from tests.conformance.building import build
 from tests.conformance.corpus import QUERY, QUESTION, QUESTIONS, TEXTS, VARIANTS
 from tests.conformance.heartbeat import Heartbeat, SlowJudge
+from tests.conformance.hosts import LangChain
 from tests.conformance.langchain_reader import Reader
-from tests.conformance.test_langchain_retrievers import BUILD, DOCUMENTS
+from tests.conformance.test_retrievers import BUILD
+from tests.conformance.test_retrievers import DOCUMENTS as OF_BOTH
+
+DOCUMENTS = OF_BOTH[LangChain]
 
 RERANKERS = [
     component
@@ -40,9 +44,9 @@ def reranker(component: Any, **fields: Any) -> Any:
 
 def over_scoreless(documents: list[Document], name: str, **fields: Any) -> Any:
     """A retriever of this name, and where it asks another, one that writes no score either."""
-    inner = BUILD["D3Retriever"](documents, score_key=None, top_n=99)
+    inner = BUILD["D3Retriever"](LangChain, documents, score_key=None, top_n=99)
     sections = langchain_ext.MultiViewTextSplitter().split_documents(documents)
-    views = BUILD["MultiViewRetriever"](documents, score_key=None, top_n=99)
+    views = BUILD["MultiViewRetriever"](LangChain, documents, score_key=None, top_n=99)
     again: dict[str, Any] = {
         "MultiViewRetriever over retrievers": lambda: build(
             langchain_ext.MultiViewRetriever, documents=sections, source={"raw": views}, **fields
@@ -56,7 +60,7 @@ def over_scoreless(documents: list[Document], name: str, **fields: Any) -> Any:
         ),
         "PromptRankRetriever": lambda: build(langchain_ext.PromptRankRetriever, source=inner, **fields),
     }
-    return again[name]() if name in again else BUILD[name](documents, **fields)
+    return again[name]() if name in again else BUILD[name](LangChain, documents, **fields)
 
 
 @pytest.mark.parametrize("name", BUILD)

@@ -17,7 +17,7 @@ from drillrank.errors import InvalidInput
 from langchain_ext import MultiViewTextSplitter
 from llama_index_ext import MultiViewNodeParser
 from tests.conformance.corpus import BOOK
-from tests.langchain_ext.test_multi_view_retriever import WordEmbeddings
+from tests.conformance.hosts import WordEmbeddings
 
 
 def llama_index(documents, **settings):

@@ -18,8 +18,8 @@ import langchain_ext
 import llama_index_ext
 from drillrank.errors import DrillrankWarning
 from drillrank.hosts.metadata import result_metadata
+from tests.conformance.hosts import Nodes
 from tests.conformance.mixed_stores import QUESTION, Host, LangChain, LlamaIndex
-from tests.llama_index_ext.test_multi_view_retriever import Scripted
 
 
 class Retrieved:
@@ -104,7 +104,7 @@ class InLlamaIndex(Retrieved):
         return llama_index_ext.PromptRankRetriever(source=retriever or plain, top_n=None, links=["titles"], **fields)
 
     def without_store(self) -> Any:
-        return Scripted([hit.node for hit in self.hits()])
+        return Nodes([hit.node for hit in self.hits()])
 
     def by_key(self) -> Any:
         docstore = SimpleDocumentStore()

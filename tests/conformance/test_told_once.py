@@ -17,8 +17,7 @@ from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 import langchain_ext
 import llama_index_ext
 from drillrank.errors import DrillrankWarning
-from tests.langchain_ext.test_multi_view_retriever import WordEmbeddings
-from tests.llama_index_ext.test_multi_view_retriever import WordEmbedding
+from tests.conformance.hosts import WordEmbedding, WordEmbeddings
 
 OAK = "# Oak\n\nThe oak is tall.\n\n# Ash\n\nThe ash is tough.\n\n# Elm\n\nThe elm is rare.\n"
 FOX = OAK.replace("oak", "fox").replace("Oak", "Fox")

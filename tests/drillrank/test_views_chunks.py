@@ -79,6 +79,14 @@ def test_chunks_tile_the_text_in_order_and_keep_to_the_limit_and_to_their_sectio
                 assert any(chunk.start <= block.start and block.end <= chunk.end for chunk in chunks)
 
 
+def test_chunks_without_regard_to_sections_have_no_paths():
+    document = parse_document("# Basel\n\nA town.\n\n## Zoo\n\nIt has lions.\n")
+    found = Chunker("fixed", 4)(document)
+    assert {(chunk.path, chunk.level, chunk.depth) for chunk in found} == {((), 0, 0)}
+    first = parse_document("A town.\n\nIt has a zoo.\n")
+    assert [chunk.body for chunk in Chunker("paragraph", 99)(first)] == ["A town.", "It has a zoo."]
+
+
 def packed(pieces: list[str], limit: int, count) -> list[str]:
     """Pieces, joined from the first on as long as they fit."""
     found: list[str] = []

@@ -196,6 +196,16 @@ def test_a_section_is_found_through_any_view(query, ids, ranks):
     many = [ViewText(str(number), "raw", ("pears", "plums")[number % 3 == 0]) for number in range(99)]
     assert [int(one.section_id) for one in MultiViewIndex(many).search("pears", 60)] == [n for n in range(90) if n % 3]
     assert len(MultiViewIndex([ViewText(str(number), "raw", "pears") for number in range(9)]).search(query)) == 5
+    texts = [("pears pears", "plums", "pears", "pears")[number**2 * 7 % 11 % 4] for number in range(999)]
+    found = MultiViewIndex([ViewText(str(at), "raw", text) for at, text in enumerate(texts)]).search("pears", 600)
+    scores = BM25Index(texts).scores("pears")
+    assert [int(one.section_id) for one in found] == sorted(range(999), key=lambda at: -scores[at])[:600]
+
+
+async def test_words_are_of_the_language_and_a_search_off_the_loop_is_the_same():
+    index = MultiViewIndex([ViewText("1", "raw", "Baum"), ViewText("2", "raw", "Häuser")], language="german")
+    assert index.search("Haus", 1)[0].section_id == "2"
+    assert await index.asearch("Haus", 1, [0]) == index.search("Haus", 1, [0]) != index.search("Haus", 1)
 
 
 def test_an_encoder_ranks_every_text_by_its_cosine():

@@ -59,14 +59,6 @@ def seen(source: object, own: Any = None, config: Any = None) -> list[str | None
         return context.run(lambda: [found.id for found in DocumentFilter(own, source).filter_fetched(ALL)])
 
 
-def test_the_filter_of_the_hosts_retriever_over_a_store_governs_what_is_looked_up():
-    assert seen(retriever()) == ["1", "3"]
-    assert seen(retriever(filter={"tenant": "a", "level": {"$lt": 5}})) == ["1"]
-    assert seen(retriever(), own=lambda document: document.id != "1") == ["3"]
-    assert seen(unfiltered()) == ["1", "2", "3", "4"]
-    assert seen({"raw": unfiltered(), "keywords": retriever()}) == ["1", "3"]
-
-
 def test_functions_are_asked_as_their_store_asks_them():
     memory = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
     assert seen(memory.as_retriever(search_kwargs={"filter": lambda document: document.id == "2"})) == ["2"]

@@ -11,7 +11,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_ext import D3Retriever, MultiViewRetriever, MultiViewTextSplitter
 from tests.conformance.corpus import BOOK, NOTE, QUESTION
-from tests.langchain_ext.test_multi_view_retriever import WordEmbeddings
+from tests.conformance.hosts import WordEmbeddings
 
 SPLITTER = MultiViewTextSplitter()
 LATER = BOOK.replace("The Thames flows through London.", "The Thames rises in Gloucestershire.").partition("# Towns")[0]

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-import threading
-import warnings
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from llama_index.core import (
     ChatPromptTemplate,
     Document,
@@ -20,13 +15,11 @@ from llama_index.core import (
     StorageContext,
     VectorStoreIndex,
 )
-from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
 from llama_index.core.llms import ChatMessage, LLMMetadata
-from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.vector_stores import SimpleVectorStore
@@ -34,11 +27,9 @@ from llama_index.core.vector_stores.types import MetadataFilters
 from pydantic import Field
 
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
-from drillrank.text import count_tokens
-from llama_index_ext import BRMGRRerank, D3Retriever, MultiViewNodeParser, MultiViewRetriever
-from tests.conformance.corpus import ticks_during
+from llama_index_ext import D3Retriever, MultiViewNodeParser
 from tests.conformance.llama_index_reader import ChatReader, Reader
-from tests.conformance.readers import ASKED, BOOK, TARGET, Crowd, about, adversary, scripts
+from tests.conformance.readers import ASKED, BOOK, TARGET, Crowd, about
 
 DOCUMENT = Document(text=BOOK, id_="book", metadata={"source": "book.md"})
 TOWN = "# Town {n}\n\nBread.\n\n## People\n\n{n} people live here."
@@ -66,76 +57,6 @@ class Given(BaseRetriever):
 
 def finder(crowd: Crowd | None = None, kind: type[Reader] = Reader) -> Reader:
     return kind(about("2.3"), crowd)
-
-
-def test_the_llm_chooses_and_its_cost_is_told():
-    crowd = Crowd()
-    [found] = D3Retriever([DOCUMENT], finder(crowd)).retrieve(ASKED)
-    node = found.node
-    assert node.get_content() == TARGET == BOOK[node.start_char_idx : node.end_char_idx]
-    assert node.ref_doc_id == "book"
-    cost = {"drillrank_prompt_tokens": sum(map(count_tokens, crowd.prompts)), "drillrank_llm_calls": 2}
-    assert cost.items() <= node.metadata.items()
-    assert node.metadata["drillrank_section_path"] == "Part 2 > Chapter 2.3"
-    assert "tokens" not in node.get_content("llm") + node.get_content("embed")
-
-
-VARIANTS = [
-    {},
-    {"sections_by": "ids"},
-    {"sections_by": "json"},
-    {"paragraphs": "hierbase"},
-    {"summary_words": 3, "summarizer": "llm"},
-    {"paragraphs": "likelihood", "guard_tokens": 60, "max_prompt_tokens": 200},
-    {"max_prompt_tokens": 150, "max_calls": 60, "on_empty": "likelihood"},
-]
-
-
-@pytest.mark.filterwarnings("ignore::drillrank.errors.DrillrankWarning")
-@pytest.mark.parametrize("fields", VARIANTS, ids=str)
-@pytest.mark.parametrize("kind", [Reader, ChatReader])
-async def test_async_gives_the_same_nodes_at_the_same_cost(kind, fields):
-    expected = D3Retriever([DOCUMENT], finder(kind=kind), settings=fields).retrieve(ASKED)
-    assert TARGET in texts(expected)
-    retriever = D3Retriever([DOCUMENT], finder(kind=kind), settings=fields)
-    assert outcome(await retriever.aretrieve(ASKED)) == outcome(expected)
-
-
-@pytest.mark.parametrize("kind", [Reader, ChatReader])
-async def test_eight_questions_at_once_give_the_same(kind):
-    crowd = Crowd(0.1)
-    retriever = D3Retriever(
-        [DOCUMENT],
-        finder(crowd, kind),
-        settings={"workers": 4, "max_prompt_tokens": 200},
-    )
-    expected = outcome(retriever.retrieve(ASKED))
-    assert outcome(await retriever.aretrieve(ASKED)) == expected
-    found = await asyncio.gather(*(retriever.aretrieve(ASKED) for _ in range(8)))
-    assert [outcome(nodes) for nodes in found] == [expected] * 8
-
-
-def test_eight_threads_and_a_loop_give_the_same():
-    crowd = Crowd(0.1)
-    retriever = D3Retriever([DOCUMENT], finder(crowd, ChatReader), settings={"workers": 3})
-
-    def on_a_loop():
-        async def together():
-            return await asyncio.gather(*(retriever.aretrieve(ASKED) for _ in range(4)))
-
-        return asyncio.run(together())[0]
-
-    jobs = [lambda: retriever.retrieve(ASKED)] * 8 + [on_a_loop]
-    with ThreadPoolExecutor(9) as pool:
-        assert [texts(found.result()) for found in [pool.submit(job) for job in jobs]] == [[TARGET]] * 9
-
-
-@pytest.mark.parametrize("kind", [Reader, ChatReader])
-async def test_the_loop_goes_on_while_the_llm_thinks(kind):
-    crowd = Crowd(0.2)
-    retriever = D3Retriever([DOCUMENT], finder(crowd, kind))
-    assert await ticks_during(retriever.aretrieve(ASKED)) >= 15
-    assert threading.get_ident() not in crowd.threads
 
 
 # Events
@@ -292,37 +213,7 @@ def test_an_llm_that_calls_functions_is_held_to_the_schema(how):
 # Embeddings
 
 
-class Colours(BaseEmbedding):
-    """Texts are near questions if they are of the same colour, which questions say in their own way."""
-
-    def _vector(self, colour: str) -> list[float]:
-        return [float(colour == "red") + 0.01, float(colour == "blue") + 0.01]
-
-    def _get_text_embedding(self, text: str) -> list[float]:
-        return self._vector("red" if "red" in text else "blue")
-
-    def _get_query_embedding(self, query: str) -> list[float]:
-        return self._vector("red" if "warm" in query else "blue")
-
-    async def _aget_query_embedding(self, query: str) -> list[float]:
-        return self._get_query_embedding(query)
-
-
-def test_the_hosts_embedding_model_takes_part():
-    document = Document(text="# One\n\nIt is red here.\n\n# Two\n\nIt is blue here.")
-    for question, colour in (("A warm one?", "red"), ("A cold one?", "blue")):
-        [found] = D3Retriever([document], embed=Colours(), top_n=1).retrieve(question)
-        assert colour in found.node.get_content()
-    by_function = D3Retriever([document], embed=lambda texts: [[float("red" in text), 1.0] for text in texts])
-    assert "red" in texts(by_function.retrieve("The red one?"))[0]
-
-
 # Collections
-
-
-def test_documents_without_structure_and_with_it_together():
-    found = D3Retriever([*OTHERS, DOCUMENT], finder()).retrieve(ASKED)
-    assert [(node.node.ref_doc_id, node.node.get_content()) for node in found] == [("book", TARGET)]
 
 
 def test_no_document_is_lost_where_ids_are_the_same_and_none_is_doubled():
@@ -335,41 +226,6 @@ def test_no_document_is_lost_where_ids_are_the_same_and_none_is_doubled():
 
 def index_of(documents: list[Document], parser: Any, **fields: Any) -> VectorStoreIndex:
     return VectorStoreIndex(parser.get_nodes_from_documents(documents), embed_model=MockEmbedding(8), **fields)
-
-
-PARSERS = [{}, {"max_tokens": 12}, {"chunking": "fixed", "max_tokens": 30}, {"views": ["raw"]}]
-
-
-@pytest.mark.parametrize("parser", [MultiViewNodeParser(**fields) for fields in PARSERS], ids=map(str, PARSERS))
-def test_an_index_of_sections_leads_into_the_structure_of_the_document(parser):
-    crowd = Crowd()
-    index = index_of([DOCUMENT], parser)
-    source = index.as_retriever(similarity_top_k=1)
-    nodes = list(index.docstore.docs.values())
-    for retriever in (
-        D3Retriever(source=index, llm=finder(crowd)),
-        D3Retriever(nodes, finder(crowd), source=source),
-        D3Retriever([DOCUMENT], finder(crowd), source=source),
-        D3Retriever(nodes, finder(crowd)),
-    ):
-        crowd.prompts.clear()
-        [found] = retriever.retrieve(ASKED)
-        node = found.node
-        assert node.get_content() == TARGET == BOOK[node.start_char_idx : node.end_char_idx]
-        assert node.ref_doc_id == "book"
-        assert node.metadata["source"] == "book.md"
-        assert node.metadata["drillrank_section_path"] == "Part 2 > Chapter 2.3"
-        assert "view" not in node.metadata
-        assert crowd.prompts[0].count("* Section: ") == 12
-
-
-async def test_sections_alone_are_drilled_into_where_there_is_no_more_to_be_had():
-    index = index_of([DOCUMENT, *OTHERS], MultiViewNodeParser())
-    source = MultiViewRetriever(list(index.docstore.docs.values()), top_n=2)
-    retriever = D3Retriever(source=source, llm=finder())
-    found = retriever.retrieve(ASKED)
-    assert TARGET in texts(found)
-    assert outcome(await retriever.aretrieve(ASKED)) == outcome(found)
 
 
 class Stocked(SimpleVectorStore):
@@ -406,21 +262,6 @@ def test_a_vector_store_that_keeps_texts_brings_the_rest_of_a_document(views):
     assert crowd.prompts[0].count("* Section: ") == 12
 
 
-def test_chunks_of_any_parser_lead_to_the_documents_at_hand():
-    index = index_of([DOCUMENT, *OTHERS], SentenceSplitter(chunk_size=60, chunk_overlap=0))
-    found = D3Retriever([DOCUMENT, *OTHERS], finder(), source=index).retrieve(ASKED)
-    assert [(node.node.ref_doc_id, node.node.get_content()) for node in found] == [("book", TARGET)]
-    alone = D3Retriever(source=Given([TextNode(text=BOOK, id_="chunk")]), llm=finder())
-    assert texts(alone.retrieve(ASKED)) == [TARGET]
-
-
-def test_the_best_few_documents_are_drilled_into():
-    nodes = [TextNode(text=document.text, id_=document.id_) for document in (*OTHERS, DOCUMENT)]
-    source = Given(nodes)
-    assert texts(D3Retriever(source=source, llm=finder(), settings={"max_documents": 4}).retrieve(ASKED)) == []
-    assert texts(D3Retriever(source=source, llm=finder(), settings={"max_documents": 5}).retrieve(ASKED)) == [TARGET]
-
-
 def test_views_without_their_raw_node_are_told():
     nodes = MultiViewNodeParser().get_nodes_from_documents([DOCUMENT])
     view = next(node for node in nodes if node.metadata["drillrank_view"] == "summary")
@@ -429,58 +270,4 @@ def test_views_without_their_raw_node_are_told():
         assert D3Retriever(source=Given([lost]), llm=finder()).retrieve(ASKED) == []
 
 
-@pytest.mark.parametrize("source", [5, "index", BRMGRRerank()])
-def test_what_is_no_source_is_an_error(source):
-    with pytest.raises(InvalidInput, match="source"):
-        D3Retriever(source=source)
-
-
 # Adversaries
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    scripts,
-    st.sampled_from(["base", "hierbase", "likelihood"]),
-    st.sampled_from(["names", "ids", "json"]),
-    st.sampled_from(["nothing", "likelihood"]),
-    st.sampled_from([150, 4000]),
-    st.sampled_from([0, 60]),
-    st.sampled_from([Reader, ChatReader]),
-)
-def test_whatever_the_llm_says(script, paragraphs, sections_by, on_empty, budget, guard, kind):
-    fields: dict[str, Any] = {
-        "paragraphs": paragraphs,
-        "sections_by": sections_by,
-        "on_empty": on_empty,
-        "max_prompt_tokens": budget,
-        "guard_tokens": guard,
-    }
-    retriever = D3Retriever([DOCUMENT, OTHERS[0]], kind(adversary(script)), settings=fields)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        found = retriever.retrieve(ASKED)
-    told = {str(warning.message) for warning in caught}
-    assert {warning.category for warning in caught} <= {DrillrankWarning}
-    ids = [node.node.node_id for node in found]
-    assert len(ids) == len(set(ids))
-    sources = {document.id_: document.text for document in (DOCUMENT, OTHERS[0])}
-    places = {(node.node.ref_doc_id, node.node.start_char_idx) for node in found}
-    assert len(places) == len(ids)
-    for node in (item.node for item in found):
-        assert sources[node.ref_doc_id][node.start_char_idx : node.end_char_idx] == node.get_content()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        again = asyncio.run(retriever.aretrieve(ASKED))
-    assert outcome(again) == outcome(found)
-    assert {str(warning.message) for warning in caught} == told
-
-
-def test_failures_are_told_and_raised_if_asked_for():
-    with pytest.warns(DrillrankWarning, match="no route"):
-        assert TARGET in texts(D3Retriever([DOCUMENT], Reader(down)).retrieve(ASKED))
-    strict = D3Retriever([DOCUMENT], Reader(down), settings={"on_failure": "raise"})
-    with pytest.raises(LLMFailure, match="no route"):
-        strict.retrieve(ASKED)
-    with pytest.raises(LLMFailure, match="no route"):
-        asyncio.run(strict.aretrieve(ASKED))

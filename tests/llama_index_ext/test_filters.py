@@ -59,18 +59,6 @@ def seen(source: object, own: Any = None) -> list[str]:
     return [found.node_id for found in NodeFilter(own, source).filter_fetched(ALL)]
 
 
-def test_the_filter_of_the_hosts_retriever_over_an_index_governs_what_is_looked_up():
-    assert seen(retriever()) == ["1", "3"]
-    assert seen(retriever(filters=where(tenant="a", level=1))) == ["1"]
-    assert seen(retriever(filters=where(FilterCondition.OR, tenant="b", level=9))) == ["2", "3"]
-    assert seen(retriever(filters=where(FilterCondition.NOT, tenant="b", level=9))) == ["1"]
-    assert seen(retriever(doc_ids=["theirs"])) == ["2"]
-    assert seen(retriever(node_ids=["1", "4"])) == ["1", "4"]
-    assert seen(retriever(), own=lambda found: found.node_id != "1") == ["3"]
-    assert seen(unfiltered()) == ["1", "2", "3", "4"]
-    assert seen({"raw": unfiltered(), "summary": retriever()}) == ["1", "3"]
-
-
 def test_what_a_search_is_told_beside_its_filter_is_none():
     assert len(seen(retriever(vector_store_kwargs={"mmr_threshold": 0.5}))) == 4
 

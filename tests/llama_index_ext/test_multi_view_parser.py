@@ -2,25 +2,19 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-import threading
 import uuid
-from typing import ClassVar
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from llama_index.core import Document, MockEmbedding, VectorStoreIndex
 from llama_index.core.indices.vector_store import VectorIndexRetriever
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.ingestion.pipeline import get_transformation_hash
-from llama_index.core.llms import CompletionResponse, LLMMetadata, MockLLM
+from llama_index.core.llms import MockLLM
 from llama_index.core.schema import IndexNode, MetadataMode, NodeRelationship, TextNode
 from llama_index.core.vector_stores.utils import node_to_metadata_dict
 
 import drillrank.text
-from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.text import count_tokens
-from llama_index_ext import MultiViewNodeParser, MultiViewRetriever
+from llama_index_ext import MultiViewNodeParser
 
 BOOK = """Preface without a heading.
 
@@ -55,30 +49,6 @@ def parsed(**fields):
 
 def raw_of(nodes, document_id: str) -> list[TextNode]:
     return [node for node in nodes if node.metadata["drillrank_view"] == "raw" and node.ref_doc_id == document_id]
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(
-        st.sampled_from(["# A\n", "## B\n", "text\n", "\n", "```\n", "# in code\n", "é\u2028x\r\n", "- list\n", "    "])
-    ).map("".join)
-    | st.text(max_size=60)
-)
-def test_raw_nodes_tile_the_document_and_spans_are_exact(text):
-    document = Document(text=text, id_="d")
-    nodes = MultiViewNodeParser().get_nodes_from_documents([document])
-    raw = raw_of(nodes, "d")
-    assert all(text[node.start_char_idx : node.end_char_idx] == node.text for node in raw)
-    kept = set()
-    for node in raw:
-        span = set(range(node.start_char_idx, node.end_char_idx))
-        assert not span & kept
-        kept |= span
-    assert all(i in kept for i, character in enumerate(text) if not character.isspace())
-    spans = {node.metadata["drillrank_section_id"]: (node.start_char_idx, node.end_char_idx) for node in raw}
-    assert all(
-        spans[node.metadata["drillrank_section_id"]] == (node.start_char_idx, node.end_char_idx) for node in nodes
-    )
 
 
 def test_ids_are_unique_uuids_and_the_same_in_every_run():
@@ -138,33 +108,6 @@ def test_metadata_is_flat_and_does_not_reach_the_embedding():
         assert "drillrank_" not in node.get_content(metadata_mode=MetadataMode.LLM)
 
 
-def test_section_path_holds_the_whole_path():
-    paths = [node.metadata["drillrank_section_path"] for node in raw_of(parsed(settings={"separator": " / "}), "a")]
-    assert paths == ["", "Rivers", "Rivers / The Rhine", "Rivers / The Rhine", "Towns"]
-
-
-def test_documents_are_not_mutated():
-    given_documents = documents()
-    before = [document.model_dump_json() for document in given_documents]
-    MultiViewNodeParser().get_nodes_from_documents(given_documents)
-    assert [document.model_dump_json() for document in given_documents] == before
-
-
-async def test_async_equals_sync_and_runs_on_a_thread():
-    threads = []
-
-    def recorded(text):
-        threads.append(threading.get_ident())
-        return count_tokens(text)
-
-    parser = MultiViewNodeParser(settings={"tokens": recorded})
-    threads.clear()  # of what it was made with
-    nodes = await parser.aget_nodes_from_documents(documents())
-    assert [node.model_dump_json() for node in nodes] == [node.model_dump_json() for node in parsed()]
-    assert threads
-    assert threading.get_ident() not in threads
-
-
 def test_configuration_round_trips():
     parser = MultiViewNodeParser.from_defaults(
         views=["raw", "summary"], settings={"separator": "/"}, include_metadata=False
@@ -175,12 +118,6 @@ def test_configuration_round_trips():
         pickle.loads(pickle.dumps(parser)),
     ):
         assert copy.to_dict() == parser.to_dict()
-
-
-@pytest.mark.parametrize("views", [[], ["raw", "title"]])
-def test_senseless_views_are_rejected(views):
-    with pytest.raises(ValueError, match="views"):
-        MultiViewNodeParser(views=views)
 
 
 def test_a_plain_retriever_returns_the_views_and_with_the_host_s_object_map_their_sections():
@@ -206,14 +143,6 @@ def test_show_progress_and_call(capsys):
     assert "Parsing sections" in capsys.readouterr().err
 
 
-def test_nodes_of_another_parser_are_ranked_as_they_are_with_a_warning():
-    with pytest.warns(DrillrankWarning, match="MultiViewNodeParser did not make"):
-        retriever = MultiViewRetriever([TextNode(text="plain", id_="p"), TextNode(text="other", id_="o")], top_n=1)
-    assert [hit.node.node_id for hit in retriever.retrieve("other")] == ["o"]
-    with pytest.raises(InvalidInput, match="raw"):
-        MultiViewRetriever([node for node in parsed() if node.metadata["drillrank_view"] != "raw"])
-
-
 def test_settings_reach_the_nodes_and_round_trip():
     parser = MultiViewNodeParser(chunking="paragraph", max_tokens=50, context=["headings", "keywords"])
     nodes = parser.get_nodes_from_documents(documents())
@@ -226,50 +155,6 @@ def test_settings_reach_the_nodes_and_round_trip():
     for node in nodes:
         node_to_metadata_dict(node, flat_metadata=True)
         assert node.metadata["drillrank_view"] == "raw" or "drillrank_context" not in node.metadata
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [{"chunking": "fixed", "max_tokens": None}, {"max_tokens": 0}, {"max_tokens": 5, "min_tokens": 6}, {"workers": 0}],
-)
-def test_senseless_settings_are_rejected(fields):
-    with pytest.raises(ValueError, match=r"max_tokens|workers"):
-        MultiViewNodeParser(**fields)
-
-
-class Writer(MockLLM):
-    asked: ClassVar[list[str]] = []
-
-    @property
-    def metadata(self) -> LLMMetadata:
-        return LLMMetadata(model_name="writer")
-
-    def complete(self, prompt, *arguments, **keywords):
-        self.asked.append(prompt)
-        return CompletionResponse(text='["written words"]')
-
-    async def acomplete(self, prompt, *arguments, **keywords):
-        return self.complete(prompt)
-
-
-async def test_an_llm_writes_the_views_sync_and_async():
-    nodes = MultiViewNodeParser(llm=Writer()).get_nodes_from_documents(documents())
-    again = await MultiViewNodeParser(llm=Writer()).aget_nodes_from_documents(documents())
-    assert [node.model_dump_json() for node in again] == [node.model_dump_json() for node in nodes]
-    written = [node for node in nodes if node.metadata["drillrank_view"] == "keywords"]
-    assert len(written) == len(raw_of(nodes, "a") + raw_of(nodes, "b"))
-    assert all(node.text.endswith("written words") for node in written)
-
-
-def test_what_the_llm_wrote_is_remembered():
-    Writer.asked.clear()
-    cache: dict[str, str] = {}
-    nodes = MultiViewNodeParser(llm=Writer(), cache=cache).get_nodes_from_documents(documents()[:1])
-    asked = len(Writer.asked)
-    parser = MultiViewNodeParser(llm=Writer(), cache=cache)
-    again = parser.get_nodes_from_documents(documents()[:1], show_progress=True)
-    assert [node.model_dump_json() for node in again] == [node.model_dump_json() for node in nodes]
-    assert asked == len(Writer.asked) == len(cache) == 5
 
 
 class Shout:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import InitVar, dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -151,6 +151,7 @@ Merged = tuple[StoredSection, MergedSection, str | None]
 """A section, how it was found, and for one that was not found the id of the section that it stands around."""
 
 
+@dataclass(eq=False)
 class ViewRetrieval:
     """What a retriever over views holds between questions, and looks up for each.
 
@@ -172,17 +173,15 @@ class ViewRetrieval:
             sections in memory, and two are one with different texts.
     """
 
-    def __init__(
-        self,
-        component: Any,
-        sections: Sequence[StoredSection],
-        texts: Callable[[], Sequence[str]],
-        read: Read,
-        *,
-        store: type,
-        maker: str,
-        embed: Embed | None,
-    ) -> None:
+    component: InitVar[Any]
+    sections: Sequence[StoredSection]
+    texts: InitVar[Callable[[], Sequence[str]]]
+    read: Read
+    store: InitVar[type]
+    maker: str
+    embed: Embed | None
+
+    def __post_init__(self, component: Any, texts: Callable[[], Sequence[str]], store: type) -> None:
         check_searched(component)
         names = ("retriever", "weights", "language", "merge", "views")
         self._settings: dict[str, Any] = {name: getattr(component, name) for name in names}
@@ -192,7 +191,6 @@ class ViewRetrieval:
             check_one_of(Expansion, expand=component.expand)
         self._weights, self._merge, self._views = component.weights, component.merge, component.views
         self._expand, self._explains = component.expand, component.explain
-        self._sections, self._read, self._maker = sections, read, maker
         self._in_memory, self._in_store = component.source is None, isinstance(component.source, store)
         self._by_view: list[View] | None = None
         if isinstance(component.source, Mapping):
@@ -200,27 +198,26 @@ class ViewRetrieval:
                 raise InvalidInput(f"The views of source are some of {VIEWS}; not {list(component.source)!r:.100}.")
             self._by_view = [view for view in component.source if view in component.views]
         self._warned = WarnOnce()
-        self._indexes = Indexes([section.record for section in sections], self._index)
-        if embed is not None and not self._in_memory:
+        self._indexes = Indexes([section.record for section in self.sections], self._index)
+        if self.embed is not None and not self._in_memory:
             raise InvalidInput("embed ranks what is indexed in memory; a source searches with its own embedding.")
         if self._in_memory:
-            self._warn_third_party(sections)
-            indexed, owners = texts_of(sections, texts(), component.views)
+            self._warn_third_party(self.sections)
+            indexed, owners = texts_of(self.sections, texts(), component.views)
             missing = {one.section_id for one in indexed} - {one.section_id for one in indexed if one.view == "raw"}
             if missing:
                 raise InvalidInput(f"{len(missing)} sections have no raw view, for example {min(missing)!r:.200}.")
-            self._embed = embed
             self._indexed = list(zip(indexed, owners, strict=True))
             if component.filters is None:
-                self._indexes.of(tuple(range(len(sections))))
+                self._indexes.of(tuple(range(len(self.sections))))
 
     def _index(self, seen: tuple[int, ...]) -> tuple[dict[str, StoredSection], Shared[MultiViewIndex]]:
         """The raw sections that may be seen, and an index of their views."""
-        raw, there = raw_sections([self._sections[number] for number in seen]), set(seen)
+        raw, there = raw_sections([self.sections[number] for number in seen]), set(seen)
         shown = [one for one, owner in self._indexed if owner in there and one.section_id in raw]
-        model = self._embed.model if isinstance(self._embed, HostEmbedding) else self._embed
+        model = self.embed.model if isinstance(self.embed, HostEmbedding) else self.embed
         made_of = {"texts": shown, "embed": model, **self._settings}
-        return raw, shared("views", made_of, lambda: MultiViewIndex(shown, embed=self._embed, **self._settings))
+        return raw, shared("views", made_of, lambda: MultiViewIndex(shown, embed=self.embed, **self._settings))
 
     def retrieve(
         self, query: str, store: Store, guard: AccessFilter[Any], top_n: int
@@ -264,7 +261,7 @@ class ViewRetrieval:
         known = at_hand(section for section in (*found, *near) if section.section_id in ids)
         asked = True
         if wanted := [section.section_id for section in found if section.section_id not in known]:
-            fetched, asked = yield from raw_records(wanted, self._read)
+            fetched, asked = yield from raw_records(wanted, self.read)
             known |= fetched if asked else self._given(wanted, guard, found)
         missing = [id_ for id_ in dict.fromkeys(wanted) if id_ not in known]
         if not (asked and guard.restricts):  # perhaps they are hidden: nothing is said of them
@@ -280,7 +277,7 @@ class ViewRetrieval:
             _warn(f"nothing was found: the source holds nothing{hidden}")
         around = self._around(sections, known)
         if wanted := [id_ for ids in around.values() for id_ in ids if id_ not in known]:
-            fetched, asked = yield from raw_records(wanted, self._read)
+            fetched, asked = yield from raw_records(wanted, self.read)
             known |= fetched if asked else self._given(wanted, guard, found)
             documents = {
                 known[section_id].document or section_id: id_
@@ -298,19 +295,19 @@ class ViewRetrieval:
     def _hits(self, top_n: int) -> Requests[tuple[Rankings, list[StoredSection]]]:
         """The rankings, and what else was found."""
         if self._in_store:
-            return (yield from of_store(top_n, self._read, self._views))
+            return (yield from of_store(top_n, self.read, self._views))
         if self._by_view is None:
             [answer] = yield [Retrieve(THE_QUESTION, top_n)]
-            return of_hits(map(self._read, answer or ()), self._views), []
+            return of_hits(map(self.read, answer or ()), self._views), []
         answers = yield [Retrieve(THE_QUESTION, top_n, view) for view in self._by_view]
-        return {view: [*map(self._read, answer or ())] for view, answer in zip(self._by_view, answers, strict=True)}, []
+        return {view: [*map(self.read, answer or ())] for view, answer in zip(self._by_view, answers, strict=True)}, []
 
     def _given(
         self, ids: Iterable[str], guard: AccessFilter[Any], found: Iterable[StoredSection]
     ) -> dict[str, StoredSection]:
         """Raw sections that were given beside a source, where no store can be asked; none of another version."""
-        seen = set(map(id, guard.filter_fetched(section.record for section in self._sections)))
-        given = {(one.section_id, one.view): one for one in self._sections if id(one.record) in seen}
+        seen = set(map(id, guard.filter_fetched(section.record for section in self.sections)))
+        given = {(one.section_id, one.view): one for one in self.sections if id(one.record) in seen}
         outdated = {
             section.document
             for section in found
@@ -325,10 +322,10 @@ class ViewRetrieval:
         return {id_: [links[name] for name in AROUND[self._expand] if name in links] for id_, links in around}
 
     def _warn_third_party(self, sections: Iterable[StoredSection]) -> None:
-        if any(section.view is None for section in sections) and self._warned.new("foreign", [self._maker]):
+        if any(section.view is None for section in sections) and self._warned.new("foreign", [self.maker]):
             _warn(
-                f"there are chunks that {self._maker} did not make: they are ranked as they are, each by its text "
-                f"alone, without keywords and summaries. Cut the documents with {self._maker} to have these"
+                f"there are chunks that {self.maker} did not make: they are ranked as they are, each by its text "
+                f"alone, without keywords and summaries. Cut the documents with {self.maker} to have these"
             )
 
 

@@ -1,0 +1,305 @@
+"""Drilling down in both hosts: what an LLM of theirs chooses, in documents, indexes and what retrievers find."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.schema import Document as NodesDocument
+
+from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
+from drillrank.text import count_tokens
+from tests.conformance.building import build
+from tests.conformance.corpus import ticks_during
+from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts, each_reader
+from tests.conformance.readers import ASKED, BOOK, TARGET, Crowd, about, adversary, scripts
+
+TOWN = "# Town {n}\n\nBread.\n\n## People\n\n{n} people live here."
+NOTHING = object()
+
+
+def document(host, text=BOOK, id_="book", **metadata):
+    if host is LlamaIndex:
+        return NodesDocument(text=text, id_=id_, metadata=metadata)
+    return Document(text, id=id_, metadata=metadata)
+
+
+def book(host):
+    return document(host, source="book.md")
+
+
+def towns(host):
+    return [document(host, TOWN.format(n=n), f"town {n}") for n in range(4)]
+
+
+def drill(host, *given_ones, llm=NOTHING, **fields):
+    """A retriever over the book, or what is given; with an LLM that finds the target, or what is given."""
+    chooses = host.reader(about("2.3")) if llm is NOTHING else llm
+    documents = given_ones or (() if "source" in fields else (book(host),))
+    return build(host.ext.D3Retriever, list(documents), llm=chooses, **fields)
+
+
+def texts(found):
+    return [one.text for one in found]
+
+
+def place(host, one):
+    """The document's id, and where in it the paragraph stands."""
+    start = one.metadata["start_index"] if host is LangChain else one.metadata["drillrank_start"]
+    return one.metadata["drillrank_source_id"], start
+
+
+def check_target(host, retriever):
+    """The one thing that is found is the target, at its place, with its document's metadata."""
+    hits = retriever.retrieve(ASKED) if host is LlamaIndex else retriever.invoke(ASKED)
+    [found] = [hit.node if host is LlamaIndex else hit for hit in hits]
+    text = found.get_content() if host is LlamaIndex else found.page_content
+    start = found.start_char_idx if host is LlamaIndex else found.metadata["start_index"]
+    owner = found.ref_doc_id if host is LlamaIndex else found.metadata["drillrank_source_id"]
+    assert text == TARGET == BOOK[start : start + len(TARGET)]
+    assert (owner, found.metadata["source"]) == ("book", "book.md")
+    assert found.metadata["drillrank_section_path"] == "Part 2 > Chapter 2.3"
+    assert {key.removeprefix("drillrank_") for key in found.metadata}.isdisjoint({"view", "section_text", "next_id"})
+    return found
+
+
+@both_hosts
+def test_the_llm_chooses_and_its_cost_is_told(host):
+    crowd = Crowd()
+    found = check_target(host, drill(host, llm=host.reader(about("2.3"), crowd)))
+    cost = {"drillrank_prompt_tokens": sum(map(count_tokens, crowd.prompts)), "drillrank_llm_calls": 2}
+    assert cost.items() <= found.metadata.items()
+    if host is LlamaIndex:
+        assert "tokens" not in found.get_content("llm") + found.get_content("embed")
+
+
+VARIANTS = [
+    {},
+    {"sections_by": "ids"},
+    {"sections_by": "json"},
+    {"paragraphs": "hierbase"},
+    {"summary_words": 3, "summarizer": "llm"},
+    {"paragraphs": "likelihood", "guard_tokens": 60, "max_prompt_tokens": 200},
+    {"max_prompt_tokens": 150, "max_calls": 60, "on_empty": "likelihood"},
+]
+
+
+@pytest.mark.filterwarnings("ignore::drillrank.errors.DrillrankWarning")
+@pytest.mark.parametrize("fields", VARIANTS, ids=str)
+@each_reader
+async def test_async_gives_the_same_at_the_same_cost(host, kind, fields):
+    made = [drill(host, llm=host.reader(about("2.3"), kind=kind), **fields) for _ in range(2)]
+    expected = host.retrieve(made[0], ASKED)
+    assert TARGET in texts(expected)
+    assert await host.aretrieve(made[1], ASKED) == expected
+
+
+@each_reader
+async def test_eight_questions_at_once_give_the_same(host, kind):
+    retriever = drill(host, llm=host.reader(about("2.3"), Crowd(0.1), kind), workers=4, max_prompt_tokens=200)
+    expected = host.retrieve(retriever, ASKED)
+    assert await asyncio.gather(*(host.aretrieve(retriever, ASKED) for _ in range(8))) == [expected] * 8
+    jobs = [lambda: host.retrieve(retriever, ASKED)] * 8 + [lambda: asyncio.run(host.aretrieve(retriever, ASKED))]
+    with ThreadPoolExecutor(9) as pool:
+        assert [found.result() for found in [pool.submit(job) for job in jobs]] == [expected] * 9
+    if host is LangChain:
+        batches = [*await retriever.abatch([ASKED] * 8), *retriever.batch([ASKED] * 8, {"max_concurrency": 8})]
+        assert [LangChain._found(found) for found in batches] == [expected] * 16
+
+
+@each_reader
+async def test_the_loop_goes_on_while_the_llm_thinks(host, kind):
+    crowd = Crowd(0.2)
+    retriever = drill(host, llm=host.reader(about("2.3"), crowd, kind))
+    assert await ticks_during(host.aretrieve(retriever, ASKED)) >= 15
+    assert threading.get_ident() not in crowd.threads
+
+
+def down(prompt: str) -> str:
+    raise ConnectionError("no route")
+
+
+@both_hosts
+@pytest.mark.parametrize(("answer", "match"), [(down, "no route"), (lambda prompt: "what?", "what")])
+async def test_failures_are_told_and_raised_if_asked_for(host, answer, match):
+    with pytest.warns(DrillrankWarning, match=match):
+        assert TARGET in texts(host.retrieve(drill(host, llm=host.reader(answer)), ASKED))
+    strict = drill(host, llm=host.reader(answer), on_failure="raise")
+    with pytest.raises(LLMFailure, match=match):
+        host.retrieve(strict, ASKED)
+    with pytest.raises(LLMFailure, match=match):
+        await host.aretrieve(strict, ASKED)
+
+
+@both_hosts
+@pytest.mark.parametrize("wrong", ["no places", "{question} only"])
+def test_a_template_without_its_places_is_an_error(host, wrong):
+    with pytest.raises(InvalidInput, match="prompt"):
+        drill(host, section_prompt=wrong)
+
+
+class NodeColours(BaseEmbedding):
+    """Texts are near questions if they are of the same colour, which questions say in their own way."""
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return [float("red" in text), float("blue" in text)]
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return [float("warm" in query), float("cold" in query)]
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_query_embedding(query)
+
+
+class DocumentColours(Embeddings):
+    """The same of LangChain."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[float("red" in text), float("blue" in text)] for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return [float("warm" in text), float("cold" in text)]
+
+
+@both_hosts
+def test_the_hosts_embedding_model_takes_part(host):
+    colours = document(host, "# One\n\nIt is red here.\n\n# Two\n\nIt is blue here.")
+    model = NodeColours() if host is LlamaIndex else DocumentColours()
+    for question, colour in (("A warm one?", "red"), ("A cold one?", "blue")):
+        [found] = host.retrieve(drill(host, colours, llm=None, embed=model, top_n=1), question)
+        assert colour in found.text
+    by_function = drill(host, colours, llm=None, embed=lambda texts: [[float("red" in text), 1.0] for text in texts])
+    assert "red" in host.retrieve(by_function, "The red one?")[0].text
+
+
+# Collections
+
+
+FIELDS = [
+    {},
+    {"max_tokens": 12},
+    {"chunking": "fixed", "max_tokens": 30},
+    {"views": ["raw"]},
+    {"context": ["headings"]},
+]
+
+
+@both_hosts
+@pytest.mark.parametrize("fields", FIELDS, ids=str)
+async def test_a_store_of_sections_leads_into_the_structure_of_the_document(host, fields):
+    if host is LlamaIndex:
+        pieces = host.ext.MultiViewNodeParser(**fields)([book(host)])
+    else:
+        pieces = host.ext.MultiViewTextSplitter(**fields).split_documents([book(host)])
+    crowd = Crowd()
+    llm, index = host.reader(about("2.3"), crowd), host.index(*pieces)
+    for given_ones, source in (
+        ([], {"source": index}),
+        (pieces, {"source": host.over(index, 1)}),
+        ([book(host)], {"source": host.over(index, 1)}),
+        (pieces, {}),
+    ):
+        crowd.prompts.clear()
+        retriever = drill(host, *given_ones, llm=llm, **source)
+        check_target(host, retriever)
+        assert crowd.prompts[0].count("* Section: ") == 12
+        assert await host.aretrieve(retriever, ASKED) == host.retrieve(retriever, ASKED)
+
+
+@both_hosts
+async def test_sections_alone_are_drilled_into_where_there_is_no_more_to_be_had(host):
+    pieces = host.sections(("book", BOOK), *((f"town {n}", TOWN.format(n=n)) for n in range(4)))
+    retriever = drill(host, source=host.ext.MultiViewRetriever(pieces, top_n=2))
+    found = host.retrieve(retriever, ASKED)
+    assert TARGET in texts(found)
+    assert await host.aretrieve(retriever, ASKED) == found
+
+
+@both_hosts
+def test_whole_documents_and_chunks_lead_to_the_documents_at_hand(host):
+    records = [*towns(host), book(host)]
+    assert texts(host.retrieve(drill(host, *records), ASKED)) == [TARGET]
+    assert texts(host.retrieve(drill(host, source=host.retriever(*records)), ASKED)) == [TARGET]
+    if host is LlamaIndex:
+        source = host.index(*SentenceSplitter(chunk_size=60, chunk_overlap=0)(records))
+    else:
+        source = host.retriever(Document(BOOK[:200], metadata={"source": "book.md"}))
+    assert texts(host.retrieve(drill(host, *records, source=source), ASKED)) == [TARGET]
+
+
+@both_hosts
+def test_the_best_few_documents_are_drilled_into(host):
+    records = towns(host)
+    source = host.retriever(*records, records[0], book(host))
+    assert texts(host.retrieve(drill(host, source=source, max_documents=4), ASKED)) == []
+    assert texts(host.retrieve(drill(host, source=source, max_documents=5), ASKED)) == [TARGET]
+
+
+@both_hosts
+@pytest.mark.parametrize("source", [5, "index"])
+def test_what_is_no_source_is_an_error(host, source):
+    for given_ones in ([], [book(host)]):
+        with pytest.raises(InvalidInput, match="source"):
+            host.ext.D3Retriever(given_ones, source=source)
+
+
+# Adversaries
+
+
+@both_hosts
+@settings(max_examples=25, deadline=None)
+@given(
+    scripts,
+    st.sampled_from(["base", "hierbase", "likelihood"]),
+    st.sampled_from(["names", "ids", "json"]),
+    st.sampled_from(["nothing", "likelihood"]),
+    st.sampled_from([150, 4000]),
+    st.sampled_from([0, 60]),
+    st.sampled_from([0, 1]),
+)
+def test_whatever_the_llm_says(host, script, paragraphs, sections_by, on_empty, budget, guard, kind):
+    fields: dict[str, Any] = {
+        "paragraphs": paragraphs,
+        "sections_by": sections_by,
+        "on_empty": on_empty,
+        "max_prompt_tokens": budget,
+        "guard_tokens": guard,
+    }
+    documents = book(host), towns(host)[0]
+    retriever = drill(host, *documents, llm=host.reader(adversary(script), kind=kind), **fields)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found, heard = host.hear(retriever, ASKED)
+    told = {str(warning.message) for warning in caught}
+    assert {warning.category for warning in caught} <= {DrillrankWarning}
+    assert bool(told) == bool([problem for event in heard for problem in event.get("problems", ())])
+    if host is LangChain:
+        places = [place(host, one) for one in found]
+    else:
+        nodes = [hit.node for hit in quietly(retriever.retrieve, ASKED)]
+        places = [(node.ref_doc_id, node.start_char_idx) for node in nodes]
+    assert len({one.id for one in found}) == len(set(places)) == len(found)
+    sources = {"book": BOOK, "town 0": TOWN.format(n=0)}
+    for one, (name, start) in zip(found, places, strict=True):
+        assert sources[name][start : start + len(one.text)] == one.text
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        again = asyncio.run(host.aretrieve(retriever, ASKED))
+    assert again == found
+    assert {str(warning.message) for warning in caught} == told
+
+
+def quietly(function, *arguments):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DrillrankWarning)
+        return function(*arguments)

@@ -1,0 +1,232 @@
+"""One store with a filter, a retriever for each view, one retriever, or memory: the same sections, async and sync."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from langchain_classic.retrievers import EnsembleRetriever
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.runnables import RunnableLambda
+from llama_index.core import StorageContext, SummaryIndex, VectorStoreIndex
+from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
+from llama_index.core.llms import MockLLM
+from llama_index.core.retrievers import QueryFusionRetriever
+from llama_index.core.storage.docstore import SimpleDocumentStore
+
+from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.views import VIEWS
+from tests.conformance.corpus import BOOK, QUESTION, QUESTIONS
+from tests.conformance.hosts import AsyncFinds, LangChain, LlamaIndex, WordEmbedding, both_hosts
+
+SECTIONS = {host: host.sections(("book", BOOK)) for host in (LlamaIndex, LangChain)}
+
+
+def view_of(record):
+    return record.metadata["drillrank_view"]
+
+
+def of_view(host, view, order=None):
+    records = [record for record in SECTIONS[host] if view_of(record) == view]
+    return records if order is None else [records[i] for i in order]
+
+
+def scripted(host, view, *order, asked=None):
+    """A retriever that always finds the same."""
+
+    def finds(query):
+        if asked is not None:
+            asked.append(view)
+        return of_view(host, view, order)
+
+    return host.finds(finds, asynchronous=True)
+
+
+def retriever(host, source=None, **fields):
+    return host.ext.MultiViewRetriever(source=source, **fields)
+
+
+def store(host, records=None, **how):
+    return host.index(*(SECTIONS[host] if records is None else records), by_words=True, **how)
+
+
+def outcome(found):
+    return [(one.id, one.text, one.score, one.metadata.get("drillrank_matched_views")) for one in found]
+
+
+async def both_ways(host, component, question=QUESTION):
+    """What is found synchronously, which is what is found asynchronously."""
+    found = host.retrieve(component, question)
+    assert outcome(await host.aretrieve(component, question)) == outcome(found)
+    return found
+
+
+def ids_of(host, *order):
+    found = host.retrieve(host.retriever(*of_view(host, "raw", order)), QUESTION)
+    return [one.id for one in found]
+
+
+@both_hosts
+async def test_one_store_with_a_view_filter(host):
+    found = await both_ways(host, retriever(host, store(host), top_n=2))
+    assert found[0].metadata["drillrank_section_path"] == "Rivers > The Rhine"
+    assert {entry.split(":")[0] for entry in found[0].metadata["drillrank_matched_views"].split()} == set(VIEWS)
+    for one in found:
+        assert one.metadata["drillrank_view"] == "raw"
+        assert one.id == one.metadata["drillrank_section_id"]
+        assert "drillrank_section_text" not in one.metadata
+        assert BOOK[one.metadata["drillrank_start"] : one.metadata["drillrank_end"]] == one.text
+    if host is LangChain:
+        fewer = retriever(host, store(host), top_n=2).invoke(QUESTION, top_n=1)
+        assert fewer == retriever(host, store(host), top_n=1).invoke(QUESTION)
+
+
+@both_hosts
+async def test_a_retriever_for_each_view_and_a_single_one(host):
+    orders = {"raw": (0, 1), "keywords": (2, 1), "summary": (1, 2)}
+    asked = []
+    by_view = {view: scripted(host, view, *order, asked=asked) for view, order in orders.items()}
+    everything = [record for view, order in orders.items() for record in of_view(host, view, order)]
+    for source in (by_view, host.finds(lambda query: everything, asynchronous=True)):
+        found = await both_ways(host, retriever(host, source, documents=SECTIONS[host], top_n=3))
+        assert [one.metadata["drillrank_matched_views"] for one in found] == [
+            "raw:2 keywords:2 summary:1",
+            "keywords:1 summary:2",
+            "raw:1",
+        ]
+        assert [one.id for one in found] == ids_of(host, 1, 2, 0)
+    assert sorted(asked) == sorted([*orders] * 2)
+
+
+@both_hosts
+async def test_retrievers_of_any_kind(host):
+    if host is LlamaIndex:
+        summaries = host.over(store(host, of_view(host, "summary")), 3)
+        fused = QueryFusionRetriever(
+            [summaries, scripted(host, "summary", 2)],
+            llm=MockLLM(),
+            num_queries=1,
+            similarity_top_k=3,
+            use_async=False,
+        )
+        in_order = SummaryIndex(of_view(host, "keywords")).as_retriever()
+    else:
+        summaries = host.over(store(host, of_view(host, "summary")))
+        fused = EnsembleRetriever(retrievers=[summaries, scripted(host, "summary", 2)])
+        in_order = RunnableLambda(lambda query: of_view(host, "keywords"))
+    source = {"raw": host.over(store(host, of_view(host, "raw")), 2), "keywords": in_order, "summary": fused}
+    found = await both_ways(host, retriever(host, source, documents=SECTIONS[host], top_n=9))
+    assert found[0].metadata["drillrank_section_path"] == "Rivers > The Rhine"
+    assert found[0].metadata["drillrank_matched_views"] == "raw:1 keywords:2 summary:2"
+    assert sorted(one.id for one in found) == sorted(ids_of(host, *range(len(of_view(host, "raw")))))
+
+
+async def test_a_retriever_is_any_runnable():
+    inner = scripted(LangChain, "raw", 1, 0)
+    expected = outcome(LangChain.retrieve(retriever(LangChain, {"raw": inner}), QUESTION))
+    lists = RunnableLambda(lambda query: of_view(LangChain, "raw", (1, 0)))
+    for runnable in (lists, inner.with_config(tags=["a"]), inner.with_retry(), inner.with_fallbacks([lists])):
+        for source in ({"raw": runnable}, runnable):
+            assert outcome(await both_ways(LangChain, retriever(LangChain, source))) == expected
+
+
+@both_hosts
+def test_eight_threads_over_one_store(host):
+    component = retriever(host, store(host), expand="neighbours")
+    expected = [outcome(host.retrieve(component, question)) for question in QUESTIONS]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda question: outcome(host.retrieve(component, question)), QUESTIONS)) == expected
+
+
+@both_hosts
+def test_weights(host):
+    source = {"raw": scripted(host, "raw", 0), "keywords": scripted(host, "keywords", 1)}
+    for heavy, first in (("raw", 0), ("keywords", 1)):
+        component = retriever(host, source, documents=SECTIONS[host], top_n=1, weights={heavy: 3.0})
+        assert [one.id for one in host.retrieve(component, QUESTION)] == ids_of(host, first)
+
+
+@both_hosts
+@pytest.mark.parametrize(
+    ("expand", "expected"),
+    [
+        ("neighbours", ["Rivers > The Rhine", "Rivers", "Rivers > The Thames"]),
+        ("parent", ["Rivers > The Rhine", "Rivers"]),
+    ],
+)
+def test_expansion_in_memory_and_in_a_store(host, expand, expected):
+    kinds = [{"documents": SECTIONS[host]}, {"source": store(host)}]
+    if host is LlamaIndex:
+        storage = StorageContext.from_defaults(docstore=SimpleDocumentStore())
+        storage.docstore.add_documents(SECTIONS[host])
+        index = VectorStoreIndex(SECTIONS[host], embed_model=WordEmbedding(), storage_context=storage)
+        kinds += [{"source": index}, {"source": store(host), "documents": SECTIONS[host]}]
+    for fields in kinds:
+        found = host.retrieve(retriever(host, **fields, top_n=1, expand=expand), QUESTION)
+        assert [one.metadata["drillrank_section_path"] for one in found] == expected
+        assert {one.score for one in found} == {found[0].score}
+        origins = [one.metadata.get("drillrank_expanded_from") for one in found]
+        assert origins == [None, *[found[0].id] * (len(found) - 1)]
+
+
+@both_hosts
+def test_what_is_nowhere_is_left_out_with_a_warning(host):
+    lonely = {"keywords": scripted(host, "keywords", 0)}
+    with pytest.warns(DrillrankWarning, match="pass documents, too"):
+        assert host.retrieve(retriever(host, lonely), QUESTION) == []
+    with_documents = host.retrieve(retriever(host, lonely, documents=SECTIONS[host]), QUESTION)
+    assert [one.id for one in with_documents] == ids_of(host, 0)
+    alone = {"source": {"raw": scripted(host, "raw", 1)}, "expand": "neighbours"}
+    with pytest.warns(DrillrankWarning, match="not at hand"):
+        assert [one.id for one in host.retrieve(retriever(host, **alone), QUESTION)] == ids_of(host, 1)
+    assert len(host.retrieve(retriever(host, **alone, documents=SECTIONS[host]), QUESTION)) == 3
+
+
+def test_events_are_balanced_with_inner_retrievers():
+    debug = LlamaDebugHandler(print_trace_on_end=False)
+    manager = CallbackManager([debug])
+    inner = AsyncFinds(lambda query: of_view(LlamaIndex, "raw"))
+    inner.callback_manager = manager
+    retriever(LlamaIndex, {"raw": inner}, callback_manager=manager).retrieve(QUESTION)
+    assert len(debug.get_event_pairs(CBEventType.RETRIEVE)) == 2
+    assert not debug.get_events(CBEventType.EXCEPTION)
+
+
+def test_inner_retrievers_are_children_of_the_run():
+    class Runs(BaseCallbackHandler):
+        parents: list = []  # noqa: RUF012
+        ended = 0
+
+        def on_retriever_start(self, serialized, query, *, parent_run_id=None, **keywords):
+            self.parents.append(parent_run_id)
+
+        def on_retriever_end(self, documents, **keywords):
+            self.ended += 1
+
+    runs = Runs()
+    source = {view: LangChain.retriever(*of_view(LangChain, view, (0,))) for view in ("raw", "keywords")}
+    retriever(LangChain, source).invoke(QUESTION, {"callbacks": [runs]})
+    assert [parent is None for parent in runs.parents] == [True, False, False]
+    assert runs.ended == 3
+
+
+@both_hosts
+def test_an_empty_store_finds_nothing_and_says_so(host):
+    with pytest.warns(DrillrankWarning, match="holds nothing"):
+        assert host.retrieve(retriever(host, store(host, [])), QUESTION) == []
+
+
+@both_hosts
+@pytest.mark.parametrize(
+    ("fields", "match"),
+    [
+        ({"source": "store"}, "source"),
+        ({"source": {}}, "source"),
+        ({"source": {"title": None}}, "source"),
+        ({"expand": "all"}, "expand"),
+        ({"weights": {"raw": -1.0}}, "weight"),
+    ],
+)
+def test_unusable_settings_are_named(host, fields, match):
+    with pytest.raises(InvalidInput, match=match):
+        retriever(host, **{"documents": SECTIONS[host]} | fields)
