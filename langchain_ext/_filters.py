@@ -59,14 +59,14 @@ class DocumentFilter(AccessFilter[Document]):
     def for_store(self, store: VectorStore, where: Mapping[str, str | tuple[str, ...]]) -> Any:
         """What a vector store filters its search by: metadata values, and the component's filter if it can take it."""
         if isinstance(store, InMemoryVectorStore):  # which asks a function of each document
-            allowed = [(key, value if isinstance(value, tuple) else (value,)) for key, value in where.items()]
+            permitted = [(key, value if isinstance(value, tuple) else (value,)) for key, value in where.items()]
             passes = self._own
 
             def holds(found: Document) -> bool:
-                named = all(found.metadata.get(key) in values for key, values in allowed)
+                named = all(found.metadata.get(key) in values for key, values in permitted)
                 return named and (passes is None or passes(found))
 
-            return holds if allowed or passes is not None else None
+            return holds if permitted or passes is not None else None
         filters: list[dict[str, Any]] = [
             {key: {"$in": list(value)} if isinstance(value, tuple) else value} for key, value in where.items()
         ]

@@ -69,7 +69,8 @@ class _Report(BaseCallbackHandler):
         prompts = [prompt for prompt, _ in self._calls if prompt is not None]
         completions = [completion for _, completion in self._calls if completion is not None]
         prompt_tokens, completion_tokens = (
-            sum(reported) if len(reported) == len(self._calls) else None for reported in (prompts, completions)
+            sum(showing_warnings) if len(showing_warnings) == len(self._calls) else None
+            for showing_warnings in (prompts, completions)
         )
         return Reply(text, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
 

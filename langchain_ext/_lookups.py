@@ -31,7 +31,7 @@ class StoreLookups(Store):
         query: The question.
         source: A vector store, a retriever, or several by name; None has nothing. Behind a retriever over a vector
             store that store is asked what is not a search.
-        guard: What may be seen.
+        access_filter: What may be seen.
         config: Of the run that this belongs to.
         docstore: Is asked for documents by id, or if it is a vector store for all that is no search, where there is no
             vector store behind the source.
@@ -40,7 +40,7 @@ class StoreLookups(Store):
 
     query: str
     source: Source | None
-    guard: DocumentFilter
+    access_filter: DocumentFilter
     config: RunnableConfig | None = None
     docstore: BaseStore[str, Document] | VectorStore | None = None
     component: str = ""
@@ -56,35 +56,35 @@ class StoreLookups(Store):
         asked = self.query, self.config
         [found] = yield [Call(partial(retriever.invoke, *asked), partial(retriever.ainvoke, *asked))]
         [seen] = yield [
-            Call(partial(self.guard.filter_results, found, self.component))
+            Call(partial(self.access_filter.filter_results, found, self.component))
         ]  # a user's filter may take long
         return seen  # type: ignore[no-any-return]
 
     def _searched(self, k: int, wanted: Mapping[str, str]) -> Requests[tuple[list[Document], int]]:
         assert self.store is not None
-        hits = yield from self._similar(self.store, k, self.guard.for_store(self.store, wanted))
-        [seen] = yield [Call(partial(self.guard.filter_results, hits))]
+        hits = yield from self._similar(self.store, k, self.access_filter.for_store(self.store, wanted))
+        [seen] = yield [Call(partial(self.access_filter.filter_results, hits))]
         return seen, len(hits)
 
     def fetch(self, request: Fetch) -> Requests[list[Document] | None]:
         """Documents by id or by metadata, as far as they may be seen; None where no store can tell."""
         if self._by_key is not None and request.where is None:
             [found] = yield [Call(partial(self._by_key.mget, request.ids), partial(self._by_key.amget, request.ids))]
-            return (yield from self._allowed(_of_keys(request.ids, found)))
+            return (yield from self._permitted(_of_keys(request.ids, found)))
         store = self.store
         if store is None:
             return None
         if request.where is not None:
-            form = self.guard.for_store(store, request.where)
+            form = self.access_filter.for_store(store, request.where)
             [held] = yield [Call(partial(_held, store, form))]
-            return (yield from self._allowed((yield from self._similar(store, _ALL, form)) if held is None else held))
+            return (yield from self._permitted((yield from self._similar(store, _ALL, form)) if held is None else held))
         ids = list(request.ids)
         [found] = yield [Call(partial(_by_ids, store, ids), partial(_aby_ids, store, ids))]
-        return None if found is None else (yield from self._allowed(found))
+        return None if found is None else (yield from self._permitted(found))
 
-    def _allowed(self, found: Sequence[Document]) -> Requests[list[Document]]:
-        [allowed] = yield [Call(partial(self.guard.filter_fetched, found))]
-        return allowed  # type: ignore[no-any-return]
+    def _permitted(self, found: Sequence[Document]) -> Requests[list[Document]]:
+        [permitted] = yield [Call(partial(self.access_filter.filter_fetched, found))]
+        return permitted  # type: ignore[no-any-return]
 
     def _similar(self, store: VectorStore, k: int, form: Any) -> Requests[list[Document]]:
         named = {} if form is None else {"filter": form}  # a store that knows no filter is asked without one

@@ -106,9 +106,9 @@ class MultiViewRetriever(QueryRetriever):
         )
 
     def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
-        guard = DocumentFilter(self.filters, self.source)
-        store = StoreLookups(query, self.source, guard, config)  # type: ignore[arg-type]  # a dictionary by view
-        found = yield from self.method.retrieve(query, store, guard, top_n or self.top_n)
+        access_filter = DocumentFilter(self.filters, self.source)
+        store = StoreLookups(query, self.source, access_filter, config)  # type: ignore[arg-type]  # a dictionary by view
+        found = yield from self.method.retrieve(query, store, access_filter, top_n or self.top_n)
         return [self._document(merged, why) for merged, why in found]
 
     def _document(self, found: Merged, why: Explanation | None) -> Document:

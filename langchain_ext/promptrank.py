@@ -40,13 +40,13 @@ HOP_EVENT = "promptrank_hop"
 def _host(component: Any, config: RunnableConfig | None = None) -> PathHost[Document]:
     """Of one question, in a run of this configuration."""
     source, store, settings = component.source, component.store, component.settings
-    guard = DocumentFilter(component.filters, source)
+    access_filter = DocumentFilter(component.filters, source)
     return PathHost(
-        guard=guard,
+        access_filter=access_filter,
         retrieves=source is not None,
         docstore=store,
         certain=underlying_store(source) is not None,
-        lookups=lambda question, warns: StoreLookups(question, source, guard, config, store, warns),
+        lookups=lambda question, warns: StoreLookups(question, source, access_filter, config, store, warns),
         by_id=lambda: StoreLookups("", source if store is None else None, DocumentFilter(None), config, store),
         own_id=attrgetter("id"),
         names=names_of,
@@ -233,6 +233,6 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
         return list(map(self._document, (yield from self.method.retrieve(query, _host(self, config), top_n, usage))))
 
     def _document(self, found: FoundRecord[Document]) -> Document:
-        noted = found.notes | reasons(found.explanation)
-        metadata = with_score(found.record.metadata, self._settings.score_key, found.score, noted)
+        described = found.added_metadata | reasons(found.explanation)
+        metadata = with_score(found.record.metadata, self._settings.score_key, found.score, described)
         return found.record.model_copy(update={"id": found.id, "metadata": metadata})

@@ -56,7 +56,7 @@ class StoreLookups(Store):
     Args:
         query_bundle: The question.
         source: An index, a retriever, or several by name; None has nothing.
-        guard: What may be seen.
+        access_filter: What may be seen.
         docstore: Is asked for nodes by id where there is no index behind the source.
         component: The component that warns if the filter hides all that a retriever brings; without a name none does.
         index: Is asked for nodes where none stands behind the source.
@@ -64,7 +64,7 @@ class StoreLookups(Store):
 
     query_bundle: QueryBundle
     source: Source | None
-    guard: NodeFilter
+    access_filter: NodeFilter
     docstore: BaseDocumentStore | None = None
     component: str = ""
     index: VectorStoreIndex | None = None
@@ -93,7 +93,7 @@ class StoreLookups(Store):
         [found] = yield [
             Call(partial(retriever.retrieve, query), partial(retriever.aretrieve, query) if asynchronous else None)
         ]
-        [seen] = yield [Call(partial(self.guard.hits, found, self.component))]  # a user's filter may take long
+        [seen] = yield [Call(partial(self.access_filter.hits, found, self.component))]  # a user's filter may take long
         return seen  # type: ignore[no-any-return]
 
     def _searched(self, k: int, wanted: Mapping[str, str]) -> Requests[tuple[list[NodeWithScore], int]]:
@@ -106,7 +106,7 @@ class StoreLookups(Store):
             known = store.data.metadata_dict
             of_view = [pair for pair in ranking if wanted.items() <= known.get(pair[0], {}).items()]
             return (yield from self._read(of_view, k)), 0  # which is all that there is
-        ids, filters = list(index.index_struct.nodes_dict.values()), self.guard.for_store(**wanted)
+        ids, filters = list(index.index_struct.nodes_dict.values()), self.access_filter.for_store(**wanted)
         text = self.query_bundle.query_str
         query = VectorStoreQuery(vector, k, node_ids=ids, query_str=text, filters=filters)
         asynchronous = getattr(store.aquery, "__func__", store.aquery) not in _SYNCHRONOUS
@@ -124,8 +124,8 @@ class StoreLookups(Store):
         if self._ranking is None:
             assert self.index is not None
             ids = list(self.index.index_struct.nodes_dict.values())
-            if isinstance(self.guard.filters, MetadataFilters):
-                known, sees = store.data.metadata_dict, metadata_filter(self.guard.filters)
+            if isinstance(self.access_filter.filters, MetadataFilters):
+                known, sees = store.data.metadata_dict, metadata_filter(self.access_filter.filters)
                 ids = [id_ for id_ in ids if sees(known.get(id_, {}))]
             result = store.query(VectorStoreQuery(vector, len(ids), node_ids=ids))
             self._ranking = list(zip(result.ids or (), result.similarities or (), strict=True))
@@ -150,7 +150,7 @@ class StoreLookups(Store):
     ) -> Requests[list[NodeWithScore]]:
         """Those that may be seen, and what they lead to, if that may."""
         assert self.index is not None
-        objects, guard = self.index._object_map, self.guard
+        objects, access_filter = self.index._object_map, self.access_filter
 
         def led_to(node: BaseNode) -> BaseNode:
             """What a node of `VectorStoreIndex(objects=...)` points to; any other one without the copy it holds."""
@@ -160,8 +160,10 @@ class StoreLookups(Store):
 
         def seen() -> list[NodeWithScore]:
             pairs = zip(nodes, scores or [None] * len(nodes), strict=True)
-            hits = guard.hits([NodeWithScore(node=node, score=score) for node, score in pairs if node is not None])
-            return guard.hits([NodeWithScore(node=led_to(hit.node), score=hit.score) for hit in hits])
+            hits = access_filter.hits(
+                [NodeWithScore(node=node, score=score) for node, score in pairs if node is not None]
+            )
+            return access_filter.hits([NodeWithScore(node=led_to(hit.node), score=hit.score) for hit in hits])
 
         [shown] = yield [Call(seen)]
         return shown  # type: ignore[no-any-return]
@@ -169,26 +171,26 @@ class StoreLookups(Store):
     def fetch(self, request: Fetch) -> Requests[list[BaseNode] | None]:
         """Nodes by id or by metadata, as far as they may be seen; None where neither index nor docstore can tell."""
         if self.index is not None:
-            [found] = yield [Call(partial(_looked_up, self.index, request, self.guard))]
+            [found] = yield [Call(partial(_looked_up, self.index, request, self.access_filter))]
             return found  # type: ignore[no-any-return]
         if self.docstore is None or request.where is not None:
             return None
         [nodes] = yield [nodes_of(self.docstore, request.ids)]
-        [allowed] = yield [Call(partial(self.guard.filter_fetched, nodes))]
-        return allowed  # type: ignore[no-any-return]
+        [permitted] = yield [Call(partial(self.access_filter.filter_fetched, nodes))]
+        return permitted  # type: ignore[no-any-return]
 
 
-def _looked_up(index: VectorStoreIndex, request: Fetch, guard: NodeFilter) -> list[BaseNode] | None:
+def _looked_up(index: VectorStoreIndex, request: Fetch, access_filter: NodeFilter) -> list[BaseNode] | None:
     if not index.vector_store.stores_text:
-        return guard.filter_fetched(_of_docstore(index, request))
+        return access_filter.filter_fetched(_of_docstore(index, request))
     try:
         if request.where is None:  # without any id, several stores bring all that they have
             found = index.vector_store.get_nodes(list(request.ids)) if request.ids else []
         else:
-            found = index.vector_store.get_nodes(None, _filters(request.where, guard))
+            found = index.vector_store.get_nodes(None, _filters(request.where, access_filter))
     except NotImplementedError:  # stores that bring nodes by search only
         return None
-    return guard.filter_fetched(found)
+    return access_filter.filter_fetched(found)
 
 
 def _of_docstore(index: VectorStoreIndex, request: Fetch) -> list[BaseNode]:
@@ -218,8 +220,8 @@ def _among(held: object, wanted: str | tuple[str, ...]) -> bool:
     return held in wanted if isinstance(wanted, tuple) else held == wanted
 
 
-def _filters(where: Mapping[str, str | tuple[str, ...]], guard: NodeFilter) -> MetadataFilters:
-    filters = guard.for_store() or MetadataFilters(filters=[])
+def _filters(where: Mapping[str, str | tuple[str, ...]], access_filter: NodeFilter) -> MetadataFilters:
+    filters = access_filter.for_store() or MetadataFilters(filters=[])
     own: list[MetadataFilter | MetadataFilters] = [
         MetadataFilter(key=key, value=list(value), operator=FilterOperator.IN)
         if isinstance(value, tuple)

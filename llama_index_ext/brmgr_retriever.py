@@ -102,8 +102,8 @@ class BRMGRRetriever(QueryRetriever):
         return FrameworkLLM(self.llm or Settings.llm, "write a passage")
 
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
-        guard = NodeFilter(self.filters, self.source)
-        store = StoreLookups(query_bundle, self.source, guard, component=type(self).__name__)
+        access_filter = NodeFilter(self.filters, self.source)
+        store = StoreLookups(query_bundle, self.source, access_filter, component=type(self).__name__)
         found, written = yield from retrieved_and_generated(self._settings, query, self.n_generated, store)
         retrieved = [NodeWithScore(node=self._retrieved(hit.node), score=hit.score) for hit in found or ()]
         rerank, arguments = self._rerank, ([*retrieved, *map(self._node, written)], query_bundle)

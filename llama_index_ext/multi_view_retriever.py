@@ -112,9 +112,9 @@ class MultiViewRetriever(QueryRetriever):
         )
 
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
-        guard = NodeFilter(self.filters, self.source)
-        store = StoreLookups(query_bundle, self.source, guard)  # type: ignore[arg-type]  # a mapping by view
-        found = yield from self._views.retrieve(query, store, guard, self.top_n)
+        access_filter = NodeFilter(self.filters, self.source)
+        store = StoreLookups(query_bundle, self.source, access_filter)  # type: ignore[arg-type]  # a mapping by view
+        found = yield from self._views.retrieve(query, store, access_filter, self.top_n)
         nodes = [_node(*merged) for merged, _ in found]
         if explains(self.explain):
             send_explanations(query, nodes, [why for _, why in found])

@@ -55,14 +55,14 @@ _FOLLOWED = (NodeRelationship.NEXT, NodeRelationship.PREVIOUS, NodeRelationship.
 def _host(component: Any) -> PathHost[BaseNode]:
     """Of one question."""
     source, store, settings = component.source, component.store, component.settings
-    guard = NodeFilter(component.filters, source)
+    access_filter = NodeFilter(component.filters, source)
 
     def lookups(question: str | QueryBundle, warns: str = "") -> StoreLookups:
         query_bundle = QueryBundle(question) if isinstance(question, str) else question
-        return StoreLookups(query_bundle, source, guard, store, warns)
+        return StoreLookups(query_bundle, source, access_filter, store, warns)
 
     return PathHost(
-        guard=guard,
+        access_filter=access_filter,
         retrieves=source is not None,
         docstore=store,
         certain=underlying_index(source) is not None,
@@ -292,5 +292,5 @@ class PromptRankRetriever(Prompted, QueryRetriever):
 
 
 def _node(found: FoundRecord[BaseNode]) -> NodeWithScore:
-    metadata = with_notes(found.record.metadata, found.details) | found.notes
-    return NodeWithScore(node=unread(found.record, metadata, found.notes), score=found.score)
+    metadata = with_notes(found.record.metadata, found.details) | found.added_metadata
+    return NodeWithScore(node=unread(found.record, metadata, found.added_metadata), score=found.score)

@@ -21,7 +21,7 @@ from drillrank import LanguageModel, Passage
 from drillrank.errors import InvalidInput, warn
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.components import BRMGRRerankFields, MonoT5Fields, RelevanceFields, RerankerFields, UPRFields
-from drillrank.hosts.metadata import RANKING_KEYS, RANKING_NOTES, notes, with_notes
+from drillrank.hosts.metadata import RANKING_KEYS, RANKING_NOTES, added_metadata, with_notes
 from drillrank.passages import Ranking
 from llama_index_ext._records import unread
 from llama_index_ext.events import send_explanations
@@ -120,7 +120,7 @@ class LikelihoodRerank(RerankerFields, BaseNodePostprocessor):
             node, kept = hit.node, {"retrieval_score": hit.score} if settings.keep_retrieval_score else {}
             if kept or any(map(item.details.get, RANKING_NOTES)) or not RANKING_KEYS.isdisjoint(node.metadata):
                 metadata = with_notes(node.metadata, item.details) | kept
-                node = unread(node, metadata, [*notes(item.details), *kept])
+                node = unread(node, metadata, [*added_metadata(item.details), *kept])
             best.append(NodeWithScore(node=node, score=item.score))
             why.append(reason)
         if explains(self.explain):

@@ -104,8 +104,8 @@ class SelfAskQueryEngine(Prompted, BaseQueryEngine):
         )
 
     def _store(self, question: str) -> StoreLookups:
-        guard = NodeFilter(self.filters, self.source)
-        return StoreLookups(QueryBundle(question), self.source, guard, component="SelfAskQueryEngine")
+        access_filter = NodeFilter(self.filters, self.source)
+        return StoreLookups(QueryBundle(question), self.source, access_filter, component="SelfAskQueryEngine")
 
     def _get_prompt_modules(self) -> PromptMixinType:
         return {"retriever": self.source}

@@ -179,10 +179,10 @@ def install_command(extra: str) -> str:
     from importlib import metadata  # costs more than the rest of this module
 
     try:
-        noted = metadata.distribution("drillrank").read_text("direct_url.json")  # PEP 610
+        recorded = metadata.distribution("drillrank").read_text("direct_url.json")  # PEP 610
     except metadata.PackageNotFoundError:
-        noted = None
-    origin = json.loads(noted or "{}")
+        recorded = None
+    origin = json.loads(recorded or "{}")
     kind = f"{origin['vcs_info']['vcs']}+" if "vcs_info" in origin else ""
     return f'pip install "drillrank[{extra}]{" @ " + kind + origin["url"] if origin else ""}"'
 

@@ -149,7 +149,7 @@ class FileCorpus:
     def _leave_out(self, source: Source, error: Exception) -> None:
         """Go on without a file that cannot be read, unless it was named."""
         try:
-            with source.reported():
+            with source.showing_warnings():
                 raise error
         except DrillrankError as named:
             if source.named:
@@ -175,15 +175,15 @@ def _read_all(files: Sequence[File]) -> Iterator[tuple[File, Prepared | Exceptio
     if workers < 2 or sum(source.path.stat().st_size for _, source in files) < _MANY_BYTES:
         yield from ((file, _read(file[0].hex(), file[1].path)) for file in files)
         return
-    waiting: deque[tuple[File, Future[Prepared | Exception]]] = deque()
+    pending: deque[tuple[File, Future[Prepared | Exception]]] = deque()
     with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_follow_parent) as pool:
         try:
             for file in files:
-                waiting.append((file, pool.submit(_read, file[0].hex(), file[1].path)))
-                if len(waiting) > _AHEAD * workers:
-                    file, future = waiting.popleft()
+                pending.append((file, pool.submit(_read, file[0].hex(), file[1].path)))
+                if len(pending) > _AHEAD * workers:
+                    file, future = pending.popleft()
                     yield file, future.result()
-            yield from ((file, future.result()) for file, future in waiting)
+            yield from ((file, future.result()) for file, future in pending)
         except BrokenProcessPool as error:
             raise InvalidInput("A process that read files was killed, perhaps for its memory: name fewer.") from error
         except BaseException:

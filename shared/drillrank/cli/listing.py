@@ -29,7 +29,7 @@ _NOT_THE_USERS = ("all", "dev", "integration", "serving", "ray", "mutation")  # 
 def run_outline(file: str) -> bool:
     """Print the sections of a file; whether it has any heading."""
     source = named_source(file, ": an outline is that of a single one")
-    with source.reported():
+    with source.showing_warnings():
         document = read_document(source.path)
     sections = document.sections()
     size = f"{counted(len(document.text), 'character')}, {counted(len(sections), 'section')}"

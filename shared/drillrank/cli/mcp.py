@@ -134,7 +134,7 @@ class FolderTools:
         source = self._sources()[0].get(name)
         if source is None:
             raise InvalidInput(f"{file:.200} is no file of this folder: `outline` without a file lists them.")
-        with source.reported():
+        with source.showing_warnings():
             return _parsed(name, os.stat(name).st_mtime_ns)
 
 
@@ -166,14 +166,14 @@ def serve(folder: str, follow_links: bool, no_cache: bool, **options: Any) -> No
 
     def reporting(tool: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(tool)
-        def reported(**arguments: Any) -> Any:
+        def showing_warnings(**arguments: Any) -> Any:
             try:
                 with one_at_a_time:
                     return tool(**arguments)
             except DrillrankError as error:
                 raise exceptions.ToolError(str(error)) from error
 
-        return reported
+        return showing_warnings
 
     server = sdk.MCPServer("drillrank", instructions=_INSTRUCTIONS, version=version("drillrank"), log_level="WARNING")
     for tool in (tools.ask, tools.outline, tools.read):

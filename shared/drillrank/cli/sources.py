@@ -41,7 +41,7 @@ class Source:
     named: bool = True
 
     @contextmanager
-    def reported(self) -> Iterator[None]:
+    def showing_warnings(self) -> Iterator[None]:
         """Errors name the file as the user knows it; that it takes more memory than there is, is one like others."""
         try:
             yield
@@ -115,7 +115,7 @@ def lines_of(file: str, thing: str) -> list[str]:
         InvalidInput: it cannot be read, or there is none.
     """
     source = named_source(file, f" of {thing}s")
-    with source.reported():
+    with source.showing_warnings():
         found = [line.strip() for line in read_document(source.path).text.splitlines() if line.strip()]
     if not found:
         raise InvalidInput(f"{file} holds no {thing}: write one on each line.")

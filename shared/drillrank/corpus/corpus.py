@@ -109,24 +109,24 @@ class Corpus:
                 added; an iterator can go on with the next one.
         """
         batch: dict[str, Prepared] = {}
-        waiting = 0
+        pending = 0
         try:
             for given in documents:
                 id_, content = given if isinstance(given, tuple) else (None, given)
                 one = prepared(content, id_, self.known)
                 batch.pop(one.id, None)
                 batch[one.id] = one
-                waiting += 1 + len(one.rows or ())
-                if waiting > BATCH:
+                pending += 1 + len(one.rows or ())
+                if pending > BATCH:
                     self._write(batch.values())
-                    batch, waiting = {}, 0
+                    batch, pending = {}, 0
         finally:
             self._write(batch.values())
 
     def remove(self, ids: Iterable[str]) -> None:
         """Remove documents; ids that are not there are passed over."""
-        waiting = iter(ids)
-        while some := list(islice(waiting, BATCH)):
+        pending = iter(ids)
+        while some := list(islice(pending, BATCH)):
             with self._transaction("IMMEDIATE") as database:
                 self._discard(database, some)
 

@@ -25,7 +25,7 @@ Summaries = tuple[tuple[str, ...], Sequence[str]]  # and what went wrong
 _DOCUMENTS, _ANSWERS = 256, 10_000  # that are remembered
 
 
-class Condenser:
+class Summariser:
     """Summarises the texts of one document at a time, and remembers them by their content.
 
     Args:

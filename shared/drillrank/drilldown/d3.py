@@ -14,7 +14,7 @@ from typing import Any
 
 from drillrank.corpus import Corpus
 from drillrank.corpus.documents import plain
-from drillrank.drilldown.condensing import Condenser
+from drillrank.drilldown.condensing import Summariser
 from drillrank.drilldown.drill import Drill, Plan, Step
 from drillrank.drilldown.evidence import READ, Evidence, load_evidence_model
 from drillrank.drilldown.levels import MU, Levels
@@ -142,7 +142,7 @@ class D3:
             settings = replace(settings, sections_by=by)
         self.settings = settings
         self._count = token_counter(settings.tokens)
-        condenser = Condenser(
+        summariser = Summariser(
             settings.summarizer,
             settings.summary_words,
             settings.max_prompt_tokens,
@@ -152,7 +152,7 @@ class D3:
             settings.written_words,
         )
         strategy = settings.paragraphs or ("likelihood" if llm is None else "base")
-        plan = Plan(settings, llm is not None, strategy, None, condenser)
+        plan = Plan(settings, llm is not None, strategy, None, summariser)
         if llm is None and (plan.strategy not in ("monot5", "likelihood") or settings.summarizer == "llm"):
             raise InvalidInput(
                 f"paragraphs={plan.strategy!r:.200} with summarizer={settings.summarizer!r:.200} needs an LLM: "

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from drillrank.drilldown.condensing import Condenser
+from drillrank.drilldown.condensing import Summariser
 from drillrank.drilldown.evidence import TEMPERATURE, distinct
 from drillrank.drilldown.following import followed
 from drillrank.drilldown.prepared import PreparedDocuments
@@ -67,14 +67,14 @@ class Plan:
         with_llm: Whether there is an LLM to choose.
         strategy: How paragraphs are chosen.
         monot5: The ranker, where the strategy names one.
-        condenser: Makes the summaries.
+        summariser: Makes the summaries.
     """
 
     settings: D3Settings
     with_llm: bool
     strategy: Strategy
     monot5: MonoT5 | Relevance | None
-    condenser: Condenser
+    summariser: Summariser
 
     @property
     def paragraphs_by(self) -> AnswerBy:
@@ -94,7 +94,7 @@ class Drill:
         self._selection = selection
         self._on_step = on_step
         self._judged: dict[int, Scored] = {}  # by the stage that had the last word, if that gives scores
-        self._way = Way()
+        self._trace = Way()
         self.steps: list[Step] = []
 
     def likely(self, top_n: int | None) -> list[Ranked[Passage]]:
@@ -117,8 +117,8 @@ class Drill:
             shown = [at for at in scope if ready.outline.sections[at].path[0] in drilled]
         holding = set(opened)
         kept = {place for place, at in enumerate(scope) if at in holding}
-        self._way.decisions.append(Decision("sections", [(at,) for at in scope], kept, order))
-        self._way.section_scores = dict(zip(scope, scores, strict=True))
+        self._trace.decisions.append(Decision("sections", [(at,) for at in scope], kept, order))
+        self._trace.section_scores = dict(zip(scope, scores, strict=True))
         ranks = {scope[place]: (scores[place], rank) for rank, place in enumerate(order, 1)}
         return self._ranked(shown, opened, chosen, guarded, ranks, top_n)
 
@@ -170,12 +170,12 @@ class Drill:
             details.append(own)
         scores = [score for score, _ in scored]
         found = ranked([ready.paragraphs[at] for at in chosen], scores, details, top_n)
-        way, self._chosen = self._way, chosen
-        way.scope, way.opened, way.guarded = list(scope), list(opened), guarded
-        way.evidence = [chosen[item.details["position"]] for item in found]
-        way.beyond = set(chosen).difference(way.evidence)
+        trace, self._chosen = self._trace, chosen
+        trace.scope, trace.opened, trace.guarded = list(scope), list(opened), guarded
+        trace.evidence = [chosen[item.details["position"]] for item in found]
+        trace.beyond = set(chosen).difference(trace.evidence)
         judged = {at: score for at, (score, _) in self._judged.items()}
-        way.scores = {**way.scores, **judged, **dict(zip(chosen, scores, strict=True))}
+        trace.scores = {**trace.scores, **judged, **dict(zip(chosen, scores, strict=True))}
         return found
 
     @property
@@ -197,7 +197,7 @@ class Drill:
             replace(item, name=": ".join(filter(None, (entry.passage.title, beginning(self.ready.readable[at].text)))))
             for item, entry, at in zip(explained, found, positions, strict=True)
         ]
-        return Explanations(named, question, self._way.tree(self.ready))
+        return Explanations(named, question, self._trace.tree(self.ready))
 
     # Documents
 
@@ -240,7 +240,7 @@ class Drill:
             items = [Item(outline.summary(entry, summaries), entry.name) for entry in level]
             likely = self._likelihoods([self.ready.inside(entry.sections) for entry in level])
             found, said, deputies = yield from selection.choose(prompt, items, likely, by=by, spare=1)
-            self._way.decisions.append(Decision("sections", [e.sections for e in level], found, deputies=deputies))
+            self._trace.decisions.append(Decision("sections", [e.sections for e in level], found, deputies=deputies))
             kept = [level[position] for position in found]
             self._note(Step("sections", len(level), tuple(entry.name for entry in kept), tuple(problems + said)))
             problems = []
@@ -258,7 +258,7 @@ class Drill:
         problems: list[str] = []
         for positions in by_document.values():
             passages = [sections[at].passage for at in positions]
-            texts, said = yield from self._plan.condenser.condensed(passages, self.ready.evidence.language)
+            texts, said = yield from self._plan.summariser.condensed(passages, self.ready.evidence.language)
             known.update(zip(positions, texts, strict=True))
             problems += said
         return known, problems
@@ -294,7 +294,7 @@ class Drill:
         texts: Sequence[str] = [passage.text for passage in readable]
         problems: Sequence[str] = ()
         if stage == "summaries":
-            texts, problems = yield from self._plan.condenser.condensed(readable, self.ready.evidence.language)
+            texts, problems = yield from self._plan.summariser.condensed(readable, self.ready.evidence.language)
         alone = stage == "one by one"
         found, said, deputies = yield from self._selection.choose(
             BOOLEAN_PROMPT if alone else self._plan.settings.prompts[1],
@@ -303,7 +303,7 @@ class Drill:
             by="yes" if alone else self._plan.paragraphs_by,
             spare=int(stage == "summaries"),
         )
-        self._way.decisions.append(Decision(stage, [(at,) for at in candidates], found, deputies=deputies))
+        self._trace.decisions.append(Decision(stage, [(at,) for at in candidates], found, deputies=deputies))
         chosen = [candidates[position] for position in found]
         self._note_paragraphs(stage, candidates, chosen, [*problems, *said])
         return chosen
@@ -322,7 +322,7 @@ class Drill:
         else:
             kept = order[: top_n or max(1, sum(log_probability(item) >= _RELEVANT for item in ranking))]
             self._judged = {at: (item.score, item.details) for at, item in zip(order, ranking, strict=True)}
-        self._way.decisions.append(Decision("monot5", [(at,) for at in candidates], places[: len(kept)], places))
+        self._trace.decisions.append(Decision("monot5", [(at,) for at in candidates], places[: len(kept)], places))
         self._note_paragraphs("monot5", candidates, kept)
         return sorted(kept)
 
@@ -343,8 +343,8 @@ class Drill:
             self._judged[candidates[place]] = score, {**details, **({"also_at": also} if also else {})}
         if self._plan.settings.follow and self.ready.evidence.by_words:
             kept = self._with_followed(kept, dict(zip(candidates, scored.totals.tolist(), strict=True)), top_n)
-        self._way.scores = dict(zip(candidates, scored.means.tolist(), strict=True))
-        self._way.decisions.append(Decision("likelihood", [(at,) for at in candidates], best, order))
+        self._trace.scores = dict(zip(candidates, scored.means.tolist(), strict=True))
+        self._trace.decisions.append(Decision("likelihood", [(at,) for at in candidates], best, order))
         self._note_paragraphs("likelihood", candidates, kept)
         return sorted(kept)
 

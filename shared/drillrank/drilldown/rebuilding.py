@@ -28,7 +28,7 @@ _TECHNICAL = re.compile(
 _DATES: tuple[str, ...] = ("effective_date", "date", "publication_date", "published", "updated")
 _DATES += ("last_modified_date", "last_modified", "moddate", "creation_date", "creationdate")
 _REMEMBERED = 4  # collections; each may be large
-Material = Sequence["StoredChunk"] | Sequence[CoveredText]
+SourceText = Sequence["StoredChunk"] | Sequence[CoveredText]
 """What is stored of one document: its chunks, sections or all of it; or texts of which chunks hold spans."""
 
 
@@ -51,7 +51,7 @@ class StoredChunk:
     metadata: Mapping[str, object] = field(default_factory=dict, hash=False)
 
 
-def rebuilt(documents: Sequence[Material], separator: str = " > ") -> list[OutlineSection]:
+def rebuilt(documents: Sequence[SourceText], separator: str = " > ") -> list[OutlineSection]:
     r"""The sections of documents, each given by its chunks in any order: what `D3.prepare` takes.
 
     Parts of one section are joined before they are read, so that no paragraph stays cut. Where chunks are missing, the
@@ -70,7 +70,7 @@ def rebuilt(documents: Sequence[Material], separator: str = " > ") -> list[Outli
     return [section for number, stored in enumerate(documents) for section in _sections(number, stored, separator)]
 
 
-def _sections(number: int, stored: Material, separator: str) -> list[OutlineSection]:
+def _sections(number: int, stored: SourceText, separator: str) -> list[OutlineSection]:
     chunks = [chunk for chunk in stored if isinstance(chunk, StoredChunk)]
     covered = [text for text in stored if isinstance(text, CoveredText)]
     sections = _Rebuilding(number, separator).of(chunks) if chunks else []
@@ -101,12 +101,12 @@ class PreparedCache:
         self._separator = separator
         self._known: LastUsed[Hashable, PreparedDocuments] = LastUsed(_REMEMBERED)
 
-    def ready(self, documents: Sequence[Material]) -> PreparedDocuments:
+    def ready(self, documents: Sequence[SourceText]) -> PreparedDocuments:
         """What `D3.retrieve` takes, of documents given by what is stored of them."""
         key = tuple(tuple((stored, repr(stored.metadata)) for stored in material) for material in documents)
         return self._known.make(key, lambda: self._made(documents))
 
-    def _made(self, documents: Sequence[Material]) -> PreparedDocuments:
+    def _made(self, documents: Sequence[SourceText]) -> PreparedDocuments:
         about = [stored[0].metadata if stored else {} for stored in documents]
         names = list(map(document_name, about))
         known: dict[int | str, str] = {

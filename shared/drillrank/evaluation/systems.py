@@ -114,11 +114,11 @@ class System:
 def _awaited(answer: Any) -> Any:
     """What an asynchronous function returns, also where an event loop is running, as in a notebook."""
 
-    async def waiting() -> Any:
+    async def pending() -> Any:
         return await answer
 
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(copy_context().run, asyncio.run, waiting()).result()
+        return thread.submit(copy_context().run, asyncio.run, pending()).result()
 
 
 def system(name: str, given: Any, corpus: Collection) -> System:

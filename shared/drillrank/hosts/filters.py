@@ -273,17 +273,17 @@ def parts_of(
     What restricts one of them is taken to restrict all that is looked up beside the source.
     """
     found: dict[int, Any] = {}
-    waiting: list[Any] = [source]
-    while waiting:
-        one = waiting.pop()
+    pending: list[Any] = [source]
+    while pending:
+        one = pending.pop()
         if isinstance(one, kinds):
             if id(one) not in found:
                 found[id(one)] = one
-                waiting += inside(one)
+                pending += inside(one)
         elif isinstance(one, Mapping | list | tuple):
             items = one.values() if isinstance(one, Mapping) else one
             if isinstance(next(iter(items), None), (*kinds, list, tuple)):  # of many records, none is asked
-                waiting += items
+                pending += items
     return list(found.values())
 
 

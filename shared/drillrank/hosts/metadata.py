@@ -122,7 +122,7 @@ RANKING_KEYS = frozenset(map(prefixed, (*RANKING_NOTES, *_OF_PATHS, *_OF_EVIDENC
 """What an earlier ranking may have left: not how a result was found (`matched_views`), nor who wrote it (`origin`)."""
 
 
-def notes(details: Mapping[str, Any]) -> dict[str, Any]:
+def added_metadata(details: Mapping[str, Any]) -> dict[str, Any]:
     """The notes of one result: metadata keys with the prefix `drillrank_`.
 
     Args:
@@ -167,4 +167,6 @@ def with_notes(metadata: Mapping[str, Any], details: Mapping[str, Any]) -> dict[
     >>> with_notes({"drillrank_problems": "no answer", "drillrank_llm_calls": 2, "drillrank_view": "raw"}, {})
     {'drillrank_view': 'raw'}
     """
-    return deepcopy({key: value for key, value in metadata.items() if key not in RANKING_KEYS}) | notes(details)
+    return deepcopy({key: value for key, value in metadata.items() if key not in RANKING_KEYS}) | added_metadata(
+        details
+    )

@@ -113,12 +113,12 @@ def _follows(before: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
     if any(before[key] != metadata[key] for key in metadata.keys() - {*KEYS}):
         return False
     counts = [(count(before[key]), count(metadata[key])) for key in ("page", "page_number") if key in metadata]
-    if places := [(last, now) for last, now in counts if now is not None]:
-        return all(last is not None and last < now for last, now in places)
-    last, now = str(before.get("page_label", "")), str(metadata.get("page_label", ""))
-    if last.isdecimal() and now.isdecimal():
-        return int(last) < int(now) or now == "1"  # after a preface
-    return bool(now) and last != now
+    if places := [(last, current) for last, current in counts if current is not None]:
+        return all(last is not None and last < current for last, current in places)
+    last, current = str(before.get("page_label", "")), str(metadata.get("page_label", ""))
+    if last.isdecimal() and current.isdecimal():
+        return int(last) < int(current) or current == "1"  # after a preface
+    return bool(current) and last != current
 
 
 def _number(metadata: Mapping[str, Any]) -> int | None:

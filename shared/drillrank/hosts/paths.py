@@ -12,7 +12,7 @@ from drillrank.errors import InvalidInput, WarnOnce, warn
 from drillrank.explanation import Explanation, Explanations
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.filters import AccessFilter
-from drillrank.hosts.metadata import notes, path_notes
+from drillrank.hosts.metadata import added_metadata, path_notes
 from drillrank.hosts.sections import StoredSection, deduplicate_sections, warn_missing
 from drillrank.hosts.settings import LinkedRecordSettings
 from drillrank.hosts.shared import Indexes, Shared, shared
@@ -34,7 +34,7 @@ class PathHost(Generic[Record]):
     """What a path search needs of its host for one question.
 
     Attributes:
-        guard: What may be seen.
+        access_filter: What may be seen.
         retrieves: Whether there is a retriever.
         docstore: Knows records by id, if there is one; without one, the store behind the retriever knows the given.
         certain: Whether all that the retriever brings is from one store, which is asked for more.
@@ -48,7 +48,7 @@ class PathHost(Generic[Record]):
         event: Sends the host's event of a hop: `query`, `hop`, `paths`, `best_path` and `best_score`.
     """
 
-    guard: AccessFilter[Any]
+    access_filter: AccessFilter[Any]
     retrieves: bool
     docstore: object | None
     certain: bool
@@ -181,7 +181,7 @@ class RecordSource(Generic[Record]):
         host = self.host
         [hits] = yield [Retrieve(THE_QUESTION, 0)]  # of a retriever, which knows how many it brings
         kept, missing = yield from deduplicate_sections(hits or (), host.section, self.given, sure=host.certain)
-        if not host.guard.restricts:  # perhaps they are hidden: nothing is said of them
+        if not host.access_filter.restricts:  # perhaps they are hidden: nothing is said of them
             warn_missing("PromptRank", self.warned.new("raw", missing))
         return [self._remembered(name, record) for name, record in zip(host.names(kept), kept, strict=True)]
 
@@ -197,8 +197,8 @@ class RecordSource(Generic[Record]):
             return [(id_, self._remembered(id_, self.given[id_])) for id_ in ids]
         named = [(id_, record) for record in found if (id_ := self.host.own_id(record))]
         self.missed |= {id_ for id_ in ids if id_ in self.given}.difference(id_ for id_, _ in named)
-        allowed = set(map(id, self.host.guard.filter_fetched(record for _, record in named)))
-        return [(id_, self._remembered(id_, record)) for id_, record in named if id(record) in allowed]
+        permitted = set(map(id, self.host.access_filter.filter_fetched(record for _, record in named)))
+        return [(id_, self._remembered(id_, record)) for id_, record in named if id(record) in permitted]
 
     def _remembered(self, id_: str, record: Record) -> Passage:
         passage = self.host.passage(record, id_)
@@ -230,7 +230,7 @@ class FoundRecord(Generic[Record]):
         record: As the store has it.
         id: What the store calls it, or else its name.
         score: Of its best path.
-        notes: Metadata of ours.
+        added_metadata: Metadata of ours.
         details: Of the ranking.
         explanation: Why it stands where it stands, if that was asked for.
     """
@@ -238,7 +238,7 @@ class FoundRecord(Generic[Record]):
     record: Record
     id: str
     score: float
-    notes: dict[str, Any]
+    added_metadata: dict[str, Any]
     details: Mapping[str, Any]
     explanation: Explanation | None
 
@@ -291,7 +291,7 @@ class PathRetrieval(Generic[Record]):
         self._missing = None if component.llm is None else replace(settings, missing_prompt=missing_prompt)
         self._warned = WarnOnce()
         self._indexes = Indexes(records, self._index)
-        if not host.guard.restricts:
+        if not host.access_filter.restricts:
             self._indexes.of(tuple(range(len(records))))
 
     def _index(self, seen: tuple[int, ...]) -> Shared[tuple[GivenPassages, PathSearch]]:
@@ -323,7 +323,7 @@ class PathRetrieval(Generic[Record]):
             usage: Where the caller counts what the LLM costs that names what a path lacks.
             host_query: The question as the host asks its retriever, if that is not the string.
         """
-        seen = yield from self._indexes.seen(host.guard)
+        seen = yield from self._indexes.seen(host.access_filter)
         [made] = yield [Call(partial(self._indexes.of, seen))]
         given, search = made.made
         records = {self._names[number]: self._indexes.records[number] for number in seen}
@@ -341,7 +341,9 @@ class PathRetrieval(Generic[Record]):
         found = []
         for item, reason in zip(ranking, why or [None] * len(ranking), strict=True):
             [own_id] = source.own_ids([item.passage.id])
-            noted = path_notes(source.own_ids(item.details["path"]), item.score, item.details) | notes(item.details)
+            described = path_notes(source.own_ids(item.details["path"]), item.score, item.details) | added_metadata(
+                item.details
+            )
             record = source.records[item.passage.id]
-            found.append(FoundRecord(record, own_id, item.score, noted, item.details, reason))
+            found.append(FoundRecord(record, own_id, item.score, described, item.details, reason))
         return found

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any, Generic, Literal, TypeVar
 
 from drillrank.drilldown.covered_text import CoveredText, HeadingPath, HeldSpan
-from drillrank.drilldown.rebuilding import Material, StoredChunk
+from drillrank.drilldown.rebuilding import SourceText, StoredChunk
 from drillrank.structure import Pages, parse_document
 
 _LEVEL = re.compile(r"(?:h|header|heading)[\s_-]*([1-6])", re.IGNORECASE)
@@ -146,7 +146,7 @@ class StoredDocument(Generic[Record]):
         cut_again = any(chunk.above for chunk in self.chunks)  # then offsets may count from what was cut again
         return not cut_again and not all(map(_agree, _by_page(self.chunks)))
 
-    def material(self) -> Material:
+    def material(self) -> SourceText:
         """For the core; a chunk is named by its number, what none holds of an original by the next one."""
         if self.original is not None:
             return [self._covered(self.original)]

@@ -132,14 +132,14 @@ def at_hand(found: Iterable[StoredSection], ids: Collection[str] | None = None) 
 
 
 def deduplicate_sections(
-    hits: Sequence[Any], read: Read, lent: Mapping[str, Any], *, sure: bool
+    hits: Sequence[Any], read: Read, fallbacks: Mapping[str, Any], *, sure: bool
 ) -> Requests[tuple[list[Any], list[str]]]:
     """Hits of a retriever that knows no views: each section once, where its first view stands, by its raw record.
 
     Args:
         hits: Best first.
         read: Reads one.
-        lent: Records by section id that stand in where no store can be asked.
+        fallbacks: Records by section id that stand in where no store can be asked.
         sure: Whether the store that is asked is that of the hits, so that what it does not have is gone.
 
     Returns:
@@ -161,7 +161,7 @@ def deduplicate_sections(
         elif id_ not in seen and id_ not in known and asked and sure:
             missing.append(id_)
         elif id_ not in seen:
-            kept.append(known[id_].record if id_ in known else lent.get(id_, section.record))
+            kept.append(known[id_].record if id_ in known else fallbacks.get(id_, section.record))
         seen |= {id_} if section.view is not None else set()
     return kept, missing
 

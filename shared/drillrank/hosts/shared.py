@@ -79,15 +79,15 @@ class Indexes(Generic[Record, Made]):
         """The index of these; whoever asks for it at the same time waits for one."""
         return self._selected.make(seen, lambda: self._make(seen))
 
-    def seen(self, guard: AccessFilter[Any]) -> Requests[tuple[int, ...]]:
+    def seen(self, access_filter: AccessFilter[Any]) -> Requests[tuple[int, ...]]:
         """Numbers of the records that may be seen; filters are asked off the event loop."""
-        [seen] = yield [Call(lambda: self.numbers(guard))]
+        [seen] = yield [Call(lambda: self.numbers(access_filter))]
         return seen  # type: ignore[no-any-return]
 
-    def numbers(self, guard: AccessFilter[Any]) -> tuple[int, ...]:
+    def numbers(self, access_filter: AccessFilter[Any]) -> tuple[int, ...]:
         """Numbers of the records that may be seen."""
-        allowed = set(map(id, guard.filter_fetched(self.records)))
-        return tuple(number for number, record in enumerate(self.records) if id(record) in allowed)
+        permitted = set(map(id, access_filter.filter_fetched(self.records)))
+        return tuple(number for number, record in enumerate(self.records) if id(record) in permitted)
 
 
 def model_fields(model: LanguageModel) -> object:

@@ -57,12 +57,12 @@ class Store(ABC):
     def vector(self, model: object, embed: Callable[[], list[float]]) -> Requests[list[float]]:
         """The question's vector by a model, which embeds it once, however many searches want it at the same time."""
 
-        def once() -> None:
+        def embed_once() -> None:
             if id(model) not in self._vectors:
                 self._vectors[id(model)] = embed()
 
         if id(model) not in self._vectors:
-            yield [Call(partial(self.in_turn, once))]
+            yield [Call(partial(self.in_turn, embed_once))]
         return self._vectors[id(model)]
 
     @property

@@ -220,7 +220,7 @@ class ViewRetrieval:
         return raw, shared("views", made_of, lambda: MultiViewIndex(shown, embed=self.embed, **self._settings))
 
     def retrieve(
-        self, query: str, store: Store, guard: AccessFilter[Any], top_n: int
+        self, query: str, store: Store, access_filter: AccessFilter[Any], top_n: int
     ) -> Requests[list[tuple[Merged, Explanation | None]]]:
         """The sections found, best first, each once, and after each those around it; each with its explanation.
 
@@ -229,17 +229,17 @@ class ViewRetrieval:
         Args:
             query: The question.
             store: Answers look-ups.
-            guard: What may be seen.
+            access_filter: What may be seen.
             top_n: Sections wanted.
         """
         if self._in_memory:
-            raw, index = self._indexes.of((yield from self._indexes.seen(guard)))
+            raw, index = self._indexes.of((yield from self._indexes.seen(access_filter)))
             sections = index.made.search(query, top_n)
-            if not sections and guard.restricts:
+            if not sections and access_filter.restricts:
                 _warn("nothing was found: the index holds nothing, or nothing that the filter shows")
             found = _with_those_around(sections, raw, self._around(sections, raw))
         else:
-            found = yield from answered(self._looked_up(top_n, guard), store.handlers)
+            found = yield from answered(self._looked_up(top_n, access_filter), store.handlers)
         ranks = count(1)
         explained = explains(self._explains)
         return [(merged, self._why(*merged, ranks, top_n) if explained else None) for merged in found]
@@ -252,7 +252,7 @@ class ViewRetrieval:
         name = str(result_metadata(section.record.metadata).get("section_path") or section.section_id)
         return explain_views(merged, next(ranks), name, top_n, self._weights, self._merge)
 
-    def _looked_up(self, top_n: int, guard: AccessFilter[Any]) -> Requests[list[Merged]]:
+    def _looked_up(self, top_n: int, access_filter: AccessFilter[Any]) -> Requests[list[Merged]]:
         """Sections out of a store or retrievers, their raw records and those around them looked up."""
         hits, near = yield from self._hits(top_n)
         found = [section for of_view in hits.values() for section in of_view]
@@ -262,9 +262,9 @@ class ViewRetrieval:
         asked = True
         if wanted := [section.section_id for section in found if section.section_id not in known]:
             fetched, asked = yield from raw_records(wanted, self.read)
-            known |= fetched if asked else self._given(wanted, guard, found)
+            known |= fetched if asked else self._given(wanted, access_filter, found)
         missing = [id_ for id_ in dict.fromkeys(wanted) if id_ not in known]
-        if not (asked and guard.restricts):  # perhaps they are hidden: nothing is said of them
+        if not (asked and access_filter.restricts):  # perhaps they are hidden: nothing is said of them
             where = "is no longer in the store" if asked else "cannot be looked up: pass documents, too"
             warn_missing("MultiViewRetriever", self._warned.new("raw", missing), where)
         rankings = {
@@ -272,18 +272,18 @@ class ViewRetrieval:
             for view, of_view in hits.items()
         }
         sections = merge_views(rankings, top_n, self._weights, self._merge)
-        if not sections and (guard.restricts or (not found and self._in_store)):
-            hidden = ", or nothing that the filter shows" if guard.restricts else ""
+        if not sections and (access_filter.restricts or (not found and self._in_store)):
+            hidden = ", or nothing that the filter shows" if access_filter.restricts else ""
             _warn(f"nothing was found: the source holds nothing{hidden}")
         around = self._around(sections, known)
         if wanted := [id_ for ids in around.values() for id_ in ids if id_ not in known]:
             fetched, asked = yield from raw_records(wanted, self.read)
-            known |= fetched if asked else self._given(wanted, guard, found)
+            known |= fetched if asked else self._given(wanted, access_filter, found)
             documents = {
                 known[section_id].document or section_id: id_
                 for section_id, ids in around.items()
                 for id_ in ids
-                if id_ not in known and not guard.restricts
+                if id_ not in known and not access_filter.restricts
             }
             if new := self._warned.new("around", documents):
                 _warn(
@@ -303,10 +303,10 @@ class ViewRetrieval:
         return {view: [*map(self.read, answer or ())] for view, answer in zip(self._by_view, answers, strict=True)}, []
 
     def _given(
-        self, ids: Iterable[str], guard: AccessFilter[Any], found: Iterable[StoredSection]
+        self, ids: Iterable[str], access_filter: AccessFilter[Any], found: Iterable[StoredSection]
     ) -> dict[str, StoredSection]:
         """Raw sections that were given beside a source, where no store can be asked; none of another version."""
-        seen = set(map(id, guard.filter_fetched(section.record for section in self.sections)))
+        seen = set(map(id, access_filter.filter_fetched(section.record for section in self.sections)))
         given = {(one.section_id, one.view): one for one in self.sections if id(one.record) in seen}
         outdated = {
             section.document

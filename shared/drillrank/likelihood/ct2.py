@@ -16,7 +16,7 @@ import numpy.typing as npt
 from drillrank.errors import InvalidInput, check_positive, invalid_input, require
 from drillrank.files import whole_folder
 from drillrank.likelihood.huggingface import longest_input
-from drillrank.likelihood.local import Engine, LocalModel, Reading, longest_target
+from drillrank.likelihood.local import Engine, LocalModel, TokenSequence, longest_target
 from drillrank.likelihood.process import keep_in_children, used_before_fork, warn_of_one_thread
 from drillrank.likelihood.tokenizer import TextTokenizer
 
@@ -127,7 +127,7 @@ class CTranslate2Engine(Engine):
         """True in another process: CTranslate2 computes on threads of its own."""
         return self._process != os.getpid()
 
-    def read(self, readings: Sequence[Reading], temperature: float | None) -> list[_Values]:
+    def read(self, readings: Sequence[TokenSequence], temperature: float | None) -> list[_Values]:
         """As `Engine.read`.
 
         Raises:
@@ -152,7 +152,7 @@ class CTranslate2Engine(Engine):
             raise InvalidInput(f"{what}; {error!s:.200}") from error
         return found
 
-    def _decode(self, readings: Sequence[Reading], temperature: float | None, found: list[_Values]) -> None:
+    def _decode(self, readings: Sequence[TokenSequence], temperature: float | None, found: list[_Values]) -> None:
         """Logits of whole sequences, read where a token is predicted."""
 
         def run(batch: list[int]) -> None:
@@ -164,7 +164,7 @@ class CTranslate2Engine(Engine):
         lengths = [one.at[-1] + 1 for one in readings]
         self.in_batches(run, lengths, budget=min(self.batch_tokens, self.batch_targets))
 
-    def _encode(self, readings: Sequence[Reading], temperature: float | None, found: list[_Values]) -> None:
+    def _encode(self, readings: Sequence[TokenSequence], temperature: float | None, found: list[_Values]) -> None:
         """Targets of several tokens behind what the encoder reads, and single ones by the logits of the first step."""
         prefix, end = self.tokenizer.prefix, self.tokenizer.eos_id
         single = [i for i, one in enumerate(readings) if len({*one.at}) == 1]

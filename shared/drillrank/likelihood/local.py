@@ -46,7 +46,7 @@ class OutOfMemory(DrillrankError, MemoryError):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TokenSequence:
     """What is to be read of one request.
 
     Attributes:
@@ -94,7 +94,7 @@ class Engine(ABC):
         return False
 
     @abstractmethod
-    def read(self, readings: Sequence[Reading], temperature: float | None) -> list[npt.NDArray[np.float64]]:
+    def read(self, readings: Sequence[TokenSequence], temperature: float | None) -> list[npt.NDArray[np.float64]]:
         """Log-probabilities of each reading's tokens; without a temperature, their logits.
 
         Raises:
@@ -197,7 +197,7 @@ class LocalModel(TokenModel, Generic[Loaded]):
             for reading, one in zip(readings, values, strict=True)
         ]
 
-    def _read(self, readings: Sequence[Reading], temperature: float | None) -> list[npt.NDArray[np.float64]]:
+    def _read(self, readings: Sequence[TokenSequence], temperature: float | None) -> list[npt.NDArray[np.float64]]:
         """What is read; the same twice is computed once, so that ties stay ties whatever batches they fall into."""
         keys = [(one.source, tuple(one.ids), tuple(one.at), tuple(one.wanted)) for one in readings]
         distinct = dict(zip(keys, readings, strict=True))
@@ -215,7 +215,7 @@ class LocalModel(TokenModel, Generic[Loaded]):
         return found
 
 
-def _readings(engine: Engine, requests: Sequence[AnyRequest], end: Sequence[int] = ()) -> list[Reading]:
+def _readings(engine: Engine, requests: Sequence[AnyRequest], end: Sequence[int] = ()) -> list[TokenSequence]:
     """Targets, with these ids behind them, or answers behind the prompts.
 
     Raises:
@@ -250,7 +250,7 @@ def _readings(engine: Engine, requests: Sequence[AnyRequest], end: Sequence[int]
         if isinstance(request, NextTokenRequest):
             wanted = list(map(answer_id, request.answers))
             at = [len(ids) - 1] * len(wanted)
-        readings.append(Reading(source, ids, at, wanted, cut_tokens))
+        readings.append(TokenSequence(source, ids, at, wanted, cut_tokens))
     return readings
 
 

@@ -422,11 +422,11 @@ def _too_long(request: AnyRequest, bare: Fitted, window: int | None) -> InvalidI
             f"{request.target[:40]!r}."
         )
     limits = {"of the prompt": request.max_tokens, "that the model reads at once": window}
-    allowed = " and ".join(f"{limit} {of}" for of, limit in limits.items() if limit is not None)
+    permitted = " and ".join(f"{limit} {of}" for of, limit in limits.items() if limit is not None)
     wording = max((part for part in request.prompt if isinstance(part, str)), key=len, default="")
     return InvalidInput(
         f"Nothing would be left of the documents: the rest of the prompt has {bare.in_prompt} tokens, what follows it "
-        f"{target}, and {allowed} are allowed: shorten the instruction, the demonstrations or the question, or allow "
+        f"{target}, and {permitted} are allowed: shorten the instruction, the demonstrations or the question, or allow "
         f"more tokens. The longest of them begins with {wording[:40]!r}."
     )
 
@@ -467,11 +467,11 @@ def allot(lengths: Sequence[int], limits: Sequence[int | None], total: int | Non
         length if limit is None else max(0, min(length, limit)) for length, limit in zip(lengths, limits, strict=True)
     ]
     if total is not None:
-        left, waiting = max(total, 0), len(kept)
+        left, pending = max(total, 0), len(kept)
         for position in sorted(range(len(kept)), key=kept.__getitem__):  # what short ones leave goes to longer ones
-            kept[position] = min(kept[position], left // waiting)
+            kept[position] = min(kept[position], left // pending)
             left -= kept[position]
-            waiting -= 1
+            pending -= 1
     for position, (length, keep) in enumerate(zip(lengths, kept, strict=True)):
         if length and not keep:
             raise InvalidInput(

@@ -21,7 +21,7 @@ import transformers
 from transformers.activations import GELUTanh, NewGELUActivation
 from transformers.cache_utils import DynamicLayer
 
-from drillrank.likelihood.local import Engine, Reading, longest_target
+from drillrank.likelihood.local import Engine, TokenSequence, longest_target
 from drillrank.likelihood.process import settle_threads
 from drillrank.likelihood.tokenizer import TextTokenizer
 
@@ -153,7 +153,7 @@ class TorchEngine(Engine):
         if config.model_type in _SHARING and not self._rope:
             self._shared_length = getattr(text, "sliding_window", None) or _UNLIMITED
 
-    def read(self, readings: Sequence[Reading], temperature: float | None) -> list[npt.NDArray[np.float64]]:
+    def read(self, readings: Sequence[TokenSequence], temperature: float | None) -> list[npt.NDArray[np.float64]]:
         """As `Engine.read`; the softmax is computed in float32."""
         settle_threads()
         found: list[tuple[Sequence[int], torch.Tensor]] = []  # on the device: nothing waits for it between batches
@@ -176,7 +176,7 @@ class TorchEngine(Engine):
                 values[i] = part
         return values
 
-    def _decode(self, readings: Sequence[Reading], compute: Callable[..., None]) -> None:
+    def _decode(self, readings: Sequence[TokenSequence], compute: Callable[..., None]) -> None:
         """Decoder-only models: whole sequences, and rests of sequences on stems."""
         # A token behind all that is read changes nothing, unless it is by the length of the whole.
         ids = [one.ids if self._rope else one.ids[: one.at[-1] + 1] for one in readings]
@@ -244,7 +244,7 @@ class TorchEngine(Engine):
     def _placed(self, mask: torch.Tensor, positions: torch.Tensor) -> dict[str, torch.Tensor]:
         return {"attention_mask": mask} | ({"position_ids": positions} if self._takes_positions else {})
 
-    def _encode(self, readings: Sequence[Reading], compute: Callable[..., None]) -> None:
+    def _encode(self, readings: Sequence[TokenSequence], compute: Callable[..., None]) -> None:
         """Encoder-decoder models: each prompt is encoded once, for all its targets."""
         members: dict[tuple[int, ...], list[int]] = {}
         for i, one in enumerate(readings):

@@ -35,7 +35,7 @@ from drillrank.multihop.mentions import NameMentions, TitleMentions
 from drillrank.multihop.missing import Missing
 from drillrank.multihop.path_settings import PAPER, PathSettings
 from drillrank.multihop.prior import FirstHop, Namesakes, Titles, named_in, titles_of
-from drillrank.multihop.state import DocumentModel, PathWithPrior, Residual, Search
+from drillrank.multihop.state import DocumentModel, PathWithPrior, Residual, SearchState
 from drillrank.passages import (
     Passage,
     Path,
@@ -401,7 +401,7 @@ class PathSearch:
         paths = yield from self.path_requests(
             query, None, candidates=candidates, scores=scores, fetched=fetched, missing=missing, usage=usage
         )
-        state = cast("Search", paths.why)
+        state = cast("SearchState", paths.why)
         return Explainable(state.ranked_passages(paths)[:top_n], state)
 
     def path_requests(
@@ -430,7 +430,7 @@ class PathSearch:
             collection = Collection(list(first.values()), self._scorer_of, self.links)
         first_hop = FirstHop(self.prompt_rank.prior, candidates, scores, self.prompt_rank.settings.prior_weight)
         prior, scorer = settings.link_prior, collection.scorer
-        state = Search(
+        state = SearchState(
             query,
             scorer.prompt_rank,
             collection.links,
@@ -444,11 +444,11 @@ class PathSearch:
         )
         asked = missing or (settings if self.llm is not None else None)
         lacks = Missing(asked, query) if asked else None
-        waiting = state.starts(first.values())
+        pending = state.starts(first.values())
         found: list[Ranked[Path]] = []
         best: list[Ranked[Path]] = []
         for number in range(1, self._hops + 1):
-            frontier = scorer.ranked(query, waiting)
+            frontier = scorer.ranked(query, pending)
             if number == 1:
                 frontier = first_hop.posteriors(frontier)
                 best = frontier[: settings.pairs]
@@ -463,12 +463,12 @@ class PathSearch:
             lacking = (yield from lacks.after(kept[0], self._branch)) if lacks else ()
             state.name(kept, lacking)
             beside = [*lacking, *(item.passage.passages[0] for item in best if number > 1)]
-            waiting = state.extended(frontier[:beam], [[*passages, *beside] for passages in following], self._branch)
+            pending = state.extended(frontier[:beam], [[*passages, *beside] for passages in following], self._branch)
             if number == 1:
-                waiting += state.pairs(best)
-            if not waiting:
+                pending += state.pairs(best)
+            if not pending:
                 break
-            waiting = list({one.path.ids: one for one in waiting}.values())  # a pair may be linked, too
+            pending = list({one.path.ids: one for one in pending}.values())  # a pair may be linked, too
         ordered = ranked_paths(found, first_hop.counts)[:top_n]
         if lacks:
             details = lacks.details() | ({"usage": usage.as_metadata()} if usage else {})

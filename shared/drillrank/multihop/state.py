@@ -109,7 +109,7 @@ class Residual:
         return ordered
 
 
-class Search:
+class SearchState:
     """The state of one question's search; called with some of what it found, it explains that.
 
     Args:

@@ -31,7 +31,7 @@ from drillrank.rerank.prior import divisor as divisor
 from drillrank.settings import check_one_of
 
 T = TypeVar("T")
-Given = TypeVar("Given")
+Rankable = TypeVar("Rankable")
 Asks = TypeVar("Asks", bound="HasModel")
 Arguments = ParamSpec("Arguments")
 
@@ -82,7 +82,7 @@ def in_worker(
     return awaited
 
 
-class Ranker(ABC, Generic[Given, Item]):
+class Ranker(ABC, Generic[Rankable, Item]):
     """Ranks candidates for a question by what a language model says of them."""
 
     language_model: LanguageModel
@@ -90,7 +90,12 @@ class Ranker(ABC, Generic[Given, Item]):
     prior_weight: float = 1.0
 
     def rank(
-        self, query: str, passages: Iterable[Given], top_n: int | None = None, *, scores: RetrievalScores | None = None
+        self,
+        query: str,
+        passages: Iterable[Rankable],
+        top_n: int | None = None,
+        *,
+        scores: RetrievalScores | None = None,
     ) -> Ranking[Item]:
         """Rank candidates for one question; ties keep the input order.
 
@@ -111,7 +116,7 @@ class Ranker(ABC, Generic[Given, Item]):
     def rank_many(
         self,
         queries: Sequence[str],
-        passage_lists: Sequence[Iterable[Given]],
+        passage_lists: Sequence[Iterable[Rankable]],
         top_n: int | None = None,
         *,
         scores: Sequence[RetrievalScores | None] | None = None,
@@ -142,7 +147,7 @@ class Ranker(ABC, Generic[Given, Item]):
     arank_many = in_worker(rank_many)
 
     @abstractmethod
-    def _candidates(self, given: Iterable[Given], /) -> list[Item]:
+    def _candidates(self, given: Iterable[Rankable], /) -> list[Item]:
         """What is ranked, checked."""
 
     @abstractmethod
@@ -162,7 +167,7 @@ class Ranker(ABC, Generic[Given, Item]):
         """Of some entries of the ranking that these answers have led to."""
 
 
-class LikelihoodRanker(Ranker[Given, Item]):
+class LikelihoodRanker(Ranker[Rankable, Item]):
     """Ranks by the likelihood of the question after each candidate, under one prompt or several.
 
     With a sum of experts it may read in two stages: the first expert ranks all, the sum the best of them.
@@ -299,7 +304,7 @@ class LikelihoodRanker(Ranker[Given, Item]):
         return scored
 
     def explain(
-        self, query: str, ranking: Sequence[Ranked[Item]], candidates: Iterable[Given] | None = None
+        self, query: str, ranking: Sequence[Ranked[Item]], candidates: Iterable[Rankable] | None = None
     ) -> Explanations:
         """What each token of the question adds to the scores of a ranking; of its own, `ranking.explain()` tells it.
 
@@ -599,8 +604,8 @@ def likelihood_explained(
     ]
     per = divisor(item.details)
     rest = item.score * per - math.fsum(term.value for term in terms)
-    allowed = _AGAIN_NEURAL if model.reads_instructions else _AGAIN
-    if likelihood.matched and abs(rest) > allowed * max(len(likelihood.tokens), 1):
+    permitted = _AGAIN_NEURAL if model.reads_instructions else _AGAIN
+    if likelihood.matched and abs(rest) > permitted * max(len(likelihood.tokens), 1):
         raise InvalidInput(
             f"{name_of(item.passage)!r:.200} scores {item.score:.6f}, but {item.score - rest / per:.6f} by this "
             "ranker: give the ranker that made the ranking, and all candidates unless its model is fitted."

@@ -185,13 +185,13 @@ def document_from_docling(given: object) -> Document:
 
 def _docling_parts(saved: Mapping[str, Any]) -> Iterator[Part]:
     """What stands below the body, in reading order, each item once."""
-    waiting, seen = _children(saved, saved["body"]), set[int]()
-    while waiting:
-        item = waiting.pop()
+    pending, seen = _children(saved, saved["body"]), set[int]()
+    while pending:
+        item = pending.pop()
         if id(item) in seen or item.get("content_layer", "body") != "body":
             continue
         seen.add(id(item))
-        waiting += _children(saved, item)
+        pending += _children(saved, item)
         label = str(item.get("label", ""))
         page = next((page_number(place.get("page_no")) for place in _mappings(item.get("prov"))), None)
         if label in ("table", "document_index"):

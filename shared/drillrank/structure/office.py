@@ -118,12 +118,12 @@ def _attribute(element: Element, name: str) -> str:
 
 def _below(element: Element, *names: str) -> Iterator[Element]:
     """Elements of these names, in order; not those that stand for others in older programs."""
-    waiting = [element]
-    while waiting:
-        found = waiting.pop()
+    pending = [element]
+    while pending:
+        found = pending.pop()
         if _name(found) in names:
             yield found
-        waiting += [part for part in reversed(found) if _name(part) != "Fallback"]
+        pending += [part for part in reversed(found) if _name(part) != "Fallback"]
 
 
 def _text(element: Element) -> str:
@@ -190,9 +190,9 @@ def _docx(package: _Package) -> Converted:
 
 def _spell_out(package: _Package, document: Element, related: dict[str, tuple[str, str]]) -> None:
     """Write what mammoth leaves out so that it reads it: formulas, charts, diagrams and text boxes."""
-    waiting = [document]
-    while waiting:
-        parent = waiting.pop()
+    pending = [document]
+    while pending:
+        parent = pending.pop()
         for at, child in enumerate(parent):
             if _name(child) == "AlternateContent" and len(child):
                 parent[at] = child = child[0]
@@ -205,9 +205,9 @@ def _spell_out(package: _Package, document: Element, related: dict[str, tuple[st
                 parent[at] = child = _element(
                     "smartTag", child, *boxes, *([_element("t", "; ".join(rows))] * bool(rows))
                 )
-                waiting += child[1:]
+                pending += child[1:]
                 continue
-            waiting.append(child)
+            pending.append(child)
 
 
 def _element(name: str, *content: Element | str) -> Element:
@@ -238,9 +238,9 @@ def _slide(package: _Package, name: str, number: int) -> Iterator[str]:
     yield from _shapes(package, related, slide, titles[:1])
     for kind, other in related.values():
         if kind == "notesSlide":
-            notes = package.tree(other)
-            left_out = [shape for shape in _below(notes, "sp") if _place(shape) != "body"]
-            yield from _shapes(package, {}, notes, left_out)
+            speaker_notes = package.tree(other)
+            left_out = [shape for shape in _below(speaker_notes, "sp") if _place(shape) != "body"]
+            yield from _shapes(package, {}, speaker_notes, left_out)
         elif kind == "comments":
             comments = (
                 " ".join("".join(found.itertext()).split()) for found in _below(package.tree(other), "text", "txBody")
@@ -256,9 +256,9 @@ def _place(shape: Element) -> str:
 def _shapes(
     package: _Package, related: dict[str, tuple[str, str]], root: Element, left_out: list[Element]
 ) -> Iterator[str]:
-    waiting = [root]
-    while waiting:
-        shape = waiting.pop()
+    pending = [root]
+    while pending:
+        shape = pending.pop()
         kind = _name(shape)
         if shape in left_out or (kind == "sp" and _place(shape) == "sldNum"):
             continue
@@ -269,12 +269,12 @@ def _shapes(
             yield from [table(rows)] if rows else []
         elif kind == "graphicData":
             yield from (table(rows) for rows in _drawn(package, related, shape) if rows)
-            waiting += reversed(shape)
+            pending += reversed(shape)
         elif kind == "pic":
             described = next((found.get("descr", "") for found in _below(shape, "cNvPr")), "")
             yield from [prose(" ".join(described.split()))] if described.strip() else []
         else:
-            waiting += reversed([part for part in shape if _name(part) != "Fallback"])
+            pending += reversed([part for part in shape if _name(part) != "Fallback"])
 
 
 def _epub(package: _Package) -> Converted:

@@ -171,9 +171,9 @@ def _limit(seconds: int, memory: int, answers: int) -> None:
         import resource
     except ImportError:  # of POSIX
         return
-    waiting = select.poll()  # until nobody is left to read the answers
-    waiting.register(answers, 0)
-    Thread(target=lambda: (waiting.poll(), os._exit(1)), daemon=True).start()
+    pending = select.poll()  # until nobody is left to read the answers
+    pending.register(answers, 0)
+    Thread(target=lambda: (pending.poll(), os._exit(1)), daemon=True).start()
     signal.alarm(seconds + 5)
     for limit, most in (
         (resource.RLIMIT_DATA, memory),
