@@ -20,6 +20,7 @@ from drillrank.views import (
     MultiViewIndex,
     ViewText,
     expanded,
+    explain_views,
     merge_views,
     section_chunks,
 )
@@ -235,3 +236,11 @@ def test_context_is_searched_and_a_section_is_called_by_its_headings():
         assert MultiViewIndex(texts).search("the zoo in Bern") == found
     chunks = section_chunks(parse_document("# Foxes\n\nThey hunt.\n\n## Red\n\nThey sing.\n"), "animals", chunker=WHOLE)
     assert "1. Foxes > Red: " in str(MultiViewIndex(chunks).search("Who sings?", 2).explain())
+
+
+def test_what_fills_up_is_explained_so():
+    merged = merge_views({"raw": list("abcdef"), "keywords": list("bacdef"), "summary": list("abcdef")}, k=3)
+    [last] = [section for section in merged if section.section_id == "c"]
+    assert min(last.ranks.values()) == 3
+    explained = explain_views(last, 3, "C", 3, None, "fusion")
+    assert "No view has it among its first 2: it fills up by its sum." in str(explained)
