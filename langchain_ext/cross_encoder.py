@@ -42,8 +42,8 @@ class LikelihoodCrossEncoder(BaseCrossEncoder):
             InvalidInput: a query is blank.
         """
         places: dict[str, list[int]] = {}
-        for place, (query, _) in enumerate(text_pairs):
-            places.setdefault(query, []).append(place)
+        for location, (query, _) in enumerate(text_pairs):
+            places.setdefault(query, []).append(location)
         scores = [0.0] * len(text_pairs)
         rankings = self._upr.rank_many(list(places), [[text_pairs[i][1] for i in of] for of in places.values()])
         for of_query, ranking in zip(places.values(), rankings, strict=True):

@@ -150,10 +150,10 @@ class D3Retriever(ModelFields, QueryRetriever):
 
     def _document(self, evidence: Evidence[Document]) -> Document:
         key, chunk, metadata = self._settings.score_key, evidence.chunk, evidence.metadata
-        place: dict[str, Any] = {"source_id": evidence.document, "start": evidence.start, "end": evidence.end}
+        location: dict[str, Any] = {"source_id": evidence.document, "start": evidence.start, "end": evidence.end}
         if evidence.explanation is not None:
-            place["explanation"] = evidence.explanation.to_dict()
-        metadata |= {PREFIX + name: value for name, value in place.items() if value is not None}
+            location["explanation"] = evidence.explanation.to_dict()
+        metadata |= {PREFIX + name: value for name, value in location.items() if value is not None}
         # The host's key for an offset, unless that key is the user's own.
         is_offset = isinstance(metadata.get(_START, 0), int)
         if chunk.kind == "section":

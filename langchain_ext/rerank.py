@@ -92,7 +92,7 @@ class LikelihoodCompressor(RerankerFields, Loadable, BaseDocumentCompressor):
             is_score = type(held) is not bool and isinstance(held, Real) and isfinite(held)  # whatever was stored
             scores.append(float(held) if is_score else None)
         if getattr(self, "prior", None) == "retrieval" and all(score is None for score in scores):
-            return documents, passages, [-float(place) for place in range(len(documents))]
+            return documents, passages, [-float(location) for location in range(len(documents))]
         return documents, passages, scores
 
     def _best(self, documents: Sequence[Document], ranking: Ranking[Passage]) -> list[Document]:

@@ -123,17 +123,17 @@ def _chunk(node: BaseNode, known: Mapping[str, BaseNode]) -> ChunkRecord[BaseNod
     found, metadata, text = result_metadata(node.metadata), user_metadata(node.metadata), node.get_content()
     document = str(found.get("namespace") or ""), node.ref_doc_id or node.node_id
     start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
-    place: dict[str, Any] = {"metadata": metadata, "pages": pages_of(node.metadata)}
+    location: dict[str, Any] = {"metadata": metadata, "pages": pages_of(node.metadata)}
     if is_section(node.metadata):
         raw = found["view"] == "raw"
         if start is not None:  # if not, it was cut out of what another parser cut
-            place |= {"path": str(found.get("section_path", "")), "start": start, "end": end}
+            location |= {"path": str(found.get("section_path", "")), "start": start, "end": end}
         id_, kind = node.node_id if raw else str(found["section_id"]), "chunk" if start is None else "section"
-        return ChunkRecord(node, id_, text if raw else "", document, kind, raw, **place)  # type: ignore[arg-type]
+        return ChunkRecord(node, id_, text if raw else "", document, kind, raw, **location)  # type: ignore[arg-type]
     if node.ref_doc_id is None or node.ref_doc_id == node.node_id:
-        return ChunkRecord(node, node.node_id, text, document, **place)
+        return ChunkRecord(node, node.node_id, text, document, **location)
     headings, begin = headings_of_path(metadata.get(_HEADINGS)), _start(node, known)
-    place = {"metadata": metadata, "path": headings, "above": _HEADINGS in metadata}
+    location = {"metadata": metadata, "path": headings, "above": _HEADINGS in metadata}
     if not headings or (begin != 0 and text.startswith("#")):  # if not, it was cut again, and offsets count from there
-        place |= {"start": begin, "end": end if begin == start else None}
-    return ChunkRecord(node, node.node_id, text, document, "chunk", **place)
+        location |= {"start": begin, "end": end if begin == start else None}
+    return ChunkRecord(node, node.node_id, text, document, "chunk", **location)

@@ -108,7 +108,7 @@ def _rules_in(folder: Path) -> Rules:
 def _rules_above(folder: Path) -> Rules:
     """Those of the repository that a folder lies in, if it does, and if they do not name the folder itself."""
     parents = Path(os.path.abspath(folder)).parents
-    root = next((place for place, parent in enumerate(parents) if (parent / ".git").exists()), -1)
+    root = next((location for location, parent in enumerate(parents) if (parent / ".git").exists()), -1)
     found = [rule for parent in reversed(parents[: root + 1]) for rule in _rules_in(parent)]
     return [] if _is_ignored(folder, True, found) else found
 

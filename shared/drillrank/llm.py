@@ -480,11 +480,11 @@ _asking: dict[tuple[int, str], Future[None]] = {}  # what is being asked, by the
 
 def _remembered(request: Ask, memo: Memo) -> Requests[Reply]:
     """The reply from memory, or by the one call of all who want it now; yields a future to wait for that to end."""
-    place = id(memo.answers), memo.key
+    location = id(memo.answers), memo.key
     while True:
         mine: Future[None] = Future()
         with _lock:
-            pending = _asking.setdefault(place, mine)
+            pending = _asking.setdefault(location, mine)
         if pending is not mine:
             if (yield [pending])[0]:
                 continue
@@ -499,7 +499,7 @@ def _remembered(request: Ask, memo: Memo) -> Requests[Reply]:
             return reply  # type: ignore[no-any-return]
         finally:
             with _lock:
-                del _asking[place]
+                del _asking[location]
             mine.set_result(None)
 
 

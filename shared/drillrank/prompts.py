@@ -54,7 +54,7 @@ def filled(template: Template, **values: str) -> str:
     """
     if callable(template):
         return template(**values)
-    return re.sub(r"\{(\w+)\}", lambda place: values.get(place[1], place[0]), template)
+    return re.sub(r"\{(\w+)\}", lambda location: values.get(location[1], location[0]), template)
 
 
 def check_places(template: Template, *names: str) -> Template:
@@ -111,7 +111,7 @@ def around_question(template: str) -> tuple[str, str]:
     Raises:
         InvalidInput: the template is no string, or has no place for the question.
     """
-    before, place, after = template.rpartition("{question}") if isinstance(template, str) else ("", "", "")
-    if not place:
+    before, location, after = template.rpartition("{question}") if isinstance(template, str) else ("", "", "")
+    if not location:
         raise InvalidInput(f"A template for a question is a string that holds {{question}}; not {template!r:.200}.")
     return before, after

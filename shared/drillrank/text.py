@@ -105,8 +105,8 @@ def terms(text: str, language: str = "english") -> list[str]:
             tokens = _LATIN_TOKEN.findall(text)
     found = list(map(known.__getitem__, tokens))
     if not known.several.isdisjoint(tokens):
-        for place in reversed(list(compress(count(), map(known.several.__contains__, tokens)))):
-            found[place : place + 1] = found[place].split()
+        for location in reversed(list(compress(count(), map(known.several.__contains__, tokens)))):
+            found[location : location + 1] = found[location].split()
     return found
 
 

@@ -176,18 +176,18 @@ def _explained(found: Ranking[Passage], names: Mapping[str, str]) -> Explanation
 
 
 def _record(question: str, names: Mapping[str, str], item: Ranked[Passage], here: bool) -> Record:
-    place, details = item.passage.metadata, item.details
-    first, last = place.get("pages", (None, None))
+    location, details = item.passage.metadata, item.details
+    first, last = location.get("pages", (None, None))
     also = [{"file": names[at["document"]], "page": at.get("pages", (None,))[0]} for at in details.get("also_at", ())]
     return {
         "question": question,
         "rank": item.rank,
         "score": item.score,
-        "file": names[place["document"]],
+        "file": names[location["document"]],
         "page": first,
         "last_page": last,
-        "section": place["section_path"],
-        "span": [place["start"], place["end"]] if "start" in place else None,
+        "section": location["section_path"],
+        "span": [location["start"], location["end"]] if "start" in location else None,
         "text": item.passage.text,
         "found": here,
         **{name: details[name] for name in ("version", "other_versions") if name in details},
@@ -202,8 +202,8 @@ def _print_json(question: str, records: Sequence[Record], said: Answer | None, w
     explanation = why.to_dict() if why else {}
     tree = {"tree": explanation["tree"]} if "tree" in explanation else {}
     explained = [{"explanation": entry} for entry in explanation.get("entries", ())] or [{}] * len(records)
-    for place, one in enumerate(records):
-        print_json(one | explained[place] | (tree if place == 0 else {}))
+    for location, one in enumerate(records):
+        print_json(one | explained[location] | (tree if location == 0 else {}))
     if not records:
         print_json({**dict.fromkeys(_FIELDS), "question": question, "found": False, **tree})
 

@@ -44,9 +44,9 @@ def run(words: list[str]) -> int:
         except (BrokenPipeError, KeyboardInterrupt):
             raise
         except Exception as error:
-            place = traceback.extract_tb(error.__traceback__)[-1]
+            location = traceback.extract_tb(error.__traceback__)[-1]
             what = f"{type(error).__name__}: {error!s:.300}"
-            tell("red", f"This is a fault of drillrank, at {place.filename}:{place.lineno}: {what}")
+            tell("red", f"This is a fault of drillrank, at {location.filename}:{location.lineno}: {what}")
             return ERROR
         finally:
             for warning in caught:

@@ -194,7 +194,7 @@ class Corpus:
                 found += zip(numbers[chosen].tolist(), scores[chosen].tolist(), strict=True)
             found = sorted(found, key=lambda item: -item[1])[:top_n]
             passages = _passages(database, "number", [number for number, _ in found])
-        return [Ranked(passages[place], score, place + 1) for place, (_, score) in enumerate(found)]
+        return [Ranked(passages[location], score, location + 1) for location, (_, score) in enumerate(found)]
 
     def retrieve(self, query: str, n: int, /) -> list[Passage]:
         """The passages of `search`."""
@@ -236,9 +236,9 @@ class Corpus:
             found = []
             for key, title, text, links, metadata in database.execute(query, (id_,)):
                 path = (title,) if title else ()
-                place = {"document": id_, "section_path": path, **json.loads(metadata)}
-                place |= {name: tuple(place[name]) for name in ("section_path", "pages") if name in place}
-                found.append(Passage(text, id=key, title=title, links=json.loads(links), metadata=place))
+                location = {"document": id_, "section_path": path, **json.loads(metadata)}
+                location |= {name: tuple(location[name]) for name in ("section_path", "pages") if name in location}
+                found.append(Passage(text, id=key, title=title, links=json.loads(links), metadata=location))
         return found
 
     def vectors(self, numbers: Iterable[int], model: str) -> dict[int, npt.NDArray[np.float32]]:
@@ -413,9 +413,9 @@ class Corpus:
     def _units(self, level: int, first: int, above: str) -> Iterator[Unit]:
         """What stands above the passages of a document, as it is counted at a level."""
         headings, beginning, *_ = Above(*json.loads(above))
-        texts = [(0, beginning)] if level == 3 else [(place, texts[level - 1]) for place, *texts in headings]
-        for place, text in texts:
-            yield first + place, terms(text, self._language), True
+        texts = [(0, beginning)] if level == 3 else [(location, texts[level - 1]) for location, *texts in headings]
+        for location, text in texts:
+            yield first + location, terms(text, self._language), True
 
     def _write(self, batch: Iterable[Prepared]) -> None:
         """Write what is new or changed; of the rest, that it was added once more."""

@@ -102,9 +102,9 @@ def prepared(
         sections.append(section)
     titled = has_title([section.path for section in dict.fromkeys(sections)])
     firsts: dict[Section, int] = {}
-    first_of = [firsts.setdefault(section, place) for place, section in enumerate(sections)]
-    apart = {place: split_title(section.path, titled) for section, place in firsts.items()}
-    headings = [(place, _joined(own), _joined(title)) for place, (own, title) in apart.items()]
+    first_of = [firsts.setdefault(section, location) for location, section in enumerate(sections)]
+    apart = {location: split_title(section.path, titled) for section, location in firsts.items()}
+    headings = [(location, _joined(own), _joined(title)) for location, (own, title) in apart.items()]
     pages = [passage.metadata.get("pages", (section,))[0] for passage, section in zip(shown, sections, strict=True)]
     known_pages: dict[object, int] = {}
     begins = beginning(pieces((section.path, passage.text) for passage, section in zip(shown, sections, strict=True)))
@@ -128,11 +128,16 @@ def paragraphs(document: Document, id_: int | str) -> Iterator[tuple[Section, Pa
     `start` and `end`, and `pages`, numbers of the first and last, where the document has pages.
     """
     for section, block in document.paragraphs():
-        place: dict[str, Any] = {"document": id_, "section_path": section.path, "start": block.start, "end": block.end}
+        location: dict[str, Any] = {
+            "document": id_,
+            "section_path": section.path,
+            "start": block.start,
+            "end": block.end,
+        }
         if pages := document.page_numbers(block.start, block.end):
-            place["pages"] = pages
+            location["pages"] = pages
         title, shown = breadcrumb(section.path), document.readable(block)
-        own = Passage(document.slice(block), id=f"{id_}:{block.start}", title=title, metadata=place)
+        own = Passage(document.slice(block), id=f"{id_}:{block.start}", title=title, metadata=location)
         for source, readable in parts(own, own if shown == own.text else replace(own, text=shown)):
             yield section, source, readable
 

@@ -253,13 +253,13 @@ def _counted(units: Iterable[Unit]) -> Iterator[tuple[int, dict[int, int], dict[
     for block, of_block in groupby(units, lambda unit: unit[0] >> _BITS):
         lengths, terms = dict[int, int](), dict[str, list[Any]]()
         for number, words, distinct in of_block:
-            place = number & (_SIZE - 1)
-            lengths[place] = len(words) + 1
+            location = number & (_SIZE - 1)
+            lengths[location] = len(words) + 1
             for term, count in Counter(words).items():
                 row = terms.setdefault(term, [0, 0, b""])
                 row[0] += 1
                 row[1] += count * distinct
-                row[2] += _PACK(place, _MOST) * (count // _MOST) + _PACK(place, count % _MOST)
+                row[2] += _PACK(location, _MOST) * (count // _MOST) + _PACK(location, count % _MOST)
         yield block, lengths, terms
 
 

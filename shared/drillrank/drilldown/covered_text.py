@@ -157,12 +157,12 @@ def covered_sections(number: int, group: str, covered: CoveredText) -> list[Outl
             if not covered.original or section.path[:depth] in shown or heading in covered.named
         )
         path = _joined(covered, inside)
-        place = {"document": number, "section_path": path}
+        location = {"document": number, "section_path": path}
         title = breadcrumb(path)
         paragraphs, readable = [], []
         for block in blocks[len(headings) :]:
             for start, end in covered.held_of(block):
-                passage = _passage(covered, start, end, f"{number}:{group}", title, place)
+                passage = _passage(covered, start, end, f"{number}:{group}", title, location)
                 rendered = block.rendering if (start, end) == (block.start, block.end) else None
                 seen = passage.text if rendered is None else rendered
                 if seen.strip():
@@ -170,7 +170,7 @@ def covered_sections(number: int, group: str, covered: CoveredText) -> list[Outl
                     readable.append(passage if seen == passage.text else replace(passage, text=seen))
         if paragraphs:
             text = "\n\n".join(passage.text for passage in readable)
-            own = Passage(text, id=f"{number}:{group}{section.start}", title=title, metadata=place)
+            own = Passage(text, id=f"{number}:{group}{section.start}", title=title, metadata=location)
             sections.append(OutlineSection(own, tuple(paragraphs), tuple(readable)))
     return sections
 
@@ -182,7 +182,9 @@ def _joined(covered: CoveredText, inside: HeadingPath) -> HeadingPath:
     return (*path, *inside)
 
 
-def _passage(covered: CoveredText, start: int, end: int, prefix: str, title: str, place: Mapping[str, Any]) -> Passage:
+def _passage(
+    covered: CoveredText, start: int, end: int, prefix: str, title: str, location: Mapping[str, Any]
+) -> Passage:
     held_span = covered.held_span_of(start, end)
     offset = covered.offset(start)
     where: dict[str, Any] = {"chunk": held_span.chunk}
@@ -191,4 +193,4 @@ def _passage(covered: CoveredText, start: int, end: int, prefix: str, title: str
     else:
         where |= {"start": offset, "end": offset + end - start}
     id_ = f"{prefix}{start if offset is None else offset}"
-    return Passage(covered.text[start:end], id=id_, title=title, metadata={**place, **where})
+    return Passage(covered.text[start:end], id=id_, title=title, metadata={**location, **where})

@@ -103,9 +103,9 @@ class Drill:
         scope = self._proposed_documents()
         scores = self._section_scores(scope)
         order = sorted(range(len(scope)), key=scores.__getitem__, reverse=True)
-        opened = sorted(scope[place] for place in order[:wanted])
+        opened = sorted(scope[location] for location in order[:wanted])
         if wanted is not None:
-            leaves = ready.outline.leaves(scope[place] for place in order[:wanted])
+            leaves = ready.outline.leaves(scope[location] for location in order[:wanted])
             self._note(Step("sections", len(scope), tuple(leaf.name for leaf in leaves)))
         chosen, guarded = self._candidates(scope, opened)
         for stage in _STAGES[self._plan.strategy]:
@@ -116,10 +116,10 @@ class Drill:
             drilled = {ready.outline.sections[at].path[0] for at in opened}
             shown = [at for at in scope if ready.outline.sections[at].path[0] in drilled]
         holding = set(opened)
-        kept = {place for place, at in enumerate(scope) if at in holding}
+        kept = {location for location, at in enumerate(scope) if at in holding}
         self._trace.decisions.append(Decision("sections", [(at,) for at in scope], kept, order))
         self._trace.section_scores = dict(zip(scope, scores, strict=True))
-        ranks = {scope[place]: (scores[place], rank) for rank, place in enumerate(order, 1)}
+        ranks = {scope[location]: (scores[location], rank) for rank, location in enumerate(order, 1)}
         return self._ranked(shown, opened, chosen, guarded, ranks, top_n)
 
     def asked(self, top_n: int | None) -> Requests[list[Ranked[Passage]]]:
@@ -157,7 +157,7 @@ class Drill:
             scored = [self._judged[at] for at in chosen]
         else:
             by_likelihood = ready.evidence.scored(self.question, chosen)
-            scored = [by_likelihood[place] for place in range(len(chosen))]
+            scored = [by_likelihood[location] for location in range(len(chosen))]
         details = []
         for position, (_, more) in zip(chosen, scored, strict=True):
             section = ready.section_indices[position]
@@ -276,7 +276,7 @@ class Drill:
         order = self._likelihoods([(at,) for at in outside]).order(range(len(outside)))
         left = self._plan.settings.guard_tokens
         kept = []
-        for position in (outside[place] for place in order[:_GUARDED]):
+        for position in (outside[location] for location in order[:_GUARDED]):
             tokens = self._selection.count(self.ready.readable[position].text)
             if tokens <= left:
                 left -= tokens
@@ -315,7 +315,7 @@ class Drill:
         readable = [self.ready.readable[position] for position in candidates]
         ranking = self._plan.monot5.rank(self._selection.question, readable)
         places = [item.details["position"] for item in ranking]
-        order = [candidates[place] for place in places]
+        order = [candidates[location] for location in places]
         if self._plan.strategy == "monot5+base":
             items = [Item(self.ready.readable[position].text) for position in order]
             kept = order[: self._selection.holds(self._plan.settings.prompts[1], items, self._plan.paragraphs_by)]
@@ -331,16 +331,16 @@ class Drill:
         scored = self.ready.evidence.scored(self.question, candidates)
         order = np.argsort(-scored.means, kind="stable").tolist()
         most = top_n or self.ready.best or self.ready.evidence.best(scored.totals)
-        readable = (self.ready.readable[candidates[place]].text for place in order)
+        readable = (self.ready.readable[candidates[location]].text for location in order)
         each: dict[int, list[int]] = {at: [] for at in range(min(most, len(order)))}
         repeated = each if self._plan.settings.repeats else distinct(readable, most)
         best = [order[at] for at in repeated]
-        kept = [candidates[place] for place in best]
+        kept = [candidates[location] for location in best]
         self._judged = {}
-        for place, others in zip(best, repeated.values(), strict=True):
-            score, details = scored[place]
+        for location, others in zip(best, repeated.values(), strict=True):
+            score, details = scored[location]
             also = tuple(self.ready.paragraphs[candidates[order[at]]].metadata for at in others)
-            self._judged[candidates[place]] = score, {**details, **({"also_at": also} if also else {})}
+            self._judged[candidates[location]] = score, {**details, **({"also_at": also} if also else {})}
         if self._plan.settings.follow and self.ready.evidence.by_words:
             kept = self._with_followed(kept, dict(zip(candidates, scored.totals.tolist(), strict=True)), top_n)
         self._trace.scores = dict(zip(candidates, scored.means.tolist(), strict=True))

@@ -111,8 +111,8 @@ class Evidence:
         totals, matched = found.totals[chosen], found.matched[chosen]
         known = {"tokens": len(found.words), "nothing_matched": not found.any_matched}
 
-        def by_words(place: int) -> dict[str, Any]:
-            return known | {"matched": bool(matched[place])}
+        def by_words(location: int) -> dict[str, Any]:
+            return known | {"matched": bool(matched[location])}
 
         if self._vectors is None or not positions:
             return Scores(totals, len(found.words), by_words)
@@ -125,9 +125,9 @@ class Evidence:
         order[read] = np.arange(len(read))
         left = {"nothing_matched": False, "read": False}
 
-        def details(place: int) -> dict[str, Any]:
-            at = int(order[place])
-            return by_words(place) | (left if at < 0 else cosines(at))
+        def details(location: int) -> dict[str, Any]:
+            at = int(order[location])
+            return by_words(location) | (left if at < 0 else cosines(at))
 
         return Scores(totals, len(found.words), details)
 
@@ -135,24 +135,24 @@ class Evidence:
         totals = words.totals[positions]
         order = top(totals, len(positions))
         read, unread = order[:READ], order[READ:]
-        ranking = self._ranker.rank(question, [self._read_as(positions[place]) for place in read])
+        ranking = self._ranker.rank(question, [self._read_as(positions[location]) for location in read])
         tokens = ranking[0].details["tokens"]
         followed = totals[unread] - totals[unread[:1]] - 1
         details: dict[int, dict[str, Any]] = {}
         contexts = words.context(positions[read]).tolist()
         for item in ranking:
-            place, context = int(read[item.details["position"]]), contexts[item.details["position"]]
+            location, context = int(read[item.details["position"]]), contexts[item.details["position"]]
             # Of the score, which is the mean: where no word matches, the likelihood itself tells the length alone.
-            totals[place] = item.score * tokens + context
-            details[place] = {**item.details, "context": context, "read": True}
+            totals[location] = item.score * tokens + context
+            details[location] = {**item.details, "context": context, "read": True}
         if self._vectors is not None:
-            inside = [place for place in read if positions[place] in self._among]
+            inside = [location for location in read if positions[location] in self._among]
             bonus, cosines = self._vectors.near(question, np.searchsorted(self._among, positions[inside]))
             totals[inside] += bonus
-            details |= {int(place): details[int(place)] | cosines(at) for at, place in enumerate(inside)}
+            details |= {int(location): details[int(location)] | cosines(at) for at, location in enumerate(inside)}
         totals[unread] = totals[read].min() + followed
         left = {"tokens": tokens, "nothing_matched": False, "read": False}
-        return Scores(totals, tokens, lambda place: details.get(place, left))
+        return Scores(totals, tokens, lambda location: details.get(location, left))
 
     def _read_as(self, position: int) -> Passage:
         return replace(self._paragraphs[position], title=self._titles[position])
@@ -206,9 +206,9 @@ class Scores:
         """S by token."""
         return self.totals / max(self.tokens, 1)
 
-    def __getitem__(self, place: int) -> Scored:
-        total = float(self.totals[place])
-        return total / max(self.tokens, 1), {**self.details(place), "total": total}
+    def __getitem__(self, location: int) -> Scored:
+        total = float(self.totals[location])
+        return total / max(self.tokens, 1), {**self.details(location), "total": total}
 
 
 class _Vectors:
@@ -232,8 +232,8 @@ class _Vectors:
         cosines, context = self._own[positions] @ vector, self._sections[positions] @ vector
         added: Floats = COSINE_WEIGHT * cosines + SECTION_WEIGHT * context + self._lengths[positions]
 
-        def details(place: int) -> dict[str, Any]:
-            near = {"cosine": float(cosines[place]), "section_cosine": float(context[place])}
+        def details(location: int) -> dict[str, Any]:
+            near = {"cosine": float(cosines[location]), "section_cosine": float(context[location])}
             return {**near, "nothing_matched": False}
 
         return added, details
@@ -261,7 +261,7 @@ def distinct(texts: Iterable[str], most: int) -> dict[int, list[int]]:
     """
     found: dict[int, list[int]] = {}
     alike: dict[tuple[str, ...], list[tuple[int, int, Counter[str]]]] = {}
-    for place, text in enumerate(texts):
+    for location, text in enumerate(texts):
         counted = Counter(words(text.casefold()))
         numbers = tuple(sorted(word for word in counted.elements() if word[0].isdigit()))
         others = alike.setdefault(numbers, [])
@@ -269,13 +269,13 @@ def distinct(texts: Iterable[str], most: int) -> dict[int, list[int]]:
         for at, length, other in others:
             least = 9 * (size + length)  # of 20 shared words; the shorter text bounds what they share
             if 20 * min(size, length) >= least and 20 * (counted & other).total() >= least:
-                found[at].append(place)
+                found[at].append(location)
                 break
         else:
             if len(found) == most:
                 break
-            found[place] = []
-            others.append((place, size, counted))
+            found[location] = []
+            others.append((location, size, counted))
     return found
 
 

@@ -160,12 +160,12 @@ class Levels:
     def at(self, paragraphs: Integers) -> Levels:
         """Of some paragraphs alone, by their places, which rise; all else counts as before."""
         part, counts = copy(self), self._counts
-        place = np.full(len(counts.section_of), -1)
-        place[paragraphs] = np.arange(len(paragraphs))
+        location = np.full(len(counts.section_of), -1)
+        location[paragraphs] = np.arange(len(paragraphs))
 
         def among(entries: Entries) -> Entries:
             where, times = entries
-            return place[where][place[where] >= 0], times[place[where] >= 0]
+            return location[where][location[where] >= 0], times[location[where] >= 0]
 
         part._counts = replace(
             counts,

@@ -83,10 +83,10 @@ def _sections(number: int, document: Document) -> Iterator[OutlineSection]:
     guessed = any(section.confidence < 1 for section in document.sections())
     for section, inside in groupby(paragraphs(document, number), itemgetter(0)):
         own, readable = zip(*((source, shown) for _, source, shown in inside), strict=True)
-        place = {"document": number, "section_path": section.path}
+        location = {"document": number, "section_path": section.path}
         text, title = document.body(section).strip(), breadcrumb(section.path)
         yield OutlineSection(
-            Passage(text, id=f"{number}:{section.start}", title=title, metadata=place), own, readable, guessed
+            Passage(text, id=f"{number}:{section.start}", title=title, metadata=location), own, readable, guessed
         )
 
 
@@ -96,8 +96,8 @@ def stored_sections(
     """Sections of a document in a corpus, given its passages, text as a reader sees it, and the section of each."""
     for _, inside in groupby(zip(section_of, passages, strict=True), itemgetter(0)):
         shown = tuple(passage for _, passage in inside)
-        place = {"document": id_, "section_path": shown[0].metadata["section_path"]}
-        own = Passage("\n\n".join(p.text for p in shown), f"{shown[0].id}:section", shown[0].title, metadata=place)
+        location = {"document": id_, "section_path": shown[0].metadata["section_path"]}
+        own = Passage("\n\n".join(p.text for p in shown), f"{shown[0].id}:section", shown[0].title, metadata=location)
         yield OutlineSection(own, shown, shown, guessed)
 
 
@@ -168,8 +168,8 @@ class Outline:
             shown.setdefault(document, []).extend((headings, paragraph.text) for paragraph in section.readable)
             for paragraph in section.readable:
                 page = paragraph.metadata.get("pages", (None,))[0]
-                place = at if page is None else (document, page)
-                texts.append(Text(paragraph.text, own, place, document, paged=page is not None))
+                location = at if page is None else (document, page)
+                texts.append(Text(paragraph.text, own, location, document, paged=page is not None))
         openings = {document: beginning(pieces(some)) for document, some in shown.items()}
         known = {document: names.get(document, "") for document in shown}
         return LevelIndex(texts, known, openings, language, collection)

@@ -160,11 +160,11 @@ class _Rebuilding:
 
     def of(self, chunks: Sequence[StoredChunk]) -> list[OutlineSection]:
         distinct: dict[tuple[int, str, str], int] = {}
-        for place, chunk in enumerate(chunks):
-            distinct.setdefault((chunk.start, chunk.path, chunk.text), place)
-        order = sorted(distinct.values(), key=lambda place: chunks[place].start)
+        for location, chunk in enumerate(chunks):
+            distinct.setdefault((chunk.start, chunk.path, chunk.text), location)
+        order = sorted(distinct.values(), key=lambda location: chunks[location].start)
         places = iter(order)
-        groups = _runs([chunks[place] for place in order])
+        groups = _runs([chunks[location] for location in order])
         runs = list(map(_joined, groups))
         texts = "\n\n".join(run.text for run in runs)
         format = parse_document(texts, metadata=runs[0].metadata).format if len(runs) > 1 else "auto"
@@ -206,11 +206,11 @@ class _Rebuilding:
         path = self._path(run.path, section.passage.metadata["section_path"])
 
         def moved(passage: Passage) -> Passage:
-            place: dict[str, Any] = {"document": self._number, "section_path": path}
-            place |= {key: passage.metadata[key] + run.start for key in ("start", "end") if key in passage.metadata}
+            location: dict[str, Any] = {"document": self._number, "section_path": path}
+            location |= {key: passage.metadata[key] + run.start for key in ("start", "end") if key in passage.metadata}
             start = int(passage.id.rpartition(":")[2]) + run.start
-            place["chunk"] = self._members[bisect_right(self._members, start, key=itemgetter(0)) - 1][1]
-            return replace(passage, id=f"{self._number}:{start}", title=breadcrumb(path), metadata=place)
+            location["chunk"] = self._members[bisect_right(self._members, start, key=itemgetter(0)) - 1][1]
+            return replace(passage, id=f"{self._number}:{start}", title=breadcrumb(path), metadata=location)
 
         return OutlineSection(
             moved(section.passage), tuple(map(moved, section.paragraphs)), tuple(map(moved, section.readable))
@@ -224,16 +224,16 @@ class _Rebuilding:
             blocks = blocks[1:]
         if not blocks:
             return []
-        place = {"document": self._number, "section_path": path, "chunk": self._members[0][1]}
+        location = {"document": self._number, "section_path": path, "chunk": self._members[0][1]}
         title = breadcrumb(path)
         span = {"start": run.start, "end": _end(run)}
         paragraphs = tuple(
             Passage(
-                block, id=f"{self._number}:{run.start}:{part}", title=title, metadata={**place, **span, "part": part}
+                block, id=f"{self._number}:{run.start}:{part}", title=title, metadata={**location, **span, "part": part}
             )
             for part, block in enumerate(blocks)
         )
-        own = Passage("\n\n".join(blocks), id=f"{self._number}:{run.start}", title=title, metadata=place)
+        own = Passage("\n\n".join(blocks), id=f"{self._number}:{run.start}", title=title, metadata=location)
         return [OutlineSection(own, paragraphs, paragraphs)]
 
     def _path(self, stored: str, inside: HeadingPath) -> HeadingPath:

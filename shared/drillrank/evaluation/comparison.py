@@ -218,9 +218,9 @@ class Comparison:
     def extremes(self, before: str, after: str, n: int = 5) -> tuple[list[Question], list[Question]]:
         """The questions that `after` answers worse than `before` by most, and those that it answers better."""
         change = self.values[after][self.primary] - self.values[before][self.primary]
-        order = [int(place) for place in np.argsort(change, kind="stable") if np.isfinite(change[place])]
-        worse = [self.questions[place] for place in order if change[place] < 0][:n]
-        better = [self.questions[place] for place in reversed(order) if change[place] > 0][:n]
+        order = [int(location) for location in np.argsort(change, kind="stable") if np.isfinite(change[location])]
+        worse = [self.questions[location] for location in order if change[location] < 0][:n]
+        better = [self.questions[location] for location in reversed(order) if change[location] > 0][:n]
         return worse, better
 
     def explained(self, component: str, question: Question) -> Explained:
@@ -274,10 +274,10 @@ class Comparison:
             "pairs": [{**pair._asdict(), "difference": pair.difference._asdict()} for pair in self.pairs],
             "values": {
                 question.id: {
-                    name: {measure: _number(found[measure][place]) for measure in self.measures}
+                    name: {measure: _number(found[measure][location]) for measure in self.measures}
                     for name, found in self.values.items()
                 }
-                for place, question in enumerate(self.questions)
+                for location, question in enumerate(self.questions)
             },
             "answers": of_records("answer"),
             "explanations": of_records("explanation"),

@@ -83,7 +83,7 @@ def _shares(span: tuple[str, ...], texts: Iterable[str], words: float = math.inf
     for text in texts:
         held |= _held(span, text, words)
         words -= _count(words_of(text)) if words < math.inf else 0
-        yield sum(len(span[place]) for place in held) / _length(span)
+        yield sum(len(span[location]) for location in held) / _length(span)
 
 
 def _length(span: Sequence[str]) -> int:
@@ -102,7 +102,7 @@ def _held(span: tuple[str, ...], text: str, words: float) -> frozenset[int]:
     if words < _count(text):
         text = f" {' '.join(text.split()[: int(words)])} " if words > 0 else ""
     starts = [start for start, part in enumerate(_runs(span, run)) if part in text]
-    return frozenset(place for start in starts for place in range(start, start + run))
+    return frozenset(location for start in starts for location in range(start, start + run))
 
 
 @lru_cache(maxsize=1_000)

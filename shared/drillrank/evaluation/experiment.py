@@ -105,8 +105,10 @@ class Experiment:
                 lambda _, some, scores: list(zip(some, scores, strict=True)) if scores else some,
             )
         if any(bring):
-            place = self.questions[bring.index(False)].place
-            raise InvalidInput(f"{place} has no candidates, and other questions have: give them for all, or for none.")
+            location = self.questions[bring.index(False)].location
+            raise InvalidInput(
+                f"{location} has no candidates, and other questions have: give them for all, or for none."
+            )
         if given is not None:
             one = system(FIRST_STAGE, given, self.corpus)
             if one.reranks:
@@ -175,7 +177,7 @@ class Experiment:
                 return record
             failures[one.name] = failures[one.name] + 1 if record.error else 0
             if record.error and failures[one.name] <= _GIVE_UP:
-                run.problems.append(f"{one.name} failed on {question.place}: {record.error}")
+                run.problems.append(f"{one.name} failed on {question.location}: {record.error}")
             if failures[one.name] == _GIVE_UP:
                 run.problems.append(f"{one.name} failed {_GIVE_UP} times in a row and was given up.")
             return record
@@ -241,13 +243,13 @@ class Experiment:
 def _bm25(passages: Iterable[Passage]) -> Callable[..., list[tuple[Passage, float]]]:
     """From a query to the best so many passages with their scores, or to some of them in order."""
     known = list(passages)
-    places = {passage.id: place for place, passage in enumerate(known)}
+    places = {passage.id: location for location, passage in enumerate(known)}
     index = BM25Index([passage.titled_text for passage in known])
 
     def search(query: str, n: int, among: Sequence[Passage] | None = None) -> list[tuple[Passage, float]]:
         scores = index.scores(query)
         if among is None:
-            return [(known[place], float(scores[place])) for place in top(scores, n)]
+            return [(known[location], float(scores[location])) for location in top(scores, n)]
         return sorted(((one, float(scores[places[one.id]])) for one in among), key=lambda item: -item[1])
 
     return search

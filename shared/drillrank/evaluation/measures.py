@@ -65,7 +65,7 @@ def check_measures(names: Sequence[str], questions: Sequence[Question], *, answe
         needed = _NEEDED.get(name.partition("@")[0])
         for question in questions if needed else ():
             if not getattr(question, needed or ""):
-                raise InvalidInput(f"{name} needs {needed}, and {question.place or question.id} has none.")
+                raise InvalidInput(f"{name} needs {needed}, and {question.location or question.id} has none.")
         if name in OF_ANSWERS and not answered:
             raise InvalidInput(f"{name} is of answers: give an LLM that reads them from what is found (llm).")
 
@@ -109,15 +109,15 @@ def values(
     third_party = {name: _third_party(name) for name in names if not _OWN.fullmatch(name)}
     qrels: dict[str, dict[str, int]] = {}
     run: dict[str, dict[str, float]] = {}
-    for place, question in enumerate(questions):
+    for location, question in enumerate(questions):
         id_, slots = question.id, [0]
         for name in found.keys() - third_party:
-            found[name][place] = _own(name, question, evidence[id_], rankings[id_], ranks[id_], answers.get(id_))
+            found[name][location] = _own(name, question, evidence[id_], rankings[id_], ranks[id_], answers.get(id_))
         for rank in sorted(rank for rank in ranks[id_] if rank < math.inf):
             slots.append(max(int(rank), slots[-1] + 1))
         missing = [f"not found {number}" for number in range(len(ranks[id_]) - len(slots) + 1)]
-        qrels[str(place)] = dict.fromkeys([*map(str, slots[1:]), *missing], 1)
-        run[str(place)] = {str(rank): -float(rank) for rank in range(1, max(len(rankings[id_]), slots[-1]) + 1)}
+        qrels[str(location)] = dict.fromkeys([*map(str, slots[1:]), *missing], 1)
+        run[str(location)] = {str(rank): -float(rank) for rank in range(1, max(len(rankings[id_]), slots[-1]) + 1)}
     if third_party:
         for item in require("ir_measures", "compare").iter_calc([*{*third_party.values()}], qrels, run):
             for name, measure in third_party.items():

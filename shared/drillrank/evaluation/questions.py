@@ -42,7 +42,7 @@ class Question:
         answers: Strings any of which answers it.
         candidates: Passages, or ids of passages in the corpus, for every reranker; None where a first stage finds them.
         scores: The first stage's score of each candidate, if known.
-        place: Where it stands, for messages.
+        location: Where it stands, for messages.
         annotations: Where several people marked evidence, the ids of each; `gold` is all of them together.
     """
 
@@ -53,7 +53,7 @@ class Question:
     answers: tuple[str, ...] = ()
     candidates: tuple[Passage | str, ...] | None = None
     scores: tuple[float, ...] | None = None
-    place: str = ""
+    location: str = ""
     annotations: tuple[frozenset[str], ...] = ()
 
 
@@ -86,13 +86,13 @@ def read_questions(source: QuestionSource, columns: Mapping[str, str] | None = N
     else:
         rows = ((f"Question {number}", row) for number, row in enumerate(source, start=1))
     questions: dict[str, Question] = {}
-    for place, row in rows:
+    for location, row in rows:
         if not isinstance(row, Mapping):
-            raise InvalidInput(f"{place} is a {type(row).__name__}; give mappings with {', '.join(_COLUMNS)}.")
-        question = _question(place, {name: row.get(called) for name, called in names.items()}, row)
+            raise InvalidInput(f"{location} is a {type(row).__name__}; give mappings with {', '.join(_COLUMNS)}.")
+        question = _question(location, {name: row.get(called) for name, called in names.items()}, row)
         if question.id in questions:
-            other = questions[question.id].place
-            raise InvalidInput(f"{place} has the id {question.id!r:.200} of {other}: ids differ.")
+            other = questions[question.id].location
+            raise InvalidInput(f"{location} has the id {question.id!r:.200} of {other}: ids differ.")
         questions[question.id] = question
     if not questions:
         raise InvalidInput(f"There is no question in {source!r:.200}.")
@@ -114,12 +114,12 @@ def _rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
                 yield from _cells(file.name, lines)
                 return
             for number, line in enumerate(lines, start=1):
-                place = f"{file.name}, line {number}"
-                row = read_json(line, place) if line.strip() else {}
+                location = f"{file.name}, line {number}"
+                row = read_json(line, location) if line.strip() else {}
                 if not isinstance(row, dict):
-                    raise InvalidInput(f"{place} is no JSON object, but a {type(row).__name__}.")
+                    raise InvalidInput(f"{location} is no JSON object, but a {type(row).__name__}.")
                 if line.strip():
-                    yield place, row
+                    yield location, row
     except UnicodeDecodeError as problem:
         raise InvalidInput(f"{file} is no UTF-8: {problem}. Save it in that encoding.") from problem
     except (OSError, csv.Error) as problem:
@@ -136,50 +136,56 @@ def _cells(name: str, lines: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for row in table:
         if not any(cell.strip() for cell in row.values() if isinstance(cell, str)):
             continue  # spreadsheets write them below the last row
-        place = f"{name}, line {table.line_num}"
+        location = f"{name}, line {table.line_num}"
         if None in row or None in row.values():
-            raise InvalidInput(f"{place} has not as many cells as the {len(table.fieldnames)} names.")
-        yield place, row
+            raise InvalidInput(f"{location} has not as many cells as the {len(table.fieldnames)} names.")
+        yield location, row
 
 
-def _question(place: str, named: dict[str, Any], row: Mapping[str, Any]) -> Question:
+def _question(location: str, named: dict[str, Any], row: Mapping[str, Any]) -> Question:
     columns, gold = f"{', '.join(map(str, row)):.200}", named["gold"]
     annotations: tuple[frozenset[str], ...] = ()
     if isinstance(gold, list) and gold and all(isinstance(marked, list) for marked in gold):
-        annotations = tuple(frozenset(_strings(marked, f"{place}, gold")) for marked in gold)
+        annotations = tuple(frozenset(_strings(marked, f"{location}, gold")) for marked in gold)
         named["gold"] = list(dict.fromkeys(id_ for marked in gold for id_ in marked))
     text = named["question"]
     if not isinstance(text, str) or not text.strip():
-        raise InvalidInput(f"{place} has no question; its columns: {columns}.")
+        raise InvalidInput(f"{location} has no question; its columns: {columns}.")
     try:
         text = check_query(text)
     except InvalidInput as problem:
-        raise InvalidInput(f"{place}: {problem}") from problem
+        raise InvalidInput(f"{location}: {problem}") from problem
     given = {name: value for name, value in named.items() if value not in (None, "")}
-    right = {name: _strings(given[name], f"{place}, {name}") for name in _RIGHT if name in given}
+    right = {name: _strings(given[name], f"{location}, {name}") for name in _RIGHT if name in given}
     if not right:
-        raise InvalidInput(f"{place} has neither gold nor spans nor answers; its columns: {columns}.")
+        raise InvalidInput(f"{location} has neither gold nor spans nor answers; its columns: {columns}.")
     if not any(right.values()):
-        raise InvalidInput(f"{place}: {' and '.join(right)} are empty. Leave out a question that nothing can answer.")
+        raise InvalidInput(
+            f"{location}: {' and '.join(right)} are empty. Leave out a question that nothing can answer."
+        )
     candidates = scores = None
     if "candidates" in given:
-        candidates = tuple(_candidate(item, place) for item in _items(given["candidates"], f"{place}, candidates"))
+        candidates = tuple(
+            _candidate(item, location) for item in _items(given["candidates"], f"{location}, candidates")
+        )
     if "scores" in given:
-        scores = _scores(_items(given["scores"], f"{place}, scores"), candidates or (), place)
-    id_ = str(given.get("id", place.rpartition(" ")[2]))
-    return Question(id_, text, **right, candidates=candidates, scores=scores, place=place, annotations=annotations)
+        scores = _scores(_items(given["scores"], f"{location}, scores"), candidates or (), location)
+    id_ = str(given.get("id", location.rpartition(" ")[2]))
+    return Question(
+        id_, text, **right, candidates=candidates, scores=scores, location=location, annotations=annotations
+    )
 
 
-def _items(value: Any, place: str) -> list[Any]:
+def _items(value: Any, location: str) -> list[Any]:
     """A list as it is; a cell of a CSV file as JSON, or cut at `|`; a number as a list of one."""
     if isinstance(value, str) and value.lstrip().startswith("["):
-        value = read_json(value, f"{place} begins like a list, but")
+        value = read_json(value, f"{location} begins like a list, but")
     elif isinstance(value, str):
         value = [item.strip() for item in value.split("|") if item.strip()]
     elif _is_number(value):
         value = [value]
     if not isinstance(value, Sequence):
-        raise InvalidInput(f"{place} is a list, not {value!r:.80}.")
+        raise InvalidInput(f"{location} is a list, not {value!r:.80}.")
     return list(value)
 
 
@@ -187,46 +193,46 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)  # as ids of data bases and years are
 
 
-def _strings(value: Any, place: str) -> tuple[str, ...]:
-    items = [str(item) if _is_number(item) else item for item in _items(value, place)]
+def _strings(value: Any, location: str) -> tuple[str, ...]:
+    items = [str(item) if _is_number(item) else item for item in _items(value, location)]
     for item in items:
         if not isinstance(item, str) or not item.strip():
-            raise InvalidInput(f"{place} holds strings that are not blank; not {item!r:.80}.")
+            raise InvalidInput(f"{location} holds strings that are not blank; not {item!r:.80}.")
     return tuple(dict.fromkeys(items))
 
 
-def _candidate(item: Any, place: str) -> Passage | str:
+def _candidate(item: Any, location: str) -> Passage | str:
     if isinstance(item, str | Passage):
         return item
     if _is_number(item):
         return str(item)
     if isinstance(item, Mapping) and isinstance(item.get("text"), str):
-        return _passage(item, f"{place}, candidates")
-    raise InvalidInput(f"{place}: a candidate is an id, or an object with text, id and title; not {item!r:.80}.")
+        return _passage(item, f"{location}, candidates")
+    raise InvalidInput(f"{location}: a candidate is an id, or an object with text, id and title; not {item!r:.80}.")
 
 
-def _scores(items: Sequence[Any], candidates: Sequence[object], place: str) -> tuple[float, ...]:
+def _scores(items: Sequence[Any], candidates: Sequence[object], location: str) -> tuple[float, ...]:
     if len(items) != len(candidates):
-        raise InvalidInput(f"{place} has {len(items)} scores for {len(candidates)} candidates.")
+        raise InvalidInput(f"{location} has {len(items)} scores for {len(candidates)} candidates.")
     try:
         found = tuple(map(float, items))
     except (TypeError, ValueError) as problem:
-        raise InvalidInput(f"{place}: scores are numbers ({problem}).") from problem
+        raise InvalidInput(f"{location}: scores are numbers ({problem}).") from problem
     if any(map(math.isnan, found)):
-        raise InvalidInput(f"{place}: scores are numbers, not NaN.")
+        raise InvalidInput(f"{location}: scores are numbers, not NaN.")
     return found
 
 
-def _passage(row: Mapping[str, Any], place: str) -> Passage:
+def _passage(row: Mapping[str, Any], location: str) -> Passage:
     """A passage from a row with `text`, and perhaps `id`, `title` and `links`."""
     if "text" not in row:
-        raise InvalidInput(f"{place}: no 'text'; its columns: {', '.join(map(str, row)):.200}")
+        raise InvalidInput(f"{location}: no 'text'; its columns: {', '.join(map(str, row)):.200}")
     id_: Any = None if row.get("id") in (None, "") else str(row["id"])
     try:
-        links = tuple(_items(row.get("links") or [], f"{place}, links"))
+        links = tuple(_items(row.get("links") or [], f"{location}, links"))
         return Passage(row["text"], id=id_, title=row.get("title") or "", links=links)
     except InvalidInput as problem:
-        raise InvalidInput(f"{place}: {problem}") from problem
+        raise InvalidInput(f"{location}: {problem}") from problem
 
 
 # What is searched
@@ -278,13 +284,13 @@ def read_corpus(source: CorpusSource | None) -> Collection:
         if isinstance(item, str | os.PathLike):
             found = _in_files(corpus, Path(item))
         elif isinstance(item, Passage | Mapping):
-            place = f"Passage {number}"
-            found = iter([(place, item if isinstance(item, Passage) else _passage(item, place))])
+            location = f"Passage {number}"
+            found = iter([(location, item if isinstance(item, Passage) else _passage(item, location))])
         else:
             raise InvalidInput(f"Item {number} of the corpus is a {type(item).__name__}: give files or passages.")
-        for place, passage in found:
+        for location, passage in found:
             if corpus.passages.setdefault(passage.id, passage) != passage:
-                raise InvalidInput(f"{place} has the id {passage.id!r:.200} of another passage: ids differ.")
+                raise InvalidInput(f"{location} has the id {passage.id!r:.200} of another passage: ids differ.")
     if not corpus.passages:
         raise InvalidInput(f"There is no passage in {source!r:.200}.")
     return corpus
@@ -300,7 +306,7 @@ def _in_files(corpus: Collection, given: Path) -> Iterator[tuple[str, Passage]]:
         if problem or not reads:
             continue
         if is_table:
-            yield from ((place, _passage(row, place)) for place, row in _rows(file))
+            yield from ((location, _passage(row, location)) for location, row in _rows(file))
             continue
         name = file.name if named else file.relative_to(given).as_posix()
         if name in corpus.documents:
@@ -328,10 +334,10 @@ def check_gold(questions: Sequence[Question], corpus: Collection) -> None:
         known = corpus.known(question)
         for id_ in question.candidates or ():
             if isinstance(id_, str) and id_ not in known:
-                raise InvalidInput(f"{question.place}: the candidate {id_!r:.200} is not in the corpus.")
+                raise InvalidInput(f"{question.location}: the candidate {id_!r:.200} is not in the corpus.")
         for id_ in question.gold if corpus.passages else ():
             if id_ not in known:
                 raise InvalidInput(
-                    f"{question.place}: the gold id {id_!r:.80} is not in the corpus of {len(corpus.passages):,} "
+                    f"{question.location}: the gold id {id_!r:.80} is not in the corpus of {len(corpus.passages):,} "
                     f"passages, whose first id is {next(iter(corpus.passages))!r:.80}."
                 )

@@ -115,10 +115,10 @@ def _differences(ordered: Floats, title: str) -> str:
         return ""
     largest, wide, zero = float(np.abs(ordered).max()) or 1.0, _x(1) / len(ordered), _y(0.5)
     parts = [_tick(_LEFT - 30, _y(share) + 4, f"{largest * (2 * share - 1):+.2f}") for share in (0.0, 0.5, 1.0)]
-    for place, value in enumerate(ordered.tolist()):
+    for location, value in enumerate(ordered.tolist()):
         y = _y(0.5 + value / largest / 2)
         parts.append(
-            f'<rect class="{"up" if value > 0 else "down"}" x="{_LEFT + place * wide:.2f}" y="{min(y, zero):.1f}" '
+            f'<rect class="{"up" if value > 0 else "down"}" x="{_LEFT + location * wide:.2f}" y="{min(y, zero):.1f}" '
             f'width="{max(wide, 0.6):.2f}" height="{abs(y - zero):.1f}"/>'
         )
     better, worse = int((ordered > 0).sum()), int((ordered < 0).sum())
@@ -174,8 +174,8 @@ def _questions(found: Comparison, on_progress: OnProgress | None) -> list[str]:
 
 
 def _question(found: Comparison, pair: tuple[str, str], question: Question, why: Mapping[tuple[str, str], str]) -> str:
-    place = found.questions.index(question)
-    before, after = (found.values[name][found.primary][place] for name in pair)
+    location = found.questions.index(question)
+    before, after = (found.values[name][found.primary][location] for name in pair)
     sides = ""
     for name in pair:
         record, ranks, rows = found.results[name][question.id], found.ranks[name][question.id], []

@@ -136,8 +136,8 @@ def holm(ps: Sequence[float]) -> list[float]:
     """
     adjusted = [0.0] * len(ps)
     largest = 0.0
-    for place, index in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
-        largest = max(largest, min(1.0, (len(ps) - place) * ps[index]))
+    for location, index in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
+        largest = max(largest, min(1.0, (len(ps) - location) * ps[index]))
         adjusted[index] = largest
     return adjusted
 

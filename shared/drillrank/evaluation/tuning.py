@@ -356,14 +356,14 @@ def searched(
     """
     chosen: list[dict[str, Any]] = [{} for _ in groups]
     for candidates in steps:
-        for place, rows in enumerate(groups):
-            best, earlier = -np.inf, chosen[place]
+        for location, rows in enumerate(groups):
+            best, earlier = -np.inf, chosen[location]
             for more in ({}, *candidates):
                 together = {**earlier, **more}
                 changes = {key: value for key, value in together.items() if value != defaults.get(key)}
                 found = values(changes)
                 if found is not None and found[rows].mean() > best + _BETTER:
-                    best, chosen[place] = float(found[rows].mean()), changes
+                    best, chosen[location] = float(found[rows].mean()), changes
     return chosen
 
 

@@ -199,13 +199,13 @@ class Explainable(list[T], Generic[T]):
         return self.why(self)
 
     @overload
-    def __getitem__(self, place: SupportsIndex, /) -> T: ...
+    def __getitem__(self, location: SupportsIndex, /) -> T: ...
     @overload
-    def __getitem__(self, place: slice, /) -> Explainable[T]: ...
-    def __getitem__(self, place: SupportsIndex | slice, /) -> T | Explainable[T]:
-        if isinstance(place, slice):
-            return Explainable(super().__getitem__(place), self.why)
-        return super().__getitem__(place)
+    def __getitem__(self, location: slice, /) -> Explainable[T]: ...
+    def __getitem__(self, location: SupportsIndex | slice, /) -> T | Explainable[T]:
+        if isinstance(location, slice):
+            return Explainable(super().__getitem__(location), self.why)
+        return super().__getitem__(location)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "why": None}

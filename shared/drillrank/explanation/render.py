@@ -94,7 +94,9 @@ def _score(score: Term, before: Term | None, shaded: bool) -> Iterator[Renderabl
     yield Text("\n" * (before is not None) + f"{on_one_line(score.name, _LINE)}: {score.value:.{digits}f}", "bold")
     terms = [term for term in score.terms if term.name != NOTHING and (term.value or len(term.terms) > 1)]
     for term in filter(lambda term: term.terms, terms):
-        numbered = [f"{place}: {on_one_line(part.name, _NAME)}" for place, part in enumerate(term.terms[0].terms, 1)]
+        numbered = [
+            f"{location}: {on_one_line(part.name, _NAME)}" for location, part in enumerate(term.terms[0].terms, 1)
+        ]
         yield _dim("; ".join([_CAPTIONS.get(term.name, term.name), *filter(None, [term.text]), *numbered]))
         yield _cells(term.terms, digits, shaded, linked=term.name == PATH)
     if alone := [term for term in terms if not term.terms]:
@@ -119,8 +121,8 @@ def _cells(terms: Sequence[Term], digits: int, shaded: bool, *, linked: bool = F
     """Terms in reading order, each with what is known of it and its value; links stand between documents."""
     strongest = _STRONG if digits == _DIGITS else max(abs(term.value) for term in terms)
     cells = []
-    for place, term in enumerate(terms):
-        if linked and place:
+    for location, term in enumerate(terms):
+        if linked and location:
             cells.append(Text(f"─ {on_one_line(term.text, _CELL)} →"))
         lines = wrap(on_one_line(term.name, _LINE), _CELL) + wrap("" if linked else on_one_line(term.text), _CELL)
         lines += [f"{term.value:+.{2 if digits == _DIGITS else digits}f}"] if term.value or not linked else []

@@ -294,11 +294,11 @@ class EvidenceRetrieval(Generic[Record]):
             asked.tree = why.tree
         evidence = []
         for item, reason in zip(found, why or [None] * len(found), strict=True):
-            place, details, text = item.passage.metadata, item.details, item.passage.text
-            document = candidates.documents[place["document"]]
-            number = place["chunk"]
+            location, details, text = item.passage.metadata, item.details, item.passage.text
+            document = candidates.documents[location["document"]]
+            number = location["chunk"]
             chunk: Any = document.chunks[number] if number < len(document.chunks) else document.original
-            start, end = place.get("start"), place.get("end")
+            start, end = location.get("start"), location.get("end")
             ours: dict[str, Any] = {name: details[name] for name in ("section_score",) if name in details}
             ours |= {name: details[name] for name in RANKING_NOTES if details.get(name)}
             ours |= usage if self.d3.llm is not None else {}
@@ -316,7 +316,7 @@ class EvidenceRetrieval(Generic[Record]):
                 ours["namespace"] = space
             metadata = chunk.metadata if chunk.pages is None else at_pages(chunk.metadata, chunk.pages, start, end)
             keyed = deepcopy({**metadata, **{PREFIX + name: value for name, value in ours.items()}})
-            where = [*([str(place["part"])] if "part" in place else []), *([text] if document.apart else [])]
+            where = [*([str(location["part"])] if "part" in location else []), *([text] if document.apart else [])]
             known = start is not None and chunk.page is None and not document.apart
             spot = (start, end) if known else (chunk.id, start)
             name = stable_uuid((space, id_) if space else id_, *spot, *where)

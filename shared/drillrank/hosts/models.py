@@ -49,7 +49,7 @@ def filled(name: str, fill: Callable[[dict[str, str]], tuple[str, Any]], /, **va
     ('Which? [0] Fish', ('form', 'choose sections'), ('Shorten.', 'summarise'))
     """
     step, *places = STEPS[name]
-    return FilledPrompt(*fill({place: values[place] for place in places}), step)
+    return FilledPrompt(*fill({location: values[location] for location in places}), step)
 
 
 def host_prompt(prompt: str, form: Callable[[str], Any], step: str) -> tuple[Any, str]:
@@ -112,7 +112,7 @@ def reported_tokens(*reports: object) -> tuple[int | None, int | None]:
     >>> reported_tokens(None, {"input_tokens": 12, "output_tokens": "many"})
     (12, None)
     """
-    usages = [usage for report in reports for usage in (report, *(_part(report, place) for place in _PLACES))]
+    usages = [usage for report in reports for usage in (report, *(_part(report, location) for location in _PLACES))]
     return _first(usages, _PROMPT), _first(usages, _COMPLETION)
 
 

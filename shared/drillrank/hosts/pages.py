@@ -76,14 +76,14 @@ def _joined(listed: Sequence[tuple[str, Mapping[str, Any]]], group: Sequence[int
     texts: list[str] = []
     marks: list[tuple[int, int, str]] = []
     length = 0
-    for place, at in enumerate(group):
+    for location, at in enumerate(group):
         text, metadata = listed[at]
         if texts:
             texts.append("\n" if _goes_on(texts[-1], text) else "\n\n")
             length += len(texts[-1])
         number = _number(metadata)
         if number is None:  # labels do not tell it, but pages come in order and none is left out
-            number = place + 1
+            number = location + 1
         marks.append((length, number, str(metadata.get("page_label", number))))
         texts.append(text)
         length += len(text)

@@ -159,7 +159,7 @@ class StoredDocument(Generic[Record]):
             ]
         if len(self.chunks) == 1 and self.chunks[0].is_whole:
             return [StoredChunk(self.chunks[0].text, metadata=self.chunks[0].metadata)]
-        number = {id(chunk): place for place, chunk in enumerate(self.chunks)}
+        number = {id(chunk): location for location, chunk in enumerate(self.chunks)}
         groups = [group for page in _by_page(self.chunks) for group in _runs(page)]
         format = "auto"
         if len(groups) > 1:
@@ -193,14 +193,14 @@ def held_spans(text: str, chunks: Sequence[ChunkRecord[Any]]) -> list[HeldSpan] 
     """
     spans: list[HeldSpan] = []
     after = 0
-    for place in sorted(range(len(chunks)), key=lambda place: chunks[place].start or 0):
-        chunk = chunks[place]
+    for location in sorted(range(len(chunks)), key=lambda location: chunks[location].start or 0):
+        chunk = chunks[location]
         said = chunk.start is not None and chunk.start >= 0 and text.startswith(chunk.text, chunk.start)
         at = chunk.start or 0 if said else text.find(chunk.text, after)
         at = text.find(chunk.text) if at < 0 else at
         if at < 0:
             return None
-        spans.append(HeldSpan(at, at + len(chunk.text), place))
+        spans.append(HeldSpan(at, at + len(chunk.text), location))
         after = at + 1
     return sorted(spans, key=lambda span: span.start)
 

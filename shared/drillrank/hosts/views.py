@@ -128,12 +128,12 @@ def _ranked(rankings: Rankings, near: Sequence[StoredSection], views: Sequence[V
         k: Records of each view.
     """
     third_party = _only(near, None)
-    place = {_identity(section): number for number, section in reversed(list(enumerate(near)))}
+    location = {_identity(section): number for number, section in reversed(list(enumerate(near)))}
     if third_party:
         rankings = {views[0]: rankings.get(views[0], []), **{view: found for view, found in rankings.items() if found}}
     ranked: Rankings = {}
     for view, found in rankings.items():
-        in_order = sorted([*third_party, *found], key=lambda section: place.get(_identity(section), len(near)))
+        in_order = sorted([*third_party, *found], key=lambda section: location.get(_identity(section), len(near)))
         ranked[view] = list({_identity(section): section for section in reversed(in_order)}.values())[::-1][:k]
     return ranked
 

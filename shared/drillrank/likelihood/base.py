@@ -323,14 +323,16 @@ def read_trained_answers(name: str, revision: str | None = None) -> TrainedAnswe
     from transformers.utils import cached_file
 
     try:
-        place = Path(cached_file(name, LOGIT_SCORE, revision=revision))
+        location = Path(cached_file(name, LOGIT_SCORE, revision=revision))
     except OSError:  # not there, or not in the cache of a machine without a network
         return None
     try:
-        saved = json.loads(place.read_text(encoding="utf-8"))
+        saved = json.loads(location.read_text(encoding="utf-8"))
         positive, negative = saved["true_token_id"], saved.get("false_token_id")
     except (ValueError, LookupError, AttributeError) as error:
-        raise InvalidInput(f"{place} is no configuration of a LogitScore: {error!r:.200}.") from error
+        raise InvalidInput(f"{location} is no configuration of a LogitScore: {error!r:.200}.") from error
     if not isinstance(positive, int) or not isinstance(negative, int | None):
-        raise InvalidInput(f"{place} names {positive!r:.200} and {negative!r:.200}, which are not the ids of tokens.")
+        raise InvalidInput(
+            f"{location} names {positive!r:.200} and {negative!r:.200}, which are not the ids of tokens."
+        )
     return TrainedAnswers(positive, negative)

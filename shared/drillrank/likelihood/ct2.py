@@ -82,25 +82,25 @@ class CTranslate2Model(LocalModel["CTranslate2Engine"]):
         import ctranslate2
         import transformers
 
-        place = Path(self._name)
-        if not ctranslate2.contains_model(str(place)):
+        location = Path(self._name)
+        if not ctranslate2.contains_model(str(location)):
             raise InvalidInput(
                 f"{self._name!r:.200} holds no model of CTranslate2: convert one, as in "
                 "drillrank.likelihood.ct2.convert(model, directory)."
             )
         with invalid_input(f"tokenizer.json and tokenizer_config.json must lie in {self._name!r:.200}"):
-            host = transformers.AutoTokenizer.from_pretrained(place)
+            host = transformers.AutoTokenizer.from_pretrained(location)
             tokenizer = TextTokenizer(host)
-            _check_vocabulary(place, tokenizer)
-        limits = _read(place / LIMITS)
+            _check_vocabulary(location, tokenizer)
+        limits = _read(location / LIMITS)
         threads = self._options["threads"] or 0
         if used_before_fork() and threads != 1:
             threads = 1
             warn_of_one_thread()
-        encoder_decoder = "decoder_start_token" in _read(place / "config.json")
+        encoder_decoder = "decoder_start_token" in _read(location / "config.json")
         kind = ctranslate2.Translator if encoder_decoder else ctranslate2.Generator
         with invalid_input(f"CTranslate2 cannot load {self._name!r:.200}"):
-            model = kind(str(place), device="cpu", compute_type=self._options["compute_type"], intra_threads=threads)
+            model = kind(str(location), device="cpu", compute_type=self._options["compute_type"], intra_threads=threads)
         logger.info("Loaded %s by CTranslate2 in %s.", self._name, model.compute_type)
         longest = host.model_max_length if host.model_max_length < 10_000_000 else None
         return CTranslate2Engine(
@@ -223,26 +223,26 @@ def _log_probs(logits: npt.NDArray[np.float32], ids: Sequence[int], temperature:
     return found
 
 
-def _check_vocabulary(place: Path, tokenizer: TextTokenizer) -> None:
+def _check_vocabulary(location: Path, tokenizer: TextTokenizer) -> None:
     """Reject a tokenizer whose tokens are not the model's, which CTranslate2 knows by their names.
 
     Raises:
         InvalidInput: they are another's.
     """
-    for file in (place / name for name in _VOCABULARIES if (place / name).is_file()):
+    for file in (location / name for name in _VOCABULARIES if (location / name).is_file()):
         known = json.loads(file.read_text(encoding="utf-8"))
         if tokenizer.token_names[: tokenizer.text_tokens] != known[: tokenizer.text_tokens]:
-            raise InvalidInput(f"The tokenizer in {str(place)!r:.200} is that of another model than {file.name}.")
+            raise InvalidInput(f"The tokenizer in {str(location)!r:.200} is that of another model than {file.name}.")
 
 
-def _read(place: Path) -> dict[str, Any]:
+def _read(location: Path) -> dict[str, Any]:
     """What a file of JSON says; nothing if there is none.
 
     Raises:
         InvalidInput: it cannot be read.
     """
-    with invalid_input(f"{place} cannot be read"):
-        return dict(json.loads(place.read_text(encoding="utf-8"))) if place.is_file() else {}
+    with invalid_input(f"{location} cannot be read"):
+        return dict(json.loads(location.read_text(encoding="utf-8"))) if location.is_file() else {}
 
 
 def convert(
@@ -297,16 +297,16 @@ def convert(
     if Path(directory).exists() and not overwrite:
         raise InvalidInput(f"{directory!r:.200} is there already: give overwrite=True to replace it, or another one.")
     message = f"{model!r:.200} cannot be converted to {directory!r:.200}"
-    with invalid_input(message), whole_folder(Path(directory)) as place:
+    with invalid_input(message), whole_folder(Path(directory)) as location:
         config = transformers.AutoConfig.from_pretrained(model, revision=revision)
         tokenizer = transformers.AutoTokenizer.from_pretrained(model, revision=revision)
-        Converter(model, revision=revision).convert(str(place), quantization=quantization, force=True)
-        tokenizer.save_pretrained(place)
-        own = json.loads((place / "config.json").read_text(encoding="utf-8"))
+        Converter(model, revision=revision).convert(str(location), quantization=quantization, force=True)
+        tokenizer.save_pretrained(location)
+        own = json.loads((location / "config.json").read_text(encoding="utf-8"))
         of_strings = {name: "" if name.endswith("_token") and value is None else value for name, value in own.items()}
-        (place / "config.json").write_text(
+        (location / "config.json").write_text(
             json.dumps(of_strings, indent=2), encoding="utf-8"
         )  # a missing token stops it
         limits = {"max_length": longest_input(config, tokenizer), "longest_target": longest_target(config)}
-        (place / LIMITS).write_text(json.dumps(limits), encoding="utf-8")
+        (location / LIMITS).write_text(json.dumps(limits), encoding="utf-8")
     return f"ct2:{directory}"

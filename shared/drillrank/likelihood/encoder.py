@@ -165,10 +165,10 @@ class EmbeddingModel(LanguageModel):
         words = self._words.log_likelihood(requests, temperature=temperature)
         texts, sizes, _ = documents_of(requests)
         row = {target: number for number, target in enumerate(dict.fromkeys(request.target for request in requests))}
-        place = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-        cosines = self._documents.of([*place]).astype(np.float64) @ self._targets.of([*row]).astype(np.float64).T
+        location = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        cosines = self._documents.of([*location]).astype(np.float64) @ self._targets.of([*row]).astype(np.float64).T
         targets = np.repeat([row[request.target] for request in requests], sizes)
-        of_each = self.kappa / temperature * (np.clip(cosines[[place[text] for text in texts], targets], -1, 1) - 1)
+        of_each = self.kappa / temperature * (np.clip(cosines[[location[text] for text in texts], targets], -1, 1) - 1)
         logs = np.logaddexp.reduceat(of_each, np.cumsum([0, *sizes[:-1]])) - np.log(sizes)
         return [
             Likelihood([*word.tokens, MEANING], np.append(word.log_probs, log), word.total + log, word.cut_tokens)

@@ -169,9 +169,9 @@ class TextTokenizer:
         before, between, trims = self._chat
         parts = list(request.prompt)
         for places, strip in ((range(len(parts)), str.lstrip), (range(len(parts) - 1, -1, -1), str.rstrip)):
-            for place in places if trims else ():
-                text, part = strip(_text(parts[place])), parts[place]
-                parts[place] = Evidence(text, part.max_tokens) if isinstance(part, Evidence) else type(part)(text)
+            for location in places if trims else ():
+                text, part = strip(_text(parts[location])), parts[location]
+                parts[location] = Evidence(text, part.max_tokens) if isinstance(part, Evidence) else type(part)(text)
                 if text:
                     break
         return replace(request, prompt=(Wording(before), *parts, Wording(between)), chat=True)

@@ -80,15 +80,19 @@ def plan(sequences: Sequence[Sequence[int]], rooms: Sequence[int]) -> list[Stem]
     """
     order = sorted(range(len(sequences)), key=lambda at: list(sequences[at]))
     groups = {
-        place: _Group(place, place + 1, len(sequences[at]), rooms[at], len(sequences[at]), [(0, place, place + 1)])
-        for place, at in enumerate(order)
+        location: _Group(
+            location, location + 1, len(sequences[at]), rooms[at], len(sequences[at]), [(0, location, location + 1)]
+        )
+        for location, at in enumerate(order)
     }
-    first_of = {group.last: place for place, group in groups.items()}
+    first_of = {group.last: location for location, group in groups.items()}
     shared = [common_prefix(sequences[one], sequences[other]) for one, other in pairwise(order)]
-    for place in sorted(range(1, len(order)), key=lambda place: -shared[place - 1]):  # what has most in common first
-        one, other = groups[first_of[place]], groups.pop(place)
+    for location in sorted(
+        range(1, len(order)), key=lambda location: -shared[location - 1]
+    ):  # what has most in common first
+        one, other = groups[first_of[location]], groups.pop(location)
         room, tokens = min(one.room, other.room), one.tokens + other.tokens
-        length = min(shared[place - 1], room)
+        length = min(shared[location - 1], room)
         together = tokens - (other.last - one.first - 1) * length + _STEM
         stems, cost = one.stems + other.stems, one.cost + other.cost
         if together < cost:
@@ -299,9 +303,9 @@ class TorchEngine(Engine):
         ids = np.zeros((len(sequences), width), dtype=np.int64)
         mask = np.zeros((len(sequences), width), dtype=np.int64)
         for row, sequence in enumerate(sequences):
-            place = slice(width - len(sequence), width) if left else slice(len(sequence))
-            ids[row, place] = sequence
-            mask[row, place] = 1
+            location = slice(width - len(sequence), width) if left else slice(len(sequence))
+            ids[row, location] = sequence
+            mask[row, location] = 1
         return self._tensor(ids), self._tensor(mask)
 
     def _log_probs(self, logits: torch.Tensor, wanted: Sequence[int], temperature: float | None) -> torch.Tensor:

@@ -274,13 +274,13 @@ class Collection:
     def counts_of(self, indexed: Sequence[str], of_target: Sequence[str]) -> tuple[Floats, Floats]:
         """How often each indexed text holds each word, shape (texts, words), and its words, shape (texts,)."""
         rows = np.array([self.rows[text] for text in indexed])
-        place = np.full(len(self.rows), -1)
-        place[rows] = np.arange(len(rows))
+        location = np.full(len(self.rows), -1)
+        location[rows] = np.arange(len(rows))
         table = np.zeros((len(rows), len(of_target)))
         for column, word in enumerate(of_target):
             if (term := self._columns.get(word)) is not None:
                 start, end = self._by_word.bounds[term], self._by_word.bounds[term + 1]
-                places = place[self._by_word.columns[start:end]]
+                places = location[self._by_word.columns[start:end]]
                 wanted = places >= 0
                 table[places[wanted], column] = self._by_word.data[start:end][wanted]
         return table, self._lengths[rows]

@@ -204,8 +204,8 @@ class _Read:
         self.tokens = tokens = [*head, ".", *name_tokens(text)]
         self.text_start = len(head) + 1
         self._ends = [
-            place + 1
-            for place, (before, token, after) in enumerate(zip(tokens, tokens[1:], tokens[2:], strict=False), 1)
+            location + 1
+            for location, (before, token, after) in enumerate(zip(tokens, tokens[1:], tokens[2:], strict=False), 1)
             if token in _STOPS and len(before) > 2 and not after[0].islower()
         ]  # no initial, no abbreviation of one or two letters
         self._terms: dict[int, frozenset[str]] = {}
@@ -213,7 +213,7 @@ class _Read:
     def around(self, places: Iterable[int]) -> list[frozenset[str]]:
         """The terms of the sentences that hold these tokens."""
         found = []
-        for number in dict.fromkeys(bisect_right(self._ends, place) for place in places):
+        for number in dict.fromkeys(bisect_right(self._ends, location) for location in places):
             if number not in self._terms:
                 start, end = [0, *self._ends, len(self.tokens)][number : number + 2]
                 self._terms[number] = frozenset(terms(" ".join(self.tokens[start:end])))
@@ -227,18 +227,18 @@ class _Read:
         run: list[str] = []
         small = {token for token in self.tokens if token[0].islower()}
         begins = titled = False
-        for place, token in enumerate([*self.tokens, "."]):
-            begins = begins or place == self.text_start
+        for location, token in enumerate([*self.tokens, "."]):
+            begins = begins or location == self.text_start
             word = token.lower()
             if len(token) > 1 and token[0].isupper() and not (begins and (word in small or _is_common(word))):
-                titled = titled or (place == 0 and _is_common(word))
+                titled = titled or (location == 0 and _is_common(word))
                 run.append(unaccented(word))
             elif run:
                 forms = [*_forms(run), *([run[1:]] if titled and len(run) > 1 else [])]
                 for name in dict.fromkeys(map(" ".join, forms)):
-                    names.setdefault(name, []).append(place - 1)
+                    names.setdefault(name, []).append(location - 1)
                 run, titled = [], False
-            begins = token in _STOPS and (place == 0 or len(self.tokens[place - 1]) > 2)
+            begins = token in _STOPS and (location == 0 or len(self.tokens[location - 1]) > 2)
         return names
 
 

@@ -173,13 +173,18 @@ class PathRerank:
         best = {item.passage.id: item for item in found}
         items = [*given, *(item.passage for item in found if item.passage.id not in distinct)]
 
-        def key(place: int) -> tuple[float, int]:
-            item = best[items[place].id]
+        def key(location: int) -> tuple[float, int]:
+            item = best[items[location].id]
             return -item.score, 0 if item.details["nothing_matched"] else item.rank
 
         order = sorted(range(len(items)), key=key)[:top_n]
         ordered = [
-            Ranked(items[place], best[items[place].id].score, rank, best[items[place].id].details | {"position": place})
-            for rank, place in enumerate(order, start=1)
+            Ranked(
+                items[location],
+                best[items[location].id].score,
+                rank,
+                best[items[location].id].details | {"position": location},
+            )
+            for rank, location in enumerate(order, start=1)
         ]
         return Explainable(ordered, found.why)

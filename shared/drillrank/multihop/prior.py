@@ -264,11 +264,11 @@ class FirstHop:
             return
         if scores is not None:
             check_paired(scores, candidates)
-        for place, passage in enumerate(candidates):
-            self._places.setdefault(passage.id, place)
+        for location, passage in enumerate(candidates):
+            self._places.setdefault(passage.id, location)
         places = self._places.values()
-        counted = None if scores is None else [scores[place] for place in places]
-        self._first_stage = FirstStage.read(prior, [candidates[place] for place in places], counted, weight)
+        counted = None if scores is None else [scores[location] for location in places]
+        self._first_stage = FirstStage.read(prior, [candidates[location] for location in places], counted, weight)
 
     def posteriors(self, found: Sequence[Ranked[Path]]) -> list[Ranked[Path]]:
         """The paths of one passage, all of them, with the prior: best first, ties in the order of the candidates."""

@@ -163,9 +163,9 @@ class SearchState:
     def follow(self, paths: Sequence[Path], retrieving: int) -> Requests[list[list[Passage]]]:
         """Where the links of paths lead, what is not at hand fetched; only the first ones may ask for retrievals."""
         targets = []
-        for place, path in enumerate(paths):
+        for location, path in enumerate(paths):
             of_path = [target for _, of_kind in self._targets_of(path) for target in of_kind]
-            if place >= retrieving:
+            if location >= retrieving:
                 of_path = [target for target in of_path if not isinstance(target, Retrieve)]
             targets.append(of_path)
         reached = yield from followed(paths, targets, self._reachable, self._pool)
@@ -222,8 +222,8 @@ class SearchState:
             if kind != "name mention"
         }
         paired = []
-        for place, one in enumerate(best[:-1]):
-            others = [other.passage.passages[0] for other in best[place + 1 :]]
+        for location, one in enumerate(best[:-1]):
+            others = [other.passage.passages[0] for other in best[location + 1 :]]
             steps = self._steps(one.passage, [passage.id for passage in others])
             alignments = self.residual.longer(one.passage, others)[1].tolist()
             for other, step, alignment in zip(others, steps, alignments, strict=True):
@@ -280,8 +280,8 @@ class SearchState:
         """How the path came to each of its passages, with what each step adds to the score, after the search."""
         of, first = self._reader, path.passages[0]
         steps = [Term(name_of(first), self._weight * of.start(first.id) if of else 0.0, text="start")]
-        for place, passage in enumerate(path.passages[1:], 1):
-            before = Path(path.passages[:place])
+        for location, passage in enumerate(path.passages[1:], 1):
+            before = Path(path.passages[:location])
             [log_prior] = self._steps(before, [passage.id])
             steps.append(Term(name_of(passage), log_prior, text=self._kind(before, passage.id)))
         if of:

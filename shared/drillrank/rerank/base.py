@@ -331,7 +331,7 @@ class LikelihoodRanker(Ranker[Rankable, Item]):
         if self._read is None:
             [answers] = self._answers([read_query(query)], [items])
         else:
-            read = [place for item, place in zip(ranking, places, strict=True) if item.details.get("read", True)]
+            read = [location for item, location in zip(ranking, places, strict=True) if item.details.get("read", True)]
             [answers] = self._in_two_stages([read_query(query)], [items], [None], [read])
         return Explanations(self.explanations(query, items, answers, ranking, places), query)
 
@@ -375,15 +375,15 @@ class LikelihoodRanker(Ranker[Rankable, Item]):
         collection: list[Any] = list(items) if model.wants_fit else []
         nothing = self._answers([query], [[*collection, empty]], model=model)[0][-1]
         shares = self._shares(query, items)
-        for item, place, path in zip(ranking, places, steps or [None] * len(ranking), strict=True):
-            group, bases, asked, parts = answers[place], nothing, lm, list[Term]()
+        for item, location, path in zip(ranking, places, steps or [None] * len(ranking), strict=True):
+            group, bases, asked, parts = answers[location], nothing, lm, list[Term]()
             if not item.details.get("read", True):
                 bases, asked = [base.parts[0] for base in nothing], first_expert(lm)
                 below = (item.score - group[0].mean) * divisor(item.details)
                 parts.append(Term(UNREAD, below - item.details.get("log_prior", 0.0)))
             best = max(range(len(group)), key=lambda at: group[at].total)
             pair = (group[best], bases[best]) if self.ensemble == "max" else (_mean(group), _mean(bases))
-            of_each = shares[place] if shares else ()
+            of_each = shares[location] if shares else ()
             entries.append(likelihood_explained(item, *pair, model=asked, shares=of_each, path=path, parts=parts))
         return entries
 

@@ -218,12 +218,12 @@ class BRMGR:
             InvalidInput: as `rank`, or there are not as many scores as passages.
         """
         places: dict[str, list[int]] = {"retrieved": [], "generated": []}
-        for place, generated in enumerate(is_generated):
-            places["generated" if generated else "retrieved"].append(place)
+        for location, generated in enumerate(is_generated):
+            places["generated" if generated else "retrieved"].append(location)
         if scores is not None:
             check_paired(scores, passages)
-        of_retrieved = None if scores is None else [[scores[place] for place in places["retrieved"]]]
-        retrieved, written = ([passages[place] for place in of_kind] for of_kind in places.values())
+        of_retrieved = None if scores is None else [[scores[location] for location in places["retrieved"]]]
+        retrieved, written = ([passages[location] for location in of_kind] for of_kind in places.values())
         [ranking] = self._rankings([query], [retrieved], [written], top_n, of_retrieved)
         for item in ranking:
             item.details["position"] = places[item.details["origin"]][item.details["position"]]

@@ -97,23 +97,23 @@ class FirstStage(NamedTuple):
         count = len(passages)
         scores = [None] * count if scores is None else scores
         check_paired(scores, passages)
-        for place, score in enumerate(scores):
+        for location, score in enumerate(scores):
             if score is None:
                 continue
             finite = issubclass(type(score), Real) and type(score) is not bool and math.isfinite(score)
             if not finite or (prior == "cosine" and abs(score) > 1 + _COSINE):
                 why = ', which is no cosine: give prior="retrieval" for scores on other scales.'
                 why = why if finite else ": give a finite number, or None where there is none."
-                named = f"passage {place} (id {passages[place].id!r:.200})"
+                named = f"passage {location} (id {passages[location].id!r:.200})"
                 raise InvalidInput(f"The first stage's score of {named} is {score!r:.200}{why}")
-        places = [place for place, score in enumerate(scores) if score is not None]
+        places = [location for location, score in enumerate(scores) if score is not None]
         if prior == "cosine" and passages and not places:
             instead = 'give them, or prior="retrieval", which can do with the order.'
             raise InvalidInput(f'prior="cosine" needs scores, the cosine of each passage and the question: {instead}')
         if not places:
             ranks = np.log(np.arange(1, count + 1))
             return FirstStage(weight * (-WEIGHT * ranks - CUTOFF * np.exp(ranks)), ranks, by_meaning=False)
-        known = np.array([scores[place] for place in places], dtype=np.float64)
+        known = np.array([scores[location] for location in places], dtype=np.float64)
         ranks = _filled(_log_ranks(known), places, count)
         by_rank = -WEIGHT * ranks - CUTOFF * np.exp(ranks)
         weights = KAPPA * _filled(known, places, count) if prior == "cosine" else by_rank
@@ -167,14 +167,14 @@ def first_stage(
     if not candidates or not isinstance(candidates[0], Path):
         return FirstStage.read(prior, passages, scores, weight)
     places: dict[str, int] = {}  # of the first path that begins with it
-    for place, passage in enumerate(passages):
-        places.setdefault(passage.id, place)
-    known = None if scores is None else [scores[place] for place in places.values()]
-    stage = FirstStage.read(prior, [passages[place] for place in places.values()], known, weight)
-    for place, passage in enumerate(passages):
-        if scores is not None and scores[place] != scores[places[passage.id]]:
+    for location, passage in enumerate(passages):
+        places.setdefault(passage.id, location)
+    known = None if scores is None else [scores[location] for location in places.values()]
+    stage = FirstStage.read(prior, [passages[location] for location in places.values()], known, weight)
+    for location, passage in enumerate(passages):
+        if scores is not None and scores[location] != scores[places[passage.id]]:
             raise InvalidInput(
-                f"Paths {places[passage.id]} and {place} begin with the same passage (id {passage.id!r:.200}), but "
+                f"Paths {places[passage.id]} and {location} begin with the same passage (id {passage.id!r:.200}), but "
                 "their scores differ: the score of a path is the first stage's of its first passage."
             )
     numbers = {name: number for number, name in enumerate(places)}

@@ -110,8 +110,8 @@ def _filler(lm: HuggingFaceModel, top_k: int) -> Callable[[str, int], list[tuple
 
 def _parted(ids: list[int], sentinel: int) -> tuple[list[int], list[int]]:
     """What stands before and what stands after a token."""
-    place = ids.index(sentinel) if sentinel in ids else len(ids)
-    return ids[:place], ids[place + 1 :]
+    location = ids.index(sentinel) if sentinel in ids else len(ids)
+    return ids[:location], ids[location + 1 :]
 
 
 def _instruction(template: str, x: str, y: str) -> str:

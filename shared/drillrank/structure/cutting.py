@@ -27,9 +27,13 @@ def parts(
     spans = cut(shown.text, limit, count)
     if len(spans) == 1:
         return [(paragraph, shown)]
-    place = paragraph.metadata
-    if "start" in place and paragraph.text == shown.text and len(paragraph.text) == place["end"] - place["start"]:
-        offset, document = place["start"], place["document"]
+    location = paragraph.metadata
+    if (
+        "start" in location
+        and paragraph.text == shown.text
+        and len(paragraph.text) == location["end"] - location["start"]
+    ):
+        offset, document = location["start"], location["document"]
         return [
             (part, part)
             for start, end in spans
@@ -38,11 +42,11 @@ def parts(
                     paragraph,
                     text=paragraph.text[start:end],
                     id=f"{document}:{offset + start}",
-                    metadata={**place, "start": offset + start, "end": offset + end},
+                    metadata={**location, "start": offset + start, "end": offset + end},
                 )
             ]
         ]
-    above = f"{place['part']}." if "part" in place else ""
+    above = f"{location['part']}." if "part" in location else ""
     return [
         (part, part)
         for number, (start, end) in enumerate(spans)
@@ -51,7 +55,7 @@ def parts(
                 paragraph,
                 text=shown.text[start:end],
                 id=f"{paragraph.id}:{number}",
-                metadata={**place, "part": f"{above}{number}"},
+                metadata={**location, "part": f"{above}{number}"},
             )
         ]
     ]

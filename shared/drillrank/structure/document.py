@@ -278,7 +278,7 @@ def document_from_json(text: str) -> Document:
     """
     saved = read_json(text, "The saved document")
     try:
-        sections = tuple(Section(tuple(path), *place) for path, *place in saved["sections"])
+        sections = tuple(Section(tuple(path), *location) for path, *location in saved["sections"])
         blocks = tuple(tuple(Block(*block) for block in blocks) for blocks in saved["blocks"])
         end = 0
         for section, inside in zip(sections, blocks, strict=True):

@@ -333,12 +333,12 @@ def _shallow(text: str, nothing: str) -> str:
             at = over.end()
         elif found["end"]:
             around = _SCOPES if name in _BLOCKS else _BLOCKS
-            for place in range(len(opened) - 1 if counts[name] else -1, -1, -1):
-                if opened[place] == name:
-                    counts.subtract(opened[place:])
-                    del opened[place:]
+            for location in range(len(opened) - 1 if counts[name] else -1, -1, -1):
+                if opened[location] == name:
+                    counts.subtract(opened[location:])
+                    del opened[location:]
                     break
-                if opened[place] in around:
+                if opened[location] in around:
                     break
         elif name not in _FLAT:
             styles = sum(counts[style] for style in _STYLES) if name in _STYLES else 0

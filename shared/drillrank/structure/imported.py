@@ -193,7 +193,7 @@ def _docling_parts(saved: Mapping[str, Any]) -> Iterator[Part]:
         seen.add(id(item))
         pending += _children(saved, item)
         label = str(item.get("label", ""))
-        page = next((page_number(place.get("page_no")) for place in _mappings(item.get("prov"))), None)
+        page = next((page_number(location.get("page_no")) for location in _mappings(item.get("prov"))), None)
         if label in ("table", "document_index"):
             yield Part("table", _docling_table(item.get("data")), page=page)
         elif label not in ("page_header", "page_footer") and isinstance(item.get("text"), str):
@@ -299,11 +299,11 @@ def document_from_llamaparse(given: object) -> Document:
     ('# Sea\n\nWide.\n\nAnd deep.', [(3, 4)])
     """
     texts: list[tuple[str, int | None]] = []
-    for place, page in enumerate(_pages(given), start=1):
+    for location, page in enumerate(_pages(given), start=1):
         saved = as_mapping(page, "LlamaParse")
         text = next((saved[key] for key in ("md", "markdown", "text") if saved.get(key)), None)
         if isinstance(text, str) and text.strip():
-            number = page_number(saved.get("page", saved.get("page_number", place)))
+            number = page_number(saved.get("page", saved.get("page_number", location)))
             texts.append((with_closed_fence(text.strip("\r\n")), number))
     if not texts:
         raise InvalidInput("No page of this result has Markdown: ask LlamaParse for it.")
@@ -387,8 +387,8 @@ def _own_parts(node: _Node) -> list[Part]:
     text = node.text or ""
     own, at = "", _after(text, node.title)
     for child in node.children:
-        if place := find_text(text, child, at):
-            own, at = f"{own}{text[at : place[0]]}\n\n", place[1]
+        if location := find_text(text, child, at):
+            own, at = f"{own}{text[at : location[0]]}\n\n", location[1]
     own += text[at:]
     heading = Part("heading", node.title, node.level, node.page)
     return [heading, *(Part("paragraph", own[start:end], page=node.page) for start, end in paragraphs(own))]
@@ -403,7 +403,7 @@ def find_text(text: str, wanted: str, start: int = 0) -> tuple[int, int] | None:
     at = text.find(wanted, start)
     if at >= 0 or not wanted.strip():
         return (at, at + len(wanted)) if at >= 0 and wanted.strip() else None
-    places = [place for place in range(start, len(text)) if not text[place].isspace()]
+    places = [location for location in range(start, len(text)) if not text[location].isspace()]
     bare = "".join(wanted.split())
     at = "".join(text[start:].split()).find(bare)
     return None if at < 0 else (places[at], places[at + len(bare) - 1] + 1)

@@ -288,7 +288,7 @@ def _epub(package: _Package) -> Converted:
         item.get("id"): posixpath.normpath(posixpath.join(posixpath.dirname(main), unquote(item.get("href", ""))))
         for item in _below(contents, "item")
     }
-    order = [items.get(place.get("idref"), "") for place in _below(contents, "itemref")]
+    order = [items.get(location.get("idref"), "") for location in _below(contents, "itemref")]
     if missing := sum(name not in package.names for name in order):
         warn(f"{missing} chapters of {package.path} are not in it")
     pages = (package.read(name).decode("utf-8-sig", errors="replace") for name in order if name in package.names)

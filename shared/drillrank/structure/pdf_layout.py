@@ -233,10 +233,10 @@ def _gutters(lines: Sequence[Sequence[Run]], left: float, right: float, places: 
     found: list[float] = []
     for parts in places:
         free = {
-            place: sum(not _crosses(line, [place]) for line in lines)
-            for place in (left + part / 100 * (right - left) for part in parts)
+            location: sum(not _crosses(line, [location]) for line in lines)
+            for location in (left + part / 100 * (right - left) for part in parts)
         }
-        best = [place for place, count in free.items() if count == max(free.values())]
+        best = [location for location, count in free.items() if count == max(free.values())]
         if free[best[0]] < 2 * _LEAST_ROWS:
             return []
         found.append(best[len(best) // 2])
@@ -328,7 +328,7 @@ def without_running(pages: Sequence[list[Row]]) -> list[list[Row]]:
     for number, rows in enumerate(pages):
         ordered = sorted(rows, key=lambda row: row.y)
         edges.append((ordered[:_OUTERMOST], ordered[::-1][:_OUTERMOST]))
-        seen.update({place for side in edges[-1] for row in side for place in _places(row, number)})
+        seen.update({location for side in edges[-1] for row in side for location in _places(row, number)})
         for row in rows:
             sizes[row.size] += len(row.text)
     largest = _LARGE * sizes.most_common(1)[0][0] if sizes else 0.0
@@ -339,7 +339,7 @@ def without_running(pages: Sequence[list[Row]]) -> list[list[Row]]:
         for side in edges[number]:  # from the edge: what stands inside of the text is no header
             for row in side:
                 # of a place that falls between two others, one of both is seen on every page
-                repeats = row.size <= largest and any(seen[place] >= least for place in _places(row, number))
+                repeats = row.size <= largest and any(seen[location] >= least for location in _places(row, number))
                 if not repeats and not (len(row.cells) == 1 and _PAGE_NUMBER.fullmatch(row.text)):
                     break
                 peeled.add(row)
@@ -471,13 +471,13 @@ def marked_rows(bookmarks: Iterable[Bookmark], pages: Sequence[Sequence[Row]]) -
     for mark in bookmarks:
         if not 0 <= mark.page < len(pages) or not mark.title:
             continue
-        place = _titled(mark, pages, last)
-        if place is None and pages[mark.page]:
+        location = _titled(mark, pages, last)
+        if location is None and pages[mark.page]:
             tops = [0.0 if mark.y is None else abs(row.y - mark.y) for row in pages[mark.page]]
-            place = mark.page, tops.index(min(tops))
-        if place is not None:
-            last = max(last, place)
-            own = found.setdefault(pages[place[0]][place[1]], {})
+            location = mark.page, tops.index(min(tops))
+        if location is not None:
+            last = max(last, location)
+            own = found.setdefault(pages[location[0]][location[1]], {})
             own.setdefault(mark.title, min(mark.level, _DEEPEST))
     return found
 

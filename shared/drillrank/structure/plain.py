@@ -144,8 +144,8 @@ def _candidate(at: int, text: str, start: int, end: int) -> _Heading | None:
         number = (int(found["number"]),) if found["number"].isdecimal() else ()
         return _Heading(at, line, _RANKS[(found["name"] or found["sign"]).lower()], "named", number)
     if found.re is _ROMAN:
-        place = _ROMANS.index(found["number"]) + 1 if found["number"] in _ROMANS else 0
-        return _Heading(at, line, _NUMBER_RANK, "roman", (place,)) if place else None
+        location = _ROMANS.index(found["number"]) + 1 if found["number"] in _ROMANS else 0
+        return _Heading(at, line, _NUMBER_RANK, "roman", (location,)) if location else None
     number = tuple(map(int, found["number"].split(".")))
     is_dotted = found["dot"] and len(number) == 1
     return _Heading(at, line, _NUMBER_RANK + len(number) - 1, "dotted" if is_dotted else "plain", number)
@@ -289,12 +289,12 @@ def _run_on_paragraphs(text: str, start: int, end: int) -> list[tuple[int, int]]
     >>> [text[a:b][:13] for a, b in _run_on_paragraphs(text, 0, len(text))]
     ['1 Foxes', 'The fox hunts', 'The fox hunts']
     """
-    places = [start + place for place in line_starts(text[start:end])]
+    places = [start + location for location in line_starts(text[start:end])]
     lines = [text[a:b].strip() for a, b in pairwise(places)]
     margin = sorted(map(len, lines))[4 * len(lines) // 5]
     if len(lines) == 1 or margin < _NARROWEST:
         return [(start, end)]
-    begins = [place for place, first in zip(places, _firsts(lines, margin), strict=False) if first]
+    begins = [location for location, first in zip(places, _firsts(lines, margin), strict=False) if first]
     return [(a, trimmed_end(text, a, b)) for a, b in pairwise([*begins, end])]
 
 

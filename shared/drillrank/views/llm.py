@@ -153,7 +153,7 @@ class ViewWriter:
                 f"most {self.max_calls} (max_calls)."
             )
             memos = {prompt: memo for prompt, memo in memos.items() if prompt not in set(beyond)}
-            prompts = {place: prompt for place, prompt in prompts.items() if prompt in memos}
+            prompts = {location: prompt for location, prompt in prompts.items() if prompt in memos}
         if on_start:
             on_start(len(memos))
         found: dict[str, str] = {}
@@ -175,7 +175,7 @@ class ViewWriter:
             if self.on_failure == "raise":
                 raise failure or LLMFailure(f"{problem}.")
             warn(f"{problem}: these are computed without it.")
-        return {place: found[prompt] for place, prompt in prompts.items() if prompt in found}
+        return {location: found[prompt] for location, prompt in prompts.items() if prompt in found}
 
 
 def chunk_names(chunks: Sequence[Chunk]) -> list[str]:
@@ -270,7 +270,7 @@ class HuggingFaceSummarizer:
         Raises:
             InvalidInput: there is no such model.
         """
-        long = {place: [text] for place, text in enumerate(texts) if count_tokens(text) > self.min_tokens}
+        long = {location: [text] for location, text in enumerate(texts) if count_tokens(text) > self.min_tokens}
         written: dict[str, str] = {}  # by the part of a text that the model read at once
         if long:
             with _lock:
@@ -278,11 +278,13 @@ class HuggingFaceSummarizer:
                 if limit is not None:
                     count = partial(_token_count, tokenizer)
                     chunker = Chunker("fixed", limit - tokenizer.num_special_tokens_to_add(), tokens=count)
-                    for place, [text] in long.items():
-                        long[place] = [part.text.strip() for part in chunker(parse_document(text, "text"))]
+                    for location, [text] in long.items():
+                        long[location] = [part.text.strip() for part in chunker(parse_document(text, "text"))]
                 written = self._generated({part for parts in long.values() for part in parts})
-        summaries = {place: " ".join(filter(None, map(written.__getitem__, parts))) for place, parts in long.items()}
-        return [summaries.get(place, text) for place, text in enumerate(texts)]
+        summaries = {
+            location: " ".join(filter(None, map(written.__getitem__, parts))) for location, parts in long.items()
+        }
+        return [summaries.get(location, text) for location, text in enumerate(texts)]
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any, int | None]:
