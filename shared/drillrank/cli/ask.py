@@ -65,11 +65,11 @@ def run_ask(
     """
     if with_answer and llm is None:
         raise InvalidInput("--answer needs an LLM: give --llm http://host:port/v1#model.")
-    files, asked = _files_and_questions(words, questions)
+    files, all_questions = _files_and_questions(words, questions)
     check_top_n(top_n)
     d3 = evidence_finder(llm=llm, **options)
     # Loads a neural model, so that what is wrong with it is told first.
-    UPR(d3.language_model).rank(asked[0], [Passage(asked[0])])
+    UPR(d3.language_model).rank(all_questions[0], [Passage(all_questions[0])])
     sources, skipped = found_sources(files, follow_links=follow_links)
     with terminal.progress("Reading") as on_progress:
         corpus = FileCorpus(sources, None if no_cache else cache_folder(), d3.language_model.language, on_progress)
@@ -83,12 +83,12 @@ def run_ask(
         for reason in [*skipped[:_TOLD], *more]:
             tell("yellow", reason)
     found_any = False
-    for question in asked:
+    for question in all_questions:
         here, found, records = ask_files(d3, corpus, question, top_n)
-        said = _answered(d3, question, records) if with_answer else None
-        found_any = found_any or bool((records and here) if said is None else said.text)
+        found_answer = _answered(d3, question, records) if with_answer else None
+        found_any = found_any or bool((records and here) if found_answer is None else found_answer.text)
         explanation = _explained(found, corpus.names) if explain else None
-        (_print_json if as_json else _print)(question, records, said, explanation)
+        (_print_json if as_json else _print)(question, records, found_answer, explanation)
     return found_any
 
 
@@ -160,10 +160,10 @@ def _answered(d3: D3, question: str, records: Sequence[Record]) -> Answer:
     read = [Passage(one["text"], title=title) for one, title in zip(records, titles, strict=True)]
     settings, llm = d3.settings, d3.llm
     assert llm is not None
-    said = answer(question, read, llm, max_prompt_tokens=settings.max_prompt_tokens, tokens=settings.tokens)
-    for problem in said.problems:
+    found_answer = answer(question, read, llm, max_prompt_tokens=settings.max_prompt_tokens, tokens=settings.tokens)
+    for problem in found_answer.problems:
         warn(f"Answering {question!r:.100}: {problem}.")
-    return said
+    return found_answer
 
 
 def _explained(found: Ranking[Passage], names: Mapping[str, str]) -> Explanations:
@@ -195,10 +195,12 @@ def _record(question: str, names: Mapping[str, str], item: Ranked[Passage], here
     }
 
 
-def _print_json(question: str, records: Sequence[Record], said: Answer | None, why: Explanations | None) -> None:
-    if said is not None:
-        cited = [records[at] for at in said.citations]
-        print_json({"question": question, "answer": said.text or None, "citations": cited})
+def _print_json(
+    question: str, records: Sequence[Record], found_answer: Answer | None, why: Explanations | None
+) -> None:
+    if found_answer is not None:
+        cited = [records[at] for at in found_answer.citations]
+        print_json({"question": question, "answer": found_answer.text or None, "citations": cited})
     explanation = why.to_dict() if why else {}
     tree = {"tree": explanation["tree"]} if "tree" in explanation else {}
     explained = [{"explanation": entry} for entry in explanation.get("entries", ())] or [{}] * len(records)
@@ -208,12 +210,12 @@ def _print_json(question: str, records: Sequence[Record], said: Answer | None, w
         print_json({**dict.fromkeys(_FIELDS), "question": question, "found": False, **tree})
 
 
-def _print(question: str, records: Sequence[Record], said: Answer | None, why: Explanations | None) -> None:
+def _print(question: str, records: Sequence[Record], found_answer: Answer | None, why: Explanations | None) -> None:
     out = terminal.console
     out.rule(f"Question: {one_line(question)}")
-    if said is not None:
-        out.print(f"[bold]{one_line(said.text or 'The evidence holds no answer.')}[/bold]", soft_wrap=True)
-        for at in said.citations:
+    if found_answer is not None:
+        out.print(f"[bold]{one_line(found_answer.text or 'The evidence holds no answer.')}[/bold]", soft_wrap=True)
+        for at in found_answer.citations:
             out.print(f"{escape(f'[{at + 1}]')} {_where(records[at])}", soft_wrap=True)
     if not records:
         out.print("Nothing matched: no paragraph has a word of the question, or the LLM chose none.")

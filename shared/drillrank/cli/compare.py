@@ -84,8 +84,8 @@ def run_tune(
         with terminal.progress("questions and settings") as on_progress:
             found = tune(component=what, grid=grid, on_progress=on_progress, **_as_arguments(options))
     except KeyboardInterrupt:
-        kept = f"{options['results']} keeps what was computed" if options["results"] else "--results FILE would keep it"
-        terminal.tell("yellow", f"Interrupted, nothing was chosen: {kept}; the same command goes on from there.")
+        hint = f"{options['results']} keeps what was computed" if options["results"] else "--results FILE would keep it"
+        terminal.tell("yellow", f"Interrupted, nothing was chosen: {hint}; the same command goes on from there.")
         raise
     found.save(out)
     if as_json:

@@ -74,10 +74,10 @@ class Reader:
     def asking(self, question: str, passages: Sequence[Passage]) -> tuple[str, int]:
         """The prompt, and how many of the passages, best first, it shows."""
         room = self.max_prompt_tokens - self.count(filled(self.prompt, contents="", question=""))
-        asked = shortened(question, room - LEAST, self.count)  # a follow-up question may be long
+        shown_question = shortened(question, room - LEAST, self.count)  # a follow-up question may be long
 
         def prompt(contents: str) -> str:
-            return filled(self.prompt, contents=contents, question=asked)
+            return filled(self.prompt, contents=contents, question=shown_question)
 
         texts = [f"{passage.title}: {passage.text}" if passage.title else passage.text for passage in passages]
         if self.cites:
@@ -117,10 +117,10 @@ def cited(text: str, passages: Sequence[Passage], usage: Usage) -> Answer:
     Numbers that no passage has go, with a problem. Of an answer without numbers, the first passage that holds all of
     its words in a row is cited.
 
-    >>> said = [Passage("It weighs 2 kg."), Passage("It lasts nine hours.")]
-    >>> cited("Nine hours [2][7].", said, Usage())
+    >>> passages = [Passage("It weighs 2 kg."), Passage("It lasts nine hours.")]
+    >>> cited("Nine hours [2][7].", passages, Usage())
     Answer(text='Nine hours [2].', citations=(1,), problems=('the answer cites 7, which nothing has: left out',))
-    >>> cited("nine hours", said, Usage()).citations, cited("No answer.", said, Usage()).text
+    >>> cited("nine hours", passages, Usage()).citations, cited("No answer.", passages, Usage()).text
     ((1,), '')
     """
     places: dict[int, None] = {}
@@ -128,18 +128,18 @@ def cited(text: str, passages: Sequence[Passage], usage: Usage) -> Answer:
 
     def known(found: re.Match[str]) -> str:
         numbers = _all_numbers(found[1])
-        kept = [number for number in numbers if 1 <= number <= len(passages)]
-        places.update(dict.fromkeys(number - 1 for number in kept))
-        unknown.update(dict.fromkeys(number for number in numbers if number not in kept))
-        return f" [{', '.join(map(str, kept))}]" if kept else ""
+        existing = [number for number in numbers if 1 <= number <= len(passages)]
+        places.update(dict.fromkeys(number - 1 for number in existing))
+        unknown.update(dict.fromkeys(number for number in numbers if number not in existing))
+        return f" [{', '.join(map(str, existing))}]" if existing else ""
 
     shown = " ".join(_NUMBERS.sub(known, text).split())
     if _NO_ANSWER.fullmatch(shown):
         return Answer("", usage=usage)
     problems = [f"the answer cites {', '.join(map(str, unknown)):.80}, which nothing has: left out"] if unknown else []
     if not places:
-        said = _in_words(shown)
-        holding = [at for at, passage in enumerate(passages) if said in _in_words(passage.titled_text)]
+        wording = _in_words(shown)
+        holding = [at for at, passage in enumerate(passages) if wording in _in_words(passage.titled_text)]
         places = dict.fromkeys(holding[:1])
         problems += [] if places else ["the answer names no evidence"]
     return Answer(shown, tuple(places), usage, tuple(problems))

@@ -176,19 +176,19 @@ def said_yes(answer: str) -> Choice:
     >>> said_yes("**Yes**, it does.").positions, said_yes("No.").positions, said_yes("Hard to say").usable
     ((0,), (), False)
     """
-    said = _YES.match(strip_reasoning(answer[-_LONGEST:]) or "")
-    return Choice((0,) if said and said[1].casefold() == "yes" else (), usable=said is not None)
+    verdict = _YES.match(strip_reasoning(answer[-_LONGEST:]) or "")
+    return Choice((0,) if verdict and verdict[1].casefold() == "yes" else (), usable=verdict is not None)
 
 
 def _chosen(answer: str, find: Find, parts: Callable[[str], list[str]], known: Find | None = None) -> Choice:
-    said = strip_reasoning(answer[-_LONGEST:])
-    if said is None:
+    reply = strip_reasoning(answer[-_LONGEST:])
+    if reply is None:
         return Choice((), usable=False)
-    first, *more = _NEXT_QUESTION.split(said, maxsplit=1)
+    first, *more = _NEXT_QUESTION.split(reply, maxsplit=1)
     if more and not first.strip():  # it only repeats what it was asked
         return Choice((), usable=False)
-    said = first
-    values = list(_json_values(said))
+    reply = first
+    values = list(_json_values(reply))
     if sum(isinstance(value, list) for value in values) > 1:  # one of each line
         values = [value for value in values if isinstance(value, dict)]
     for value in reversed(values):
@@ -198,11 +198,11 @@ def _chosen(answer: str, find: Find, parts: Callable[[str], list[str]], known: F
             return _choice(found)
     if any(isinstance(value, dict) for value in values):
         return Choice((), usable=False)
-    if known and (whole := known(said.strip())):
-        return _choice({said: whole})
-    if not said.strip().strip(" \t\r\n\"'[]()") or _NOTHING.fullmatch(said):
+    if known and (whole := known(reply.strip())):
+        return _choice({reply: whole})
+    if not reply.strip().strip(" \t\r\n\"'[]()") or _NOTHING.fullmatch(reply):
         return Choice(())
-    written = [line for line in said.splitlines() if line.strip(" \t`*-_|:")]
+    written = [line for line in reply.splitlines() if line.strip(" \t`*-_|:")]
     if known is None and any(map(_BRACE.search, written)):  # JSON without its end, or of another form
         return Choice((), usable=False)
     lines = [_line(line, find, parts, known is not None) for line in written]
@@ -212,7 +212,7 @@ def _chosen(answer: str, find: Find, parts: Callable[[str], list[str]], known: F
     others = any(
         line is None and known is None and re.match(r"\W*\d", text) for line, text in zip(lines, written, strict=True)
     )
-    denied = said if known is None else "\n".join(map(_without_names, written, lines))
+    denied = reply if known is None else "\n".join(map(_without_names, written, lines))
     if None in block or others or _DENIAL.search(denied) or (known and _known_share(named) < 0.5):
         return Choice((), usable=False)
     return _choice(named)
@@ -261,17 +261,17 @@ def _choice(found: dict[str, Sequence[int] | None]) -> Choice:
     return Choice(positions, tuple(" ".join(part.split())[:_SHOWN] for part, some in found.items() if not some))
 
 
-def _json_values(said: str) -> Iterator[Any]:
+def _json_values(text: str) -> Iterator[Any]:
     """The JSON objects anywhere in a text, and the lists that fill a line or more."""
     decoder, end = json.JSONDecoder(), 0
-    for bracket, _ in zip(re.finditer(r"\{|^\s*\[", said, re.MULTILINE), range(_TRIES), strict=False):
+    for bracket, _ in zip(re.finditer(r"\{|^\s*\[", text, re.MULTILINE), range(_TRIES), strict=False):
         if bracket.end() <= end:
             continue
         try:
-            value, stop = decoder.raw_decode(said, bracket.end() - 1)
+            value, stop = decoder.raw_decode(text, bracket.end() - 1)
         except (ValueError, RecursionError):
             continue
-        if bracket[0] == "{" or not said[stop:].partition("\n")[0].strip(" \t`.;"):
+        if bracket[0] == "{" or not text[stop:].partition("\n")[0].strip(" \t`.;"):
             end = stop
             yield value
 

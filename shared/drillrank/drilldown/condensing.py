@@ -122,10 +122,10 @@ class Summariser:
             silent = [reply.failure for reply in replies if not _has_word(reply.text)]
             if silent:
                 reason = next((str(failure) for failure in silent if failure), "the answer had no word in it")
-                said = f"{len(silent)} of {len(long)} summaries failed ({reason})"
+                problem = f"{len(silent)} of {len(long)} summaries failed ({reason})"
                 if self._on_failure == "raise":
-                    raise next(filter(None, silent), LLMFailure(f"{said}."))
-                problems.append(f"{said}: sentences of the text stand in")
+                    raise next(filter(None, silent), LLMFailure(f"{problem}."))
+                problems.append(f"{problem}: sentences of the text stand in")
         return _on_one_line(short), problems
 
     def _bounded(self, written: str, language: str) -> str:

@@ -72,31 +72,31 @@ class CoveredText:
         return [held_span.start for held_span in self.held_spans]
 
     @cached_property
-    def _held(self) -> list[tuple[int, int]]:
+    def _gapless_spans(self) -> list[tuple[int, int]]:
         """Spans that are held without a gap; white space of an original between two chunks is none."""
         if self.whole is not None:
             return [(0, len(self.text))]
-        held: list[tuple[int, int]] = []
+        gapless: list[tuple[int, int]] = []
         last = -1
         for held_span in self.held_spans:
-            if held and (held_span.start <= held[-1][1] or self._only_space(held[-1][1], held_span, last)):
-                held[-1] = held[-1][0], max(held[-1][1], held_span.end)
+            if gapless and (held_span.start <= gapless[-1][1] or self._only_space(gapless[-1][1], held_span, last)):
+                gapless[-1] = gapless[-1][0], max(gapless[-1][1], held_span.end)
             else:
-                held.append((held_span.start, held_span.end))
+                gapless.append((held_span.start, held_span.end))
             last = held_span.chunk
-        return held
+        return gapless
 
     def _only_space(self, end: int, held_span: HeldSpan, last: int) -> bool:
         return self.original and held_span.chunk != last and self.text[end : held_span.start].isspace()
 
     @cached_property
     def _held_starts(self) -> list[int]:
-        return [start for start, _ in self._held]
+        return [start for start, _ in self._gapless_spans]
 
     def held_of(self, block: Block) -> Iterator[tuple[int, int]]:
         """The spans of a block that are held, without white space around them."""
         at = max(bisect_right(self._held_starts, block.start) - 1, 0)
-        for start, end in self._held[at:]:
+        for start, end in self._gapless_spans[at:]:
             if start >= block.end:
                 return
             start, end = max(start, block.start), min(end, block.end)
@@ -136,8 +136,8 @@ def covered_sections(number: int, group: str, covered: CoveredText) -> list[Outl
         covered: The text and what is held of it.
 
     >>> text = "# Sea\n\nIt is deep.\n\n"
-    >>> held = HeldSpan(0, 18, 0), HeldSpan(20, 29, 1)
-    >>> [sea] = covered_sections(0, "", CoveredText(text + "And blue.", held, ((0, 0), (20, 80))))
+    >>> spans = HeldSpan(0, 18, 0), HeldSpan(20, 29, 1)
+    >>> [sea] = covered_sections(0, "", CoveredText(text + "And blue.", spans, ((0, 0), (20, 80))))
     >>> [(p.text, p.metadata["chunk"], p.metadata["start"]) for p in sea.paragraphs]
     [('It is deep.', 0, 7), ('And blue.', 1, 100)]
     """
@@ -170,8 +170,8 @@ def covered_sections(number: int, group: str, covered: CoveredText) -> list[Outl
                     readable.append(passage if seen == passage.text else replace(passage, text=seen))
         if paragraphs:
             text = "\n\n".join(passage.text for passage in readable)
-            own = Passage(text, id=f"{number}:{group}{section.start}", title=title, metadata=location)
-            sections.append(OutlineSection(own, tuple(paragraphs), tuple(readable)))
+            section_passage = Passage(text, id=f"{number}:{group}{section.start}", title=title, metadata=location)
+            sections.append(OutlineSection(section_passage, tuple(paragraphs), tuple(readable)))
     return sections
 
 

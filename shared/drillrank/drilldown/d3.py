@@ -333,7 +333,7 @@ class D3:
         if self.llm is None:
             return self._likely(question, documents, top_n, on_step, usage)
         traversal = self._traversal(question, documents, top_n, on_step)
-        return self._found(traversal, (yield from traversal.asked(top_n)), usage)
+        return self._found(traversal, (yield from traversal.by_llm(top_n)), usage)
 
     def _likely(
         self,

@@ -116,13 +116,13 @@ class Drill:
             drilled = {ready.outline.sections[at].path[0] for at in opened}
             shown = [at for at in scope if ready.outline.sections[at].path[0] in drilled]
         holding = set(opened)
-        kept = {location for location, at in enumerate(scope) if at in holding}
-        self._trace.decisions.append(Decision("sections", [(at,) for at in scope], kept, order))
+        opened_places = {location for location, at in enumerate(scope) if at in holding}
+        self._trace.decisions.append(Decision("sections", [(at,) for at in scope], opened_places, order))
         self._trace.section_scores = dict(zip(scope, scores, strict=True))
         ranks = {scope[location]: (scores[location], rank) for rank, location in enumerate(order, 1)}
         return self._ranked(shown, opened, chosen, guarded, ranks, top_n)
 
-    def asked(self, top_n: int | None) -> Requests[list[Ranked[Passage]]]:
+    def by_llm(self, top_n: int | None) -> Requests[list[Ranked[Passage]]]:
         """The evidence with an LLM, best first."""
         self._selection.check(*self._plan.settings.prompts)
         scope = self._proposed_documents()
@@ -162,12 +162,12 @@ class Drill:
         for position, (_, more) in zip(chosen, scored, strict=True):
             section = ready.section_indices[position]
             version = ready.versions.details(ready.outline.sections[section].path[0])
-            own: dict[str, Any] = {**more, "guarded": position in guarded, **version}
+            item_details: dict[str, Any] = {**more, "guarded": position in guarded, **version}
             if likely is None:
-                own["nothing_matched"] = False
+                item_details["nothing_matched"] = False
             elif section in likely:
-                own["section_score"], own["section_rank"] = likely[section]
-            details.append(own)
+                item_details["section_score"], item_details["section_rank"] = likely[section]
+            details.append(item_details)
         scores = [score for score, _ in scored]
         found = ranked([ready.paragraphs[at] for at in chosen], scores, details, top_n)
         trace, self._chosen = self._trace, chosen
@@ -215,9 +215,9 @@ class Drill:
             return [position for document in current for position in of_document[document]]
         posteriors = ready.evidence.levels(self.question).log_posteriors(TEMPERATURE)
         likely = dict(zip(of_document, posteriors.tolist(), strict=True))
-        kept = set(sorted(current, key=likely.__getitem__, reverse=True)[:limit])
-        self._note(Step("documents", len(current), tuple(map(str, sorted(kept, key=list(of_document).index)))))
-        return [position for document, inside in of_document.items() if document in kept for position in inside]
+        likeliest = set(sorted(current, key=likely.__getitem__, reverse=True)[:limit])
+        self._note(Step("documents", len(current), tuple(map(str, sorted(likeliest, key=list(of_document).index)))))
+        return [position for document, inside in of_document.items() if document in likeliest for position in inside]
 
     # Sections
 
@@ -239,13 +239,15 @@ class Drill:
                 level = leaves
             items = [Item(outline.summary(entry, summaries), entry.name) for entry in level]
             likely = self._likelihoods([self.ready.inside(entry.sections) for entry in level])
-            found, said, deputies = yield from selection.choose(prompt, items, likely, by=by, spare=1)
+            found, new_problems, deputies = yield from selection.choose(prompt, items, likely, by=by, spare=1)
             self._trace.decisions.append(Decision("sections", [e.sections for e in level], found, deputies=deputies))
-            kept = [level[position] for position in found]
-            self._note(Step("sections", len(level), tuple(entry.name for entry in kept), tuple(problems + said)))
+            selected = [level[position] for position in found]
+            self._note(
+                Step("sections", len(level), tuple(entry.name for entry in selected), tuple(problems + new_problems))
+            )
             problems = []
-            chosen += [entry.sections[0] for entry in kept if len(entry.sections) == 1]
-            level = [below for entry in kept if len(entry.sections) > 1 for below in outline.below(entry)]
+            chosen += [entry.sections[0] for entry in selected if len(entry.sections) == 1]
+            level = [below for entry in selected if len(entry.sections) > 1 for below in outline.below(entry)]
         return sorted(set(chosen))
 
     def _summaries(self, scope: Sequence[int]) -> Requests[tuple[dict[int, str], list[str]]]:
@@ -258,9 +260,9 @@ class Drill:
         problems: list[str] = []
         for positions in by_document.values():
             passages = [sections[at].passage for at in positions]
-            texts, said = yield from self._plan.summariser.condensed(passages, self.ready.evidence.language)
+            texts, new_problems = yield from self._plan.summariser.condensed(passages, self.ready.evidence.language)
             known.update(zip(positions, texts, strict=True))
-            problems += said
+            problems += new_problems
         return known, problems
 
     def _section_scores(self, scope: Sequence[int]) -> list[float]:
@@ -275,14 +277,14 @@ class Drill:
         outside = self.ready.inside([section for section in scope if section not in opened_ones])
         order = self._likelihoods([(at,) for at in outside]).order(range(len(outside)))
         left = self._plan.settings.guard_tokens
-        kept = []
+        selected = []
         for position in (outside[location] for location in order[:_GUARDED]):
             tokens = self._selection.count(self.ready.readable[position].text)
             if tokens <= left:
                 left -= tokens
-                kept.append(position)
-        self._note(Step("guard", len(outside), tuple(self.ready.paragraphs[at].id for at in kept)))
-        return kept
+                selected.append(position)
+        self._note(Step("guard", len(outside), tuple(self.ready.paragraphs[at].id for at in selected)))
+        return selected
 
     # Paragraphs
 
@@ -296,7 +298,7 @@ class Drill:
         if stage == "summaries":
             texts, problems = yield from self._plan.summariser.condensed(readable, self.ready.evidence.language)
         alone = stage == "one by one"
-        found, said, deputies = yield from self._selection.choose(
+        found, new_problems, deputies = yield from self._selection.choose(
             BOOLEAN_PROMPT if alone else self._plan.settings.prompts[1],
             [Item(text) for text in texts],
             self._likelihoods([(at,) for at in candidates]),
@@ -305,7 +307,7 @@ class Drill:
         )
         self._trace.decisions.append(Decision(stage, [(at,) for at in candidates], found, deputies=deputies))
         chosen = [candidates[position] for position in found]
-        self._note_paragraphs(stage, candidates, chosen, [*problems, *said])
+        self._note_paragraphs(stage, candidates, chosen, [*problems, *new_problems])
         return chosen
 
     def _monot5(self, candidates: Sequence[int], top_n: int | None) -> list[int]:
@@ -318,13 +320,13 @@ class Drill:
         order = [candidates[location] for location in places]
         if self._plan.strategy == "monot5+base":
             items = [Item(self.ready.readable[position].text) for position in order]
-            kept = order[: self._selection.holds(self._plan.settings.prompts[1], items, self._plan.paragraphs_by)]
+            selected = order[: self._selection.holds(self._plan.settings.prompts[1], items, self._plan.paragraphs_by)]
         else:
-            kept = order[: top_n or max(1, sum(log_probability(item) >= _RELEVANT for item in ranking))]
+            selected = order[: top_n or max(1, sum(log_probability(item) >= _RELEVANT for item in ranking))]
             self._judged = {at: (item.score, item.details) for at, item in zip(order, ranking, strict=True)}
-        self._trace.decisions.append(Decision("monot5", [(at,) for at in candidates], places[: len(kept)], places))
-        self._note_paragraphs("monot5", candidates, kept)
-        return sorted(kept)
+        self._trace.decisions.append(Decision("monot5", [(at,) for at in candidates], places[: len(selected)], places))
+        self._note_paragraphs("monot5", candidates, selected)
+        return sorted(selected)
 
     def _likelihood(self, candidates: Sequence[int], top_n: int | None) -> list[int]:
         """The best by likelihood: `top_n`, or as many as make the expected F1 largest."""
@@ -335,24 +337,24 @@ class Drill:
         each: dict[int, list[int]] = {at: [] for at in range(min(most, len(order)))}
         repeated = each if self._plan.settings.repeats else distinct(readable, most)
         best = [order[at] for at in repeated]
-        kept = [candidates[location] for location in best]
+        selected = [candidates[location] for location in best]
         self._judged = {}
         for location, others in zip(best, repeated.values(), strict=True):
             score, details = scored[location]
             also = tuple(self.ready.paragraphs[candidates[order[at]]].metadata for at in others)
             self._judged[candidates[location]] = score, {**details, **({"also_at": also} if also else {})}
         if self._plan.settings.follow and self.ready.evidence.by_words:
-            kept = self._with_followed(kept, dict(zip(candidates, scored.totals.tolist(), strict=True)), top_n)
+            selected = self._with_followed(selected, dict(zip(candidates, scored.totals.tolist(), strict=True)), top_n)
         self._trace.scores = dict(zip(candidates, scored.means.tolist(), strict=True))
         self._trace.decisions.append(Decision("likelihood", [(at,) for at in candidates], best, order))
-        self._note_paragraphs("likelihood", candidates, kept)
-        return sorted(kept)
+        self._note_paragraphs("likelihood", candidates, selected)
+        return sorted(selected)
 
     def _with_followed(self, best: Sequence[int], totals: Mapping[int, float], top_n: int | None) -> list[int]:
         """The best, and right behind each what it points to, with the score of what points there."""
-        kept = []
+        selected = []
         for at, source in islice(followed(self.ready, best, totals), top_n):
-            kept.append(at)
+            selected.append(at)
             if source is not None:
                 score, details = self._judged[source]
                 total = float(np.nextafter(details["total"], -np.inf))
@@ -360,8 +362,8 @@ class Drill:
                 from_ = {"followed": self.ready.paragraphs[source].id, "matched": matched, "total": total}
                 score = float(np.nextafter(score, -np.inf))
                 self._judged[at] = score, {key: details[key] for key in ("tokens", "nothing_matched")} | from_
-        self._judged = {at: self._judged[at] for at in kept}
-        return kept
+        self._judged = {at: self._judged[at] for at in selected}
+        return selected
 
     def _likelihoods(self, paragraphs: Sequence[Sequence[int]]) -> Likelihoods:
         return Likelihoods(self.ready.evidence, self.question, paragraphs)
@@ -369,10 +371,10 @@ class Drill:
     # What happened
 
     def _note_paragraphs(
-        self, kind: str, offered: Sequence[int], chosen: Sequence[int], said: Sequence[str] = ()
+        self, kind: str, offered: Sequence[int], chosen: Sequence[int], problems: Sequence[str] = ()
     ) -> None:
         ids = tuple(self.ready.paragraphs[position].id for position in chosen)
-        self._note(Step(kind, len(offered), ids, tuple(said)))
+        self._note(Step(kind, len(offered), ids, tuple(problems)))
 
     def _note(self, step: Step) -> None:
         self.steps.append(step)

@@ -216,20 +216,20 @@ class _Vectors:
 
     def __init__(self, embed: Embed, texts: Sequence[str], section_indices: Sequence[int]) -> None:
         self._embed_questions = getattr(embed, "questions", embed)
-        self._own = of_unit_length(embedded(embed, texts))
+        self._paragraphs = of_unit_length(embedded(embed, texts))
         self._lengths = np.log([max(len(text.split()), 1) for text in texts])
-        sums = np.zeros((max(section_indices) + 1, self._own.shape[1]))
-        np.add.at(sums, list(section_indices), self._own)
+        sums = np.zeros((max(section_indices) + 1, self._paragraphs.shape[1]))
+        np.add.at(sums, list(section_indices), self._paragraphs)
         self._sections = of_unit_length(sums)[list(section_indices)]
-        self._asked: tuple[str, Floats] | None = None  # the last question and its vector
+        self._last_question: tuple[str, Floats] | None = None  # the last question and its vector
 
     def near(self, question: str, positions: Integers) -> tuple[Floats, Callable[[int], dict[str, Any]]]:
         """What embeddings add to S, and details by place in `positions`."""
-        known = self._asked
+        known = self._last_question
         if known is None or known[0] != question:
-            self._asked = known = question, of_unit_length(embedded(self._embed_questions, [question]))[0]
+            self._last_question = known = question, of_unit_length(embedded(self._embed_questions, [question]))[0]
         vector = known[1]
-        cosines, context = self._own[positions] @ vector, self._sections[positions] @ vector
+        cosines, context = self._paragraphs[positions] @ vector, self._sections[positions] @ vector
         added: Floats = COSINE_WEIGHT * cosines + SECTION_WEIGHT * context + self._lengths[positions]
 
         def details(location: int) -> dict[str, Any]:

@@ -30,11 +30,13 @@ def followed(
         seen.add(at)
         yield at, None
         if labels := references(ready.readable[at].text):
-            own = sections[ready.section_indices[at]].path
-            if own[0] not in places:
-                places[own[0]] = _labelled(ready, own[0])
-            inside = {position for label in labels for position in places[own[0]].get(label, ()) if position in totals}
-            elsewhere = sorted(position for position in inside if sections[ready.section_indices[position]].path != own)
+            path = sections[ready.section_indices[at]].path
+            if path[0] not in places:
+                places[path[0]] = _labelled(ready, path[0])
+            inside = {position for label in labels for position in places[path[0]].get(label, ()) if position in totals}
+            elsewhere = sorted(
+                position for position in inside if sections[ready.section_indices[position]].path != path
+            )
             best = max(elsewhere, key=totals.__getitem__, default=at)
             if best not in seen:
                 seen.add(best)

@@ -128,7 +128,7 @@ class Levels:
         self._sections: list[Floats] = []
         self._documents: list[Floats] = []
         holding = np.zeros((len(self.words), documents))
-        own, self.matched = np.zeros(len(section_of)), np.zeros(len(section_of), dtype=bool)
+        of_paragraphs, self.matched = np.zeros(len(section_of)), np.zeros(len(section_of), dtype=bool)
         without = np.zeros(len(document_of))  # of paragraphs that hold no word, by section
         for word, of_collection in enumerate(counts.collection):
             where, times = counts.texts[word]
@@ -139,14 +139,14 @@ class Levels:
             of_sections = (in_sections + mu * above) / (lengths + mu) if counts.paged else above
             without += np.log(of_sections)
             places, tf = counts.paragraphs[word]
-            own[places] += np.log1p(tf / (self._mu * of_sections[section_of[places]]))
+            of_paragraphs[places] += np.log1p(tf / (self._mu * of_sections[section_of[places]]))
             self.matched[places] = True
             self._sections.append(of_sections)
             self._documents.append(of_documents)
             holding[word] = added_up(document_of, (in_sections > 0).astype(float), documents)
         self._which = _which_document(counts, holding)
         above = without + self._which.sum(axis=0)[document_of]
-        self._sums = own + above[section_of] - len(self.words) * np.log1p(counts.lengths / self._mu)
+        self._sums = of_paragraphs + above[section_of] - len(self.words) * np.log1p(counts.lengths / self._mu)
         nothing = np.full(len(section_of), np.log(counts.collection).sum())
         self.any_matched = bool(self.matched.any())
         self.totals = self._sums if self.any_matched else nothing
@@ -181,8 +181,8 @@ class Levels:
         """What pages and documents add to these paragraphs' own likelihood under `UnigramModel`."""
         alone = np.zeros(len(paragraphs))
         for word, of_collection in enumerate(self._counts.collection):
-            own = self._tf(word)[paragraphs] + ALONE * of_collection
-            alone += np.log(own / (self._counts.lengths[paragraphs] + ALONE))
+            smoothed = self._tf(word)[paragraphs] + ALONE * of_collection
+            alone += np.log(smoothed / (self._counts.lengths[paragraphs] + ALONE))
         context: Floats = self._sums[paragraphs] - alone
         return context
 
@@ -204,8 +204,8 @@ class Levels:
         gains = []
         for word, (places, tf) in enumerate(counts.paragraphs):
             above = self._sections[word][section]
-            own = (tf[places == paragraph].sum() + self._mu * above) / (counts.lengths[paragraph] + self._mu)
-            levels = np.log([counts.collection[word], self._documents[word][document], above, own])
+            probability = (tf[places == paragraph].sum() + self._mu * above) / (counts.lengths[paragraph] + self._mu)
+            levels = np.log([counts.collection[word], self._documents[word][document], above, probability])
             parts = zip(("document", "page", "paragraph"), np.diff(levels).tolist(), strict=True)
             gains.append(Term.sum(self.words[word], (Term(level, gain) for level, gain in parts)))
         which = self._which[:, document].tolist()
@@ -341,8 +341,8 @@ class LevelIndex:
             above[headed] = times
             counted = above[self._path_of]
             counted[places] += tf
-            [held] = counted.nonzero()
-            titled.append((held, counted[held]))
+            [present] = counted.nonzero()
+            titled.append((present, counted[present]))
         return Counts(
             words,
             _of_collection(words, texts, self._text_lengths, self.language, self._collection),
@@ -384,11 +384,11 @@ def stored_counts(
     """
     texts, titled = [], []
     for word, (places, times) in enumerate(found.entries[0]):
-        own, left_out = (_at(layout.first_of[places], found.entries[level][word]) for level in (1, 2))
-        texts.append(_held(places, times - own - left_out))
-        titled.append((places, times) if whole_paths else _held(places, times - left_out))
-    own, left_out = (layout.lengths[level][layout.first_of] for level in (1, 2))
-    text_lengths = layout.lengths[0] - own - left_out
+        in_headings, left_out = (_at(layout.first_of[places], found.entries[level][word]) for level in (1, 2))
+        texts.append(_occurring(places, times - in_headings - left_out))
+        titled.append((places, times) if whole_paths else _occurring(places, times - left_out))
+    in_headings, left_out = (layout.lengths[level][layout.first_of] for level in (1, 2))
+    text_lengths = layout.lengths[0] - in_headings - left_out
     documents = len(layout.ids)
     openings = np.zeros((len(found.words), documents))
     for word, (places, _) in enumerate(found.entries[3]):
@@ -419,7 +419,7 @@ def _at(places: Integers, entries: Entries) -> Floats:
     return counted
 
 
-def _held(places: Integers, times: Floats) -> Entries:
+def _occurring(places: Integers, times: Floats) -> Entries:
     return places[times > 0], times[times > 0]
 
 
@@ -433,14 +433,16 @@ def _of_collection(
 
 
 def _frequencies(words: Sequence[str], texts: Sequence[Entries], lengths: Floats) -> dict[str, int]:
-    asked = {word: int(times.sum()) for word, (_, times) in zip(words, texts, strict=True) if len(times)}
-    return {**asked, _REST: int(lengths.sum()) - sum(asked.values())}
+    counts = {word: int(times.sum()) for word, (_, times) in zip(words, texts, strict=True) if len(times)}
+    return {**counts, _REST: int(lengths.sum()) - sum(counts.values())}
 
 
 def marks(words: Sequence[str], texts: Sequence[str], language: str) -> Floats:
     """1 where a text holds a word, shape (words, texts)."""
-    held = [_distinct(text, language) for text in texts]
-    return np.array([[word in some for some in held] for word in words], dtype=float).reshape(len(words), len(texts))
+    distinct = [_distinct(text, language) for text in texts]
+    return np.array([[word in some for some in distinct] for word in words], dtype=float).reshape(
+        len(words), len(texts)
+    )
 
 
 def named(question: str, words: Sequence[str], language: str) -> Floats:

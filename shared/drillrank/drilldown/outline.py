@@ -82,11 +82,11 @@ def outline(documents: Sequence[Document | str]) -> list[OutlineSection]:
 def _sections(number: int, document: Document) -> Iterator[OutlineSection]:
     guessed = any(section.confidence < 1 for section in document.sections())
     for section, inside in groupby(paragraphs(document, number), itemgetter(0)):
-        own, readable = zip(*((source, shown) for _, source, shown in inside), strict=True)
+        sources, readable = zip(*((source, shown) for _, source, shown in inside), strict=True)
         location = {"document": number, "section_path": section.path}
         text, title = document.body(section).strip(), breadcrumb(section.path)
         yield OutlineSection(
-            Passage(text, id=f"{number}:{section.start}", title=title, metadata=location), own, readable, guessed
+            Passage(text, id=f"{number}:{section.start}", title=title, metadata=location), sources, readable, guessed
         )
 
 
@@ -97,8 +97,10 @@ def stored_sections(
     for _, inside in groupby(zip(section_of, passages, strict=True), itemgetter(0)):
         shown = tuple(passage for _, passage in inside)
         location = {"document": id_, "section_path": shown[0].metadata["section_path"]}
-        own = Passage("\n\n".join(p.text for p in shown), f"{shown[0].id}:section", shown[0].title, metadata=location)
-        yield OutlineSection(own, shown, shown, guessed)
+        section_passage = Passage(
+            "\n\n".join(p.text for p in shown), f"{shown[0].id}:section", shown[0].title, metadata=location
+        )
+        yield OutlineSection(section_passage, shown, shown, guessed)
 
 
 class Outline:
@@ -164,12 +166,12 @@ class Outline:
         shown: dict[int | str, list[tuple[tuple[str, ...], str]]] = {}
         for at, section in enumerate(self.sections):
             document, headings = section.path[0], tuple(map(str, section.path[1:]))
-            own = headings[self._hidden[document] :] or headings
+            section_headings = headings[self._hidden[document] :] or headings
             shown.setdefault(document, []).extend((headings, paragraph.text) for paragraph in section.readable)
             for paragraph in section.readable:
                 page = paragraph.metadata.get("pages", (None,))[0]
                 location = at if page is None else (document, page)
-                texts.append(Text(paragraph.text, own, location, document, paged=page is not None))
+                texts.append(Text(paragraph.text, section_headings, location, document, paged=page is not None))
         openings = {document: beginning(pieces(some)) for document, some in shown.items()}
         known = {document: names.get(document, "") for document in shown}
         return LevelIndex(texts, known, openings, language, collection)
@@ -198,11 +200,11 @@ class Outline:
         if len(entry.sections) == 1:
             return summaries[entry.sections[0]]
         below = self.below(entry)
-        own = [summaries[part.sections[0]] for part in below if part.path == entry.path]
+        texts = [summaries[part.sections[0]] for part in below if part.path == entry.path]
         headings = [str(part.path[-1]) for part in below if part.path != entry.path]
         more = f"; and {len(headings) - _LISTED} more" if len(headings) > _LISTED else ""
         listed = [f"Contains: {'; '.join(headings[:_LISTED])}{more}."] if headings else []
-        return " ".join(filter(None, own + listed))
+        return " ".join(filter(None, texts + listed))
 
     def _level(self, positions: Sequence[int], depth: int) -> list[Entry]:
         keys = [self._paths[position] for position in positions]

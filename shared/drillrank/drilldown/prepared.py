@@ -191,8 +191,8 @@ class PreparedCorpus:
             known[id_] = self.names[id_]
         tree, there = Outline(sections, whole_paths=self._whole_paths), np.concatenate(at)
         inside = np.arange(len(there)) if among is None else np.flatnonzero(np.isin(there, among))
-        kept = None if embed is None else _Kept(self._layout.numbers(there[inside]), embed, self.embedded)
-        return PreparedDocuments(tree, evidence(tree, levels.at(there), kept, inside), known, self._versions, best)
+        embedder = None if embed is None else _Kept(self._layout.numbers(there[inside]), embed, self.embedded)
+        return PreparedDocuments(tree, evidence(tree, levels.at(there), embedder, inside), known, self._versions, best)
 
     def embedded(self, embed: Embed, texts: Sequence[str], numbers: Integers) -> Floats:
         """Vectors of passages, given their numbers; each is made once, and kept in the corpus if it is named there."""

@@ -233,16 +233,16 @@ class _Rebuilding:
             )
             for part, block in enumerate(blocks)
         )
-        own = Passage("\n\n".join(blocks), id=f"{self._number}:{run.start}", title=title, metadata=location)
-        return [OutlineSection(own, paragraphs, paragraphs)]
+        passage = Passage("\n\n".join(blocks), id=f"{self._number}:{run.start}", title=title, metadata=location)
+        return [OutlineSection(passage, paragraphs, paragraphs)]
 
     def _path(self, stored: str, inside: HeadingPath) -> HeadingPath:
         """The full path of a section inside a chunk: the chunk's path may end with the section's own heading."""
-        own = breadcrumb(inside[:1], self._separator)
-        if inside and stored == own:
+        heading = breadcrumb(inside[:1], self._separator)
+        if inside and stored == heading:
             return inside
-        if inside and stored.endswith(self._separator + own):
-            stored = stored[: -len(self._separator + own)]
+        if inside and stored.endswith(self._separator + heading):
+            stored = stored[: -len(self._separator + heading)]
         return (*self._above(stored), *inside)
 
     def _above(self, stored: str) -> HeadingPath:

@@ -163,8 +163,8 @@ class Selection:
         items, problems = self._offered(template, items, by)
         everything = range(len(items))
         groups = self._groups(template, items, likely, self.calls_left - spare, by, problems)
-        asked = {at for group in groups for at in group}
-        deputies: dict[int, Deputy] = {at: "budget" for at in everything if at not in asked}
+        queried = {at for group in groups for at in group}
+        deputies: dict[int, Deputy] = {at: "budget" for at in everything if at not in queried}
         if not groups:
             return Chosen(likely.choose(everything) if items else [], problems, deputies)
         self.calls_left -= len(groups)
@@ -218,10 +218,10 @@ class Selection:
         sizes = list(map(self._size, items))
         everything = range(len(items))
         if by == "yes":
-            asked = sorted(likely.order(everything)[:calls]) if calls < len(items) else everything
-            if len(asked) < len(items):
+            queried = sorted(likely.order(everything)[:calls]) if calls < len(items) else everything
+            if len(queried) < len(items):
                 problems.append(f"{len(items)} items need as many calls, {calls} are left: asked about the likeliest")
-            return [[at] for at in asked]
+            return [[at] for at in queried]
         groups = self._within(template, items, sizes, everything, by)
         if len(groups) <= calls:
             return groups

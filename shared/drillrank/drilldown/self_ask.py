@@ -196,10 +196,10 @@ class SelfAsk:
                 return
 
     def _retriever(self, *names: str) -> Callable[[str], Any]:
-        methods = [method for name in names if callable(method := getattr(self.retrieve, name, None))]
-        if not methods and not callable(self.retrieve):
+        functions = [function for name in names if callable(function := getattr(self.retrieve, name, None))]
+        if not functions and not callable(self.retrieve):
             raise InvalidInput(f"retrieve is a function from a question to passages, not {self.retrieve!r:.100}.")
-        return methods[0] if methods else cast("Callable[[str], Any]", self.retrieve)
+        return functions[0] if functions else cast("Callable[[str], Any]", self.retrieve)
 
     def _next(self, progress: _Progress) -> Requests[FollowUp | SelfAskAnswer]:
         """The next follow-up question with its answer; at the end, the final answer."""
@@ -214,8 +214,8 @@ class SelfAsk:
             )
         final = ""
         if len(steps) < self.max_steps:
-            said = yield from self._ask(self._asking(question, progress.transcript), problems)
-            follow_up, final = next_move(said)
+            reply = yield from self._ask(self._asking(question, progress.transcript), problems)
+            follow_up, final = next_move(reply)
             if any(follow_up.casefold() == step.question.casefold() for step in steps):
                 problems.append(f"it asked {follow_up!r:.80} again: no more follow-up questions")
             elif follow_up:
@@ -272,7 +272,7 @@ class SelfAsk:
         return strip_reasoning(reply.text) or ""
 
 
-def next_move(said: str) -> tuple[str, str]:
+def next_move(reply: str) -> tuple[str, str]:
     r"""The follow-up question and the final answer in what an LLM said; one of them at most, both may be empty.
 
     Whichever comes first counts: a model that goes on to answer itself is not listened to.
@@ -284,28 +284,28 @@ def next_move(said: str) -> tuple[str, str]:
     >>> next_move("I am not sure.")
     ('', '')
     """
-    follow_up, final = _FOLLOW_UP.search(said), _FINAL.search(said)
+    follow_up, final = _FOLLOW_UP.search(reply), _FINAL.search(reply)
     if follow_up and (not final or follow_up.start() < final.start()):
         return _plain(follow_up["said"]), ""
     return "", _plain(final["said"]) if final else ""
 
 
-def conclusion(said: str) -> str:
+def conclusion(reply: str) -> str:
     r"""The final answer in what follows "So the final answer is:": after these words, or the first line with a word.
 
     >>> conclusion("So the final answer is: Basel"), conclusion(" Basel\n\nQuestion: another"), conclusion("...")
     ('Basel', 'Basel', '')
     """
-    final = _FINAL.search(said)
+    final = _FINAL.search(reply)
     if final:
         return _plain(final["said"])
-    first = next((line for line in said.splitlines() if WORD.search(line)), "")
+    first = next((line for line in reply.splitlines() if WORD.search(line)), "")
     return "" if _FOLLOW_UP.search(first) else _plain(first)
 
 
-def _plain(said: str) -> str:
+def _plain(text: str) -> str:
     """On one line, without the marks of bold type."""
-    return " ".join(said.replace("**", "").replace("__", "").split())[:_LONGEST]
+    return " ".join(text.replace("**", "").replace("__", "").split())[:_LONGEST]
 
 
 def _passage(found: object) -> Passage:

@@ -54,12 +54,12 @@ class Decision:
         places = {at: rank for rank, at in enumerate(self.order, 1)}
         chosen = set(self.chosen)
         for at, positions in enumerate(self.offered):
-            kept, by = at in chosen, self.deputies.get(at)
+            was_chosen, by = at in chosen, self.deputies.get(at)
             if places:
-                most = "" if kept else f"; kept: {len(chosen)}"
-                yield positions, kept, f"{_RANKED_BY[self.kind]}: rank {places[at]} of {len(places)}{most}"
+                most = "" if was_chosen else f"; kept: {len(chosen)}"
+                yield positions, was_chosen, f"{_RANKED_BY[self.kind]}: rank {places[at]} of {len(places)}{most}"
             else:
-                yield positions, kept, _CHOSEN[by] if kept else _LEFT[by]
+                yield positions, was_chosen, _CHOSEN[by] if was_chosen else _LEFT[by]
 
 
 @dataclass(slots=True)
@@ -116,8 +116,8 @@ class Way:
         known: dict[int, str] = {}
         for decision in self.decisions:
             if decision.kind == "sections":
-                for positions, kept, why in decision.reasons():
-                    with_chapter = ALONE if kept else f"{why}, with its chapter"
+                for positions, was_chosen, why in decision.reasons():
+                    with_chapter = ALONE if was_chosen else f"{why}, with its chapter"
                     known |= dict.fromkeys(positions, why if len(positions) == 1 else with_chapter)
         return known
 

@@ -20,7 +20,7 @@ def bounded(section: OutlineSection, limit: int, count: TokenCount) -> OutlineSe
     cut = [part for paragraph, shown in pairs for part in parts(paragraph, shown, limit, count)]
     if len(cut) == len(section.paragraphs):
         return section
-    return replace(section, paragraphs=tuple(own for own, _ in cut), readable=tuple(shown for _, shown in cut))
+    return replace(section, paragraphs=tuple(source for source, _ in cut), readable=tuple(shown for _, shown in cut))
 
 
 def shortened(text: str, limit: int, count: TokenCount) -> str:

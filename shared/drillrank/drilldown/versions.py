@@ -107,9 +107,9 @@ class Versions:
         self._alike: dict[tuple[str, ...], list[Any]] = {}
         self._groups: dict[tuple[str, ...], list[list[Any]]] = {}
         for document, name in names.items():
-            said, given = dates_in(name)[-1:], (dates or {}).get(document, ())
+            in_name, given = dates_in(name)[-1:], (dates or {}).get(document, ())
             number = next((match[1] for match in _VERSION.finditer(name.replace("_", " ")) if match[1]), "")
-            date = said[0] if said else ()
+            date = in_name[0] if in_name else ()
             self._keys[document] = date, tuple(map(int, number.split("."))) if number else (), given
             if date or given:
                 self.dates[document] = date or given

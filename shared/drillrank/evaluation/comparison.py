@@ -200,8 +200,8 @@ class Comparison:
     def mean(self, component: str, measure: str | None = None) -> float:
         """Mean over the questions that it was asked; NaN if there is none."""
         found = self.values[component][measure or self.primary]
-        asked = found[np.isfinite(found)]
-        return float(asked.mean()) if len(asked) else float("nan")
+        answered = found[np.isfinite(found)]
+        return float(answered.mean()) if len(answered) else float("nan")
 
     def pair(self, before: str, after: str, measure: str | None = None) -> Pair:
         """Two components side by side, in the order in which they were given.
@@ -403,26 +403,30 @@ def compare(
 
     >>> town = {"id": "1", "text": "Basel is a town in Switzerland."}
     >>> river = {"id": "2", "text": "The Rhine is the river that flows through Basel, a town."}
-    >>> asked = [{"question": "Which river flows through Basel?", "gold": ["2"], "candidates": [town, river]}]
-    >>> found = compare(asked, ["UPR"], measures=["AllR@1"])
+    >>> rows = [{"question": "Which river flows through Basel?", "gold": ["2"], "candidates": [town, river]}]
+    >>> found = compare(rows, ["UPR"], measures=["AllR@1"])
     >>> found.mean("UPR", "AllR@1"), found.mean("first stage", "AllR@1")
     (1.0, 0.0)
     """
     experiment = Experiment(questions, corpus, first_stage, candidates, columns, results, llm)
-    asked, answered = experiment.questions, llm is not None
-    names = (measures,) if isinstance(measures, str) else tuple(measures or default_measures(asked, answered=answered))
+    checked_questions, answered = experiment.questions, llm is not None
+    names = (
+        (measures,)
+        if isinstance(measures, str)
+        else tuple(measures or default_measures(checked_questions, answered=answered))
+    )
     names = tuple(dict.fromkeys([primary, *names] if primary and primary not in names else names))
-    check_measures(names, asked, answered=answered)
+    check_measures(names, checked_questions, answered=answered)
     for name, price in (prices or {}).items():
         if name not in ("prompt", "completion") or not isinstance(price, int | float) or not price >= 0:
-            said = f"not {name!r:.200}: {price!r:.200}"
-            raise InvalidInput(f"Prices are those of a million prompt and completion tokens; {said}.")
+            problem = f"not {name!r:.200}: {price!r:.200}"
+            raise InvalidInput(f"Prices are those of a million prompt and completion tokens; {problem}.")
     if not isinstance(components, Mapping):
         components = {str(item): item for item in ([components] if isinstance(components, str) else components)}
-    named, own = {str(name): given for name, given in components.items()}, (FIRST_STAGE, BM25, FUSION)
-    if not named or not named.keys().isdisjoint(own):
-        said = f"{', '.join(own)} take part anyway; not {list(named)!r:.200}"
-        raise InvalidInput(f"Name the components to compare; {said}.")
+    named, anyway = {str(name): given for name, given in components.items()}, (FIRST_STAGE, BM25, FUSION)
+    if not named or not named.keys().isdisjoint(anyway):
+        problem = f"{', '.join(anyway)} take part anyway; not {list(named)!r:.200}"
+        raise InvalidInput(f"Name the components to compare; {problem}.")
     baselines = experiment.baselines()
     systems = [*baselines, *(system(name, given, experiment.corpus) for name, given in named.items())]
     run = experiment.run(systems, on_progress)
@@ -444,7 +448,7 @@ def compare(
         return why
 
     compared = Comparison(
-        questions=tuple(asked),
+        questions=tuple(checked_questions),
         evidence=experiment.evidence,
         ranks=ranks,
         measures=names,
@@ -456,7 +460,7 @@ def compare(
         results=run.results,
         problems=tuple(run.problems),
         advice=(),
-        passages={question.id: experiment.corpus.known(question) for question in asked},
+        passages={question.id: experiment.corpus.known(question) for question in checked_questions},
         explain=None if run.interrupted else explain,
     )
     return replace(compared, advice=_advice(compared, named, [one.name for one in baselines]))
@@ -541,15 +545,15 @@ def _verdict(pair: Pair) -> str:
 
 def _next(given: Any, *, helps: bool) -> list[str]:
     """Which setting or model of a component of ours has not been tried; nothing for those of others."""
-    own: Mapping[str, Any] = given if isinstance(given, Mapping) else {"component": given}
-    kind = own.get("component")
+    options: Mapping[str, Any] = given if isinstance(given, Mapping) else {"component": given}
+    kind = options.get("component")
     if kind not in ("UPR", "PromptRank", "PathSearch", "MultiViewIndex", "D3"):
         return []
-    lexical = str(own.get("model", "unigram")).partition(":")[0] == "unigram"
+    lexical = str(options.get("model", "unigram")).partition(":")[0] == "unigram"
     tried = []
     if kind in ("UPR", "PromptRank") and not helps:
-        tried += ['prior="retrieval"'] if own.get("prior") is None else []
-        tried += ["fitted=true"] if lexical and not own.get("fitted") and own.get("model") is None else []
+        tried += ['prior="retrieval"'] if options.get("prior") is None else []
+        tried += ["fitted=true"] if lexical and not options.get("fitted") and options.get("model") is None else []
     if kind not in ("MultiViewIndex", "D3") and lexical:
         tried.append('model="st:..." or "hf:..."')
     return [f"To try next: {', '.join([*tried, f'`drillrank tune --component {kind}`'])}."]

@@ -73,17 +73,17 @@ class Evidence(NamedTuple):
         0.6875
         """
         texts = [passage.text for passage in ranking]
-        held = sum(max(_shares(span, texts, words), default=0.0) * _length(span) for span in self.spans)
-        return held / sum(map(_length, self.spans))
+        covered = sum(max(_shares(span, texts, words), default=0.0) * _length(span) for span in self.spans)
+        return covered / sum(map(_length, self.spans))
 
 
 def _shares(span: tuple[str, ...], texts: Iterable[str], words: float = math.inf) -> Iterator[float]:
     """The share of a span's characters that the texts hold together, from the first one on, in their first words."""
-    held: set[int] = set()
+    covered: set[int] = set()
     for text in texts:
-        held |= _held(span, text, words)
+        covered |= _places(span, text, words)
         words -= _count(words_of(text)) if words < math.inf else 0
-        yield sum(len(span[location]) for location in held) / _length(span)
+        yield sum(len(span[location]) for location in covered) / _length(span)
 
 
 def _length(span: Sequence[str]) -> int:
@@ -95,7 +95,7 @@ def _count(text: str) -> int:
 
 
 @lru_cache(maxsize=20_000)  # rerankers return the same passages
-def _held(span: tuple[str, ...], text: str, words: float) -> frozenset[int]:
+def _places(span: tuple[str, ...], text: str, words: float) -> frozenset[int]:
     """Places of the words of a span that the first words of a text hold in runs."""
     text = words_of(text)
     run = min(RUN, len(span), _count(text))

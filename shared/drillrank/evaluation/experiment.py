@@ -201,8 +201,8 @@ class Experiment:
             run.problems.append(f"Interrupted: {done} of {len(self.questions)} questions are compared.")
         if run.problems:
             more = f"; and {len(run.problems) - 3} more" if len(run.problems) > 3 else ""
-            said = f"The comparison is not complete: {'; '.join(run.problems[:3])}{more}"
-            warn(said)
+            message = f"The comparison is not complete: {'; '.join(run.problems[:3])}{more}"
+            warn(message)
         return run
 
     def _ask(self, record: Record, one: System, question: Question, given: Sequence[Passage], scores: Scores) -> None:
@@ -217,10 +217,10 @@ class Experiment:
         except (Exception, SystemExit) as problem:  # whatever a component raises costs one question, not the comparison
             record.error = f"{type(problem).__name__}: {problem}"[:500]
             return
-        kept = found.passages[: None if one.name == FIRST_STAGE else _KEPT]
-        record.ids, record.scores = [passage.id for passage in kept], found.scores[: len(kept)]
+        selected = found.passages[: None if one.name == FIRST_STAGE else _KEPT]
+        record.ids, record.scores = [passage.id for passage in selected], found.scores[: len(selected)]
         record.usage, record.explains = found.usage, found.explains
-        record.texts = {p.id: (p.title, p.text) for p in kept if p.id not in self.corpus.passages}
+        record.texts = {p.id: (p.title, p.text) for p in selected if p.id not in self.corpus.passages}
 
     def measured(self, names: Sequence[str], found: Mapping[str, Record]) -> tuple[dict[str, Floats], dict[str, Ranks]]:
         """What the results of one system are worth, whatever others found.
@@ -229,13 +229,13 @@ class Experiment:
             Of each measure one value for each question, shape (questions,), NaN where it was not asked; and by question
             id the ranks at which the items of the evidence are found.
         """
-        asked = [question for question in self.questions if question.id in found]
-        rankings = {question.id: found[question.id].passages(self.corpus.known(question)) for question in asked}
+        questions = [question for question in self.questions if question.id in found]
+        rankings = {question.id: found[question.id].passages(self.corpus.known(question)) for question in questions}
         ranks: dict[str, Ranks] = {id_: self.evidence[id_].ranks(ranking) for id_, ranking in rankings.items()}
         answers = {id_: text for id_ in rankings if (text := found[id_].answer) is not None}
         places = [question.id in found for question in self.questions]
         columns = {name: np.full(len(places), np.nan) for name in names}
-        for name, column in values(names, asked, self.evidence, rankings, ranks, answers).items():
+        for name, column in values(names, questions, self.evidence, rankings, ranks, answers).items():
             columns[name][places] = column
         return columns, ranks
 

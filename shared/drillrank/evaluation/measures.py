@@ -112,7 +112,7 @@ def values(
     for location, question in enumerate(questions):
         id_, slots = question.id, [0]
         for name in found.keys() - third_party:
-            found[name][location] = _own(name, question, evidence[id_], rankings[id_], ranks[id_], answers.get(id_))
+            found[name][location] = _value(name, question, evidence[id_], rankings[id_], ranks[id_], answers.get(id_))
         for rank in sorted(rank for rank in ranks[id_] if rank < math.inf):
             slots.append(max(int(rank), slots[-1] + 1))
         missing = [f"not found {number}" for number in range(len(ranks[id_]) - len(slots) + 1)]
@@ -126,7 +126,7 @@ def values(
     return found
 
 
-def _own(
+def _value(
     name: str,
     question: Question,
     evidence: Evidence,

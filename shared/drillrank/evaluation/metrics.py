@@ -92,9 +92,9 @@ def answer_f1(answer: str, answers: Collection[str]) -> float:
     >>> answer_f1("The Rhine, of course", ["Rhine", "the Danube"])
     0.5
     """
-    said = Counter(normalised(answer).split())
+    answer_words = Counter(normalised(answer).split())
     wanted = [Counter(right.split()) for right in _normalised(answers)]
-    return max(2 * (said & right).total() / max(said.total() + right.total(), 1) for right in wanted)
+    return max(2 * (answer_words & right).total() / max(answer_words.total() + right.total(), 1) for right in wanted)
 
 
 def answer_match(answer: str, answers: Collection[str]) -> float:

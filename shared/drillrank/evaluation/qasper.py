@@ -63,9 +63,9 @@ def _paper(id_: str, paper: Mapping[str, Any]) -> QasperPaper:
     by_text = {" ".join(candidate["text"].split()): candidate["id"] for candidate in reversed(candidates)}
     questions: list[dict[str, Any]] = []
     unanswered: list[dict[str, Any]] = []
-    for asked in paper["qas"]:
-        found = [item["answer"] for item in asked["answers"]]
-        row = {"id": asked["question_id"], "question": asked["question"], "answers": list(map(answer_text, found))}
+    for entry in paper["qas"]:
+        found = [item["answer"] for item in entry["answers"]]
+        row = {"id": entry["question_id"], "question": entry["question"], "answers": list(map(answer_text, found))}
         marked = [[" ".join(text.split()) for text in answer["evidence"]] for answer in found]
         gold = [[by_text[text] for text in texts if text in by_text] for texts in marked]
         if any(gold):

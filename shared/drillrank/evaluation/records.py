@@ -106,17 +106,20 @@ def _described(value: Any, depth: int = 3) -> Any:
         arguments = set()
     names = [item.name for item in fields(value)] if is_dataclass(value) else getattr(value, "__dict__", {})
     attributes = {name: getattr(value, name, None) for name in names}
-    own = {key: item for key, item in attributes.items() if key in arguments or isinstance(item, LanguageModel)}
-    return [f"{kind.__module__}.{kind.__qualname__}", {key: _described(item, depth - 1) for key, item in own.items()}]
+    settings = {key: item for key, item in attributes.items() if key in arguments or isinstance(item, LanguageModel)}
+    return [
+        f"{kind.__module__}.{kind.__qualname__}",
+        {key: _described(item, depth - 1) for key, item in settings.items()},
+    ]
 
 
 def fingerprint(questions: Sequence[Question], passages: Mapping[str, Passage], depth: int) -> str:
     """Of what is asked of what: other questions, candidates or passages have another one."""
-    asked: list[Any] = [depth]
+    parts: list[Any] = [depth]
     for question in questions:
         given = [item if isinstance(item, str) else (item.id, item.text) for item in question.candidates or ()]
-        asked.append([question.id, question.text, given, question.scores])
-    return digest([*asked, *([passage.id, passage.title, passage.text] for passage in passages.values())])
+        parts.append([question.id, question.text, given, question.scores])
+    return digest([*parts, *([passage.id, passage.title, passage.text] for passage in passages.values())])
 
 
 def digest(items: Iterable[Any]) -> str:

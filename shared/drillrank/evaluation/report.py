@@ -167,8 +167,8 @@ def _questions(found: Comparison, on_progress: OnProgress | None) -> list[str]:
     parts = ["<h2>Questions that differ most</h2>"] if wanted else []
     for pair, some in listed.items():
         parts += [f"<h3>{escape(pair[0])} → {escape(pair[1])}</h3>"] if any(some) else []
-        for said, those in zip(("Worse", "Better"), some, strict=True):
-            parts += [f"<h4>{said}</h4>"] if those else []
+        for heading, those in zip(("Worse", "Better"), some, strict=True):
+            parts += [f"<h4>{heading}</h4>"] if those else []
             parts += [_question(found, pair, question, why) for question in those]
     return parts
 

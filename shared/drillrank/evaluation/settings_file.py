@@ -194,8 +194,8 @@ def keyword_arguments(component: type, given: Mapping[str, Any]) -> dict[str, An
     >>> keyword_arguments(Search, {"top_n": 3, "width": 2})
     {'top_n': 3, 'settings': {'width': 2}}
     """
-    own = getattr(component, "model_fields", None) or inspect.signature(component).parameters
-    flat = {name: value for name, value in given.items() if name in own or "settings" not in own}
+    parameters = getattr(component, "model_fields", None) or inspect.signature(component).parameters
+    flat = {name: value for name, value in given.items() if name in parameters or "settings" not in parameters}
     inside = {name: value for name, value in given.items() if name not in flat}
     return flat | ({"settings": {**flat.get("settings", {}), **inside}} if inside else {})
 

@@ -89,8 +89,8 @@ class System:
         Components of ours explain the first so many results, whatever their options say, and else none.
         """
         shown = list(candidates[: self.depth]) if self.reranks else []
-        asked = Request(wanted=explained > 0)
-        token = request.set(asked)
+        requested = Request(wanted=explained > 0)
+        token = request.set(requested)
         try:
             brought = self.rank(query, shown, None if scores is None else scores[: len(shown)])
             if inspect.isawaitable(brought):
@@ -103,12 +103,12 @@ class System:
             for some in (found.passages, found.scores, found.items):
                 del some[self.depth or len(some) :]
         why = brought.why if isinstance(brought, Explainable) else None
-        found.explains = asked.understood or why is not None
+        found.explains = requested.understood or why is not None
         items = found.items[:explained]
         if items and why is not None:
             return found, why(items)
-        reasons = [reason for item in items if (reason := _reason(item, asked)) is not None]
-        return found, Explanations(reasons, query, asked.tree)
+        reasons = [reason for item in items if (reason := _reason(item, requested)) is not None]
+        return found, Explanations(reasons, query, requested.tree)
 
 
 def _awaited(answer: Any) -> Any:
@@ -169,8 +169,8 @@ def resolved(given: Any) -> dict[str, Any]:
         return named
     if not _is_own(what):
         return {**named, "in_file": read_settings_file(file)["settings"]}
-    own = component(str(what)).name
-    names = ["PathSearch", "PromptRank"] if own == "PathSearch" else [own]
+    name = component(str(what)).name
+    names = ["PathSearch", "PromptRank"] if name == "PathSearch" else [name]
     trust = bool(named.pop("trust_settings", False))
     del named["settings"]
     return {**settings_in_file(file, names, trust=trust), **named}
@@ -186,7 +186,7 @@ def _made(named: Mapping[str, Any], corpus: Collection) -> Any:
     settings = {key: value for key, value in named.items() if key not in _OF_SYSTEM}
     fitted = bool(named.get("fitted"))
     if _is_own(what):
-        return _own(str(what), settings, corpus, fitted=fitted)
+        return _component_by_name(str(what), settings, corpus, fitted=fitted)
     if fitted:
         settings["model"] = _fitted(load_language_model(settings.get("model", "unigram")), corpus)
     if isinstance(what, str):
@@ -194,7 +194,7 @@ def _made(named: Mapping[str, Any], corpus: Collection) -> Any:
     return what(**settings) if isinstance(what, type) else what
 
 
-def _own(name: str, settings: dict[str, Any], corpus: Collection, *, fitted: bool) -> Any:
+def _component_by_name(name: str, settings: dict[str, Any], corpus: Collection, *, fitted: bool) -> Any:
     """A component of ours by name: a ranker, or a function from a question to what it finds."""
     cls: Any = component(name).core_class
     kind = cls.__name__
@@ -376,10 +376,10 @@ def _read(item: Any, known: Mapping[str, Passage], name: str) -> tuple[Passage, 
     return of_known or Passage(text, id=own_id), None if score is None else float(score)
 
 
-def _reason(item: Any, asked: Request) -> Explanation | None:
+def _reason(item: Any, requested: Request) -> Explanation | None:
     """Of what a host's component brought: LlamaIndex tells beside its nodes, LangChain in its documents."""
     node = getattr(item, "node", None)
     if node is not None:
-        return asked.found.get(node.node_id)
-    exported = getattr(item, "metadata", {}).get("drillrank_explanation") if asked.understood else None
+        return requested.found.get(node.node_id)
+    exported = getattr(item, "metadata", {}).get("drillrank_explanation") if requested.understood else None
     return None if exported is None else Explanation.from_dict(exported)

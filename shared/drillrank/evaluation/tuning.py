@@ -152,8 +152,8 @@ class Tuned:
 
     def to_dict(self) -> dict[str, Any]:
         """For machines."""
-        said = {"adopted": self.adopted, "settings": self.settings, "advice": self.advice}
-        return {**asdict(self), "gain": self.gain._asdict(), **said}
+        outcome = {"adopted": self.adopted, "settings": self.settings, "advice": self.advice}
+        return {**asdict(self), "gain": self.gain._asdict(), **outcome}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the settings to a file that `load_settings` reads; those of other components that it holds stay.
@@ -244,8 +244,8 @@ def tune(
 
     >>> town = {"id": "1", "text": "Basel is a town. The Rhine flows through it."}
     >>> river = {"id": "2", "text": "The Rhine flows through Basel."}
-    >>> asked = [{"question": "Which river flows through Basel?", "gold": ["2"], "candidates": [town, river]}] * 5
-    >>> tuned = tune([{**row, "id": str(n)} for n, row in enumerate(asked)], grid={"prior": []}, measure="RR")
+    >>> rows = [{"question": "Which river flows through Basel?", "gold": ["2"], "candidates": [town, river]}] * 5
+    >>> tuned = tune([{**row, "id": str(n)} for n, row in enumerate(rows)], grid={"prior": []}, measure="RR")
     >>> tuned.adopted, tuned.settings
     (False, {})
     """
@@ -258,12 +258,14 @@ def tune(
         )
     base = {**resolved(base), "component": kind}
     experiment = Experiment(questions, corpus, first_stage, candidates, columns, results)
-    asked = experiment.questions
-    if min(folds, len(asked)) < 2:
-        raise InvalidInput(f"{len(asked)} questions cannot be cut into {folds} folds: there are 2 folds at least.")
-    by_text = kind in ("MultiViewIndex", "D3") and all(question.spans for question in asked)
-    measure = measure or ("SpanR@500" if by_text else default_measures(asked)[0])
-    check_measures([measure], asked)
+    checked_questions = experiment.questions
+    if min(folds, len(checked_questions)) < 2:
+        raise InvalidInput(
+            f"{len(checked_questions)} questions cannot be cut into {folds} folds: there are 2 folds at least."
+        )
+    by_text = kind in ("MultiViewIndex", "D3") and all(question.spans for question in checked_questions)
+    measure = measure or ("SpanR@500" if by_text else default_measures(checked_questions)[0])
+    check_measures([measure], checked_questions)
     model = None if kind == "MultiViewIndex" else own_model(kind, base, experiment.corpus, fitted=False)
     given = {name: value for name, value in base.items() if name in _settings(kind, {}, model)}
     options = model.options if model is not None else {}
@@ -272,7 +274,9 @@ def tune(
     if not steps:
         raise InvalidInput(f"There is nothing to tune in {kind}: the grid is empty.")
     trials = _Trials(experiment, base, measure, on_progress, 1 + sum(map(len, steps)))
-    parts = np.array_split(np.random.default_rng(seed).permutation(len(asked)), min(folds, len(asked)))
+    parts = np.array_split(
+        np.random.default_rng(seed).permutation(len(checked_questions)), min(folds, len(checked_questions))
+    )
     by_fold, best, changes = forward_validated(steps, parts, trials, defaults)
     kept_mu = {_MU: options[_MU]} if _MU in base.get("model_options", {}) and _MU in options else {}
     spec = None if model is None else model.spec.replace(f"unigram:{UNSAVED}", "unigram")  # as before it was fitted
@@ -310,10 +314,10 @@ class _Trials:
         """The measure of every question, shape (questions,); None where the component failed."""
         key = setting_line(changes)
         if key not in self._found:
-            self._found[key] = self._asked(changes, key)
+            self._found[key] = self._measured(changes, key)
         return self._found[key]
 
-    def _asked(self, changes: Changes, line: str) -> Floats | None:
+    def _measured(self, changes: Changes, line: str) -> Floats | None:
         before, n = len(self._found), len(self.experiment.questions)
 
         def progress(done: int, _whole: int) -> None:
