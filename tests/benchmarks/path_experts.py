@@ -22,7 +22,7 @@ from rich.table import Table
 from drillrank import UPR, Passage, PathSearch, PromptRank, Ranked, load_language_model
 from drillrank.evaluation.metrics import recall_all
 from drillrank.likelihood import EmbeddingModel, LanguageModel
-from drillrank.multihop.state import DocumentModel, Search
+from drillrank.multihop.state import DocumentModel, SearchState
 
 from .kept import KeptModel
 from .minilm import minilm
