@@ -22,7 +22,7 @@ from rich.table import Table
 from drillrank import UPR, Passage, PathSearch, PromptRank, Ranked, load_language_model
 from drillrank.evaluation.metrics import recall_all
 from drillrank.likelihood import EmbeddingModel, LanguageModel
-from drillrank.multihop.state import DocumentModel, Search
+from drillrank.multihop.state import DocumentModel, SearchState
 
 from .kept import KeptModel
 from .minilm import minilm
@@ -52,7 +52,7 @@ class Proposed(NamedTuple):
     paths: list[Ranked[Any]]
     priors: list[float]
     read: dict[str, dict[str, Floats]]
-    state: Search
+    state: SearchState
 
 
 def main(questions: int = 100, vectors: str | None = None) -> None:
@@ -97,7 +97,7 @@ def propose(
     """The paths of one question, and what each expert says of the documents of the first ones."""
     query = asked["question"]
     ranking = search.search_paths(query)
-    state = cast("Search", ranking.why)  # what explains a ranking is the search itself
+    state = cast("SearchState", ranking.why)  # what explains a ranking is the search itself
     first = ranking[:PATHS]
     priors = [item.details["log_prior"] - state.residual.alignment(item.passage) for item in first]
     documents = list({one.id: one for item in first for one in item.passage.passages}.values())

@@ -236,7 +236,7 @@ request: ContextVar[Request | None] = ContextVar("drillrank_explanations", defau
 
 def explains(option: bool) -> bool:
     """Whether a component of a host explains: as a comparison asks it to, else as its option says."""
-    asked = request.get()
-    if asked is not None:
-        asked.understood = True
-    return option if asked is None else asked.wanted
+    comparison = request.get()
+    if comparison is not None:
+        comparison.understood = True
+    return option if comparison is None else comparison.wanted

@@ -128,9 +128,9 @@ def added_metadata(details: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         details: `Ranked.details`.
 
-    >>> notes({"tokens": 5, "cut_tokens": 12})
+    >>> added_metadata({"tokens": 5, "cut_tokens": 12})
     {'drillrank_cut_tokens': 12}
-    >>> notes({"tokens": 5, "cut_tokens": 0})
+    >>> added_metadata({"tokens": 5, "cut_tokens": 0})
     {}
     """
     return {prefixed(name): details[name] for name in RANKING_NOTES if details.get(name)}

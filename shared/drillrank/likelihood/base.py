@@ -207,8 +207,8 @@ class LanguageModel(ABC):
             LacksCapability: the model, or its server, does not tell them.
             InvalidInput: an answer is no token of the model, or a budget cannot be met.
         """
-        asked = list(requests)
-        return self._next_tokens(asked, logits) if asked else []
+        request_list = list(requests)
+        return self._next_tokens(request_list, logits) if request_list else []
 
     def log_likelihood(
         self, requests: Iterable[RequestLike], *, temperature: float = 1.0, include_eos: bool | None = None

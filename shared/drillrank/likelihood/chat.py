@@ -69,7 +69,7 @@ class ServedLLM:
         Raises:
             ServerFailure: the server cannot be reached, refuses, takes too long, or does not answer as it should.
         """
-        return self._asked(prompt, {})
+        return self._reply_to(prompt, {})
 
     async def acomplete(self, prompt: str) -> Reply:
         """As `complete`, without blocking the event loop; who is cancelled asks no more."""
@@ -80,11 +80,11 @@ class ServedLLM:
         named = {"name": schema.get("title", "answer"), "schema": schema, "strict": True}
         if self.takes_schemas:
             try:
-                return self._asked(prompt, {"response_format": {"type": "json_schema", "json_schema": named}})
+                return self._reply_to(prompt, {"response_format": {"type": "json_schema", "json_schema": named}})
             except ServerFailure as failure:
                 if failure.status not in _NO_SCHEMA:
                     raise
-        found = self._asked(prompt, {})
+        found = self._reply_to(prompt, {})
         self.takes_schemas = False  # the same without a schema went well
         return found
 
@@ -92,7 +92,7 @@ class ServedLLM:
         """As `complete_json`, without blocking the event loop."""
         return await self._client().on_worker(self.complete_json, prompt, schema)
 
-    def _asked(self, prompt: str, more: Mapping[str, Any]) -> Reply:
+    def _reply_to(self, prompt: str, more: Mapping[str, Any]) -> Reply:
         if not self.model:
             names = list(self._client().models())
             if len(names) != 1:

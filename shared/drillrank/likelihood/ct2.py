@@ -302,8 +302,10 @@ def convert(
         tokenizer = transformers.AutoTokenizer.from_pretrained(model, revision=revision)
         Converter(model, revision=revision).convert(str(location), quantization=quantization, force=True)
         tokenizer.save_pretrained(location)
-        own = json.loads((location / "config.json").read_text(encoding="utf-8"))
-        of_strings = {name: "" if name.endswith("_token") and value is None else value for name, value in own.items()}
+        config_json = json.loads((location / "config.json").read_text(encoding="utf-8"))
+        of_strings = {
+            name: "" if name.endswith("_token") and value is None else value for name, value in config_json.items()
+        }
         (location / "config.json").write_text(
             json.dumps(of_strings, indent=2), encoding="utf-8"
         )  # a missing token stops it

@@ -142,12 +142,12 @@ class EmbeddingModel(LanguageModel):
 
     def fitted(self, texts: Iterable[str] | CollectionStatistics) -> Self:
         """A copy that has embedded these texts, and is fitted with them if this one has not been fitted."""
-        own = copy(self)
-        if own.wants_fit:
-            return own.fit(texts)
+        model = copy(self)
+        if model.wants_fit:
+            return model.fit(texts)
         if not isinstance(texts, CollectionStatistics):  # which hold no texts to embed
-            own._documents.index(check_texts(texts))
-        return own
+            model._documents.index(check_texts(texts))
+        return model
 
     def first_tokens(self, text: str, count: int) -> str:
         """The text up to the end of its word number `count`, as for the unigram model."""
@@ -177,9 +177,9 @@ class EmbeddingModel(LanguageModel):
 
     def __copy__(self) -> Self:
         """With the same vectors, so that no copy embeds a text again."""
-        own = type(self).__new__(type(self))
-        own.__dict__ |= self.__dict__ | {"_documents": self._documents.branch()}
-        return own
+        model = type(self).__new__(type(self))
+        model.__dict__ |= self.__dict__ | {"_documents": self._documents.branch()}
+        return model
 
 
 def sentence_transformer(
@@ -289,20 +289,20 @@ class Encoder:
                     if self.kind == "m2v":
                         self._model = library.StaticModel.from_pretrained(self.name, force_download=False)
                     else:
-                        own = {"batch_size", "show_progress"}
-                        options = {key: value for key, value in self.options.items() if key not in own}
+                        encoding_options = {"batch_size", "show_progress"}
+                        options = {key: value for key, value in self.options.items() if key not in encoding_options}
                         self._model = library.SentenceTransformer(self.name, **options)
                 logger.info("Loaded %s.", self.name)
             return self._model
 
-    def _encoded(self, method: str, texts: list[str]) -> Any:
+    def _encoded(self, function_name: str, texts: list[str]) -> Any:
         show = self.options.get("show_progress", False)
         if self.kind == "m2v":
             with self._lock:  # its tokenizer is set for each call
                 return self.model.encode(texts, use_multiprocessing=False, show_progress_bar=show)
         settle_threads()
         options = {"batch_size": self.options["batch_size"], "show_progress_bar": show, "convert_to_numpy": True}
-        return getattr(self.model, method)(texts, **options)
+        return getattr(self.model, function_name)(texts, **options)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(Encoder, self.kind, self.name, **self.options), ()
@@ -344,15 +344,15 @@ class SentenceVectors:
     def branch(self) -> SentenceVectors:
         """The same vectors for a collection of its own: what it indexes is kept as long as it is used itself.
 
-        >>> asked = []
-        >>> vectors = SentenceVectors(lambda texts: [asked.append(text) or [1.0] for text in texts])
+        >>> encoded = []
+        >>> vectors = SentenceVectors(lambda texts: [encoded.append(text) or [1.0] for text in texts])
         >>> vectors.branch().index(["a"])
-        >>> vectors.branch().of(["a"]).tolist(), asked
+        >>> vectors.branch().of(["a"]).tolist(), encoded
         ([[1.0]], ['a'])
         """
-        own = object.__new__(SentenceVectors)  # with the same latest ones, and the same lock
-        own.__dict__ |= self.__dict__ | {"_indexed": dict(self._indexed)}
-        return own
+        vectors = object.__new__(SentenceVectors)  # with the same latest ones, and the same lock
+        vectors.__dict__ |= self.__dict__ | {"_indexed": dict(self._indexed)}
+        return vectors
 
     def index(self, texts: Iterable[str]) -> None:
         """Encode what is new among the texts, and keep all of them."""
@@ -425,9 +425,9 @@ def fitted_concentration(
         return otherwise
     chosen = [split[number] for number in np.linspace(0, len(split) - 1, min(len(split), MOST)).astype(int)]
     held_out = [spans[len(spans) // 2] for _, spans in chosen]
-    asked = [text[start:end] for (text, _), (start, end) in zip(chosen, held_out, strict=True)]
+    chosen_sentences = [text[start:end] for (text, _), (start, end) in zip(chosen, held_out, strict=True)]
     rests = [f"{text[:start]}{text[end:]}" for (text, _), (start, end) in zip(chosen, held_out, strict=True)]
-    cosines = questions(asked).astype(np.float64) @ documents(rests).astype(np.float64).T
+    cosines = questions(chosen_sentences).astype(np.float64) @ documents(rests).astype(np.float64).T
     low, high = BOUNDS
     while high - low > 1e-9 * high:  # the likelihood is concave in κ: where it no longer rises, it is largest
         kappa = (low + high) / 2
@@ -456,8 +456,8 @@ def _write(directory: Path, vectors: dict[bytes, Floats32]) -> None:
 
 def _read(file: Path) -> dict[bytes, Floats32]:
     try:
-        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as kept:
-            keys, vectors = kept["keys"], kept["vectors"]
+        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
+            keys, vectors = stored["keys"], stored["vectors"]
         return {key.tobytes(): vector for key, vector in zip(keys, vectors.astype(np.float32), strict=True)}
     except Exception as error:
         raise InvalidInput(

@@ -79,14 +79,19 @@ def load_language_model(
     known = [inspect.signature(build).parameters for build in builders]
     if experts is not None and (not isinstance(experts, Sequence) or len(experts) != len(names)):
         raise InvalidInput(f"{spec!r:.200} has {len(names)} experts: give experts=[{{...}}, ...], options of each.")
-    own: list[dict[str, Any]] = [{} for _ in names] if experts is None else list(map(dict, experts))
+    options_of_each: list[dict[str, Any]] = [{} for _ in names] if experts is None else list(map(dict, experts))
     unknown = [name for name in options if not any(name in parameters for parameters in known)]
-    unknown += [name for parameters, given in zip(known, own, strict=True) for name in given if name not in parameters]
+    unknown += [
+        name
+        for parameters, given in zip(known, options_of_each, strict=True)
+        for name in given
+        if name not in parameters
+    ]
     if unknown:
         listed = "; ".join(", ".join(parameters) for parameters in known)
         raise InvalidInput(f"The options of {spec!r:.200} are: {listed}. Given: {', '.join(map(str, unknown)):.200}.")
     shared = [{name: value for name, value in options.items() if name in parameters} for parameters in known]
-    models = [build(**(common | given)) for build, common, given in zip(builders, shared, own, strict=True)]
+    models = [build(**(common | given)) for build, common, given in zip(builders, shared, options_of_each, strict=True)]
     return models[0] if weights == (None,) else SumOfExperts(models, [1.0 if one is None else one for one in weights])
 
 

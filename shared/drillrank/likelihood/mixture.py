@@ -125,9 +125,11 @@ class SumOfExperts(LanguageModel):
 
     async def run_in_worker(self, function: Callable[..., T], *arguments: Any) -> T:
         """As the one expert that has a worker; on a thread where several have, which must not wait for each other."""
-        own = [expert for expert in self.experts if type(expert).run_in_worker is not LanguageModel.run_in_worker]
-        if len(own) == 1:
-            return await own[0].run_in_worker(function, *arguments)
+        with_worker = [
+            expert for expert in self.experts if type(expert).run_in_worker is not LanguageModel.run_in_worker
+        ]
+        if len(with_worker) == 1:
+            return await with_worker[0].run_in_worker(function, *arguments)
         return await super().run_in_worker(function, *arguments)
 
     def log_likelihood(

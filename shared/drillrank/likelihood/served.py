@@ -379,8 +379,8 @@ class HTTPClient:
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
         if key := self._key:
             headers["Authorization"] = f"Bearer {key}"
-        method = "GET" if payload is None else "POST"
-        async with self._client.stream(method, self.root + path, headers=headers, json=payload) as response:
+        verb = "GET" if payload is None else "POST"
+        async with self._client.stream(verb, self.root + path, headers=headers, json=payload) as response:
             if response.headers.get("Content-Encoding", "identity") != "identity":
                 raise self._failure(f"{path} answered in a compression, which was not asked for")
             body = bytearray()

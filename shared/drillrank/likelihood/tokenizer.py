@@ -370,8 +370,8 @@ def _fitted(
             for part in request.prompt:
                 if isinstance(part, Evidence):
                     number = next(numbers)
-                    kept, last = complete(number, keep[number]), spans[number][0] - 1
-                    end = len(part.text) if kept == lengths[number] else int(ends[last + kept]) - at if kept else 0
+                    count, last = complete(number, keep[number]), spans[number][0] - 1
+                    end = len(part.text) if count == lengths[number] else int(ends[last + count]) - at if count else 0
                     parts.append(Evidence(part.text[:end]))
                 else:
                     parts.append(part)
@@ -463,22 +463,22 @@ def allot(lengths: Sequence[int], limits: Sequence[int | None], total: int | Non
     >>> allot([300, 50, 90], [230, 230, 230], None)
     [230, 50, 90]
     """
-    kept = [
+    sizes = [
         length if limit is None else max(0, min(length, limit)) for length, limit in zip(lengths, limits, strict=True)
     ]
     if total is not None:
-        left, pending = max(total, 0), len(kept)
-        for position in sorted(range(len(kept)), key=kept.__getitem__):  # what short ones leave goes to longer ones
-            kept[position] = min(kept[position], left // pending)
-            left -= kept[position]
+        left, pending = max(total, 0), len(sizes)
+        for position in sorted(range(len(sizes)), key=sizes.__getitem__):  # what short ones leave goes to longer ones
+            sizes[position] = min(sizes[position], left // pending)
+            left -= sizes[position]
             pending -= 1
-    for position, (length, keep) in enumerate(zip(lengths, kept, strict=True)):
+    for position, (length, keep) in enumerate(zip(lengths, sizes, strict=True)):
         if length and not keep:
             raise InvalidInput(
                 f"Nothing would be left of document {position + 1} of {len(lengths)} ({length} tokens): allow more "
                 "tokens for the prompt or the document, or shorten the instruction or the demonstrations."
             )
-    return kept
+    return sizes
 
 
 def longest(over: Callable[[int], int], fits: int, most: int, guess: int) -> int:

@@ -378,9 +378,9 @@ def documents_of(requests: Sequence[Request]) -> tuple[list[str], list[int], lis
         lengths = [_count_words(part.text) for part in parts]
         if room is not None:
             room -= sum(_count_words(part) for part in request.prompt if isinstance(part, str))
-        kept = allot(lengths, limits, room)
-        texts += [_first_words(part.text, keep) for part, keep in zip(parts, kept, strict=True)]
-        cut.append(sum(lengths) - sum(kept))
+        budgets = allot(lengths, limits, room)
+        texts += [_first_words(part.text, keep) for part, keep in zip(parts, budgets, strict=True)]
+        cut.append(sum(lengths) - sum(budgets))
     return texts, sizes, cut
 
 

@@ -50,7 +50,7 @@ class Hyperlinks(NamedLinks):
 
     def rows(self, passage: Passage, /) -> Iterator[Row]:
         """Where a passage is found: its address and its file name, both with its heading, too, and its title."""
-        address = _address(self._own(passage))
+        address = _address(self._address_of(passage))
         heading = _slug(_heading(passage))
         yield f"at {address}#{heading}", 0.0
         if address:  # passages without are no page
@@ -63,9 +63,9 @@ class Hyperlinks(NamedLinks):
 
     def among(self, names: Names, /) -> FollowedHyperlinks:
         """Links to the passages with these addresses."""
-        return FollowedHyperlinks(names, self._own)
+        return FollowedHyperlinks(names, self._address_of)
 
-    def _own(self, passage: Passage) -> str:
+    def _address_of(self, passage: Passage) -> str:
         return _with_slashes(next((value for key in self.keys if (value := _text(passage.metadata, key))), ""))
 
 

@@ -149,19 +149,19 @@ def chances(query: str, passage: Passage, mentioned: Sequence[Mentioned], contex
     >>> list(chances("Who was the father of Carl Holm?", Passage(""), [port, son], 4.0))
     ['carl', 'esbjerg']
     """
-    own = frozenset(terms(passage.title))
-    wanted = {word: weight for word, weight in word_weights(query).items() if weight and word not in own}
+    in_title = frozenset(terms(passage.title))
+    wanted = {word: weight for word, weight in word_weights(query).items() if weight and word not in in_title}
     known: dict[frozenset[str], float] = {}  # c of sentences, where the mention has none of these words
     scores = []
     for item in mentioned:
         if item.name.isdisjoint(wanted):
-            for said in item.sentences:
-                if said not in known:
-                    known[said] = _share(wanted, said)
+            for sentence in item.sentences:
+                if sentence not in known:
+                    known[sentence] = _share(wanted, sentence)
             share = max(map(known.__getitem__, item.sentences))
         else:
             others = {word: weight for word, weight in wanted.items() if word not in item.name}
-            share = max(_share(others, said) for said in item.sentences)
+            share = max(_share(others, sentence) for sentence in item.sentences)
         scores.append(math.exp(context * share))
     total, found = sum(scores), dict[str, float]()
     for item, score in zip(mentioned, scores, strict=True):
@@ -186,14 +186,14 @@ def word_weights(query: str) -> dict[str, float]:
 def _relatives() -> dict[str, frozenset[str]]:
     """What texts say where questions name a relation."""
     rows = read_table("relations.tsv")
-    return {word: frozenset(terms(others)) for asked, others in rows.items() for word in terms(asked)}
+    return {word: frozenset(terms(others)) for relation, others in rows.items() for word in terms(relation)}
 
 
-def _share(wanted: Mapping[str, float], said: frozenset[str]) -> float:
+def _share(wanted: Mapping[str, float], sentence: frozenset[str]) -> float:
     """The share that one sentence holds of the words that count."""
     relatives = _relatives()
-    held = (w for word, w in wanted.items() if word in said or not said.isdisjoint(relatives.get(word, ())))
-    return sum(held) / (sum(wanted.values()) or 1.0)
+    weights = (w for word, w in wanted.items() if word in sentence or not sentence.isdisjoint(relatives.get(word, ())))
+    return sum(weights) / (sum(wanted.values()) or 1.0)
 
 
 class _Read:
@@ -340,12 +340,12 @@ class FollowedTitles:
     def _found(self, passage: Passage) -> Iterator[tuple[int, int, tuple[str, ...]]]:
         """Mentions of others than the passage itself."""
         read = _read(passage.title, passage.text)
-        own = name_tokens(short_title(passage))
+        title = name_tokens(short_title(passage))
         for start, end, found in self.names.mentions(read.tokens[read.text_start :]):
             best = max(found.values())
             ids = tuple(id_ for id_, weight in found.items() if weight == best)
             start, end = start + read.text_start, end + read.text_start
-            if passage.id not in ids and read.tokens[start:end] != own:
+            if passage.id not in ids and read.tokens[start:end] != title:
                 yield start, end, ids
 
 
@@ -399,14 +399,14 @@ class FollowedNames:
         """The passages that a name of the path's last one leads to, likeliest first."""
         last = path.passages[-1]
         read = _read(last.title, last.text)
-        asked = f" {' '.join(unaccented(token.lower()) for token in name_tokens(query))} "
-        own = {name: places for name, places in read.names.items() if f" {name} " not in asked}
+        question = f" {' '.join(unaccented(token.lower()) for token in name_tokens(query))} "
+        not_in_question = {name: places for name, places in read.names.items() if f" {name} " not in question}
         mentioned = []
-        for name, ids in self.names.of(own).items():
+        for name, ids in self.names.of(not_in_question).items():
             if 1 < len(ids) <= _MOST_PASSAGES + (last.id in ids):
                 titled = sum(1 for id_, weight in ids.items() if weight and id_ != last.id)
                 total = titled * self.titled + len(ids) - (last.id in ids) - titled
                 in_title, elsewhere = self.titled / total, 1.0 / total
                 targets = {id_: in_title if weight else elsewhere for id_, weight in ids.items() if id_ != last.id}
-                mentioned.append(Mentioned(_terms_of(name), read.around(own[name]), targets))
+                mentioned.append(Mentioned(_terms_of(name), read.around(not_in_question[name]), targets))
         return dict(islice(chances(query, last, mentioned, self.context).items(), _MOST_TARGETS))

@@ -92,8 +92,8 @@ def missing_query(answer: str) -> str | None:
     >>> missing_query("Nothing is missing.") is None, missing_query("") is None
     (True, True)
     """
-    said = (strip_reasoning(answer) or "").strip()
-    for line in _lines(said):
+    text = (strip_reasoning(answer) or "").strip()
+    for line in _lines(text):
         query = _LABEL.sub("", line).strip(_QUOTES)
         words = [word.lower() for word in words_of(query)]
         if not words:
@@ -104,9 +104,9 @@ def missing_query(answer: str) -> str | None:
     return None
 
 
-def _lines(said: str) -> list[str]:
+def _lines(text: str) -> list[str]:
     """The answer's lines without code fences, or the texts in its JSON."""
-    bare = re.sub(r"^```\w*\s*|\s*```$", "", said)
+    bare = re.sub(r"^```\w*\s*|\s*```$", "", text)
     if bare[:1] in "[{":
         try:
             return _texts(json.loads(bare))

@@ -212,10 +212,10 @@ class PathSearch:
         self.settings = as_settings(PathSettings, settings)
         ranker, meaning = with_meaning(prompt_rank, embed)
         self._scorer_of = partial(PathScorer, ranker, cascade=self.settings.cascade, meaning=meaning)
-        own = PAPER if prompt_rank.language_model.reads_instructions else LEXICAL
-        self._hops: int = self.settings.hops or own["hops"]
-        self._branch: int = self.settings.branch or own["branch"]
-        beam = self.settings.beam or own["beam"]
+        defaults = PAPER if prompt_rank.language_model.reads_instructions else LEXICAL
+        self._hops: int = self.settings.hops or defaults["hops"]
+        self._branch: int = self.settings.branch or defaults["branch"]
+        beam = self.settings.beam or defaults["beam"]
         self._beams: tuple[int, ...] = beam if isinstance(beam, tuple) else (beam,)
         self._collection = Collection(as_passages(passages or []), self._scorer_of, self.links)
         self._retriever = None if first_stage is None else as_source(first_stage)
@@ -442,8 +442,8 @@ class PathSearch:
             scorer.reads_documents,
             collection.similarities(query) if settings.prune == "tfidf" else None,
         )
-        asked = missing or (settings if self.llm is not None else None)
-        lacks = Missing(asked, query) if asked else None
+        missing_settings = missing or (settings if self.llm is not None else None)
+        lacks = Missing(missing_settings, query) if missing_settings else None
         pending = state.starts(first.values())
         found: list[Ranked[Path]] = []
         best: list[Ranked[Path]] = []
@@ -457,11 +457,11 @@ class PathSearch:
             if number == self._hops or not frontier or (settings.hops is None and is_over(frontier, shorter)):
                 break
             beam = self._beams[min(number, len(self._beams)) - 1]
-            kept = [item.passage for item in frontier[:beam]]
+            beam_paths = [item.passage for item in frontier[:beam]]
             paired = [item.passage for item in best[beam:]] if number == 1 else []
-            following = (yield from state.follow([*kept, *paired], len(kept)))[: len(kept)]
-            lacking = (yield from lacks.after(kept[0], self._branch)) if lacks else ()
-            state.name(kept, lacking)
+            following = (yield from state.follow([*beam_paths, *paired], len(beam_paths)))[: len(beam_paths)]
+            lacking = (yield from lacks.after(beam_paths[0], self._branch)) if lacks else ()
+            state.name(beam_paths, lacking)
             beside = [*lacking, *(item.passage.passages[0] for item in best if number > 1)]
             pending = state.extended(frontier[:beam], [[*passages, *beside] for passages in following], self._branch)
             if number == 1:
@@ -571,12 +571,12 @@ def with_meaning(prompt_rank: PromptRank, embed: Embed | None) -> tuple[PromptRa
     """
     if embed is None:
         return prompt_rank, None
-    own = prompt_rank.language_model
-    if isinstance(own, EmbeddingModel):
-        raise InvalidInput(f"The model {own.spec!r:.200} embeds texts by itself: leave embed out.")
-    if not isinstance(own, UnigramModel):
+    model = prompt_rank.language_model
+    if isinstance(model, EmbeddingModel):
+        raise InvalidInput(f"The model {model.spec!r:.200} embeds texts by itself: leave embed out.")
+    if not isinstance(model, UnigramModel):
         return prompt_rank, EmbeddingModel(embed)
-    meaning = EmbeddingModel(embed, own)
+    meaning = EmbeddingModel(embed, model)
     return prompt_rank.with_model(meaning), meaning
 
 
@@ -602,16 +602,16 @@ class PathScorer:
         meaning: EmbeddingModel | None = None,
     ) -> None:
         self.prompt_rank = prompt_rank.with_model(prompt_rank.language_model.fitted(texts)) if texts else prompt_rank
-        own = self.prompt_rank.language_model
-        self.language = own.language
+        model = self.prompt_rank.language_model
+        self.language = model.language
         self.document_model: DocumentModel
-        self.reads_documents = isinstance(own, DocumentModel) and bool(texts)
-        if isinstance(own, DocumentModel) and texts:
-            self.document_model = own
+        self.reads_documents = isinstance(model, DocumentModel) and bool(texts)
+        if isinstance(model, DocumentModel) and texts:
+            self.document_model = model
         else:
-            self.document_model = meaning.fitted(texts) if meaning else UnigramModel(language=own.language).fit(texts)
+            self.document_model = meaning.fitted(texts) if meaning else UnigramModel(language=model.language).fit(texts)
         self._cascade = (
-            None if cascade is None else (PromptRank(UnigramModel(language=own.language).fit(texts)), cascade)
+            None if cascade is None else (PromptRank(UnigramModel(language=model.language).fit(texts)), cascade)
         )
 
     def ranked(self, query: str, paths: Sequence[PathWithPrior]) -> list[Ranked[Path]]:
@@ -622,15 +622,15 @@ class PathScorer:
         by_pruning = _posteriors(pruning, query, paths)
         chosen, pruned = by_pruning[:most], by_pruning[most:]
         first = sorted(item.details["position"] for item in chosen)
-        kept = _posteriors(self.prompt_rank, query, [paths[position] for position in first])
-        fall = kept[-1].score - chosen[-1].score
+        by_model = _posteriors(self.prompt_rank, query, [paths[position] for position in first])
+        fall = by_model[-1].score - chosen[-1].score
         for item in pruned:
-            item.score = min(item.score + fall, kept[-1].score)  # rounding must not lift it
+            item.score = min(item.score + fall, by_model[-1].score)  # rounding must not lift it
             item.details |= {
                 "model": "unigram",
-                **{name: kept[-1].details[name] for name in ("tokens", "reduce", "nothing_matched")},
+                **{name: by_model[-1].details[name] for name in ("tokens", "reduce", "nothing_matched")},
             }
-        return kept + pruned
+        return by_model + pruned
 
 
 def _posteriors(prompt_rank: PromptRank, query: str, paths: Sequence[PathWithPrior]) -> list[Ranked[Path]]:

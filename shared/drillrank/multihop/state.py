@@ -181,25 +181,25 @@ class SearchState:
             self._missing[path.ids] = [passage.id for passage in passages if passage.id not in path.ids]
 
     def extended(
-        self, kept: Sequence[Ranked[Path]], following: Sequence[Sequence[Passage]], most: int
+        self, beam: Sequence[Ranked[Path]], following: Sequence[Sequence[Passage]], most: int
     ) -> list[PathWithPrior]:
         """Each path, longer by each of the `most` passages after which the question is likeliest; ties keep the order.
 
         Args:
-            kept: The paths.
+            beam: The paths.
             following: Where each of them may go on.
             most: How many passages each path is followed by at most.
         """
         others = []
-        for item, passages in zip(kept, following, strict=True):
+        for item, passages in zip(beam, following, strict=True):
             ids = item.passage.ids
             others.append(list({passage.id: passage for passage in passages if passage.id not in ids}.values()))
         distinct = {passage.id: passage for passages in others for passage in passages}.values()
-        self.residual.read([*(passage for item in kept for passage in item.passage.passages), *distinct])
+        self.residual.read([*(passage for item in beam for passage in item.passage.passages), *distinct])
         if self._reader:
             self._reader.worse.update(self._namesakes(distinct))
         longer = []
-        for item, passages in zip(kept, others, strict=True):
+        for item, passages in zip(beam, others, strict=True):
             if passages:
                 steps = self._steps(item.passage, [passage.id for passage in passages])
                 likelihoods, alignments = self.residual.longer(item.passage, passages)
@@ -253,14 +253,14 @@ class SearchState:
         """
         paths = list(map(self._path, ranking))
         read = [at for at, item in enumerate(ranking) if item.details.get("model") != "unigram"]  # not by a cascade
-        own = [paths[at] for at in read]
+        paths_read = [paths[at] for at in read]
         entries = self._prompt_rank.explanations(
             self._query,
-            own,
-            self._prompt_rank.likelihoods(self._query, own),
+            paths_read,
+            self._prompt_rank.likelihoods(self._query, paths_read),
             [ranking[at] for at in read],
             range(len(read)),
-            list(map(self._taken, own)),
+            list(map(self._taken, paths_read)),
         )
         explained = dict(zip(read, entries, strict=True))
         return Explanations((explained.get(at) or _pruned(item) for at, item in enumerate(ranking)), self._query)

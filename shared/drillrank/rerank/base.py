@@ -71,14 +71,14 @@ def read_query(query: str) -> str:
 
 
 def in_worker(
-    method: Callable[Concatenate[Asks, Arguments], T],
+    function: Callable[Concatenate[Asks, Arguments], T],
 ) -> Callable[Concatenate[Asks, Arguments], Awaitable[T]]:
     """The method, without blocking the event loop."""
 
     async def awaited(self: Asks, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> T:
-        return await self.language_model.run_in_worker(partial(method, self, *arguments, **named))
+        return await self.language_model.run_in_worker(partial(function, self, *arguments, **named))
 
-    awaited.__doc__ = f"As `{method.__name__}`, without blocking the event loop."
+    awaited.__doc__ = f"As `{function.__name__}`, without blocking the event loop."
     return awaited
 
 
@@ -376,15 +376,15 @@ class LikelihoodRanker(Ranker[Rankable, Item]):
         nothing = self._answers([query], [[*collection, empty]], model=model)[0][-1]
         shares = self._shares(query, items)
         for item, location, path in zip(ranking, places, steps or [None] * len(ranking), strict=True):
-            group, bases, asked, parts = answers[location], nothing, lm, list[Term]()
+            group, bases, model_read, parts = answers[location], nothing, lm, list[Term]()
             if not item.details.get("read", True):
-                bases, asked = [base.parts[0] for base in nothing], first_expert(lm)
+                bases, model_read = [base.parts[0] for base in nothing], first_expert(lm)
                 below = (item.score - group[0].mean) * divisor(item.details)
                 parts.append(Term(UNREAD, below - item.details.get("log_prior", 0.0)))
             best = max(range(len(group)), key=lambda at: group[at].total)
             pair = (group[best], bases[best]) if self.ensemble == "max" else (_mean(group), _mean(bases))
             of_each = shares[location] if shares else ()
-            entries.append(likelihood_explained(item, *pair, model=asked, shares=of_each, path=path, parts=parts))
+            entries.append(likelihood_explained(item, *pair, model=model_read, shares=of_each, path=path, parts=parts))
         return entries
 
 
@@ -562,8 +562,8 @@ def selected(
     """Rescale a whole ranking, then keep scores of at least `threshold`, then the first `top_n`."""
     check_top_n(top_n)
     scaled = ranking if scale == "log_likelihood" else rescaled(ranking, scale)
-    kept = [item for item in scaled if threshold is None or item.score >= threshold]
-    return kept[:top_n]
+    remaining = [item for item in scaled if threshold is None or item.score >= threshold]
+    return remaining[:top_n]
 
 
 def likelihood_explained(

@@ -258,14 +258,14 @@ def _explained(ranks: Floats, known: Sequence[Floats]) -> float:
 
     The best weights of which none is negative are the least-squares weights of some of the parts.
     """
-    own, parts = _standardised(ranks), [_standardised(part) for part in known]
+    target, parts = _standardised(ranks), [_standardised(part) for part in known]
     best = 0.0
     for size in range(1, len(parts) + 1):
         for some in combinations(parts, size):
             together = np.stack(some, axis=1)
-            weights = np.linalg.lstsq(together, own, rcond=None)[0]
+            weights = np.linalg.lstsq(together, target, rcond=None)[0]
             if (weights >= 0).all():
-                best = max(best, float(own @ together @ weights) / len(own))
+                best = max(best, float(target @ together @ weights) / len(target))
     return best
 
 
