@@ -60,7 +60,7 @@ class DocumentFilter(AccessFilter[Document]):
         """What a vector store filters its search by: metadata values, and the component's filter if it can take it."""
         if isinstance(store, InMemoryVectorStore):  # which asks a function of each document
             permitted = [(key, value if isinstance(value, tuple) else (value,)) for key, value in where.items()]
-            passes = self._own
+            passes = self._component_filter
 
             def holds(found: Document) -> bool:
                 named = all(found.metadata.get(key) in values for key, values in permitted)

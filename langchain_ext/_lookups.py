@@ -53,8 +53,8 @@ class StoreLookups(Store):
         self._by_key = self.docstore if self.store is None and isinstance(self.docstore, BaseStore) else None
 
     def _retrieved(self, retriever: Runnable[str, list[Document]]) -> Requests[list[Document]]:
-        asked = self.query, self.config
-        [found] = yield [Call(partial(retriever.invoke, *asked), partial(retriever.ainvoke, *asked))]
+        arguments = self.query, self.config
+        [found] = yield [Call(partial(retriever.invoke, *arguments), partial(retriever.ainvoke, *arguments))]
         [seen] = yield [
             Call(partial(self.access_filter.filter_results, found, self.component))
         ]  # a user's filter may take long
@@ -76,8 +76,12 @@ class StoreLookups(Store):
             return None
         if request.where is not None:
             form = self.access_filter.for_store(store, request.where)
-            [held] = yield [Call(partial(_held, store, form))]
-            return (yield from self._permitted((yield from self._similar(store, _ALL, form)) if held is None else held))
+            [documents] = yield [Call(partial(_by_metadata, store, form))]
+            return (
+                yield from self._permitted(
+                    (yield from self._similar(store, _ALL, form)) if documents is None else documents
+                )
+            )
         ids = list(request.ids)
         [found] = yield [Call(partial(_by_ids, store, ids), partial(_aby_ids, store, ids))]
         return None if found is None else (yield from self._permitted(found))
@@ -131,7 +135,7 @@ def _of_keys(ids: Sequence[str], found: Sequence[Document | None]) -> list[Docum
     return [document.model_copy(update={"id": key}) for key, document in pairs if document is not None]
 
 
-def _held(store: VectorStore, form: Any) -> list[Document] | None:
+def _by_metadata(store: VectorStore, form: Any) -> list[Document] | None:
     """Documents by their metadata alone, where a store knows how; no search, which may leave some of many out."""
     if isinstance(store, InMemoryVectorStore):
         records = list(store.store.values())

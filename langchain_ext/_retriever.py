@@ -89,14 +89,14 @@ class QueryRetriever(ConfiguredRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:
-        return run(**self._asked(query, top_n, child_config(run_manager)))
+        return run(**self._run_arguments(query, top_n, child_config(run_manager)))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:
-        return await arun(**self._asked(query, top_n, child_config(run_manager)))
+        return await arun(**self._run_arguments(query, top_n, child_config(run_manager)))
 
-    def _asked(self, query: str, top_n: int | None, config: RunnableConfig) -> dict[str, Any]:
+    def _run_arguments(self, query: str, top_n: int | None, config: RunnableConfig) -> dict[str, Any]:
         """What `run` and `arun` take."""
         usage, top_n = Usage(), self.top_n if top_n is None else top_n  # type: ignore[attr-defined]  # a field of each
         check_top_n(top_n)

@@ -137,8 +137,8 @@ class D3Retriever(ModelFields, QueryRetriever):
         access = DocumentFilter(self.filters, self.source)
         store = None if self.source is None else StoreLookups(query, self.source, access, config, self.store)
         llm = None if self.llm is None else FrameworkLLM(self.llm, "summarise", config)
-        asked = partial(self.method.requests, query, store, access, top_n, llm=llm)
-        [found] = yield [Call(partial(_run, asked, config), partial(_arun, asked, config))]
+        make_requests = partial(self.method.requests, query, store, access, top_n, llm=llm)
+        [found] = yield [Call(partial(_run, make_requests, config), partial(_arun, make_requests, config))]
         end = self._end(found, config)
         yield [Call(partial(dispatch_custom_event, **end), partial(adispatch_custom_event, **end))]
         return list(map(self._document, found.evidence))
@@ -168,13 +168,15 @@ class D3Retriever(ModelFields, QueryRetriever):
         return Document(id=evidence.id, page_content=evidence.text, metadata=metadata)
 
 
-def _run(asked: Callable[..., Requests[FoundEvidence[Document]]], config: RunnableConfig) -> FoundEvidence[Document]:
+def _run(
+    make_requests: Callable[..., Requests[FoundEvidence[Document]]], config: RunnableConfig
+) -> FoundEvidence[Document]:
     """Find evidence, and dispatch each step."""
-    return run(asked(on_step=lambda step: dispatch_custom_event(STEP_EVENT, asdict(step), config=config)))
+    return run(make_requests(on_step=lambda step: dispatch_custom_event(STEP_EVENT, asdict(step), config=config)))
 
 
 async def _arun(
-    asked: Callable[..., Requests[FoundEvidence[Document]]], config: RunnableConfig
+    make_requests: Callable[..., Requests[FoundEvidence[Document]]], config: RunnableConfig
 ) -> FoundEvidence[Document]:
     loop, turn, sent = asyncio.get_running_loop(), asyncio.Lock(), []
 
@@ -186,6 +188,6 @@ async def _arun(
         sent.append(asyncio.run_coroutine_threadsafe(send(step), loop))
 
     try:
-        return await arun(asked(on_step=on_step))
+        return await arun(make_requests(on_step=on_step))
     finally:
         await asyncio.gather(*map(asyncio.wrap_future, sent))

@@ -126,7 +126,9 @@ class MultiViewTextSplitter(TextSplitter):
         spaces = [namespace_of(self, document.metadata, _called(document)) for document in documents]
         names = {
             space: iter(
-                document_names(document for document, own in zip(documents, spaces, strict=True) if own == space)
+                document_names(
+                    document for document, namespace in zip(documents, spaces, strict=True) if namespace == space
+                )
             )
             for space in dict.fromkeys(spaces)
         }

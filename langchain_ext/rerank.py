@@ -88,9 +88,9 @@ class LikelihoodCompressor(RerankerFields, Loadable, BaseDocumentCompressor):
             read = [f"{key}: {metadata[key]}" for key in settings.metadata_fields if key in metadata]
             text, title = "\n".join([*read, document.page_content]), str(metadata.get(settings.title_key) or "")
             passages.append(Passage(text, id=document.id or f"document-{position}", title=title))
-            held: Any = None if settings.score_key is None else metadata.get(settings.score_key)
-            is_score = type(held) is not bool and isinstance(held, Real) and isfinite(held)  # whatever was stored
-            scores.append(float(held) if is_score else None)
+            value: Any = None if settings.score_key is None else metadata.get(settings.score_key)
+            is_score = type(value) is not bool and isinstance(value, Real) and isfinite(value)  # whatever was stored
+            scores.append(float(value) if is_score else None)
         if getattr(self, "prior", None) == "retrieval" and all(score is None for score in scores):
             return documents, passages, [-float(location) for location in range(len(documents))]
         return documents, passages, scores

@@ -83,13 +83,13 @@ class StoreLookups(Store):
         return (yield from self.vector(model, embed))
 
     def _retrieved(self, retriever: BaseRetriever) -> Requests[list[NodeWithScore]]:
-        query, own = self.query_bundle, getattr(retriever, "_aretrieve", None)
+        query, afunction = self.query_bundle, getattr(retriever, "_aretrieve", None)
         if isinstance(retriever, VectorIndexRetriever):
-            own = retriever._vector_store.aquery
+            afunction = retriever._vector_store.aquery
             if query.embedding_strs and retriever._needs_embedding():
                 # A query of its own: the host would leave its vector to the next one.
                 query = replace(query, embedding=(yield from self._vector(retriever._embed_model)))
-        asynchronous = hasattr(retriever, "aretrieve") and getattr(own, "__func__", own) not in _SYNCHRONOUS
+        asynchronous = hasattr(retriever, "aretrieve") and getattr(afunction, "__func__", afunction) not in _SYNCHRONOUS
         [found] = yield [
             Call(partial(retriever.retrieve, query), partial(retriever.aretrieve, query) if asynchronous else None)
         ]
@@ -212,21 +212,21 @@ def _of_docstore(index: VectorStoreIndex, request: Fetch) -> list[BaseNode]:
 def _indexed(index: VectorStoreIndex) -> set[str]:
     """Ids of the nodes in an index; `delete_nodes` takes them out of the vector store alone, which may tell."""
     ids, vectors = index.index_struct.nodes_dict, index.vector_store
-    held = vectors.data.embedding_dict if isinstance(vectors, SimpleVectorStore) else ids
-    return {node_id for id_, node_id in ids.items() if id_ in held}
+    stored = vectors.data.embedding_dict if isinstance(vectors, SimpleVectorStore) else ids
+    return {node_id for id_, node_id in ids.items() if id_ in stored}
 
 
-def _among(held: object, wanted: str | tuple[str, ...]) -> bool:
-    return held in wanted if isinstance(wanted, tuple) else held == wanted
+def _among(value: object, wanted: str | tuple[str, ...]) -> bool:
+    return value in wanted if isinstance(wanted, tuple) else value == wanted
 
 
 def _filters(where: Mapping[str, str | tuple[str, ...]], access_filter: NodeFilter) -> MetadataFilters:
     filters = access_filter.for_store() or MetadataFilters(filters=[])
-    own: list[MetadataFilter | MetadataFilters] = [
+    conditions: list[MetadataFilter | MetadataFilters] = [
         MetadataFilter(key=key, value=list(value), operator=FilterOperator.IN)
         if isinstance(value, tuple)
         else MetadataFilter(key=key, value=value)
         for key, value in where.items()
     ]
     # Several stores take no filters inside filters; of a document's few records the guard checks the rest.
-    return MetadataFilters(filters=[*own, *(one for one in filters.filters if isinstance(one, MetadataFilter))])
+    return MetadataFilters(filters=[*conditions, *(one for one in filters.filters if isinstance(one, MetadataFilter))])

@@ -105,8 +105,8 @@ def send_explanations(
 ) -> None:
     """Send the event of one question."""
     ids = [node.node.node_id for node in nodes]
-    if (asked := request.get()) is not None:
-        asked.found |= {id_: reason for id_, reason in zip(ids, why, strict=True) if reason is not None}
+    if (current_request := request.get()) is not None:
+        current_request.found |= {id_: reason for id_, reason in zip(ids, why, strict=True) if reason is not None}
     dispatcher.event(
         ExplanationEvent(
             query=query,

@@ -134,7 +134,7 @@ class MultiViewNodeParser(HostFields, NodeParser):
     )
 
     _warned: WarnOnce = PrivateAttr(default_factory=WarnOnce)
-    _own: str = PrivateAttr(default_factory=lambda: uuid4().hex)
+    _parser_id: str = PrivateAttr(default_factory=lambda: uuid4().hex)
 
     @field_validator("llm", "summarizer", "id_func", mode="before")
     @classmethod
@@ -192,7 +192,7 @@ class MultiViewNodeParser(HostFields, NodeParser):
         nodes = join_pages(nodes) if self._settings.join_pages else nodes
         llm = None if self.llm is None else FrameworkLLM(self.llm, "write a view")
         # An LLM whose identity nobody knows has one within this parser.
-        who = "" if self.llm is None else identity(self.llm) or f"{self._own} {id(self.llm)}"
+        who = "" if self.llm is None else identity(self.llm) or f"{self._parser_id} {id(self.llm)}"
         chunker = chunker_of(self, llm, who, self.cache)
         documents = list(map(self._source, nodes))
         shown = get_tqdm_iterable(documents, show_progress, "Parsing sections")

@@ -117,10 +117,10 @@ class LikelihoodRerank(RerankerFields, BaseNodePostprocessor):
         for item, reason in self._selected(ranking):
             reached = item.details.get("reached")
             hit = nodes[item.details["position"]] if reached is None else NodeWithScore(node=reached)
-            node, kept = hit.node, {"retrieval_score": hit.score} if settings.keep_retrieval_score else {}
-            if kept or any(map(item.details.get, RANKING_NOTES)) or not RANKING_KEYS.isdisjoint(node.metadata):
-                metadata = with_notes(node.metadata, item.details) | kept
-                node = unread(node, metadata, [*added_metadata(item.details), *kept])
+            node, first_stage = hit.node, {"retrieval_score": hit.score} if settings.keep_retrieval_score else {}
+            if first_stage or any(map(item.details.get, RANKING_NOTES)) or not RANKING_KEYS.isdisjoint(node.metadata):
+                metadata = with_notes(node.metadata, item.details) | first_stage
+                node = unread(node, metadata, [*added_metadata(item.details), *first_stage])
             best.append(NodeWithScore(node=node, score=item.score))
             why.append(reason)
         if explains(self.explain):

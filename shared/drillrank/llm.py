@@ -244,8 +244,8 @@ def run(
     ('HELLO', ['who?', 'who?'])
     """
     check_positive(workers=workers)
-    method = _llm_method(llm, "complete")
-    if llm is not None and is_async(method(Ask(""))[0]):
+    call_of = _llm_method(llm, "complete")
+    if llm is not None and is_async(call_of(Ask(""))[0]):
         raise InvalidInput(
             f"{llm!r:.100} cannot be asked synchronously: pass a plain function from prompt to answer or an object "
             "with complete(prompt), or use the asynchronous method."
@@ -256,7 +256,7 @@ def run(
         patience = 0.0  # on the thread of a loop that others may need to go on
 
     def ask(request: Ask) -> Reply:
-        function, *arguments = method(request)
+        function, *arguments = call_of(request)
         try:
             return _as_reply(function(*arguments), structured=len(arguments) > 1)
         except Exception as cause:
@@ -287,12 +287,16 @@ def run(
                     continue
                 with ThreadPoolExecutor(min(workers, len(step)), "drillrank") as threads:
                     try:  # stores and retrievers are asked on the caller's thread
-                        asked = [
+                        submitted = [
                             threads.submit(copy_context().run, answer, one) if isinstance(one, Ask) else None
                             for one in step
                         ]
-                        others = [answer(one) if call is None else None for one, call in zip(step, asked, strict=True)]
-                        answers = [call.result() if call else other for call, other in zip(asked, others, strict=True)]
+                        others = [
+                            answer(one) if call is None else None for one, call in zip(step, submitted, strict=True)
+                        ]
+                        answers = [
+                            call.result() if call else other for call, other in zip(submitted, others, strict=True)
+                        ]
                     finally:
                         threads.shutdown(wait=False, cancel_futures=True)
 
@@ -323,7 +327,7 @@ async def arun(
     ['HELLO', 'BYE']
     """
     check_positive(workers=workers)
-    method = _llm_method(llm, "acomplete", "complete")
+    call_of = _llm_method(llm, "acomplete", "complete")
     loop, limit = asyncio.get_running_loop(), asyncio.Semaphore(workers)
     threads = ThreadPoolExecutor(workers, "drillrank")  # the loop's own are few, and others wait for them
 
@@ -335,7 +339,7 @@ async def arun(
             return await returned if inspect.isawaitable(returned) else returned
 
     async def ask(request: Ask) -> Reply:
-        function, *arguments = method(request)
+        function, *arguments = call_of(request)
         try:
             return _as_reply(await call(function, *arguments), structured=len(arguments) > 1)
         except Exception as cause:
@@ -426,9 +430,9 @@ def together(several: Sequence[Requests[Result]]) -> Requests[list[Result]]:
     answers: dict[int, Sequence[Any] | None] = dict.fromkeys(range(len(several)))
     while len(results) < len(several):
         asking: dict[int, Sequence[Any]] = {}
-        for number, own in answers.items():
+        for number, replies in answers.items():
             try:
-                asking[number] = several[number].send(own)  # type: ignore[arg-type]  # None begins
+                asking[number] = several[number].send(replies)  # type: ignore[arg-type]  # None begins
             except StopIteration as stop:  # noqa: PERF203  # how a generator ends
                 results[number] = stop.value
         if asking:
@@ -443,11 +447,11 @@ def _llm_method(llm: LLM | None, *names: str) -> Callable[[Ask], tuple[Any, ...]
     Raises:
         InvalidInput: the LLM has none and is no function.
     """
-    methods = [method for name in (*names, "acomplete") if callable(method := getattr(llm, name, None))]
+    methods = [function for name in (*names, "acomplete") if callable(function := getattr(llm, name, None))]
     plain: Any = methods[0] if methods else llm  # what has a method is not called itself
     if llm is not None and not callable(plain):
         raise InvalidInput(f"{llm!r:.100} is no LLM: pass a function from prompt to answer or an object with complete.")
-    structured = [method for name in names if callable(method := getattr(llm, f"{name}_json", None))]
+    structured = [function for name in names if callable(function := getattr(llm, f"{name}_json", None))]
 
     def method_of(request: Ask) -> tuple[Any, ...]:
         if llm is None:

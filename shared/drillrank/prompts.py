@@ -69,8 +69,8 @@ def check_places(template: Template, *names: str) -> Template:
         try:
             prompt = fill(**marks)
         except Exception as cause:
-            said = f"{type(cause).__name__}: {cause}"
-            raise InvalidInput(f"This prompt cannot be filled with {' and '.join(names)}: {said}.") from cause
+            problem = f"{type(cause).__name__}: {cause}"
+            raise InvalidInput(f"This prompt cannot be filled with {' and '.join(names)}: {problem}.") from cause
         missing = [name for name, mark in marks.items() if not isinstance(prompt, str) or mark not in prompt]
     else:
         missing = [name for name in names if not isinstance(template, str) or f"{{{name}}}" not in template]

@@ -339,8 +339,8 @@ def token_counter(tokens: Tokens = None) -> TokenCount:
     count: Any = tokens
     if isinstance(tokens, str):
         count = partial(_token_count, _tiktoken(tokens), {})
-    elif callable(own := getattr(tokens, "count_tokens", None)):
-        count = own
+    elif callable(counter := getattr(tokens, "count_tokens", None)):
+        count = counter
     elif callable(encode := getattr(tokens, "encode_ordinary", None) or getattr(tokens, "encode", None)):
         try:
             special = "add_special_tokens" in inspect.signature(encode).parameters

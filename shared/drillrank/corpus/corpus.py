@@ -335,9 +335,9 @@ class Corpus:
         if file == self._file:
             return
         temporary = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
-        lock, held = self._memory or (nullcontext(), None)
+        lock, in_memory = self._memory or (nullcontext(), None)
         try:
-            with lock, nullcontext(held) if held else connected(self._file) as database:
+            with lock, nullcontext(in_memory) if in_memory else connected(self._file) as database:
                 database.execute("VACUUM INTO ?", (str(temporary),))
             os.replace(temporary, file)
         except (sqlite3.Error, OSError) as cause:
@@ -368,9 +368,9 @@ class Corpus:
     @contextmanager
     def _transaction(self, kind: str = "DEFERRED", *, create: bool = False) -> Iterator[sqlite3.Connection]:
         """One state of the corpus, wholly indexed; "IMMEDIATE" to change it."""
-        lock, held = self._memory or (nullcontext(), None)
+        lock, in_memory = self._memory or (nullcontext(), None)
         try:
-            with lock, nullcontext(held) if held else connected(self._file, create=create) as database:
+            with lock, nullcontext(in_memory) if in_memory else connected(self._file, create=create) as database:
                 while not self._is_indexed(database):
                     with database:
                         database.execute("BEGIN IMMEDIATE")

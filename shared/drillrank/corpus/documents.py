@@ -104,7 +104,7 @@ def prepared(
     firsts: dict[Section, int] = {}
     first_of = [firsts.setdefault(section, location) for location, section in enumerate(sections)]
     apart = {location: split_title(section.path, titled) for section, location in firsts.items()}
-    headings = [(location, _joined(own), _joined(title)) for location, (own, title) in apart.items()]
+    headings = [(location, _joined(section_path), _joined(title)) for location, (section_path, title) in apart.items()]
     pages = [passage.metadata.get("pages", (section,))[0] for passage, section in zip(shown, sections, strict=True)]
     known_pages: dict[object, int] = {}
     begins = beginning(pieces((section.path, passage.text) for passage, section in zip(shown, sections, strict=True)))
@@ -137,8 +137,8 @@ def paragraphs(document: Document, id_: int | str) -> Iterator[tuple[Section, Pa
         if pages := document.page_numbers(block.start, block.end):
             location["pages"] = pages
         title, shown = breadcrumb(section.path), document.readable(block)
-        own = Passage(document.slice(block), id=f"{id_}:{block.start}", title=title, metadata=location)
-        for source, readable in parts(own, own if shown == own.text else replace(own, text=shown)):
+        passage = Passage(document.slice(block), id=f"{id_}:{block.start}", title=title, metadata=location)
+        for source, readable in parts(passage, passage if shown == passage.text else replace(passage, text=shown)):
             yield section, source, readable
 
 

@@ -162,16 +162,16 @@ def laid_out(
     firsts = np.array([first for _, first, *_ in documents], dtype=np.int64)
     starts = np.cumsum([0, *(size for _, _, size, *_ in documents)])
     sections = [_below(size, stored) for _, _, size, stored, *_ in documents]
-    sizes = [int(own.max(initial=-1)) + 1 for own in sections]
+    sizes = [int(of_document.max(initial=-1)) + 1 for of_document in sections]
     above = np.cumsum([0, *sizes])
     first = [_below(size, stored) for _, _, size, _, stored, _ in documents]
     layout = Layout(
         [id_ for id_, *_ in documents],
         firsts,
         starts,
-        np.concatenate([own + start for own, start in zip(sections, above, strict=False)] or [firsts]),
+        np.concatenate([of_document + start for of_document, start in zip(sections, above, strict=False)] or [firsts]),
         np.repeat(np.arange(len(documents)), sizes),
-        np.concatenate([own + start for own, start in zip(first, starts, strict=False)] or [firsts]),
+        np.concatenate([of_document + start for of_document, start in zip(first, starts, strict=False)] or [firsts]),
         np.array([json.loads(row[5])[2] for row in documents], dtype=bool),
         lengths := {level: np.zeros(int(starts[-1])) for level in (0, *LEVELS)},
         language,
@@ -179,9 +179,9 @@ def laid_out(
     for level, of_level in lengths.items():
         for block, stored in database.execute("SELECT block, lengths FROM blocks WHERE level = ?", (level,)):
             counted = np.frombuffer(stored, _LENGTH)
-            [held] = counted.nonzero()
-            places, inside = layout.places((block << _BITS) + held)
-            of_level[places] = counted[held[inside]] - 1.0
+            [present] = counted.nonzero()
+            places, inside = layout.places((block << _BITS) + present)
+            of_level[places] = counted[present[inside]] - 1.0
     return layout
 
 
@@ -202,8 +202,8 @@ def document_counts(database: sqlite3.Connection, words: Sequence[str], layout: 
         numbers = np.concatenate([start + some["place"].astype(np.int64) for start, some in found] or [layout.firsts])
         counts = np.concatenate([some["count"] for _, some in found] or [np.zeros(0)]).astype(np.float64)
         places, inside = layout.places(numbers)
-        held, first = np.unique(places, return_index=True)  # a large count has several entries
-        return held, np.add.reduceat(counts[inside], first) if len(held) else np.zeros(0)
+        unique_places, first = np.unique(places, return_index=True)  # a large count has several entries
+        return unique_places, np.add.reduceat(counts[inside], first) if len(unique_places) else np.zeros(0)
 
     known = {(level, word): entries(level, word) for word in dict.fromkeys(words) for level in (0, *LEVELS)}
     return DocumentCounts(words, {level: [known[level, word] for word in words] for level in (0, *LEVELS)})
@@ -217,7 +217,7 @@ def statistics(database: sqlite3.Connection, words: Sequence[str] | None = None)
     of_word = "" if words is None else "AND block IN (SELECT block FROM blocks) AND term = ?"
     keys = [()] if words is None else [(word,) for word in dict.fromkeys(words)]
     rows = [row for key in keys for row in database.execute(query.format(of_word), key)]
-    holding, occurrences = {term: held for term, held, _ in rows}, {term: times for term, _, times in rows}
+    holding, occurrences = {term: number for term, number, _ in rows}, {term: times for term, _, times in rows}
     return CollectionStatistics(int(texts), holding, occurrences)
 
 
@@ -236,8 +236,8 @@ def discard(database: sqlite3.Connection, level: int, units: Iterable[Unit]) -> 
         gone = np.bincount(list(lengths), minlength=_SIZE) > 0
         for term, (holding, occurrences, _) in terms.items():
             entries = _entries(database, level, block, term)
-            kept = entries[~gone[entries["place"]]].tobytes()
-            database.execute(f"{change} {_OF_TERM}", (holding, occurrences, kept, level, block, term))
+            remaining = entries[~gone[entries["place"]]].tobytes()
+            database.execute(f"{change} {_OF_TERM}", (holding, occurrences, remaining, level, block, term))
             database.execute(
                 f"DELETE FROM postings {_OF_TERM} AND holding = 0 AND occurrences = 0", (level, block, term)
             )

@@ -172,14 +172,14 @@ class RerankerFields(ModelFields):
     def _selected(self, ranking: Ranking[Passage]) -> list[tuple[Ranked[Passage], Explanation | None]]:
         """What is kept, best first, and why; `details["position"]` is the place among the passages."""
         threshold = self.settings.score_threshold  # type: ignore[attr-defined]  # a field of each
-        kept = selected(ranking, scale=self.score, threshold=threshold, top_n=self.top_n)
-        if ranking and not kept:
+        best = selected(ranking, scale=self.score, threshold=threshold, top_n=self.top_n)
+        if ranking and not best:
             warn(
                 f"{type(self).__name__}: no score reaches score_threshold={threshold}. Logarithms of likelihoods are "
                 'at most 0: with score="probability" scores are between 0 and 1.'
             )
-        why = ranking[: len(kept)].explain() if explains(self.explain) else [None] * len(kept)
-        return list(zip(kept, why, strict=True))
+        why = ranking[: len(best)].explain() if explains(self.explain) else [None] * len(best)
+        return list(zip(best, why, strict=True))
 
 
 class UPRFields(RerankerFields):

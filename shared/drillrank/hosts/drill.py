@@ -162,9 +162,12 @@ class EvidenceRetrieval(Generic[Record]):
         chunks = self._joined([self.given[number] for number in seen])
         found: Candidates[Record] = Candidates()
         documents = []
-        for name, own in _by_document(chunks).items():
-            copies = len({chunk.text for chunk in own}) == 1 and own[0].kind != "section"
-            documents += [(StoredDocument(name, some), some) for some in ([[one] for one in own] if copies else [own])]
+        for name, of_document in _by_document(chunks).items():
+            copies = len({chunk.text for chunk in of_document}) == 1 and of_document[0].kind != "section"
+            documents += [
+                (StoredDocument(name, some), some)
+                for some in ([[one] for one in of_document] if copies else [of_document])
+            ]
         found.add(documents)
         if not any(chunk.text.strip() for chunk in chunks):
             why = "holds any text" if chunks or len(seen) == len(self.given) else "passes the filter"
@@ -234,8 +237,8 @@ class EvidenceRetrieval(Generic[Record]):
             candidates.warn(self._warned)
             [ready] = yield [Call(lambda: self._cache.ready([one.material() for one in candidates.documents]))]
         sync, asynchronous = (
-            partial(method, question, ready, top_n, llm=llm, on_step=on_step)
-            for method in (self.d3.retrieve, self.d3.aretrieve)
+            partial(function, question, ready, top_n, llm=llm, on_step=on_step)
+            for function in (self.d3.retrieve, self.d3.aretrieve)
         )
         [found] = yield [Call(sync, asynchronous)]
         return self._found(found, candidates)
@@ -248,9 +251,9 @@ class EvidenceRetrieval(Generic[Record]):
         """
         given = self._joined([self.given[number] for number in (yield from self._indexes.seen(access))])
         beside: dict[str, dict[Name, list[ChunkRecord[Record]]]] = {}
-        for name, own in _by_document(given).items():
-            for alias in dict.fromkeys([name[1], *(alias for chunk in own for alias in chunk.aliases)]):
-                beside.setdefault(alias, {})[name] = own
+        for name, of_document in _by_document(given).items():
+            for alias in dict.fromkeys([name[1], *(alias for chunk in of_document for alias in chunk.aliases)]):
+                beside.setdefault(alias, {})[name] = of_document
         [brought] = yield [Retrieve(THE_QUESTION, _VIEWS * self._most)]
         hits = _by_document(self.read(brought or ()))
         names = list(hits)[: self._most]
@@ -271,7 +274,9 @@ class EvidenceRetrieval(Generic[Record]):
             if not records:
                 result.problems["missing"].append(name)
                 continue
-            others = [own for their, own in beside.get(name[1], {}).items() if their[0] in ("", name[0])]
+            others = [
+                of_document for their, of_document in beside.get(name[1], {}).items() if their[0] in ("", name[0])
+            ]
             document = _with_given(name, records, is_stored, others)
             if document is None:
                 result.problems["outdated"].append(name)
@@ -290,8 +295,8 @@ class EvidenceRetrieval(Generic[Record]):
     def _found(self, found: EvidenceRanking, candidates: Candidates[Record]) -> FoundEvidence[Record]:
         usage = found.usage.as_metadata()
         why = found.explain() if explains(self._explains) else None
-        if why is not None and (asked := request.get()) is not None:
-            asked.tree = why.tree
+        if why is not None and (current_request := request.get()) is not None:
+            current_request.tree = why.tree
         evidence = []
         for item, reason in zip(found, why or [None] * len(found), strict=True):
             location, details, text = item.passage.metadata, item.details, item.passage.text
@@ -329,20 +334,20 @@ def _with_given(
     name: Name, records: list[ChunkRecord[Record]], is_stored: bool, given: Sequence[list[ChunkRecord[Record]]]
 ) -> StoredDocument[Record] | None:
     """The document with what was given of it; None if that does not agree with the records."""
-    for own in given:
-        first = own[0]
+    for chunks in given:
+        first = chunks[0]
         labels = first.metadata.items() if first.pages is None else without_page(first.metadata).items()
         if first.is_bare and any(
             record.metadata.get(key, value) != value for record in records for key, value in labels
         ):
             continue  # another one's, of the same name
-        if len(own) == 1 and first.is_bare:
+        if len(chunks) == 1 and first.is_bare:
             original = StoredDocument(name, records, first, whole=not is_stored)
             if held_spans(first.text, original.chunks) is not None:
                 by_itself = is_stored and records[0].kind == "section"  # which knows its place
                 return StoredDocument(name, records) if by_itself else original
             continue
-        known = {chunk.id: chunk for chunk in own if chunk.raw} or {chunk.id: chunk for chunk in own}
+        known = {chunk.id: chunk for chunk in chunks if chunk.raw} or {chunk.id: chunk for chunk in chunks}
         if all(
             record.id in known
             and known[record.id].text == record.text
@@ -353,7 +358,7 @@ def _with_given(
                 replace(record, start=known[record.id].start, end=known[record.id].end) if record.is_bare else record
                 for record in records
             ]
-            return StoredDocument(name, placed if is_stored else [*placed, *own])
+            return StoredDocument(name, placed if is_stored else [*placed, *chunks])
     return None if given else StoredDocument(name, records)
 
 

@@ -22,15 +22,15 @@ Condition = Callable[[Mapping[str, Any]], "bool | None"]
 _Comparison = Callable[[Any, Any], "bool | None"]
 
 
-def _equal(held: Any, wanted: Any) -> bool | None:
+def _equal(value: Any, wanted: Any) -> bool | None:
     """Some stores take True for 1, others do not: who compares them gets no answer."""
-    if isinstance(held, bool) is not isinstance(wanted, bool) and isinstance(held, int | float):
+    if isinstance(value, bool) is not isinstance(wanted, bool) and isinstance(value, int | float):
         return None if isinstance(wanted, int | float) else False
-    return bool(held == wanted)
+    return bool(value == wanted)
 
 
-def _one_of(held: Any, wanted: Any) -> bool | None:
-    return _either([_equal(held, one) for one in _several(wanted)])
+def _one_of(value: Any, wanted: Any) -> bool | None:
+    return _either([_equal(value, one) for one in _several(wanted)])
 
 
 def _several(value: Any) -> Collection[Any]:
@@ -38,22 +38,22 @@ def _several(value: Any) -> Collection[Any]:
 
 
 def _ordered(compare: Callable[[Any, Any], Any]) -> _Comparison:
-    def compared(held: Any, wanted: Any) -> bool | None:
-        return bool(compare(held, wanted)) if isinstance(held, bool) is isinstance(wanted, bool) else None
+    def compared(value: Any, wanted: Any) -> bool | None:
+        return bool(compare(value, wanted)) if isinstance(value, bool) is isinstance(wanted, bool) else None
 
     return compared
 
 
-def _contains(held: Any, wanted: Any) -> bool | None:
-    return wanted in held if isinstance(held, str) else _one_of(wanted, held)
+def _contains(value: Any, wanted: Any) -> bool | None:
+    return wanted in value if isinstance(value, str) else _one_of(wanted, value)
 
 
 _WILDCARDS = str.maketrans({"%": "*", "_": "?", "*": "[*]", "?": "[?]", "[": "[[]"})
 
 
-def _like(held: Any, wanted: Any) -> bool:
+def _like(value: Any, wanted: Any) -> bool:
     """As the names of files are matched, which goes back for no wildcard: no pattern takes for ever."""
-    return fnmatchcase(_text(held), _text(wanted).translate(_WILDCARDS))
+    return fnmatchcase(_text(value), _text(wanted).translate(_WILDCARDS))
 
 
 def _text(value: Any) -> str:
@@ -76,21 +76,21 @@ def _not(answer: bool | None) -> bool | None:
 
 _COMPARISONS: dict[str, _Comparison] = {
     "eq": _equal,
-    "ne": lambda held, wanted: _not(_equal(held, wanted)),
+    "ne": lambda value, wanted: _not(_equal(value, wanted)),
     "gt": _ordered(operator.gt),
     "gte": _ordered(operator.ge),
     "lt": _ordered(operator.lt),
     "lte": _ordered(operator.le),
     "in": _one_of,
-    "nin": lambda held, wanted: _not(_one_of(held, wanted)),
-    "any": lambda held, wanted: _either([_one_of(one, wanted) for one in _several(held)]),
-    "all": lambda held, wanted: _together([_one_of(one, held) for one in _several(wanted)]),
+    "nin": lambda value, wanted: _not(_one_of(value, wanted)),
+    "any": lambda value, wanted: _either([_one_of(one, wanted) for one in _several(value)]),
+    "all": lambda value, wanted: _together([_one_of(one, value) for one in _several(wanted)]),
     "contains": _contains,
-    "not_contains": lambda held, wanted: _not(_contains(held, wanted)),
-    "text_match": lambda held, wanted: _text(wanted) in _text(held),
-    "text_match_insensitive": lambda held, wanted: _text(wanted).casefold() in _text(held).casefold(),
+    "not_contains": lambda value, wanted: _not(_contains(value, wanted)),
+    "text_match": lambda value, wanted: _text(wanted) in _text(value),
+    "text_match_insensitive": lambda value, wanted: _text(wanted).casefold() in _text(value).casefold(),
     "like": _like,
-    "ilike": lambda held, wanted: _like(_text(held).casefold(), _text(wanted).casefold()),
+    "ilike": lambda value, wanted: _like(_text(value).casefold(), _text(wanted).casefold()),
 }
 
 
@@ -133,11 +133,11 @@ def condition(key: str, named: str, wanted: Any = None) -> Condition:
         )
 
     def compared(metadata: Mapping[str, Any]) -> bool | None:
-        held = metadata.get(key)
-        if held is None:
+        value = metadata.get(key)
+        if value is None:
             return None
         try:
-            return compare(held, wanted)
+            return compare(value, wanted)
         except TypeError:  # of another kind than what it is compared with
             return None
 
@@ -291,15 +291,15 @@ class AccessFilter(Generic[Record]):
     """What a component may see: its own filter, and beside a source also that of the source.
 
     Args:
-        own: Whether a record passes the component's own filter; None lets everything pass.
+        component_filter: Whether a record passes the component's own filter; None lets everything pass.
         inherited: Likewise of the source's retrievers, for what is looked up beside them; a string shows a restriction
             that only their store understands.
     """
 
     def __init__(
-        self, own: Callable[[Record], bool] | None, inherited: Sequence[Callable[[Record], bool] | str]
+        self, component_filter: Callable[[Record], bool] | None, inherited: Sequence[Callable[[Record], bool] | str]
     ) -> None:
-        self._own = own
+        self._component_filter = component_filter
         self._inherited = inherited
 
     def filter_results(self, records: Iterable[Record], component: str = "") -> list[Record]:
@@ -310,7 +310,9 @@ class AccessFilter(Generic[Record]):
             component: The component that warns if none of some does; without a name none does.
         """
         found = list(records)
-        seen = found if self._own is None else [record for record in found if self._own(record)]
+        seen = (
+            found if self._component_filter is None else [record for record in found if self._component_filter(record)]
+        )
         if found and not seen and component:
             warn(
                 f"{component}: the source brought nothing that the filter shows. Does it compare what the records hold?"
@@ -324,7 +326,7 @@ class AccessFilter(Generic[Record]):
             InvalidInput: the source has a filter that cannot be checked here, and the component has none.
         """
         for one in self._inherited:
-            if isinstance(one, str) and self._own is None:
+            if isinstance(one, str) and self._component_filter is None:
                 raise InvalidInput(
                     f"The retriever searches with {one:.100}, which drillrank cannot check on what is fetched beside: "
                     "pass filters=... that can be checked, or a function from a record to True or False."
@@ -341,4 +343,4 @@ class AccessFilter(Generic[Record]):
     @property
     def restricts(self) -> bool:
         """Whether there is anything that may not be seen."""
-        return self._own is not None or bool(self._inherited)
+        return self._component_filter is not None or bool(self._inherited)

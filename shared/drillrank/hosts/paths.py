@@ -180,10 +180,10 @@ class RecordSource(Generic[Record]):
     def _retrieved(self) -> Requests[list[Passage]]:
         host = self.host
         [hits] = yield [Retrieve(THE_QUESTION, 0)]  # of a retriever, which knows how many it brings
-        kept, missing = yield from deduplicate_sections(hits or (), host.section, self.given, sure=host.certain)
+        records, missing = yield from deduplicate_sections(hits or (), host.section, self.given, sure=host.certain)
         if not host.access_filter.restricts:  # perhaps they are hidden: nothing is said of them
             warn_missing("PromptRank", self.warned.new("raw", missing))
-        return [self._remembered(name, record) for name, record in zip(host.names(kept), kept, strict=True)]
+        return [self._remembered(name, record) for name, record in zip(host.names(records), records, strict=True)]
 
     def _known(self, ids: Sequence[str]) -> tuple[str, ...]:
         """A store that nobody named need not understand ids that nobody gave."""

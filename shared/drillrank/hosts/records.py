@@ -195,8 +195,8 @@ def held_spans(text: str, chunks: Sequence[ChunkRecord[Any]]) -> list[HeldSpan] 
     after = 0
     for location in sorted(range(len(chunks)), key=lambda location: chunks[location].start or 0):
         chunk = chunks[location]
-        said = chunk.start is not None and chunk.start >= 0 and text.startswith(chunk.text, chunk.start)
-        at = chunk.start or 0 if said else text.find(chunk.text, after)
+        start_agrees = chunk.start is not None and chunk.start >= 0 and text.startswith(chunk.text, chunk.start)
+        at = chunk.start or 0 if start_agrees else text.find(chunk.text, after)
         at = text.find(chunk.text) if at < 0 else at
         if at < 0:
             return None
@@ -243,10 +243,10 @@ def _agree(chunks: Sequence[ChunkRecord[Any]]) -> bool:
     furthest: ChunkRecord[Any] | None = None
     for chunk in _placed(chunks):
         if furthest is not None:
-            said = furthest.text[(chunk.start or 0) - (furthest.start or 0) :]
-            if said[: len(chunk.text)] != chunk.text[: len(said)]:
+            rest = furthest.text[(chunk.start or 0) - (furthest.start or 0) :]
+            if rest[: len(chunk.text)] != chunk.text[: len(rest)]:
                 return False
-            if len(said) >= len(chunk.text):
+            if len(rest) >= len(chunk.text):
                 continue
         furthest = chunk
     return True

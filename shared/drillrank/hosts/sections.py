@@ -149,21 +149,21 @@ def deduplicate_sections(
     sections = [read(hit) for hit in hits]
     known = at_hand(sections)
     wanted = [s.section_id for s in sections if s.view is not None and s.section_id not in known]
-    fetched, asked = (yield from raw_records(wanted, read)) if wanted else ({}, False)
+    fetched, store_answers = (yield from raw_records(wanted, read)) if wanted else ({}, False)
     known |= fetched
-    kept: list[Any] = []
+    records: list[Any] = []
     missing: list[str] = []
     seen: set[str] = set()
     for section in sections:
         id_ = section.section_id
         if section.view is None:
-            kept.append(section.record)
-        elif id_ not in seen and id_ not in known and asked and sure:
+            records.append(section.record)
+        elif id_ not in seen and id_ not in known and store_answers and sure:
             missing.append(id_)
         elif id_ not in seen:
-            kept.append(known[id_].record if id_ in known else fallbacks.get(id_, section.record))
+            records.append(known[id_].record if id_ in known else fallbacks.get(id_, section.record))
         seen |= {id_} if section.view is not None else set()
-    return kept, missing
+    return records, missing
 
 
 def check_searched(component: Any) -> None:

@@ -109,7 +109,7 @@ class SourceDocument:
             names: What else of ours the host writes, by bare names.
         """
         start, end = (chunk.start, chunk.end) if placed else (None, None)
-        own: dict[str, Any] = {
+        section_metadata: dict[str, Any] = {
             "section_path": breadcrumb(chunk.path, settings.separator),
             "section_level": chunk.level,
             "section_id": chunk.section_id,
@@ -119,7 +119,7 @@ class SourceDocument:
             "namespace": self.namespace,
         }
         return with_result_metadata(
-            at_pages(user_metadata(self.metadata), pages_of(self.metadata), start, end), **own | names
+            at_pages(user_metadata(self.metadata), pages_of(self.metadata), start, end), **section_metadata | names
         )
 
 

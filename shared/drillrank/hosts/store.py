@@ -75,10 +75,10 @@ class Store(ABC):
         if self._retrievers:
             return (yield from self._retrieved(self._retrievers[request.source]))
         for width in self._widths(request.n):
-            kept, brought = yield from self._searched(width, request.where)
-            if len(kept) >= request.n or brought < width:
+            permitted, brought = yield from self._searched(width, request.where)
+            if len(permitted) >= request.n or brought < width:
                 break
-        return kept[: request.n]
+        return permitted[: request.n]
 
     def _widths(self, n: int) -> Iterator[int]:
         """How many records to search for, one after the other, until there are `n` that may be seen."""

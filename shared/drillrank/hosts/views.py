@@ -259,13 +259,13 @@ class ViewRetrieval:
         self._warn_third_party(found)
         ids = {section.section_id for section in found}
         known = at_hand(section for section in (*found, *near) if section.section_id in ids)
-        asked = True
+        store_answers = True
         if wanted := [section.section_id for section in found if section.section_id not in known]:
-            fetched, asked = yield from raw_records(wanted, self.read)
-            known |= fetched if asked else self._given(wanted, access_filter, found)
+            fetched, store_answers = yield from raw_records(wanted, self.read)
+            known |= fetched if store_answers else self._given(wanted, access_filter, found)
         missing = [id_ for id_ in dict.fromkeys(wanted) if id_ not in known]
-        if not (asked and access_filter.restricts):  # perhaps they are hidden: nothing is said of them
-            where = "is no longer in the store" if asked else "cannot be looked up: pass documents, too"
+        if not (store_answers and access_filter.restricts):  # perhaps they are hidden: nothing is said of them
+            where = "is no longer in the store" if store_answers else "cannot be looked up: pass documents, too"
             warn_missing("MultiViewRetriever", self._warned.new("raw", missing), where)
         rankings = {
             view: [section.section_id for section in of_view if section.section_id in known]
@@ -277,8 +277,8 @@ class ViewRetrieval:
             _warn(f"nothing was found: the source holds nothing{hidden}")
         around = self._around(sections, known)
         if wanted := [id_ for ids in around.values() for id_ in ids if id_ not in known]:
-            fetched, asked = yield from raw_records(wanted, self.read)
-            known |= fetched if asked else self._given(wanted, access_filter, found)
+            fetched, store_answers = yield from raw_records(wanted, self.read)
+            known |= fetched if store_answers else self._given(wanted, access_filter, found)
             documents = {
                 known[section_id].document or section_id: id_
                 for section_id, ids in around.items()
@@ -311,8 +311,10 @@ class ViewRetrieval:
         outdated = {
             section.document
             for section in found
-            if (own := given.get((section.section_id, section.view)) or given.get((section.section_id, "raw")))
-            and _differ(own, section)
+            if (
+                given_section := given.get((section.section_id, section.view)) or given.get((section.section_id, "raw"))
+            )
+            and _differ(given_section, section)
         }
         stand_ins = [given[id_, "raw"] for id_ in ids if (id_, "raw") in given]
         return {section.section_id: section for section in stand_ins if section.document not in outdated}
@@ -331,9 +333,9 @@ class ViewRetrieval:
 
 def _differ(given: StoredSection, found: StoredSection) -> bool:
     """Whether two records of a section are of different versions: hosts add metadata, but do not change them."""
-    held = found.record.metadata
+    metadata = found.record.metadata
     return (given.view == found.view and given.text != found.text) or any(
-        isinstance(value, str | int) and given.view == found.view and held.get(key, value) != value
+        isinstance(value, str | int) and given.view == found.view and metadata.get(key, value) != value
         for key, value in given.record.metadata.items()
     )
 

@@ -136,13 +136,13 @@ def rebuilt_levels(headings: Sequence[tuple[int, str]]) -> list[tuple[int, str]]
 
 def _numbered(titles: Sequence[str]) -> list[int] | None:
     """Depths by numbers; None where fewer than two are numbered."""
-    own = [_depth(title) for title in titles]
-    places = [at for at, depth in enumerate(own) if depth is not None]
+    given_depths = [_depth(title) for title in titles]
+    places = [at for at, depth in enumerate(given_depths) if depth is not None]
     if len(places) < 2:
         return None
-    ranks = sorted({depth for depth in own if depth is not None})
+    ranks = sorted({depth for depth in given_depths if depth is not None})
     depths, last = [], 0
-    for at, depth in enumerate(own):
+    for at, depth in enumerate(given_depths):
         last = last if depth is None else ranks.index(depth)
         unnumbered = last + 1 if places[0] < at < places[-1] else 0
         depths.append(unnumbered if depth is None else last)
@@ -385,13 +385,13 @@ def document_from_pageindex(tree: object, pages: Sequence[str] | None = None) ->
 def _own_parts(node: _Node) -> list[Part]:
     """The heading of a node, and the paragraphs of its `text` without its title and the texts of its children."""
     text = node.text or ""
-    own, at = "", _after(text, node.title)
+    body, at = "", _after(text, node.title)
     for child in node.children:
         if location := find_text(text, child, at):
-            own, at = f"{own}{text[at : location[0]]}\n\n", location[1]
-    own += text[at:]
+            body, at = f"{body}{text[at : location[0]]}\n\n", location[1]
+    body += text[at:]
     heading = Part("heading", node.title, node.level, node.page)
-    return [heading, *(Part("paragraph", own[start:end], page=node.page) for start, end in paragraphs(own))]
+    return [heading, *(Part("paragraph", body[start:end], page=node.page) for start, end in paragraphs(body))]
 
 
 def find_text(text: str, wanted: str, start: int = 0) -> tuple[int, int] | None:

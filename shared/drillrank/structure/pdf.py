@@ -231,7 +231,7 @@ def text_of(printed: PrintedPages) -> tuple[str, Pages]:
     levels: dict[PrintedBlock, int] = {}
     if len(marked) < _ENOUGH * len(pages):
         deepest = max((level for entries in marked.values() for level in entries.values()), default=0)
-        levels = by_fonts([block for own in blocks for block in own], deepest)
+        levels = by_fonts([block for page_blocks in blocks for block in page_blocks], deepest)
     return _written(blocks, levels, marked, [page.label for page in printed.pages], words)
 
 

@@ -178,8 +178,8 @@ def _signs_apart(runs: Iterable[Run]) -> Iterator[Run]:
             yield run
             continue
         step = run.width / len(run.text)
-        own = step * len(found["own"])
-        yield Run(found["own"], run.x, run.y, own, run.height, run.bold)
+        width = step * len(found["own"])
+        yield Run(found["own"], run.x, run.y, width, run.height, run.bold)
         yield Run(found["sign"], run.right - step, run.y, step, run.height, run.bold)
 
 
@@ -333,7 +333,7 @@ def without_running(pages: Sequence[list[Row]]) -> list[list[Row]]:
             sizes[row.size] += len(row.text)
     largest = _LARGE * sizes.most_common(1)[0][0] if sizes else 0.0
     least = max(_LEAST_PAGES, round(_PART * len(pages)))
-    kept = []
+    remaining = []
     for number, rows in enumerate(pages):
         peeled: set[Row] = set()
         for side in edges[number]:  # from the edge: what stands inside of the text is no header
@@ -343,8 +343,8 @@ def without_running(pages: Sequence[list[Row]]) -> list[list[Row]]:
                 if not repeats and not (len(row.cells) == 1 and _PAGE_NUMBER.fullmatch(row.text)):
                     break
                 peeled.add(row)
-        kept.append([row for row in rows if row not in peeled] or rows)  # a page that is all the same is no header
-    return kept
+        remaining.append([row for row in rows if row not in peeled] or rows)  # a page that is all the same is no header
+    return remaining
 
 
 def _places(row: Row, number: int) -> tuple[_Place, _Place]:
@@ -477,8 +477,8 @@ def marked_rows(bookmarks: Iterable[Bookmark], pages: Sequence[Sequence[Row]]) -
             location = mark.page, tops.index(min(tops))
         if location is not None:
             last = max(last, location)
-            own = found.setdefault(pages[location[0]][location[1]], {})
-            own.setdefault(mark.title, min(mark.level, _DEEPEST))
+            titles = found.setdefault(pages[location[0]][location[1]], {})
+            titles.setdefault(mark.title, min(mark.level, _DEEPEST))
     return found
 
 

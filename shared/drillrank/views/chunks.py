@@ -135,11 +135,11 @@ class Chunker:
             text = body = splits.text(run)
             if not text.strip():
                 continue
-            own = run[0].start  # of the section that it shows, behind the headings above
+            section_start = run[0].start  # of the section that it shows, behind the headings above
             if self.chunking != "fixed":
                 body = splits.text([span for span in run if span.block.kind != "heading"])
-                own = [run[0], *takewhile(lambda span: span.block.kind == "heading", run)][-1].start
-            ordinal = bisect_right(starts, own) - 1
+                section_start = [run[0], *takewhile(lambda span: span.block.kind == "heading", run)][-1].start
+            ordinal = bisect_right(starts, section_start) - 1
             section = sections[ordinal]
             path, level = (section.path, section.level) if self.chunking != "fixed" else ((), 0)
             part = chunks[-1].part + 1 if chunks and chunks[-1].ordinal == ordinal else 0

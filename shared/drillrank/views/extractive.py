@@ -197,8 +197,8 @@ def summaries(
     """
     check_positive(max_words=max_words)
     shortened = list(texts)
-    own = is_short if raw_up_to is None else lambda text: word_count(text) <= raw_up_to
-    long = [position for position, text in enumerate(texts) if not own(text)]
+    is_brief = is_short if raw_up_to is None else lambda text: word_count(text) <= raw_up_to
+    long = [position for position, text in enumerate(texts) if not is_brief(text)]
     split = [[texts[position][start:end] for start, end in sentences(texts[position])] for position in long]
     vectors = Tfidf(terms(sentence, language) for section in split for sentence in section).vectors
     first = 0

@@ -102,7 +102,10 @@ def merge_views(
         different = list(dict.fromkeys(ranking))
         ranks[view][[numbers[id_] for id_ in different]] = range(1, len(different) + 1)
     names = list(numbers)
-    return [MergedSection(names[number], score, own) for number, score, own in merge_ranks(ranks, k, weights, merge)]
+    return [
+        MergedSection(names[number], score, section_ranks)
+        for number, score, section_ranks in merge_ranks(ranks, k, weights, merge)
+    ]
 
 
 def merge_ranks(
@@ -143,7 +146,11 @@ def merge_ranks(
         chosen = chosen[:k]
     chosen = chosen[np.argsort(-scores[chosen], kind="stable")]
     return [
-        (number, float(scores[number]), {view: int(own[number]) for view, own in ranks.items() if own[number]})
+        (
+            number,
+            float(scores[number]),
+            {view: int(view_ranks[number]) for view, view_ranks in ranks.items() if view_ranks[number]},
+        )
         for number in chosen.tolist()
     ]
 
@@ -176,8 +183,8 @@ def explain_views(
     It has a place as one of the first 2 of a view.
     """
     views = tuple(
-        Term(f"{view} view", weight / (RANK_OFFSET + own), text=f"rank {own}, weight {weight:g}")
-        for view, own in section.ranks.items()
+        Term(f"{view} view", weight / (RANK_OFFSET + view_rank), text=f"rank {view_rank}, weight {weight:g}")
+        for view, view_rank in section.ranks.items()
         for weight in [_weight(view, weights)]
     )
     first = -(-2 * k // 3)
@@ -364,7 +371,7 @@ class MultiViewIndex:
             question = of_unit_length(embedded(getattr(self._embed, "questions", self._embed), [query]))[0]
         ranks = {str(view): self._ranks(view, question, seen, searched) for view in self.views}
         merged = merge_ranks(ranks, top_n, self.weights, self.merge)
-        found = [MergedSection(self._ids[number], score, own) for number, score, own in merged]
+        found = [MergedSection(self._ids[number], score, section_ranks) for number, score, section_ranks in merged]
         if self.merge == "fusion":
             searched[[number for number, _, _ in merged]] = False
             unranked = list(dict.fromkeys(shown[searched[shown]].tolist()))[: top_n - len(merged)]
