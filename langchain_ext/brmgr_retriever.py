@@ -103,5 +103,5 @@ class BRMGRRetriever(BRMGRFields, ModelFields, QueryRetriever):
             one.model_copy(update={"metadata": {name: value for name, value in one.metadata.items() if name != key}})
             for one in found or ()
         ]
-        reranker: BRMGRRerank = self.method.model_copy(update={"top_n": top_n})
+        reranker: BRMGRRerank = self.core.model_copy(update={"top_n": top_n})
         return reranker.compress_documents([*retrieved, *generated], query, config.get("callbacks"))

@@ -124,7 +124,7 @@ class D3Retriever(ModelFields, QueryRetriever):
             return super()._get_relevant_documents(query, run_manager=run_manager, top_n=top_n)
         check_top_n(top_n)
         config, access = child_config(run_manager), None if self.filters is None else DocumentFilter(self.filters)
-        found = self.method.retrieve(
+        found = self.core.retrieve(
             check_query(query),
             access,
             self.top_n if top_n is None else top_n,
@@ -137,7 +137,7 @@ class D3Retriever(ModelFields, QueryRetriever):
         access = DocumentFilter(self.filters, self.source)
         store = None if self.source is None else StoreLookups(query, self.source, access, config, self.store)
         llm = None if self.llm is None else FrameworkLLM(self.llm, "summarise", config)
-        make_requests = partial(self.method.requests, query, store, access, top_n, llm=llm)
+        make_requests = partial(self.core.requests, query, store, access, top_n, llm=llm)
         [found] = yield [Call(partial(_run, make_requests, config), partial(_arun, make_requests, config))]
         end = self._end(found, config)
         yield [Call(partial(dispatch_custom_event, **end), partial(adispatch_custom_event, **end))]

@@ -108,7 +108,7 @@ class MultiViewRetriever(QueryRetriever):
     def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
         access_filter = DocumentFilter(self.filters, self.source)
         store = StoreLookups(query, self.source, access_filter, config)  # type: ignore[arg-type]  # a dictionary by view
-        found = yield from self.method.retrieve(query, store, access_filter, top_n or self.top_n)
+        found = yield from self.core.retrieve(query, store, access_filter, top_n or self.top_n)
         return [self._document(merged, why) for merged, why in found]
 
     def _document(self, found: Merged, why: Explanation | None) -> Document:

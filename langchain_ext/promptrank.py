@@ -135,7 +135,7 @@ class PromptRankRerank(WithSource, LikelihoodCompressor):
         documents, passages, scores = self._read(given, DocumentFilter(self.filters).filter_results)
         if not documents:
             return []
-        ranked = rank_linked(self.method, given["query"], passages, scores, _host(self, config))
+        ranked = rank_linked(self.core, given["query"], passages, scores, _host(self, config))
         return self._best(documents, (yield from ranked))
 
 
@@ -230,7 +230,7 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
         return None if self.llm is None else FrameworkLLM(self.llm, "name what is missing", config)
 
     def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
-        return list(map(self._document, (yield from self.method.retrieve(query, _host(self, config), top_n, usage))))
+        return list(map(self._document, (yield from self.core.retrieve(query, _host(self, config), top_n, usage))))
 
     def _document(self, found: FoundRecord[Document]) -> Document:
         described = found.added_metadata | reasons(found.explanation)

@@ -186,7 +186,7 @@ class PromptRankRerank(LikelihoodRerank):
         return run(self._requests(query, passages, scores))
 
     def _requests(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Requests[Ranking[Passage]]:
-        return rank_linked(self.method, query, passages, scores, _host(self))
+        return rank_linked(self.core, query, passages, scores, _host(self))
 
 
 @dataclass(eq=False, repr=False)

@@ -99,9 +99,9 @@ class LabelledToo(langchain_ext.D3Retriever):
 
 def test_tags_and_names_of_a_retriever_cost_nothing_and_documents_count():
     retriever = LabelledToo(lc(*[A] * 50), label="x")
-    before = retriever.method
+    before = retriever.core
     retriever.tags, retriever.name, retriever.top_n = ["a"], "mine", 1
-    assert retriever.method is before
+    assert retriever.core is before
     assert len(retriever.invoke(QUESTION)) == 1
     retriever.documents = lc(B)
     assert "house B" in retriever.invoke(QUESTION)[0].page_content

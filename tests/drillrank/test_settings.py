@@ -275,5 +275,5 @@ def test_settings_are_given_as_such_or_by_name_and_dumped_by_name(host):
     assert not any(isinstance(value, Enum | tuple) for value in dumped.values())
     assert type(by_name).model_validate(json.loads(by_name.model_dump_json())).settings == by_name.settings
     by_name.settings = own(hops=2)
-    assert by_name.method.path_search.settings.hops == 2
-    assert by_name.model_copy(update={"settings": own(beam=4)}).method.path_search.settings.beam == 4
+    assert by_name.core.path_search.settings.hops == 2
+    assert by_name.model_copy(update={"settings": own(beam=4)}).core.path_search.settings.beam == 4

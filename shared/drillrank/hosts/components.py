@@ -78,10 +78,10 @@ class HostFields(BaseModel):
         """Refuse now what would fail at the first question; a model loads its weights then."""
         super().model_post_init(context)
         check_top_n(getattr(self, "top_n", None))
-        self.method  # noqa: B018  # made now
+        self.core  # noqa: B018  # made now
 
     @property
-    def method(self) -> Any:
+    def core(self) -> Any:
         """What does the work: made of the fields, and again where these are others than at the last question."""
         fields = {name: value for name, value in self.__dict__.items() if name not in _OF_A_RUN}
         if self._made is None or self._made[0] != fields:
@@ -151,7 +151,7 @@ class ModelFields(HostFields):
 
 
 class RerankerFields(ModelFields):
-    """A reranker: its `method` is the core's ranker."""
+    """A reranker: its `core` is the core's ranker."""
 
     model: LanguageModel | str = Field(
         default="unigram", kw_only=False, description="A language model, or its specification."
@@ -166,7 +166,7 @@ class RerankerFields(ModelFields):
 
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
         """Rank all passages, by mean log-likelihood; `scores` are those of the first stage, for a prior."""
-        ranker = self.method
+        ranker = self.core
         return ranker.rank(query, passages, scores=None if ranker.prior is None else scores)  # type: ignore[no-any-return]
 
     def _selected(self, ranking: Ranking[Passage]) -> list[tuple[Ranked[Passage], Explanation | None]]:
@@ -255,4 +255,4 @@ class BRMGRRerankFields(BRMGRFields, RerankerFields):
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
         generated = [passage.metadata["generated"] for passage in passages]
         counted = scores if self.prior else None
-        return self.method.rank_mixed(query, passages, generated, self.top_n, scores=counted)  # type: ignore[no-any-return]
+        return self.core.rank_mixed(query, passages, generated, self.top_n, scores=counted)  # type: ignore[no-any-return]

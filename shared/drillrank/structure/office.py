@@ -233,13 +233,13 @@ def _pptx(package: _Package) -> Converted:
 def _slide(package: _Package, name: str, number: int) -> Iterator[str]:
     """The title, shapes in their order, those in groups too, then notes and comments."""
     slide, related = package.tree(name), package.related(name)
-    titles = [shape for shape in _below(slide, "sp") if _place(shape) in ("title", "ctrTitle")]
+    titles = [shape for shape in _below(slide, "sp") if _placeholder_kind(shape) in ("title", "ctrTitle")]
     yield heading(1, (_text(titles[0]) if titles else "") or f"Slide {number}")
     yield from _shapes(package, related, slide, titles[:1])
     for kind, other in related.values():
         if kind == "notesSlide":
             speaker_notes = package.tree(other)
-            left_out = [shape for shape in _below(speaker_notes, "sp") if _place(shape) != "body"]
+            left_out = [shape for shape in _below(speaker_notes, "sp") if _placeholder_kind(shape) != "body"]
             yield from _shapes(package, {}, speaker_notes, left_out)
         elif kind == "comments":
             comments = (
@@ -248,7 +248,7 @@ def _slide(package: _Package, name: str, number: int) -> Iterator[str]:
             yield from map(prose, filter(None, comments))
 
 
-def _place(shape: Element) -> str:
+def _placeholder_kind(shape: Element) -> str:
     """What a shape is the place of, as its layout says."""
     return next((found.get("type", "") for found in _below(shape, "ph")), "")
 
@@ -260,7 +260,7 @@ def _shapes(
     while pending:
         shape = pending.pop()
         kind = _name(shape)
-        if shape in left_out or (kind == "sp" and _place(shape) == "sldNum"):
+        if shape in left_out or (kind == "sp" and _placeholder_kind(shape) == "sldNum"):
             continue
         if kind == "p":
             yield from filter(None, [prose(_text(shape)) if _text(shape) else ""])
