@@ -77,11 +77,9 @@ class StoreLookups(Store):
         if request.where is not None:
             form = self.access_filter.for_store(store, request.where)
             [documents] = yield [Call(partial(_by_metadata, store, form))]
-            return (
-                yield from self._permitted(
-                    (yield from self._similar(store, _ALL, form)) if documents is None else documents
-                )
-            )
+            if documents is None:
+                documents = yield from self._similar(store, _ALL, form)
+            return (yield from self._permitted(documents))
         ids = list(request.ids)
         [found] = yield [Call(partial(_by_ids, store, ids), partial(_aby_ids, store, ids))]
         return None if found is None else (yield from self._permitted(found))

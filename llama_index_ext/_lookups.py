@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import repeat
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.vector_store import VectorStoreIndex
@@ -98,8 +97,9 @@ class StoreLookups(Store):
 
     def _searched(self, k: int, wanted: Mapping[str, str]) -> Requests[tuple[list[NodeWithScore], int]]:
         """Asks the store itself: a retriever of the host's shows traces and the log what the filter has not seen."""
-        index, store = self.index, self.index.vector_store  # type: ignore[union-attr]  # there is one to be searched
+        index = self.index
         assert index is not None
+        store = index.vector_store
         vector = (yield from self._vector(index._embed_model)) if store.is_embedding_query else None
         if isinstance(store, SimpleVectorStore) and not store.stores_text:
             [ranking] = yield [Call(partial(self.in_turn, self._ranked, vector, store))]
@@ -114,7 +114,8 @@ class StoreLookups(Store):
         if result.nodes is not None:
             return (yield from self._shown(result.nodes, result.similarities)), len(result.nodes)
         ids = result.ids or []
-        return (yield from self._read(list(zip(ids, result.similarities or repeat(None), strict=False)), k)), len(ids)
+        ranking = list(zip(ids, result.similarities or [None] * len(ids), strict=True))
+        return (yield from self._read(ranking, k)), len(ids)
 
     def _ranked(self, vector: list[float] | None, store: SimpleVectorStore) -> list[tuple[str, float]]:
         """All that may be seen of a store in memory, best first, once for a question.

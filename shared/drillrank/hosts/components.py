@@ -151,7 +151,7 @@ class ModelFields(HostFields):
 
 
 class RerankerFields(ModelFields):
-    """A reranker: its `core` is the core's ranker."""
+    """A reranker: its `core` is the ranker."""
 
     model: LanguageModel | str = Field(
         default="unigram", kw_only=False, description="A language model, or its specification."

@@ -114,14 +114,14 @@ def raw_records(ids: Iterable[str], read: Read) -> Requests[tuple[dict[str, Stor
         ids: Of sections.
         read: Reads a host's record.
     """
-    ids = tuple(dict.fromkeys(ids))
-    [answer] = yield [Fetch(ids)]
+    ids = dict.fromkeys(ids)
+    [answer] = yield [Fetch(tuple(ids))]
     fetched = at_hand(map(read, answer or ()), ids)
     left = tuple(id_ for id_ in ids if id_ not in fetched)
     if not left:
         return fetched, True
     [by_metadata] = yield [Fetch(where={prefixed("section_id"): left, prefixed("view"): "raw"})]
-    fetched |= at_hand(map(read, by_metadata or ()), left)
+    fetched |= at_hand(map(read, by_metadata or ()), set(left))
     return fetched, not (answer is None and by_metadata is None)
 
 

@@ -36,6 +36,7 @@ from drillrank.views import (
     MultiViewIndex,
     View,
     ViewText,
+    check_index_settings,
     expanded,
     explain_views,
     merge_views,
@@ -185,7 +186,7 @@ class ViewRetrieval:
         check_searched(component)
         names = ("retriever", "weights", "language", "merge", "views")
         self._settings: dict[str, Any] = {name: getattr(component, name) for name in names}
-        MultiViewIndex([], **self._settings)  # says what is wrong with them
+        check_index_settings(**self._settings)
         check_switch(explain=component.explain)
         if component.expand is not None:
             check_one_of(Expansion, expand=component.expand)

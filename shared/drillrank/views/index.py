@@ -267,6 +267,21 @@ class _DenseIndex:
         return np.zeros(0) if self._vectors is None else self._vectors @ question + 2
 
 
+def check_index_settings(
+    retriever: RetrieverName, weights: Mapping[str, float] | None, language: str, merge: Merge, views: Sequence[View]
+) -> None:
+    """Refuse settings of a `MultiViewIndex` that cannot be used.
+
+    Raises:
+        InvalidInput: says which.
+    """
+    check_one_of(RetrieverName, retriever=retriever)
+    check_one_of(Merge, merge=merge)
+    check_language(language)
+    check_weights(weights)
+    check_views(views)
+
+
 class MultiViewIndex:
     r"""Sections, ranked in each view separately and merged (MC-indexing, section 3.3).
 
@@ -306,11 +321,7 @@ class MultiViewIndex:
         merge: Merge = "fusion",
         views: Sequence[View] = VIEWS,
     ) -> None:
-        check_one_of(RetrieverName, retriever=retriever)
-        check_one_of(Merge, merge=merge)
-        check_language(language)
-        check_weights(weights)
-        check_views(views)
+        check_index_settings(retriever, weights, language, merge, views)
         self.retriever = retriever
         self.weights = weights
         self.language = language
