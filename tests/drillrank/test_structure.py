@@ -77,16 +77,10 @@ def test_a_text_is_a_string_and_its_format_a_known_one(arguments, match):
         parse_document(*arguments)
 
 
-@pytest.mark.parametrize(
-    ("options", "match"),
-    [
-        *(({"metadata": metadata}, "metadata must map names to values") for metadata in ("a.html", ["a"], 3)),
-        *(({"max_depth": depth}, "max_depth") for depth in (0, -1, 1.5, True)),
-    ],
-)
-def test_options_that_are_none(options, match):
-    with pytest.raises(InvalidInput, match=match):
-        parse_document("# A", **options)
+@pytest.mark.parametrize("metadata", ["a.html", ["a"], 3])
+def test_metadata_that_are_none(metadata):
+    with pytest.raises(InvalidInput, match="metadata must map names to values"):
+        parse_document("# A", metadata=metadata)
 
 
 @pytest.mark.parametrize(
@@ -136,15 +130,6 @@ def test_metadata_come_before_the_text(metadata, format):
     assert parse_document(text, "text", metadata=metadata).format == "text"
     for name in ("page.html", "paper.tex"):  # text that was converted keeps its old name
         assert parse_document("# Title\n\n1 < 2\n", metadata={"source": name}).format == "markdown"
-
-
-def test_headings_below_max_depth_stay_with_the_section_above():
-    text = "Intro.\n\n# A\n\n### B\n\none\n\n#### C\n\n## D\n\n# E\n"
-    document = parse_document(text, max_depth=2)
-    assert [section.path for section in document.sections()] == [(), ("A",), ("A", "B"), ("A", "D"), ("E",)]
-    kinds = [(block.kind, document.slice(block)) for block in document.blocks(document.sections()[2])]
-    assert kinds == [("heading", "### B"), ("paragraph", "one"), ("paragraph", "#### C")]
-    assert parse_document(text, max_depth=9) == parse_document(text)
 
 
 @pytest.mark.parametrize(

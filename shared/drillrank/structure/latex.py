@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from drillrank.structure.document import BlockKind, Scan
-from drillrank.structure.rendering import Rendering, Shown, spread
+from drillrank.structure.document import BlockKind, Rendering, Scan, Shown, spread
 
 
 def _words(text: str) -> frozenset[str]:

@@ -15,8 +15,8 @@ from collections.abc import Container, Sequence
 from itertools import pairwise, takewhile, zip_longest
 from typing import Literal, NamedTuple
 
+from drillrank.structure.cutting import line_starts, paragraphs, trimmed_end
 from drillrank.structure.document import Block, Scan
-from drillrank.structure.lines import line_starts, paragraphs, trimmed_end
 
 _NAMES_ITSELF = re.compile(
     r"(?P<name>part|book|chapter|article|item|section|appendix|annex|schedule|exhibit|§)\s*"
