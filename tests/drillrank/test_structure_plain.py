@@ -124,12 +124,6 @@ def confidences(text: str, format: str = "auto") -> list[tuple[str, int, float]]
     return [(section.heading, section.level, section.confidence) for section in found if section.heading]
 
 
-def test_what_a_table_of_contents_lists_is_a_heading():
-    contents = "Of the fox ..... 2\nits den ....... 5\nIts food . . . . 9"
-    text = f"{contents}\n\nOf the fox\n\nShort.\n\nits den\n\nShort.\n\nits tail\n\nShort.\n"
-    assert [heading for heading, _, _ in confidences(text)] == ["Of the fox", "its den"]
-
-
 # A greeting, a line alone over prose, an address, a sentence in bold, a table, a list.
 NONE = [["Dear Sir,", PROSE], ["One line alone over prose", PROSE], ["ACME CORP", "12 LONG LANE", "BASEL"]]
 NONE += [["**Bold and a sentence.**", PROSE], ["Name    Age", PROSE, "Fox    3", PROSE], ["Milk", "Eggs", "Bread"]]
