@@ -15,13 +15,13 @@ from typing import Any
 from drillrank.corpus import Corpus
 from drillrank.corpus.documents import plain
 from drillrank.drilldown.condensing import Summariser
-from drillrank.drilldown.drill import Drill, Plan, Step
+from drillrank.drilldown.drill import Drill, Step
 from drillrank.drilldown.evidence import READ, Evidence, load_evidence_model
 from drillrank.drilldown.levels import MU, Levels
 from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outline
 from drillrank.drilldown.prepared import PreparedCorpus, PreparedDocuments
 from drillrank.drilldown.selection import Selection
-from drillrank.drilldown.settings import MAX_DOCUMENTS, AnswerBy, D3Settings
+from drillrank.drilldown.settings import MAX_DOCUMENTS, D3Settings
 from drillrank.drilldown.truncation import LEAST, bounded
 from drillrank.drilldown.versions import Date, Versions, as_date
 from drillrank.errors import InvalidInput, warn
@@ -136,30 +136,23 @@ class D3:
         self.language_model = load_evidence_model(model)
         self.embed = embed
         settings = as_settings(D3Settings, settings)
-        if settings.sections_by is None:
-            ours = settings.section_prompt is settings.paragraph_prompt is None
-            by: AnswerBy = "json" if ours and getattr(self.llm, "takes_schemas", False) else "names"
-            settings = replace(settings, sections_by=by)
-        self.settings = settings
-        self._count = token_counter(settings.tokens)
-        summariser = Summariser(
-            settings.summarizer,
-            settings.summary_words,
-            settings.max_prompt_tokens,
-            self._count,
-            settings.on_failure,
-            settings.summarize_above,
-            settings.written_words,
-        )
         strategy = settings.paragraphs or ("likelihood" if llm is None else "base")
-        plan = Plan(settings, llm is not None, strategy, None, summariser)
-        if llm is None and (plan.strategy not in ("monot5", "likelihood") or settings.summarizer == "llm"):
+        if llm is None and (strategy not in ("monot5", "likelihood") or settings.summarizer == "llm"):
             raise InvalidInput(
-                f"paragraphs={plan.strategy!r:.200} with summarizer={settings.summarizer!r:.200} needs an LLM: "
-                "give llm."
+                f"paragraphs={strategy!r:.200} with summarizer={settings.summarizer!r:.200} needs an LLM: give llm."
             )
-        needed = "monot5" in plan.strategy
-        self._plan = replace(plan, monot5=(settings.monot5 or MonoT5(self.language_model)) if needed else None)
+        by_json = settings.section_prompt is settings.paragraph_prompt is None and getattr(
+            self.llm, "takes_schemas", False
+        )
+        self.settings = replace(
+            settings,
+            paragraphs=strategy,
+            monot5=(settings.monot5 or MonoT5(self.language_model)) if "monot5" in strategy else None,
+            max_documents=settings.max_documents or (None if llm is None else MAX_DOCUMENTS),
+            sections_by=settings.sections_by or ("json" if by_json else "names"),
+        )
+        self._count = token_counter(settings.tokens)
+        self._summariser = None if llm is None else Summariser(self.settings, self._count)
 
     def prepare(
         self,
@@ -357,23 +350,14 @@ class D3:
             ready = self._of_corpus(question, documents, top_n)
         else:
             ready = documents if isinstance(documents, PreparedDocuments) else self.prepare(documents)
-        settings = self.settings
-        selection = Selection(
-            question,
-            settings.max_prompt_tokens,
-            settings.max_calls,
-            settings.on_failure,
-            settings.on_empty,
-            self._count,
-        )
-        return Drill(self._plan, ready, selection, on_step)
+        return Drill(Selection(question, self.settings, self._count), ready, self._summariser, on_step)
 
     def _of_corpus(self, question: str, corpus: PreparedCorpus, top_n: int | None) -> PreparedDocuments:
         """The documents that hold the best paragraphs."""
         settings = self.settings
         levels = corpus.levels(question, self._mu, self._collection)
         as_of = None if settings.as_of is None else as_date(settings.as_of)
-        limit = settings.max_documents or (MAX_DOCUMENTS if self.llm is not None else None)
+        limit = settings.max_documents
         by_words = self.embed is None and isinstance(self.language_model, UnigramModel)
         best = among = None
         if self.embed is not None:

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from drillrank.drilldown.condensing import SummarizeBy
 from drillrank.drilldown.versions import as_date
 from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
 from drillrank.prompts import Template, check_places
 from drillrank.rerank.relevance import MonoT5, Relevance
 from drillrank.settings import as_settings, check_one_of
 from drillrank.text import Tokens, token_counter
-from drillrank.views import HuggingFaceSummarizer, check_summarizer
+from drillrank.views import HuggingFaceSummarizer, Summarizer, check_summarizer
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -24,6 +23,7 @@ Strategy = Literal[
 ]  # fmt: skip
 WITHOUT_SECTIONS: tuple[Strategy, ...] = ("paragraph", "chunk", "map-reduce", "map-reduce-optimised")
 """Strategies that read all sections: what the paper compares D3 with."""
+SummarizeBy = Summarizer | Literal["llm"] | None
 AnswerBy = Literal["names", "ids", "json"]
 OnEmpty = Literal["nothing", "likelihood"]
 
@@ -209,6 +209,11 @@ class D3Settings:
             InvalidInput: a name is unknown, or a value cannot be used.
         """
         return as_settings(cls, given)
+
+    @property
+    def paragraphs_by(self) -> AnswerBy:
+        """How the LLM answers about paragraphs, which have no names."""
+        return "json" if self.sections_by == "json" else "ids"
 
     @property
     def prompts(self) -> tuple[Template, Template]:
