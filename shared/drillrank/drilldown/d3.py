@@ -12,6 +12,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from drillrank.corpus import Corpus
 from drillrank.corpus.documents import plain
 from drillrank.drilldown.condensing import Summariser
@@ -187,7 +189,7 @@ class D3:
             texts[section.path[0]].extend(map(plain, (p.text for p in section.readable)))
         # A method, and no lambda: what is prepared can be pickled, as the hosts' retrievers are.
         versions = Versions(known, texts.__getitem__, {at: date for at, date in enumerate(dates) if date})
-        evidence = self._evidence(tree, levels, index.frequencies, self.embed, None)
+        evidence = self._evidence(tree, levels, index.frequencies, self.embed)
         return PreparedDocuments(tree, evidence, known, versions)
 
     def prepare_corpus(
@@ -215,8 +217,7 @@ class D3:
                 f"The model is in {language!r:.50}, the corpus in {corpus.language!r:.50}: make it anew."
             )
         names = {id_: id_ for id_ in corpus.ids()} if names is None else names
-        whole = self.settings.whole_paths
-        return PreparedCorpus(corpus, names, dates or {}, whole_paths=whole, embedded_by=embedded_by)
+        return PreparedCorpus(corpus, names, dates or {}, self.settings.whole_paths, embedded_by)
 
     @property
     def _collection(self) -> Collection | None:
@@ -233,20 +234,21 @@ class D3:
         levels: Callable[[str], Levels],
         frequencies: Callable[[], Mapping[str, int]],
         embed: Embed | None,
-        among: Integers | None,
+        among: Integers | None = None,
+        places: Integers | None = None,
     ) -> Evidence:
         # Under names in the outline, which leave out what is above all sections.
         names = ["" if entry.name == BEGINNING else entry.name for entry in tree.leaves(range(len(tree.sections)))]
         readable = [paragraph for section in tree.sections for paragraph in section.readable]
-        section_indices = [at for at, section in enumerate(tree.sections) for _ in section.readable]
-        titles = [names[at] for at in section_indices]
+        section_of = np.repeat(np.arange(len(names)), [len(section.readable) for section in tree.sections])
+        titles = [names[at] for at in section_of]
         lm = self.language_model
         if lm.wants_fit and not isinstance(lm, UnigramModel):
             try:
                 lm = lm.fitted(CollectionStatistics(len(readable), {}, frequencies(), lm.language))
             except InvalidInput:  # statistics do not tell it all: κ of an encoder is found in texts
                 lm = lm.fitted([replace(p, title=title).titled_text for p, title in zip(readable, titles, strict=True)])
-        return Evidence(readable, titles, lm, levels, embed, section_indices, among)
+        return Evidence(readable, titles, lm, levels, section_of, embed, among, places)
 
     def _longest(self) -> int:
         """Tokens of the longest paragraph: the other half of what the instruction leaves is for the question."""
@@ -369,10 +371,12 @@ class D3:
             places, wanted = corpus.holding(question, levels, as_of, least, top_n, settings.repeats)
             best = wanted if by_words else None
 
-        def evidence(tree: Outline, part: Levels, embed: Embed | None, among: Integers) -> Evidence:
-            return self._evidence(tree, lambda _: part, levels.frequencies, embed, among)
-
-        return corpus.documents(places, levels, evidence, best, self.embed, among)
+        sections, there = corpus.sections(places)
+        tree = Outline(sections, whole_paths=settings.whole_paths)
+        inside = np.arange(len(there)) if among is None else np.flatnonzero(np.isin(there, among))
+        embed = None if self.embed is None else corpus.embedding(self.embed, there[inside])
+        evidence = self._evidence(tree, lambda _: levels, levels.frequencies, embed, inside, there)
+        return PreparedDocuments(tree, evidence, corpus.names, corpus.versions, best)
 
     def _found(self, traversal: Drill, ranking: Sequence[Ranked[Passage]], usage: Usage) -> EvidenceRanking:
         least = self.settings.answerable

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from drillrank.drilldown.condensing import Summariser
-from drillrank.drilldown.evidence import TEMPERATURE, distinct
+from drillrank.drilldown.evidence import distinct
 from drillrank.drilldown.outline import BEGINNING, OutlinePath
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.selection import Deputy, Item, Likelihoods, Selection
@@ -120,7 +120,7 @@ class Drill:
         chosen = (self._monot5 if self._settings.paragraphs == "monot5" else self._likelihood)(chosen, top_n)
         shown = scope
         if wanted is None:  # all were open: what tells is where the evidence stands
-            opened = sorted({ready.section_indices[at] for at in chosen})
+            opened = np.unique(ready.section_of[chosen]).tolist()
             drilled = {ready.outline.sections[at].path[0] for at in opened}
             shown = [at for at in scope if ready.outline.sections[at].path[0] in drilled]
         ranks = [scope[location] for location in order]
@@ -166,7 +166,7 @@ class Drill:
             self._judged = {at: by_likelihood[location] for location, at in enumerate(chosen)}
         details = []
         for position in chosen:
-            section = ready.section_indices[position]
+            section = ready.section_of[position]
             version = ready.versions.details(ready.outline.sections[section].path[0])
             item_details: dict[str, Any] = {**self._judged[position][1], "guarded": position in guarded, **version}
             if likely is None:
@@ -257,7 +257,9 @@ class Drill:
         limit = self._settings.max_documents
         if limit is None or len(current) <= limit:
             return [position for document in current for position in of_document[document]]
-        posteriors = ready.evidence.levels(self.question).log_posteriors(TEMPERATURE)
+        numbers = {document: number for number, document in enumerate(of_document)}
+        document_of = np.array([numbers[section.path[0]] for section in ready.outline.sections])
+        posteriors = ready.evidence.log_posteriors(self.question, document_of[ready.section_of])
         likely = dict(zip(of_document, posteriors.tolist(), strict=True))
         likeliest = set(sorted(current, key=likely.__getitem__, reverse=True)[:limit])
         self._note(Step("documents", len(current), tuple(map(str, sorted(likeliest, key=list(of_document).index)))))
@@ -309,9 +311,9 @@ class Drill:
 
     def _likelihoods_of_sections(self, scope: Sequence[int]) -> list[float]:
         """Log of the posterior of sections, by words, up to a constant, over the question's tokens."""
-        levels = self._ready.evidence.levels(self.question)
-        posteriors = levels.log_posteriors(TEMPERATURE, np.array(self._ready.section_indices, dtype=np.intp))
-        return (posteriors[list(scope)] / max(len(levels.words), 1)).tolist() if scope else []
+        evidence = self._ready.evidence
+        posteriors = evidence.log_posteriors(self.question, self._ready.section_of)
+        return (posteriors[list(scope)] / max(len(evidence.levels(self.question).words), 1)).tolist() if scope else []
 
     def _guarded(self, scope: Sequence[int], opened: Sequence[int]) -> list[int]:
         """The best paragraphs outside the opened sections that the allowance holds: a summary may have lost them."""
@@ -402,11 +404,11 @@ class Drill:
             score, details = judged[source]
             more = {
                 "followed": self._ready.paragraphs[source].id,
-                "matched": bool(self._ready.evidence.levels(self.question).matched[at]),
+                "matched": self._ready.evidence.scored(self.question, [at])[0][1]["matched"],
                 "total": float(np.nextafter(details["total"], -np.inf)),
             }
-            kept = {key: details[key] for key in ("tokens", "nothing_matched")}
-            judged[at] = float(np.nextafter(score, -np.inf)), kept | more
+            more |= {key: details[key] for key in ("tokens", "nothing_matched")}
+            judged[at] = float(np.nextafter(score, -np.inf)), more
         self._judged = judged
 
     def _followed(self, best: Sequence[int], totals: Mapping[int, float]) -> Iterator[tuple[int, int | None]]:
@@ -423,10 +425,10 @@ class Drill:
             seen.add(at)
             yield at, None
             if labels := references(ready.readable[at].text):
-                path = sections[ready.section_indices[at]].path
+                path = sections[ready.section_of[at]].path
                 places = labelled(path[0])
                 inside = {position for label in labels for position in places.get(label, ()) if position in totals}
-                elsewhere = sorted(at for at in inside if sections[ready.section_indices[at]].path != path)
+                elsewhere = sorted(at for at in inside if sections[ready.section_of[at]].path != path)
                 target = max(elsewhere, key=totals.__getitem__, default=at)
                 if target not in seen:
                     seen.add(target)
@@ -462,21 +464,23 @@ class Drill:
             self._on_step(step)
 
 
-def _by_rank(by: str, order: Sequence[int], kept: Collection[int]) -> dict[int, str]:
+def _by_rank(by: str, order: Sequence[int], selected: Collection[int]) -> dict[int, str]:
     """Why a model left some of what it ranked."""
-    kept = set(kept)
+    chosen = set(selected)
     ranks = {at: f"{by}: rank {rank} of {len(order)}" for rank, at in enumerate(order, 1)}
-    return {at: rank if at in kept else f"{rank}; kept: {len(kept)}" for at, rank in ranks.items()}
+    return {at: rank if at in chosen else f"{rank}; kept: {len(chosen)}" for at, rank in ranks.items()}
 
 
-def _by_llm(offered: Sequence[Sequence[int]], chosen: Sequence[int], deputies: Mapping[int, Deputy]) -> dict[int, str]:
+def _by_llm(
+    offered: Sequence[Sequence[int]], selected: Sequence[int], deputies: Mapping[int, Deputy]
+) -> dict[int, str]:
     """Why the LLM, or likelihood in its place, chose some of what it was offered; a chapter has several positions."""
     found: dict[int, str] = {}
-    kept = set(chosen)
+    chosen = set(selected)
     for at, positions in enumerate(offered):
-        why = (_CHOSEN if at in kept else _LEFT)[deputies.get(at)]
+        why = (_CHOSEN if at in chosen else _LEFT)[deputies.get(at)]
         if len(positions) > 1:
-            why = _ALONE if at in kept else f"{why}, with its chapter"
+            why = _ALONE if at in chosen else f"{why}, with its chapter"
         found |= dict.fromkeys(positions, why)
     return found
 
