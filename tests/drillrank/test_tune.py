@@ -264,12 +264,3 @@ def test_the_command_writes_a_file_that_the_others_load(tmp_path, capsys, monkey
     assert "is no file of settings" in capsys.readouterr().err
     assert main(["compare", "asked.jsonl", "--component", "PromptRank", "--settings", "settings.json"]) == 2
     assert "nothing for PromptRank" in " ".join(capsys.readouterr().err.split())
-
-
-def test_instructions_of_a_file_are_templates_to_upr(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in first_stage_knows(6)))
-    (tmp_path / "wordings.txt").write_text("{path} Ask.\n\n{path} Ask about it.\n")
-    assert main(["tune", "asked.jsonl", "--instructions", "wordings.txt", "--json"]) == 0
-    trials = json.loads(capsys.readouterr().out)["trials"]
-    assert any(line.endswith('template="{text} Ask about it."') for line in trials)

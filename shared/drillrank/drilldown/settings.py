@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from drillrank.drilldown.condensing import SummarizeBy
 from drillrank.drilldown.versions import as_date
 from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
 from drillrank.prompts import Template, check_places
 from drillrank.rerank.relevance import MonoT5, Relevance
 from drillrank.settings import Settings, check_one_of
 from drillrank.text import Tokens, token_counter
-from drillrank.views import HuggingFaceSummarizer, check_summarizer
+from drillrank.views import HuggingFaceSummarizer, Summarizer, check_summarizer
 
 Strategy = Literal[
     "base", "hierbase", "monot5", "base+monot5", "monot5+base", "likelihood",
@@ -20,6 +19,7 @@ Strategy = Literal[
 ]  # fmt: skip
 WITHOUT_SECTIONS: tuple[Strategy, ...] = ("paragraph", "chunk", "map-reduce", "map-reduce-optimised")
 """Strategies that read all sections: what the paper compares D3 with."""
+SummarizeBy = Summarizer | Literal["llm"] | None
 AnswerBy = Literal["names", "ids", "json"]
 OnEmpty = Literal["nothing", "likelihood"]
 
@@ -197,6 +197,11 @@ class D3Settings(Settings):
         if self.paragraph_prompt is not None:
             check_places(self.paragraph_prompt, "paragraphs", "question")
         super().__post_init__()
+
+    @property
+    def paragraphs_by(self) -> AnswerBy:
+        """How the LLM answers about paragraphs, which have no names."""
+        return "json" if self.sections_by == "json" else "ids"
 
     @property
     def prompts(self) -> tuple[Template, Template]:
