@@ -24,7 +24,6 @@ from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outl
 from drillrank.drilldown.prepared import PreparedCorpus, PreparedDocuments
 from drillrank.drilldown.selection import Selection
 from drillrank.drilldown.settings import MAX_DOCUMENTS, D3Settings
-from drillrank.drilldown.truncation import LEAST, bounded
 from drillrank.drilldown.versions import Date, Versions, as_date
 from drillrank.errors import InvalidInput, warn
 from drillrank.explanation import Explainable, Explanations
@@ -33,11 +32,12 @@ from drillrank.likelihood.chat import load_llm
 from drillrank.likelihood.unigram import Collection, UnigramModel
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
-from drillrank.prompts import filled
+from drillrank.prompts import LEAST, filled
 from drillrank.rerank.relevance import MonoT5
 from drillrank.settings import as_settings
 from drillrank.structure import Document
-from drillrank.text import token_counter
+from drillrank.structure.cutting import parts
+from drillrank.text import TokenCount, token_counter
 from drillrank.vectors import CollectionStatistics, Embed, Integers
 
 Documents = PreparedDocuments | PreparedCorpus | Corpus | Sequence[Document | str] | Sequence[OutlineSection]
@@ -179,7 +179,7 @@ class D3:
         sections = [item for item in documents if isinstance(item, OutlineSection)]
         if not sections or len(sections) < len(documents):
             sections = outline(documents)  # type: ignore[arg-type]  # it says what is wrong with the others
-        sections = [bounded(section, self._longest(), self._count) for section in sections]
+        sections = [_bounded(section, self._longest(), self._count) for section in sections]
         tree = Outline(sections, whole_paths=self.settings.whole_paths)
         known: dict[int | str, str] = {number: name for number, name in enumerate(names) if name}
         index = tree.index(known, self.language_model.language, self._collection)
@@ -387,3 +387,12 @@ class D3:
                 f"{f'; and {len(problems) - 5} more' if len(problems) > 5 else ''}."
             )
         return found
+
+
+def _bounded(section: OutlineSection, limit: int, count: TokenCount) -> OutlineSection:
+    """The section, those of its paragraphs that have more than `limit` tokens as a reader sees them cut into parts."""
+    pairs = zip(section.paragraphs, section.readable, strict=True)
+    cut = [part for paragraph, shown in pairs for part in parts(paragraph, shown, limit, count)]
+    if len(cut) == len(section.paragraphs):
+        return section
+    return replace(section, paragraphs=tuple(source for source, _ in cut), readable=tuple(shown for _, shown in cut))
