@@ -161,8 +161,7 @@ class PreparedCorpus:
             passages = self._corpus.passages(id_)
             if end - first != len(passages):
                 raise CorpusError(f"The document {id_!r:.200} was changed while it was read: ask again.")
-            section_of = self._layout.first_of[first:end].tolist()
-            sections += stored_sections(id_, passages, section_of, self._corpus.above(id_).guessed)
+            sections += stored_sections(id_, passages, self._layout.first_of[first:end].tolist())
             at.append(np.arange(first, end))
         return sections, np.concatenate(at)
 
