@@ -224,7 +224,6 @@ def named(parts, mark=""):
 @given(sections, questions)
 def test_the_best_paragraph_of_all_is_found_under_any_heading(parts, question):
     document = parse_document(named(parts), "text")
-    assert all(section.guessed for section in outline([document]))
     d3 = D3()
     ready = d3.prepare([document])
     [found], [best] = (

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from drillrank import D3, parse_document
 from drillrank.drilldown.outline import outline
 from drillrank.drilldown.rebuilding import StoredChunk, rebuilt
-from drillrank.drilldown.truncation import fitting, shortened
 from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.prompts import fitting, shortened
 from drillrank.structure.cutting import cut
 from drillrank.text import count_tokens
 

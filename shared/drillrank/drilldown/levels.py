@@ -331,13 +331,13 @@ class LevelIndex:
         """How often each word occurs in the paragraphs, headings left out."""
         return self._texts.frequencies()
 
-    def counts(self, question: str) -> Counts:
-        """Counts of the question's words."""
+    def levels(self, question: str, mu: float = MU) -> Levels:
+        """The levels of all paragraphs."""
         words = terms(question, self.language)
         texts = list(map(self._texts.of, words))
         counted = (self._texts.dense(word) + self._headings.dense(word)[self._path_of] for word in words)
         lengths = self._texts.lengths
-        return Counts(
+        counts = Counts(
             words,
             _of_collection(words, texts, lengths, self.language, self._collection),
             [(times.nonzero()[0], times[times > 0]) for times in counted],
@@ -351,10 +351,7 @@ class LevelIndex:
             marks(words, self._names, self.language),
             named(question, words, self.language),
         )
-
-    def levels(self, question: str, mu: float = MU) -> Levels:
-        """The levels of all paragraphs."""
-        return Levels(self.counts(question), mu)
+        return Levels(counts, mu)
 
 
 def stored_counts(

@@ -226,35 +226,22 @@ class Comparison:
     def explained(self, component: str, question: Question) -> Explained:
         """Why the first few results of a component stand where they stand.
 
-        The component is asked again, over the same candidates, and once for each question; with `results` the file
-        keeps what it said. What goes wrong is told and not raised.
+        The component is asked again, over the same candidates. What goes wrong is told and not raised.
         """
         record = self.results[component][question.id]
         if record.error:
             return Explained(None, f"It failed: {record.error}", failed=True)
         if not record.explains:
             return Explained(None, "It cannot say why; what it told is in the table.")
-        if not record.explanation and self.explain is None:
+        if self.explain is None:
             return Explained(None, "Not explained.")
         try:
-            if not record.explanation and self.explain is not None:
-                record.explanation = self.explain(record, question).to_dict()
-            return Explained(Explanations.from_dict(record.explanation))
+            return Explained(self.explain(record, question))
         except Exception as problem:  # whatever a component raises costs one explanation, not the report
             return Explained(None, f"Not explained: {type(problem).__name__}: {problem}"[:500], failed=True)
 
     def to_dict(self) -> dict[str, Any]:
-        """For machines: means, pairs, costs, values, answers and explanations; NaN is None.
-
-        Explanations are those that a report has asked for, by component and question.
-        """
-
-        def of_records(name: str) -> dict[str, dict[str, Any]]:
-            return {
-                of: {id_: value for id_, one in found.items() if (value := getattr(one, name)) not in (None, {})}
-                for of, found in self.results.items()
-            }
-
+        """For machines: means, pairs, costs, values and answers; NaN is None."""
         return {
             "complete": self.complete,
             "problems": list(self.problems),
@@ -279,8 +266,10 @@ class Comparison:
                 }
                 for location, question in enumerate(self.questions)
             },
-            "answers": of_records("answer"),
-            "explanations": of_records("explanation"),
+            "answers": {
+                name: {id_: one.answer for id_, one in found.items() if one.answer is not None}
+                for name, found in self.results.items()
+            },
         }
 
     def tables(self) -> dict[str, tuple[list[str], list[list[str]]]]:
@@ -443,8 +432,6 @@ def compare(
         again, why = one.found(question.text, *run.candidates[question.id], experiment.corpus, explained=SHOWN)
         if record.ids[:SHOWN] != [passage.id for passage in again.passages[:SHOWN]]:
             raise InvalidInput("asked again, it ranks otherwise: it has changed, or its results differ by chance")
-        record.explanation = why.to_dict()
-        experiment.records.add(record)
         return why
 
     compared = Comparison(
