@@ -11,8 +11,13 @@ from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.likelihood.tokenizer import allot
 from drillrank.passages import Passage, Path
 from drillrank.prompts import Evidence, Wording
-from drillrank.rerank.demonstrations import Demonstration, demonstration_contexts, sample_demonstrations
-from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, PromptRank
+from drillrank.rerank.promptrank import (
+    PROMPTRANK_INSTRUCTIONS,
+    Demonstration,
+    PromptRank,
+    demonstration_contexts,
+    sample_demonstrations,
+)
 
 QUERY = "who crossed the river"
 texts = st.sampled_from(["a red fox", "a river " * 60, "{path}", " ", "Question: what?", "w " * 150])

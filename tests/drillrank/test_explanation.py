@@ -23,7 +23,7 @@ from drillrank.explanation import Explanation, Explanations, Node, Term
 from drillrank.explanation.terms import CONTROL, GAINS, NOTHING, PATH, on_one_line
 from drillrank.likelihood import UnigramModel
 from drillrank.multihop.links import RetrievedLinks, given_links
-from drillrank.multihop.mentions import TitleMentions
+from drillrank.multihop.text_links import TitleMentions
 from tests.drillrank.conftest import HashModel
 
 QUERY = "Where does the red fox live?"

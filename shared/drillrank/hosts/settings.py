@@ -14,9 +14,8 @@ from drillrank.likelihood import LanguageModel
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.prompts import check_question_templates
 from drillrank.rerank.brmgr import BRMGRSettings
-from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.prior import Prior, check_prior
-from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, Ensemble, PromptRank, PromptRankSettings
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, Demonstration, Ensemble, PromptRank, PromptRankSettings
 from drillrank.settings import as_settings, check_one_of
 from drillrank.views import ViewSettings
 
