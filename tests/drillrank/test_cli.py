@@ -101,8 +101,6 @@ MISUSES = {
     "compare TOWNS --results r.jsonl --html folder/../r.jsonl": "give the report a file of its own",
     "tune TOWNS --component NO": "NO",
     "tune TOWNS --try mu": "--try is SETTING=LIST",
-    "tune TOWNS --instructions missing": "missing cannot be read",
-    "tune TOWNS --instructions blank": "holds no instruction",
     "tune TOWNS --out folder": "cannot be written: it is a folder",
     "mcp missing": "missing",
     "mcp manual.md": "manual.md",

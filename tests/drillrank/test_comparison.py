@@ -246,12 +246,10 @@ ALWAYS_WRONG = {n for n in range(200) if n % len(WORDS)}  # places where the can
     [
         (BACKWARDS, "UPR", "better", [
             "UPR helps: AllR@1 +1.000 (+1.000 to +1.000). BM25 is not shown to be worse: AllR@1 +0.000 (+0.000 to "
-            '+0.000). To try next: model="st:..." or "hf:...", `drillrank tune --component UPR`.'
+            "+0.000)."
         ]),
         ([{**row, "candidates": row["gold"] + WORDS} for row in BACKWARDS], last_first, "worse", ["hurts a first st"]),
         (BACKWARDS[:3], "UPR", "cannot tell", ["3 questions cannot tell", "about 7 such questions would"]),
-        (BACKWARDS[:3], "UPR", "cannot tell", ['To try next: prior="retrieval", fitted=true, model="st:..."']),
-        (BACKWARDS[:3], {"component": "UPR", "prior": "retrieval", "fitted": True}, "cannot tell", ["next: model="]),
         ([{**row, "candidates": [*row["gold"], *WORDS]} for row in many(600)], wrong_at({7}), "cannot tell",
          ["are practically equal: AllR@1 -0.002"]),
         (many(200), wrong_at({*range(200)} - {*sorted(ALWAYS_WRONG)[:21]}), "cannot tell",
@@ -262,7 +260,6 @@ def test_advice_says_what_the_test_shows(rows, component, verdict, said):
     found = compare(rows, {"UPR": component}, CORPUS, measures=["AllR@1"])
     assert found.pair("first stage", "UPR").verdict == verdict
     assert all(part in found.advice[0] for part in said), found.advice
-    assert ("To try next" in found.advice[0]) == (not callable(component))
     change = found.values["UPR"]["AllR@1"] - found.values["first stage"]["AllR@1"]
     worse, better = found.extremes("first stage", "UPR", 3)
     assert (len(worse), len(better)) == (min(3, sum(change < 0)), min(3, sum(change > 0)))
@@ -361,13 +358,12 @@ def test_a_component_that_raises_loses_its_questions_alone(tmp_path):
         found = compare(BACKWARDS, components, CORPUS, measures=[*MEASURES, "RR"], results=file)
     assert not found.complete
     assert "flaky failed on Question 5: ValueError: quota" in found.problems
-    assert "broken failed 5 times in a row and was given up." in found.problems
     assert any("SystemExit: 3" in problem for problem in found.problems)
     assert [found.failed[name] for name in components] == [1, 10, 10, 0]
     assert [found.values["flaky"][measure][4] for measure in found.measures] == [0, 0, 0]
     assert (found.mean("flaky"), found.mean("broken"), found.mean("ours")) == (0.9, 0, 1)
     assert found.pair("flaky", "ours").difference.mean == pytest.approx(0.1)
-    assert broken.asked == 5
+    assert broken.asked == 10
     assert "It failed on 1 of 10 questions, which count 0." in found.advice[0]
     assert found.advice[1] == "broken answered no question."
     assert json.dumps(found.to_dict(), allow_nan=False)

@@ -145,7 +145,6 @@ class Changes(Counts):
     ("component", "explained", "note"),
     [
         (Counts(fails={2: RuntimeError(HOSTILE)}), 4, '<p class="partial">Not explained: RuntimeError: &lt;img'),
-        (Counts(fails={3: KeyboardInterrupt()}), 2, "Not explained: interrupted."),
         (Changes(), 0, "asked again, it ranks otherwise"),
     ],
 )

@@ -260,7 +260,3 @@ def test_the_command_writes_a_file_that_the_others_load(tmp_path, capsys, monkey
     assert "is no file of settings" in told(2, *ask, "bad.json")
     other = told(2, "compare", "asked.jsonl", "--component", "PromptRank", "--settings", "settings.json")
     assert "nothing for PromptRank" in other
-    Path("wordings.txt").write_text("{path} Ask.\n\n{path} Ask about it.\n")
-    write_rows("few.jsonl", first_stage_knows(6))
-    trials = json.loads(told(0, "tune", "few.jsonl", "--instructions", "wordings.txt", "--json"))["trials"]
-    assert any(line.endswith('template="{text} Ask about it."') for line in trials)

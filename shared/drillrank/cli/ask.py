@@ -14,7 +14,7 @@ from rich.padding import Padding
 
 from drillrank.cli import terminal
 from drillrank.cli.corpus import FileCorpus, cache_folder
-from drillrank.cli.sources import STANDARD_INPUT, found_sources, lines_of
+from drillrank.cli.sources import STANDARD_INPUT, found_sources, named_document
 from drillrank.cli.terminal import EXCERPT, counted, excerpt, one_line, print_json, tell
 from drillrank.drilldown.answering import Answer, answer
 from drillrank.drilldown.d3 import D3, EvidenceRanking
@@ -97,7 +97,10 @@ def _files_and_questions(words: Sequence[str], file: str | None) -> tuple[list[s
     if [*files, file].count(STANDARD_INPUT) > 1:
         raise InvalidInput("Standard input can be read only once.")
     if file is not None:
-        questions = lines_of(file, "question")
+        lines = named_document(file, " of questions").text.splitlines()
+        questions = [*filter(None, map(str.strip, lines))]
+        if not questions:
+            raise InvalidInput(f"{file} holds no question: write one on each line.")
     else:
         questions = [os.fsencode(files.pop()).decode("utf-8", "replace")] if files else []
         if not questions or os.path.lexists(questions[0]):

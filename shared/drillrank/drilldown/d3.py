@@ -12,16 +12,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from drillrank.corpus import Corpus
 from drillrank.corpus.documents import plain
 from drillrank.drilldown.condensing import Summariser
-from drillrank.drilldown.drill import Drill, Plan, Step
+from drillrank.drilldown.drill import Drill, Step
 from drillrank.drilldown.evidence import READ, Evidence, load_evidence_model
 from drillrank.drilldown.levels import MU, Levels
 from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outline
 from drillrank.drilldown.prepared import PreparedCorpus, PreparedDocuments
 from drillrank.drilldown.selection import Selection
-from drillrank.drilldown.settings import MAX_DOCUMENTS, AnswerBy, D3Settings
+from drillrank.drilldown.settings import MAX_DOCUMENTS, D3Settings
 from drillrank.drilldown.truncation import LEAST, bounded
 from drillrank.drilldown.versions import Date, Versions, as_date
 from drillrank.errors import InvalidInput, warn
@@ -136,30 +138,23 @@ class D3:
         self.language_model = load_evidence_model(model)
         self.embed = embed
         settings = as_settings(D3Settings, settings)
-        if settings.sections_by is None:
-            ours = settings.section_prompt is settings.paragraph_prompt is None
-            by: AnswerBy = "json" if ours and getattr(self.llm, "takes_schemas", False) else "names"
-            settings = replace(settings, sections_by=by)
-        self.settings = settings
-        self._count = token_counter(settings.tokens)
-        summariser = Summariser(
-            settings.summarizer,
-            settings.summary_words,
-            settings.max_prompt_tokens,
-            self._count,
-            settings.on_failure,
-            settings.summarize_above,
-            settings.written_words,
-        )
         strategy = settings.paragraphs or ("likelihood" if llm is None else "base")
-        plan = Plan(settings, llm is not None, strategy, None, summariser)
-        if llm is None and (plan.strategy not in ("monot5", "likelihood") or settings.summarizer == "llm"):
+        if llm is None and (strategy not in ("monot5", "likelihood") or settings.summarizer == "llm"):
             raise InvalidInput(
-                f"paragraphs={plan.strategy!r:.200} with summarizer={settings.summarizer!r:.200} needs an LLM: "
-                "give llm."
+                f"paragraphs={strategy!r:.200} with summarizer={settings.summarizer!r:.200} needs an LLM: give llm."
             )
-        needed = "monot5" in plan.strategy
-        self._plan = replace(plan, monot5=(settings.monot5 or MonoT5(self.language_model)) if needed else None)
+        by_json = settings.section_prompt is settings.paragraph_prompt is None and getattr(
+            self.llm, "takes_schemas", False
+        )
+        self.settings = replace(
+            settings,
+            paragraphs=strategy,
+            monot5=(settings.monot5 or MonoT5(self.language_model)) if "monot5" in strategy else None,
+            max_documents=settings.max_documents or (None if llm is None else MAX_DOCUMENTS),
+            sections_by=settings.sections_by or ("json" if by_json else "names"),
+        )
+        self._count = token_counter(settings.tokens)
+        self._summariser = None if llm is None else Summariser(self.settings, self._count)
 
     def prepare(
         self,
@@ -194,7 +189,7 @@ class D3:
             texts[section.path[0]].extend(map(plain, (p.text for p in section.readable)))
         # A method, and no lambda: what is prepared can be pickled, as the hosts' retrievers are.
         versions = Versions(known, texts.__getitem__, {at: date for at, date in enumerate(dates) if date})
-        evidence = self._evidence(tree, levels, index.frequencies, self.embed, None)
+        evidence = self._evidence(tree, levels, index.frequencies, self.embed)
         return PreparedDocuments(tree, evidence, known, versions)
 
     def prepare_corpus(
@@ -222,8 +217,7 @@ class D3:
                 f"The model is in {language!r:.50}, the corpus in {corpus.language!r:.50}: make it anew."
             )
         names = {id_: id_ for id_ in corpus.ids()} if names is None else names
-        whole = self.settings.whole_paths
-        return PreparedCorpus(corpus, names, dates or {}, whole_paths=whole, embedded_by=embedded_by)
+        return PreparedCorpus(corpus, names, dates or {}, self.settings.whole_paths, embedded_by)
 
     @property
     def _collection(self) -> Collection | None:
@@ -240,20 +234,21 @@ class D3:
         levels: Callable[[str], Levels],
         frequencies: Callable[[], Mapping[str, int]],
         embed: Embed | None,
-        among: Integers | None,
+        among: Integers | None = None,
+        places: Integers | None = None,
     ) -> Evidence:
         # Under names in the outline, which leave out what is above all sections.
         names = ["" if entry.name == BEGINNING else entry.name for entry in tree.leaves(range(len(tree.sections)))]
         readable = [paragraph for section in tree.sections for paragraph in section.readable]
-        section_indices = [at for at, section in enumerate(tree.sections) for _ in section.readable]
-        titles = [names[at] for at in section_indices]
+        section_of = np.repeat(np.arange(len(names)), [len(section.readable) for section in tree.sections])
+        titles = [names[at] for at in section_of]
         lm = self.language_model
         if lm.wants_fit and not isinstance(lm, UnigramModel):
             try:
                 lm = lm.fitted(CollectionStatistics(len(readable), {}, frequencies(), lm.language))
             except InvalidInput:  # statistics do not tell it all: κ of an encoder is found in texts
                 lm = lm.fitted([replace(p, title=title).titled_text for p, title in zip(readable, titles, strict=True)])
-        return Evidence(readable, titles, lm, levels, embed, section_indices, among)
+        return Evidence(readable, titles, lm, levels, section_of, embed, among, places)
 
     def _longest(self) -> int:
         """Tokens of the longest paragraph: the other half of what the instruction leaves is for the question."""
@@ -357,23 +352,14 @@ class D3:
             ready = self._of_corpus(question, documents, top_n)
         else:
             ready = documents if isinstance(documents, PreparedDocuments) else self.prepare(documents)
-        settings = self.settings
-        selection = Selection(
-            question,
-            settings.max_prompt_tokens,
-            settings.max_calls,
-            settings.on_failure,
-            settings.on_empty,
-            self._count,
-        )
-        return Drill(self._plan, ready, selection, on_step)
+        return Drill(Selection(question, self.settings, self._count), ready, self._summariser, on_step)
 
     def _of_corpus(self, question: str, corpus: PreparedCorpus, top_n: int | None) -> PreparedDocuments:
         """The documents that hold the best paragraphs."""
         settings = self.settings
         levels = corpus.levels(question, self._mu, self._collection)
         as_of = None if settings.as_of is None else as_date(settings.as_of)
-        limit = settings.max_documents or (MAX_DOCUMENTS if self.llm is not None else None)
+        limit = settings.max_documents
         by_words = self.embed is None and isinstance(self.language_model, UnigramModel)
         best = among = None
         if self.embed is not None:
@@ -385,10 +371,12 @@ class D3:
             places, wanted = corpus.holding(question, levels, as_of, least, top_n, settings.repeats)
             best = wanted if by_words else None
 
-        def evidence(tree: Outline, part: Levels, embed: Embed | None, among: Integers) -> Evidence:
-            return self._evidence(tree, lambda _: part, levels.frequencies, embed, among)
-
-        return corpus.documents(places, levels, evidence, best, self.embed, among)
+        sections, there = corpus.sections(places)
+        tree = Outline(sections, whole_paths=settings.whole_paths)
+        inside = np.arange(len(there)) if among is None else np.flatnonzero(np.isin(there, among))
+        embed = None if self.embed is None else corpus.embedding(self.embed, there[inside])
+        evidence = self._evidence(tree, lambda _: levels, levels.frequencies, embed, inside, there)
+        return PreparedDocuments(tree, evidence, corpus.names, corpus.versions, best)
 
     def _found(self, traversal: Drill, ranking: Sequence[Ranked[Passage]], usage: Usage) -> EvidenceRanking:
         least = self.settings.answerable

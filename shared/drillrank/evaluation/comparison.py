@@ -147,7 +147,7 @@ class Comparison:
         oracle_recall: By component.
         results: The records, by component and question id.
         problems: What went wrong.
-        advice: In words, from the tests: what helps, what hurts a good first stage, and what to try next.
+        advice: In words, from the tests: what helps, and what hurts a good first stage.
         passages: Those of the corpus and of the questions, by question id and id.
         explain: Asks a component again for explanations; None where the comparison was interrupted.
     """
@@ -486,11 +486,11 @@ def _pairs(found: Mapping[str, Mapping[str, Floats]], names: Sequence[str], anyw
 # What to do about it, in words that the intervals bear out
 
 
-def _advice(found: Comparison, components: Mapping[str, Any], baselines: Sequence[str]) -> list[str]:
-    """What helps, what hurts a good first stage, what nobody can tell yet, and what to try next."""
+def _advice(found: Comparison, components: Iterable[str], baselines: Sequence[str]) -> list[str]:
+    """What helps, what hurts a good first stage, and what nobody can tell yet."""
     lines = []
     failed, unjudged = found.failed, found.unjudged
-    for name, given in components.items():
+    for name in components:
         results = found.results[name].values()
         against = {pair.before: pair for pair in found.pairs if (pair.after, pair.measure) == (name, found.primary)}
         if len(results) == failed[name]:
@@ -509,7 +509,7 @@ def _advice(found: Comparison, components: Mapping[str, Any], baselines: Sequenc
                 line.append(f"{best.before} {does}: {_change(best)}.")
             if failed[name]:
                 line.append(f"It failed on {failed[name]:,} of {len(results):,} questions, which count 0.")
-            lines.append(" ".join([*line, *_next(given, helps=pair.verdict == "better")]))
+            lines.append(" ".join(line))
     missing = 1 - found.oracle_recall[FIRST_STAGE].some
     if missing >= _MISSING and failed[FIRST_STAGE] < len(found.results[FIRST_STAGE]):  # of what failed nobody knows
         lines.append(
@@ -541,22 +541,6 @@ def _verdict(pair: Pair) -> str:
     else:
         more = f"about {pair.needed:,} such questions would"
     return f"{pair.after}: {n:,} questions cannot tell, {_change(pair)}; {more}."
-
-
-def _next(given: Any, *, helps: bool) -> list[str]:
-    """Which setting or model of a component of ours has not been tried; nothing for those of others."""
-    options: Mapping[str, Any] = given if isinstance(given, Mapping) else {"component": given}
-    kind = options.get("component")
-    if kind not in ("UPR", "PromptRank", "PathSearch", "MultiViewIndex", "D3"):
-        return []
-    lexical = str(options.get("model", "unigram")).partition(":")[0] == "unigram"
-    tried = []
-    if kind in ("UPR", "PromptRank") and not helps:
-        tried += ['prior="retrieval"'] if options.get("prior") is None else []
-        tried += ["fitted=true"] if lexical and not options.get("fitted") and options.get("model") is None else []
-    if kind not in ("MultiViewIndex", "D3") and lexical:
-        tried.append('model="st:..." or "hf:..."')
-    return [f"To try next: {', '.join([*tried, f'`drillrank tune --component {kind}`'])}."]
 
 
 # Why a passage stands where it stands, whatever ranked it

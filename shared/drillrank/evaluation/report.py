@@ -157,13 +157,10 @@ def _questions(found: Comparison, on_progress: OnProgress | None) -> list[str]:
     )
     questions = {question.id: question for question in found.questions}
     why: dict[tuple[str, str], str] = {}
-    try:
-        for done, (id_, name) in enumerate(wanted, start=1):
-            why[id_, name] = _why(found, questions[id_], name)
-            if on_progress is not None:
-                on_progress(done, len(wanted))
-    except KeyboardInterrupt:  # what was explained is shown
-        pass
+    for done, (id_, name) in enumerate(wanted, start=1):
+        why[id_, name] = _why(found, questions[id_], name)
+        if on_progress is not None:
+            on_progress(done, len(wanted))
     parts = ["<h2>Questions that differ most</h2>"] if wanted else []
     for pair, some in listed.items():
         parts += [f"<h3>{escape(pair[0])} → {escape(pair[1])}</h3>"] if any(some) else []
@@ -185,8 +182,8 @@ def _question(found: Comparison, pair: tuple[str, str], question: Question, why:
             text = text if len(text) <= _EXCERPT else f"{text[: _EXCERPT - 1]}…"
             rows.append([str(rank), "–" if score is None else f"{score:#.4g}", text])
         rows += [["answer", "", record.answer or "none"]] if record.answer is not None else []
-        reason = why.get((question.id, name), '<p class="partial">Not explained: interrupted.</p>')
-        sides += f"<div>{_table(f'First {SHOWN} of {name}', ['rank', 'score', 'passage'], rows)}{reason}</div>"
+        table = _table(f"First {SHOWN} of {name}", ["rank", "score", "passage"], rows)
+        sides += f"<div>{table}{why[question.id, name]}</div>"
     summary = f"{escape(question.text)} ({found.primary} {before:.2f} → {after:.2f})"
     return f'<details><summary>{summary}</summary><div class="sides">{sides}</div></details>'
 

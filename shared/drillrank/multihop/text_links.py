@@ -20,7 +20,7 @@ import posixpath
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice
@@ -84,47 +84,35 @@ class Hyperlinks(NamedLinks):
         if passage.title.strip():
             yield f"title {_folded(passage.title)}", 0.0
 
-    def among(self, names: Names, /) -> FollowedHyperlinks:
-        """Links to the passages with these addresses."""
-        return FollowedHyperlinks(names, self._address_of)
+    def targets(self, names: Names, _query: str, path: Path, /) -> list[str]:
+        """Ids of the passages that the last one's text links to, in the order of the links."""
+        passage = path.passages[-1]
+        base = self._address_of(passage)
+        return list(dict.fromkeys(id_ for link in hyperlinks(passage.text) for id_ in _linked(names, link, base)))
 
     def _address_of(self, passage: Passage) -> str:
         return _with_slashes(next((value for key in self.keys if (value := _text(passage.metadata, key))), ""))
 
 
-@dataclass(frozen=True, slots=True)
-class FollowedHyperlinks:
-    """Called with a passage, tells the ids of those that the hyperlinks in its text reach."""
-
-    names: Names
-    address_of: Callable[[Passage], str]
-
-    def __call__(self, passage: Passage, /) -> Iterable[str]:
-        """Ids of the passages that are linked to, in the order of the links."""
-        links = hyperlinks(passage.text)
-        if not links:
-            return ()
-        base = self.address_of(passage)
-        return dict.fromkeys(id_ for link in links for id_ in self._reached(link, base))
-
-    def _reached(self, link: str, base: str) -> Iterable[str]:
-        try:
-            parts = urlsplit(urljoin(base, _with_slashes(link)))
-        except ValueError:  # such as an unclosed bracket in the host
-            return ()
-        if parts.scheme not in ("", "http", "https", "file"):
-            return ()
-        address = _address(parts._replace(fragment="").geturl())
-        last = posixpath.basename(unquote(parts.path).rstrip("/"))
-        under = f"#{_slug(unquote(parts.fragment))}"
-        titles = [f"title {_folded(last)}", f"title {_folded(posixpath.splitext(last)[0])}"]
-        pages = [f"at {address}", *([f"file {last}"] if last and not parts.netloc else [])]
-        known = self.names.of([*pages, *(page + under for page in pages), *titles])
-        for page in pages:
-            if page == "at " or (page in known and (page == pages[0] or len({*known[page].values()}) == 1)):
-                of_heading = known.get(page + under, ()) if parts.fragment else ()
-                return of_heading or (() if address == _address(base) else known.get(page, ()))  # not the own page
-        return next((known[title] for title in titles if title in known), ())
+def _linked(names: Names, link: str, base: str) -> Iterable[str]:
+    """Ids of the passages that a link leads to, from a page with the address `base`."""
+    try:
+        parts = urlsplit(urljoin(base, _with_slashes(link)))
+    except ValueError:  # such as an unclosed bracket in the host
+        return ()
+    if parts.scheme not in ("", "http", "https", "file"):
+        return ()
+    address = _address(parts._replace(fragment="").geturl())
+    last = posixpath.basename(unquote(parts.path).rstrip("/"))
+    under = f"#{_slug(unquote(parts.fragment))}"
+    titles = [f"title {_folded(last)}", f"title {_folded(posixpath.splitext(last)[0])}"]
+    pages = [f"at {address}", *([f"file {last}"] if last and not parts.netloc else [])]
+    known = names.of([*pages, *(page + under for page in pages), *titles])
+    for page in pages:
+        if page == "at " or (page in known and (page == pages[0] or len({*known[page].values()}) == 1)):
+            of_heading = known.get(page + under, ()) if parts.fragment else ()
+            return of_heading or (() if address == _address(base) else known.get(page, ()))  # not the own page
+    return next((known[title] for title in titles if title in known), ())
 
 
 def hyperlinks(text: str) -> list[str]:
@@ -202,21 +190,11 @@ class ReferenceLinks(NamedLinks):
         for label in _labels(passage):
             yield repr((document, label)), 0.0
 
-    def among(self, names: Names, /) -> FollowedReferences:
-        """Links to the passages that are called so."""
-        return FollowedReferences(names)
-
-
-@dataclass(frozen=True, slots=True)
-class FollowedReferences:
-    """Called with a passage, tells the ids of those that it refers to."""
-
-    names: Names
-
-    def __call__(self, passage: Passage, /) -> Iterable[str]:
-        """Ids in the order of the references."""
+    def targets(self, names: Names, _query: str, path: Path, /) -> list[str]:
+        """Ids of those that the path's last passage refers to, in the order of the references."""
+        passage = path.passages[-1]
         document = _document(passage)
-        found = self.names.of([repr((document, label)) for label in references(passage.text)])
+        found = names.of([repr((document, label)) for label in references(passage.text)])
         return [id_ for id_ in dict.fromkeys(id_ for ids in found.values() for id_ in ids) if id_ != passage.id]
 
 
@@ -505,29 +483,18 @@ class TitleMentions(NamedLinks):
             if tokens := counted_name(name, _MIN_ALIAS_LENGTH):
                 yield " ".join(tokens), 0.5
 
-    def among(self, names: Names, /) -> FollowedTitles:
-        """Links to the passages with these names."""
-        return FollowedTitles(names, self.context)
-
-
-@dataclass(frozen=True, slots=True)
-class FollowedTitles:
-    """Links over titles; called with a passage, it tells the ids of those that the text mentions."""
-
-    names: Names
-    context: float
-
-    def __call__(self, passage: Passage, /) -> Iterable[str]:
-        """Ids of the passages whose titles are mentioned."""
-        return dict.fromkeys(id_ for _, _, ids in self._found(passage) for id_ in ids)
-
-    def follow(self, query: str, path: Path, /) -> dict[str, float]:
+    def targets(self, names: Names, query: str, path: Path, /) -> dict[str, float]:
         """The passages whose titles the path's last one mentions, likeliest first."""
         last = path.passages[-1]
         read = _read(last.title, last.text)
+        title = name_tokens(short_title(last))
         places = defaultdict[tuple[str, ...], list[tuple[int, int]]](list)
-        for start, end, ids in self._found(last):
-            places[ids].append((start, end))
+        for first, behind, found in names.mentions(read.tokens[read.text_start :]):
+            best = max(found.values())
+            ids = tuple(id_ for id_, weight in found.items() if weight == best)
+            start, end = first + read.text_start, behind + read.text_start
+            if last.id not in ids and read.tokens[start:end] != title:
+                places[ids].append((start, end))
         mentioned = [
             Mentioned(
                 _terms_of(" ".join(read.tokens[slice(*at[-1])])),
@@ -537,17 +504,6 @@ class FollowedTitles:
             for ids, at in places.items()
         ]
         return chances(query, last, mentioned, self.context)
-
-    def _found(self, passage: Passage) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-        """Mentions of others than the passage itself."""
-        read = _read(passage.title, passage.text)
-        title = name_tokens(short_title(passage))
-        for start, end, found in self.names.mentions(read.tokens[read.text_start :]):
-            best = max(found.values())
-            ids = tuple(id_ for id_, weight in found.items() if weight == best)
-            start, end = start + read.text_start, end + read.text_start
-            if passage.id not in ids and read.tokens[start:end] != title:
-                yield start, end, ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -583,27 +539,14 @@ class NameMentions(NamedLinks):
         for name in _Read(passage.title, passage.text).names:
             yield name, 1.0 if in_title.issuperset(name.split()) else 0.0
 
-    def among(self, names: Names, /) -> FollowedNames:
-        """Links over these names."""
-        return FollowedNames(names, self.context, self.titled)
-
-
-@dataclass(frozen=True, slots=True)
-class FollowedNames:
-    """Links over the names of a path's last passage, which need not be one of those that they lead to."""
-
-    names: Names
-    context: float
-    titled: float
-
-    def follow(self, query: str, path: Path, /) -> dict[str, float]:
+    def targets(self, names: Names, query: str, path: Path, /) -> dict[str, float]:
         """The passages that a name of the path's last one leads to, likeliest first."""
         last = path.passages[-1]
         read = _read(last.title, last.text)
         question = f" {' '.join(unaccented(token.lower()) for token in name_tokens(query))} "
         not_in_question = {name: places for name, places in read.names.items() if f" {name} " not in question}
         mentioned = []
-        for name, ids in self.names.of(not_in_question).items():
+        for name, ids in names.of(not_in_question).items():
             if 1 < len(ids) <= _MOST_PASSAGES + (last.id in ids):
                 titled = sum(1 for id_, weight in ids.items() if weight and id_ != last.id)
                 total = titled * self.titled + len(ids) - (last.id in ids) - titled
