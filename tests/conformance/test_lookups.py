@@ -16,9 +16,9 @@ from pydantic import Field
 from drillrank.hosts.store import THE_QUESTION, answered
 from drillrank.llm import Fetch, Requests, Retrieve, arun, run
 from langchain_ext import D3Retriever
-from langchain_ext import _filters as langchain_filters
+from langchain_ext import _lookups as langchain_filters
 from langchain_ext import _lookups as langchain_lookups
-from llama_index_ext import _filters as llama_index_filters
+from llama_index_ext import _lookups as llama_index_filters
 from llama_index_ext import _lookups as llama_index_lookups
 
 # id, tenant, document
