@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -105,48 +104,31 @@ def page_number(value: object) -> int | None:
 
 
 def rebuilt_levels(headings: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Levels by numbering, or by titles that recur below others; as they are where they differ already.
+    """Levels by numbering, where two or more are numbered; as they are where they differ already.
 
     The first heading may stand alone above all others, as a title does. A heading without a number is below the
-    numbered one before it, but for those before the first and after the last number. Where nothing is numbered, a
-    title that comes several times, such as "Revenue" below each segment, is below one that comes once.
+    numbered one before it, but for those before the first and after the last number.
 
     Args:
         headings: Level and title of each.
 
     >>> rebuilt_levels([(2, "Abstract"), (2, "1 Data"), (2, "1.1 Units"), (2, "Kilograms"), (2, "2 Use")])
     [(2, 'Abstract'), (2, '1 Data'), (3, '1.1 Units'), (4, 'Kilograms'), (2, '2 Use')]
-    >>> rebuilt_levels([(1, "Asia"), (1, "Revenue"), (1, "Europe"), (1, "Revenue")])
-    [(1, 'Asia'), (2, 'Revenue'), (1, 'Europe'), (2, 'Revenue')]
     """
-    rest = list(headings[1:])
-    if rest and headings[0][0] >= rest[0][0]:  # no title
-        rest = list(headings)
-    if len({level for level, _ in rest}) != 1:
-        return list(headings)
-    titles = [name for _, name in rest]
-    depths = _numbered(titles)
-    if depths is None:
-        counts = Counter(map(str.casefold, titles))
-        recurs = [int(counts[title.casefold()] > 1) for title in titles]
-        depths = [0] * len(titles) if recurs[0] else recurs
-    levels = [rest[0][0] + depth for depth in depths]
-    return [*headings[: len(headings) - len(rest)], *zip(levels, titles, strict=True)]
-
-
-def _numbered(titles: Sequence[str]) -> list[int] | None:
-    """Depths by numbers; None where fewer than two are numbered."""
-    given_depths = [_depth(title) for title in titles]
+    title = list(headings[:1]) if len(headings) > 1 and headings[0][0] < headings[1][0] else []
+    rest = list(headings[len(title) :])
+    given_depths = [_depth(name) for _, name in rest]
     places = [at for at, depth in enumerate(given_depths) if depth is not None]
-    if len(places) < 2:
-        return None
+    if len({level for level, _ in rest}) != 1 or len(places) < 2:
+        return list(headings)
     ranks = sorted({depth for depth in given_depths if depth is not None})
-    depths, last = [], 0
-    for at, depth in enumerate(given_depths):
+    last = 0
+    for at, (depth, (level, name)) in enumerate(zip(given_depths, rest, strict=True)):
         last = last if depth is None else ranks.index(depth)
-        unnumbered = last + 1 if places[0] < at < places[-1] else 0
-        depths.append(unnumbered if depth is None else last)
-    return depths
+        below = depth is None and places[0] < at < places[-1]
+        of_text = last + below if depth is not None or below else 0
+        title.append((level + of_text, name))
+    return title
 
 
 def _depth(title: str) -> float | None:
@@ -162,7 +144,7 @@ def document_from_docling(given: object) -> Document:
     r"""Read what Docling has parsed.
 
     Running headers and footers are left out. Docling gives most PDFs' headings one level: it is rebuilt from their
-    numbering, or from titles that recur.
+    numbering.
 
     Args:
         given: A `DoclingDocument`, what its `export_to_dict` returns, or that as JSON; or what `export_to_markdown`
@@ -284,7 +266,7 @@ def document_from_unstructured(elements: Iterable[object]) -> Document:
 def document_from_llamaparse(given: object) -> Document:
     r"""Read a result of LlamaParse: the pages' Markdown as one document, so that sections run across pages.
 
-    Where all headings are on one level, levels are rebuilt from their numbering, or from titles that recur.
+    Where all headings are on one level, levels are rebuilt from their numbering.
 
     Args:
         given: The result in JSON mode (`pages`, each with `page` and `md`), a job's result with `markdown` expanded
@@ -299,7 +281,7 @@ def document_from_llamaparse(given: object) -> Document:
     ('# Sea\n\nWide.\n\nAnd deep.', [(3, 4)])
     """
     texts: list[tuple[str, int | None]] = []
-    for location, page in enumerate(_pages(given), start=1):
+    for location, page in enumerate(_listed(given, "LlamaParse", "pages", "markdown"), start=1):
         saved = as_mapping(page, "LlamaParse")
         text = next((saved[key] for key in ("md", "markdown", "text") if saved.get(key)), None)
         if isinstance(text, str) and text.strip():
@@ -316,15 +298,23 @@ def _with_rebuilt_levels(text: str) -> Document:
     return assemble(text, Scan(scan.blocks, rebuilt_levels(scan.headings)), "markdown")
 
 
-def _pages(given: object) -> Iterable[object]:
+def _listed(given: object, tool: str, *keys: str) -> Sequence[object]:
+    """A list, or the one that a mapping has under the first of some keys; the last key may lead to the first.
+
+    Raises:
+        InvalidInput: there is none.
+    """
+    if isinstance(given, str):
+        given = read_json(given, f"The output of {tool}")
     if isinstance(given, list | tuple):
         return given
-    saved = as_mapping(given, "LlamaParse")
-    markdown = saved.get("markdown")
-    pages = saved.get("pages", markdown.get("pages") if isinstance(markdown, Mapping) else None)
-    if not isinstance(pages, list | tuple):
-        raise InvalidInput("This is no result of LlamaParse: it has no pages.")
-    return pages
+    saved = as_mapping(given, tool)
+    for key in keys:
+        found = saved.get(key)
+        found = found.get(keys[0]) if isinstance(found, Mapping) else found
+        if isinstance(found, list | tuple):
+            return found
+    raise InvalidInput(f"This is no output of {tool}: it has no {keys[0]}.")
 
 
 @dataclass(frozen=True)
@@ -372,7 +362,8 @@ def document_from_pageindex(tree: object, pages: Sequence[str] | None = None) ->
     >>> tree.document.text.split(), tree.summaries([tree.document.body(tree.document.sections()[0]).strip()])
     (['Sea', 'is', 'wide.', 'And', 'deep.'], ['On water.'])
     """
-    nodes = list(_nodes(_roots(tree), 1))
+    single = [tree] if isinstance(tree, Mapping) and "title" in tree else tree
+    nodes = list(_nodes(_listed(single, "PageIndex", "structure", "result", "nodes"), 1))
     from_nodes = all(node.text is not None for node in nodes)
     document = document_of(
         [part for node in nodes for part in _own_parts(node)] if from_nodes else _from_pages(nodes, pages or ())
@@ -430,20 +421,6 @@ def _from_pages(nodes: Sequence[_Node], pages: Sequence[str]) -> list[Part]:
             page = bisect_right(firsts, start + first)
             parts.append(Part("paragraph", text[start + first : start + last], page=page))
     return parts
-
-
-def _roots(tree: object) -> Sequence[object]:
-    if isinstance(tree, str):
-        tree = read_json(tree, "The tree of PageIndex")
-    if isinstance(tree, list | tuple):
-        return tree
-    saved = as_mapping(tree, "PageIndex")
-    if "title" in saved:
-        return [saved]
-    for key in ("structure", "result", "nodes"):
-        if isinstance(saved.get(key), list):
-            return list(saved[key])
-    raise InvalidInput("This is no tree of PageIndex: it has no structure.")
 
 
 def _nodes(given: Sequence[object], level: int) -> Iterator[_Node]:

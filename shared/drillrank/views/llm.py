@@ -14,7 +14,6 @@ from drillrank.errors import (
     LLMFailure,
     OnFailure,
     check_limits,
-    check_on_failure,
     check_positive,
     invalid_input,
     require,
@@ -25,6 +24,7 @@ from drillrank.likelihood.process import require_torch, settle_threads
 from drillrank.llm import Ask, Memo, Requests, strip_reasoning
 from drillrank.passages import stable_uuid
 from drillrank.prompts import filled
+from drillrank.settings import check_one_of
 from drillrank.structure import breadcrumb, parse_document
 from drillrank.text import WORD, count_tokens
 from drillrank.views.chunks import Chunk, Chunker
@@ -76,7 +76,7 @@ class ViewWriter:
     max_calls: int = 1000
 
     def __post_init__(self) -> None:
-        check_on_failure(self.on_failure)
+        check_one_of(OnFailure, on_failure=self.on_failure)
         check_positive(max_calls=self.max_calls)
 
     def write(
