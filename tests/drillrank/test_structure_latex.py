@@ -135,7 +135,7 @@ KINDS = {
 parts = st.tuples(st.sampled_from([*KINDS, *RANKS]), inline)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(parts, max_size=10))
 def test_well_formed_sources_read_as_they_were_made(made):
     text, expected, shown = "", [], []

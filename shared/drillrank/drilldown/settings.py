@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 from drillrank.drilldown.versions import as_date
 from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
 from drillrank.prompts import Template, check_places
 from drillrank.rerank.relevance import MonoT5, Relevance
-from drillrank.settings import as_settings, check_one_of
+from drillrank.settings import Settings, check_one_of
 from drillrank.text import Tokens, token_counter
 from drillrank.views import HuggingFaceSummarizer, Summarizer, check_summarizer
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 Strategy = Literal[
     "base", "hierbase", "monot5", "base+monot5", "monot5+base", "likelihood",
@@ -69,7 +65,7 @@ MAX_DOCUMENTS = 8  # whose outlines an LLM is shown, or that are read as a whole
 
 
 @dataclass(frozen=True, kw_only=True)
-class D3Settings:
+class D3Settings(Settings):
     """How `D3` drills down.
 
     Attributes:
@@ -200,15 +196,7 @@ class D3Settings:
             check_places(self.section_prompt, "outline", "question")
         if self.paragraph_prompt is not None:
             check_places(self.paragraph_prompt, "paragraphs", "question")
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Settings by name, as JSON has them.
-
-        Raises:
-            InvalidInput: a name is unknown, or a value cannot be used.
-        """
-        return as_settings(cls, given)
+        super().__post_init__()
 
     @property
     def paragraphs_by(self) -> AnswerBy:

@@ -35,7 +35,7 @@ from drillrank.rerank.base import (
     warn_unread,
 )
 from drillrank.rerank.prior import Prior, check_prior
-from drillrank.settings import as_settings, check_one_of
+from drillrank.settings import Settings, as_settings, check_one_of
 
 # Table A1: instructions in falling order of R@2 on 128 examples of HotpotQA.
 PROMPTRANK_INSTRUCTIONS = (
@@ -68,7 +68,7 @@ def check_instructions(instructions: Sequence[str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PromptRankSettings:
+class PromptRankSettings(Settings):
     """How prompts are made, and how much the prior counts.
 
     Attributes:
@@ -102,6 +102,7 @@ class PromptRankSettings:
         )
         check_limits(max_prompt_tokens=self.max_prompt_tokens)
         check_number(prior_weight=self.prior_weight)
+        super().__post_init__()
 
 
 class PromptRank(LikelihoodRanker[Path, Path]):
