@@ -84,7 +84,6 @@ settings_of_d3 = st.fixed_dictionaries(
     {
         "paragraphs": st.sampled_from([*BY_LLM, *BY_MONOT5, "likelihood"]),
         "sections_by": st.sampled_from(["names", "ids", "json"]),
-        "on_empty": st.sampled_from(["nothing", "likelihood"]),
         "max_prompt_tokens": st.sampled_from([150, 400, 4000]),
         "max_calls": st.integers(1, 6),
         "guard_tokens": st.sampled_from([0, 40]),

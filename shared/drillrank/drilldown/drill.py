@@ -46,13 +46,11 @@ _CHOSEN: dict[Deputy | None, str] = {
     None: "the LLM's choice",
     "budget": "no call was left (budget): likelihood's choice",
     "failure": "the LLM's answer was unusable: likelihood's choice",
-    "empty": "the LLM chose nothing: likelihood's choice",
 }
 _LEFT: dict[Deputy | None, str] = {
     None: "not the LLM's choice",
     "budget": "not asked about (budget): others are likelier",
     "failure": "the LLM's answer was unusable: not likelihood's choice",
-    "empty": "the LLM chose nothing: not likelihood's choice",
 }
 
 

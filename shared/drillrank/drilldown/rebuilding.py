@@ -48,7 +48,7 @@ class StoredChunk:
         text: The source, or what a reader sees of it.
         path: Headings from the root, joined; empty for a whole document.
         start: Offset in the document of its first character.
-        end: Offset just after its last one; None if that is unknown.
+        end: Offset just after its last one, by which a rendering is told from the source; None where it is the source.
         metadata: What is known of the document, as for `parse_document`.
     """
 
@@ -176,24 +176,21 @@ class _Rebuilding:
         runs = list(map(_joined_run, groups))
         texts = "\n\n".join(run.text for run in runs)
         format = parse_document(texts, metadata=runs[0].metadata).format if len(runs) > 1 else "auto"
-        starts, ends = {run.start for run in runs}, set(map(_end, runs))
         sections: list[OutlineSection] = []
         end = -1
         for run, group in zip(runs, groups, strict=True):
             self._members = [(chunk.start, next(places)) for chunk in group]
-            found = self._sections(run, format, beside=_end(run) in starts or run.start in ends)
+            found = self._sections(run, format)
             if found and sections and run.start == end and _only_above(sections[-1], found[0]):
                 sections.pop()
             sections += found
             end = _end(run)
         return sections
 
-    def _sections(self, run: StoredChunk, format: str, beside: bool) -> list[OutlineSection]:
-        document = parse_document(run.text, format, metadata=run.metadata)
-        headed = any(section.path for section in document.sections()[:1])
-        is_source = not run.path or headed or beside if run.end is None else len(run.text) == run.end - run.start
-        if not is_source:
+    def _sections(self, run: StoredChunk, format: str) -> list[OutlineSection]:
+        if not _is_source(run):
             return self._rendered(run)
+        document = parse_document(run.text, format, metadata=run.metadata)
         for section in document.sections():  # those without paragraphs, too: others may lie below
             path = self._path(run.path, section.path)
             self._paths.setdefault(breadcrumb(path, self._separator), path)
@@ -259,9 +256,12 @@ class _Rebuilding:
 
 def _only_above(section: OutlineSection, after: OutlineSection) -> bool:
     """Whether a section holds nothing but its heading, which stands above the next section."""
-    alone = bool(section.path[1:]) and [p.id for p in section.paragraphs] == [section.passage.id]
     depth = len(section.path)
-    return alone and len(after.path) > depth and after.path[:depth] == section.path
+    return not section.passage.text and len(after.path) > depth and after.path[:depth] == section.path
+
+
+def _is_source(chunk: StoredChunk) -> bool:
+    return len(chunk.text) == _end(chunk) - chunk.start
 
 
 def _end(chunk: StoredChunk) -> int:
@@ -288,24 +288,8 @@ def _joined_run(group: Sequence[StoredChunk]) -> StoredChunk:
 
 def _continues(before: StoredChunk, chunk: StoredChunk) -> bool:
     """Whether a chunk goes on where the one before it ends, in the same section, and both are the source."""
-    return (
-        all(p.end is None or len(p.text) == p.end - p.start for p in (before, chunk))
-        and chunk.path == before.path
-        and _end(before) == chunk.start
-        and not _repeats_table_head(before, chunk)
-    )
-
-
-def _repeats_table_head(before: StoredChunk, chunk: StoredChunk) -> bool:
-    """Whether a chunk whose end is unknown begins with the head of a table that was cut, which is not in its span."""
-    if chunk.end is not None:
-        return False
-    row, _, rest = chunk.text.partition("\n")
-    rule, line_end, _ = rest.partition("\n")
-    if not (line_end and "|" in row and "-" in rule) or rule.strip(" \t:|-"):
-        return False
-    gap = before.text[len(before.text.rstrip()) :]
-    return f"{row}\n{rule}" in before.text and gap.count("\n") < 2
+    both = _is_source(before) and _is_source(chunk)
+    return both and chunk.path == before.path and _end(before) == chunk.start
 
 
 # Chunks of other splitters

@@ -21,7 +21,6 @@ WITHOUT_SECTIONS: tuple[Strategy, ...] = ("paragraph", "chunk", "map-reduce", "m
 """Strategies that read all sections: what the paper compares D3 with."""
 SummarizeBy = Summarizer | Literal["llm"] | None
 AnswerBy = Literal["names", "ids", "json"]
-OnEmpty = Literal["nothing", "likelihood"]
 
 # D3 (Nair et al. 2023) section 3.3 and its experiment settings: the section step and the paragraph step.
 SECTION_PROMPT = (
@@ -109,7 +108,6 @@ class D3Settings(Settings):
         sections_by: Whether the LLM names sections or gives their numbers; `"json"` asks for numbers as JSON, for those
             of paragraphs too, and holds an LLM with `complete_json(prompt, schema)` to its schema. None is `"json"`
             where a server can hold its LLM to a schema (`ServedLLM`) and the prompts are ours, else `"names"`.
-        on_empty: What an answer that chooses nothing means: `"nothing"`, or `"likelihood"`'s choice instead.
         on_failure: For a call that fails or an answer that cannot be read: `"continue"` with likelihood's choice (of a
             summary, sentences of the text), or `"raise"`.
         workers: Most LLM calls at the same time: of one question, or of one call with documents.
@@ -144,7 +142,6 @@ class D3Settings(Settings):
     tokens: Tokens = None
     max_calls: int = 40
     sections_by: AnswerBy | None = None
-    on_empty: OnEmpty = "nothing"
     on_failure: OnFailure = "continue"
     workers: int = 4
     section_prompt: Template | None = None
@@ -167,7 +164,6 @@ class D3Settings(Settings):
             check_one_of(Strategy, paragraphs=self.paragraphs)
         if self.sections_by is not None:
             check_one_of(AnswerBy, sections_by=self.sections_by)
-        check_one_of(OnEmpty, on_empty=self.on_empty)
         check_one_of(OnFailure, on_failure=self.on_failure)
         for name, flag in (("whole_paths", self.whole_paths), ("repeats", self.repeats), ("follow", self.follow)):
             if not isinstance(flag, bool):
