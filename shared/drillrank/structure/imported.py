@@ -17,7 +17,7 @@ from drillrank import limits
 from drillrank.errors import InvalidInput
 from drillrank.limits import read_json
 from drillrank.structure.cutting import paragraphs
-from drillrank.structure.document import Block, BlockKind, Document, Scan, assemble
+from drillrank.structure.document import Block, BlockKind, Document, Heading, Scan, assemble
 from drillrank.structure.html import scan_html
 from drillrank.structure.markdown import scan_markdown, table, with_closed_fence
 from drillrank.structure.pages import joined_pages
@@ -66,19 +66,19 @@ def document_of(parts: Iterable[Part], *, rebuild: bool = False) -> Document:
     """
     texts: list[tuple[str, int | None]] = []
     blocks: list[Block] = []
-    headings: list[tuple[int, str]] = []
+    headings: dict[int, Heading] = {}
     at = 0
     for part in parts:
         text = " ".join(part.text.split()) if part.kind == "heading" else part.text.strip()
         if not text:
             continue
         if part.kind == "heading":
-            headings.append((part.level, text))
+            headings[at] = Heading(part.level, text)
         texts.append((text, part.page))
         blocks.append(Block(part.kind, at, at + len(text)))
         at += len(text) + 2
     text, pages = joined_pages(texts)
-    scan = Scan(blocks, rebuilt_levels(headings) if rebuild else headings)
+    scan = Scan(blocks, rebuilt(headings) if rebuild else headings)
     return replace(assemble(text, scan, "text"), pages=pages)
 
 
@@ -103,32 +103,35 @@ def page_number(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def rebuilt_levels(headings: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Levels by numbering, where two or more are numbered; as they are where they differ already.
+def rebuilt(headings: Mapping[int, Heading]) -> dict[int, Heading]:
+    """Headings with levels by numbering, where two or more are numbered; as they are where they differ already.
 
     The first heading may stand alone above all others, as a title does. A heading without a number is below the
     numbered one before it, but for those before the first and after the last number.
 
     Args:
-        headings: Level and title of each.
+        headings: By the start of their blocks.
 
-    >>> rebuilt_levels([(2, "Abstract"), (2, "1 Data"), (2, "1.1 Units"), (2, "Kilograms"), (2, "2 Use")])
-    [(2, 'Abstract'), (2, '1 Data'), (3, '1.1 Units'), (4, 'Kilograms'), (2, '2 Use')]
+    >>> titles = ["Abstract", "1 Data", "1.1 Units", "Kilograms", "2 Use"]
+    >>> [heading.level for heading in rebuilt({at: Heading(2, title) for at, title in enumerate(titles)}).values()]
+    [2, 2, 3, 4, 2]
     """
-    title = list(headings[:1]) if len(headings) > 1 and headings[0][0] < headings[1][0] else []
-    rest = list(headings[len(title) :])
-    given_depths = [_depth(name) for _, name in rest]
+    found = dict(headings)
+    rest = list(headings)
+    if len(rest) > 1 and headings[rest[0]].level < headings[rest[1]].level:
+        rest = rest[1:]  # behind the title
+    given_depths = [_depth(headings[start].title) for start in rest]
     places = [at for at, depth in enumerate(given_depths) if depth is not None]
-    if len({level for level, _ in rest}) != 1 or len(places) < 2:
-        return list(headings)
+    if len({headings[start].level for start in rest}) != 1 or len(places) < 2:
+        return found
     ranks = sorted({depth for depth in given_depths if depth is not None})
     last = 0
-    for at, (depth, (level, name)) in enumerate(zip(given_depths, rest, strict=True)):
-        last = last if depth is None else ranks.index(depth)
+    for at, (start, depth) in enumerate(zip(rest, given_depths, strict=True)):
         below = depth is None and places[0] < at < places[-1]
-        of_text = last + below if depth is not None or below else 0
-        title.append((level + of_text, name))
-    return title
+        last = last if depth is None else ranks.index(depth)
+        if depth is not None or below:
+            found[start] = headings[start]._replace(level=headings[start].level + last + below)
+    return found
 
 
 def _depth(title: str) -> float | None:
@@ -295,7 +298,7 @@ def document_from_llamaparse(given: object) -> Document:
 
 def _with_rebuilt_levels(text: str) -> Document:
     scan = scan_markdown(text)
-    return assemble(text, Scan(scan.blocks, rebuilt_levels(scan.headings)), "markdown")
+    return assemble(text, Scan(scan.blocks, rebuilt(scan.headings)), "markdown")
 
 
 def _listed(given: object, tool: str, *keys: str) -> Sequence[object]:
