@@ -363,7 +363,8 @@ def test_a_component_that_raises_loses_its_questions_alone(tmp_path):
     assert [found.values["flaky"][measure][4] for measure in found.measures] == [0, 0, 0]
     assert (found.mean("flaky"), found.mean("broken"), found.mean("ours")) == (0.9, 0, 1)
     assert found.pair("flaky", "ours").difference.mean == pytest.approx(0.1)
-    assert broken.asked == 10
+    assert broken.asked == 5
+    assert "broken failed 5 times in a row and was given up." in found.problems
     assert "It failed on 1 of 10 questions, which count 0." in found.advice[0]
     assert found.advice[1] == "broken answered no question."
     assert json.dumps(found.to_dict(), allow_nan=False)

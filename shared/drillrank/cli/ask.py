@@ -23,6 +23,7 @@ from drillrank.drilldown.prepared import PreparedCorpus
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, warn
 from drillrank.explanation import Explanations
+from drillrank.explanation.explanations import SCORING
 from drillrank.likelihood import LanguageModel, UnigramModel
 from drillrank.likelihood.chat import load_llm
 from drillrank.llm import Reply, Usage, run
@@ -35,7 +36,7 @@ from drillrank.text import token_counter
 
 Record = dict[str, Any]
 """A paragraph as JSON has it."""
-_FIELDS = ("question", "rank", "score", "file", "page", "last_page", "section", "span", "text", "found")
+_FIELDS = ("question", "rank", "score", "scoring", "file", "page", "last_page", "section", "span", "text", "found")
 _TOLD = 10  # skipped files that are named
 _ALSO = 3  # places of the same text that are named
 _RETRIES = 2  # of the LLM's server: somebody waits
@@ -186,6 +187,7 @@ def _record(question: str, names: Mapping[str, str], item: Ranked[Passage], here
         "question": question,
         "rank": item.rank,
         "score": item.score,
+        "scoring": SCORING,
         "file": names[location["document"]],
         "page": first,
         "last_page": last,

@@ -30,6 +30,7 @@ from drillrank.evaluation.statistics import (
 )
 from drillrank.evaluation.systems import system
 from drillrank.explanation import Explainable, Explanations
+from drillrank.explanation.explanations import SCORING
 from drillrank.llm import LLM
 from drillrank.passages import Passage, Path
 from drillrank.rerank.promptrank import PromptRank
@@ -242,6 +243,7 @@ class Comparison:
         """For machines: means, pairs, costs, values and answers; NaN is None."""
         return {
             "complete": self.complete,
+            "scoring": SCORING,
             "problems": list(self.problems),
             "questions": len(self.questions),
             "primary": self.primary,

@@ -44,6 +44,7 @@ from drillrank.views import merge_views
 
 FIRST_STAGE, BM25, FUSION = "first stage", "BM25", "first stage + BM25"  # what takes part anyway
 _KEPT = 100  # results of each question; of the first stage all, since they are what others rank
+_GIVE_UP = 5  # failures in a row: each of a server that is away takes minutes
 _CITATION = re.compile(r"\s*\[[\d, ]+\]")
 
 OnProgress = Callable[[int, int], object]
@@ -158,11 +159,13 @@ class Experiment:
         """Every system's results over the candidates of the first stage.
 
         Systems take turns at being first, question by question, so that an interruption leaves pairs and none profits
-        from warm caches. One that raises loses that question. Ctrl-C ends the run, with what there is.
+        from warm caches. One that raises loses that question; after five in a row it is not asked again. Ctrl-C ends
+        the run, with what there is.
         """
         everyone = (self.first_stage, *systems)
         run = Run({one.name: {} for one in everyone})
         specs = {one.name: spec_of(one.given) + self._answered for one in everyone}
+        failures = dict.fromkeys(specs, 0)
 
         def ask(one: System, question: Question, given: Sequence[Passage], scores: Scores) -> Record:
             ranks = one.reranks and one.name != FIRST_STAGE
@@ -172,11 +175,16 @@ class Experiment:
                 record.error = "the first stage failed"
             elif known := self.records.get(one.name, record.spec, question.id, seen):
                 record = known
+            elif failures[one.name] == _GIVE_UP:
+                record.error = f"given up after {_GIVE_UP} failures in a row"
             else:
                 self._ask(record, one, question, given, scores)
                 self.records.add(record)
+                failures[one.name] = failures[one.name] + 1 if record.error else 0
                 if record.error:
                     run.problems.append(f"{one.name} failed on {question.location}: {record.error}")
+                if failures[one.name] == _GIVE_UP:
+                    run.problems.append(f"{one.name} failed {_GIVE_UP} times in a row and was given up.")
             run.results[one.name][question.id] = record
             return record
 
