@@ -35,9 +35,9 @@ from drillrank.vectors import CollectionStatistics, top
 PATIENCE = 60.0  # seconds to wait for another process that writes
 
 # Numbers of passages rise and are not used again; those of a document follow one another from `first` on. `above`,
-# `pages`, `sections` and `digests` are those of `Prepared`. `blocks` and `postings` hold statistics of units, which have
-# the number of a passage: level 0 has passages with their titles, level 1 headings of sections, level 2 what these leave
-# out, and level 3 beginnings of documents. `annotations` hold what passages are found by, each kind by its name;
+# `pages`, `sections` and `digests` are those of `Prepared`. `blocks` and `postings` hold statistics of units, which
+# have the number of a passage: level 0 has passages with their titles, level 1 headings of sections, level 2 what these
+# leave out, and level 3 beginnings of documents. `annotations` hold what passages are found by, each kind by its name;
 # `vectors` are little-endian float32. `files` has the key of a file's content, and the size and times that it had then.
 _SCHEMA = """
 BEGIN IMMEDIATE;
