@@ -36,12 +36,11 @@ _LEVEL = re.compile(r"[1-9]\d?$")
 _NOT_DISPLAYED = re.compile(r"display\s*:\s*none", re.IGNORECASE)
 _MAX_LEVEL = 30
 _MAX_INDENT = 10
-# What justhtml would take for text, since it keeps track of places, or what would make it join text piece by piece, in
-# quadratic time: declarations, the rest of an end tag, a `<` that opens no tag. The end of a comment is left alone.
+# What justhtml would take for text, since it keeps track of places: declarations, and the rest of an end tag. The end
+# of a comment is left alone.
 _ODD_MARKUP = re.compile(
     r"""(?P<hidden> <!\[CDATA\[ | <(?:[?!](?!--)|/(?![a-zA-Z])) [^<>]* (?<!--)(?<!--!)> )
-      | (?P<end_tag> </[a-zA-Z][^\s/<>]* ) (?P<rest> [\s/][^<>]* (?<!--)(?<!--!) ) (?=>)
-      | (?P<text> <(?!/?[a-zA-Z]|!--) | <(?=/[a-zA-Z][^\s/<>]*[\s/]) )""",
+      | (?P<end_tag> </[a-zA-Z][^\s/<>]* ) (?P<rest> [\s/][^<>]* (?<!--)(?<!--!) ) (?=>)""",
     re.VERBOSE,
 )
 _BOM = "\ufeff"
@@ -109,9 +108,7 @@ class _Page:
         self._shift = int(text.startswith(_BOM))  # the parser does not count the mark
         self._block = 0
         self._at = 0
-        used = set(text)
-        self._less_than = next(mark for mark in map(chr, range(0xE000, 0x110000)) if mark not in used)
-        text = _few_styles(_ODD_MARKUP.sub(self._harmless, text))
+        text = _few_styles(_ODD_MARKUP.sub(lambda odd: (odd["end_tag"] or "").ljust(len(odd[0])), text))
         root = JustHTML(text, sanitize=False, track_node_locations=True).root
         self._layout = _layout_tables(root)
         todo: list[tuple[Node | None, _Context | None]] = [(root, _Context())]
@@ -128,12 +125,6 @@ class _Page:
                     self._add(str(node.data), context, node)
                 else:
                     todo += self._enter(node, context)
-
-    def _harmless(self, odd: re.Match[str]) -> str:
-        """Stands for odd markup at the same length; texts get their `<` back."""
-        if odd["text"]:
-            return self._less_than
-        return (odd["end_tag"] or "").ljust(len(odd[0]))
 
     def shown(self) -> Iterator[Shown]:
         """The visible blocks in the order of the source.
@@ -196,7 +187,7 @@ class _Page:
         elif name == "a" and "href" in attributes:
             link: list[str] = []
             inner = context._replace(link=link)
-            self.links.append((self._at, attributes["href"].strip().replace(self._less_than, "<"), link))
+            self.links.append((self._at, attributes["href"].strip(), link))
         return [*behind, *((child, inner) for child in reversed(node.children or ()))]
 
     def _inside(self, node: Node, name: str, context: _Context) -> _Context:
@@ -239,7 +230,6 @@ class _Page:
         self._put("add" if inline else "line", context, ("\n" if context.raw else " ") if inline else "")
 
     def _add(self, text: str, context: _Context, node: Node) -> None:
-        text = text.replace(self._less_than, "<")
         heading = context.heading
         if text.strip() and heading:
             heading.begun = True
