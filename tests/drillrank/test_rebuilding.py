@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from drillrank import D3, parse_document
@@ -63,6 +63,7 @@ def is_whole(text: str, pieces: list[StoredChunk]) -> bool:
     st.randoms(),
     st.sampled_from([" > ", " / "]),
 )
+@example("   \n\n# A\n\n## B", ("section",), False, random.Random(1), " > ")
 def test_all_pieces_give_the_document_back(text, cutter, ends, order: random.Random, separator):
     pieces = pieces_of(text, cutter, ends, separator)
     if not is_whole(text, pieces_of(text, cutter)):

@@ -251,7 +251,7 @@ class _Rebuilding:
 
 def _only_above(section: OutlineSection, after: OutlineSection) -> bool:
     """Whether a section holds nothing but its heading, which stands above the next section."""
-    alone = bool(section.path[1:]) and [p.id for p in section.paragraphs] == [section.passage.id]
+    alone = bool(section.path[1:]) and not section.passage.text
     depth = len(section.path)
     return alone and len(after.path) > depth and after.path[:depth] == section.path
 
