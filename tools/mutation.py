@@ -43,7 +43,7 @@ AREAS = {
         " golden_scores drillrank/neural/encoders",
     ),
     "budgets": Area(
-        "likelihood/tokenizer drilldown/truncation prompts",
+        "likelihood/tokenizer prompts",
         "budget prompts d3_budget self_ask drillrank/neural/budgets drillrank/neural/prompt_tokens"
         " drillrank/neural/trusted_wording",
     ),

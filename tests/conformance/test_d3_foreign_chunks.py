@@ -311,11 +311,12 @@ def test_restricted_sections_are_neither_read_nor_named():
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
     store.add_documents(pieces)
     prompts: list[str] = []
-    llm = RunnableLambda(lambda prompt: prompts.append(prompt.to_string()) or "1")
+    llm = RunnableLambda(
+        lambda prompt: prompts.append(prompt.to_string()) or ("Fox" if "section names" in prompts[-1] else "1")
+    )
     retriever = langchain_ext.D3Retriever(
         source=store,
         llm=llm,
-        settings={"sections_by": "ids"},
         documents=[Page(page_content=text, id="fox")],
         filters={"role": "all"},
     )

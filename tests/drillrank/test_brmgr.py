@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import copy
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,7 +83,10 @@ def test_logs_are_added_and_pairs_go_by_rank(hash_model, retrieved, generated, f
 @given(passages, passages, firsts, st.sampled_from([False, True, 0.3]), shares)
 def test_no_retrieved_passage_is_lost_and_nothing_comes_twice(hash_model, retrieved, generated, first, guard, share):
     brmgr = BRMGR(hash_model(), settings={"first": first}, guard=guard, generated_share=share)
+    before = copy.deepcopy((retrieved, generated))
     ranking = brmgr.rank(QUESTION, retrieved, generated)
+    assert (retrieved, generated) == before
+    assert json.loads(json.dumps([item.details for item in ranking])) == [item.details for item in ranking]
     places = [(item.details["origin"], item.details["position"]) for item in ranking]
     assert len(places) == len(set(places))
     assert sorted(place for origin, place in places if origin == "retrieved") == list(range(len(retrieved)))

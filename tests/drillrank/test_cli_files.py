@@ -23,6 +23,7 @@ from drillrank.cli.sources import Source, found_sources
 from drillrank.corpus import documents
 from drillrank.errors import DrillrankWarning
 from drillrank.evaluation import compare
+from drillrank.explanation.explanations import SCORING
 from drillrank.structure import parse_document
 from drillrank.structure.document import document_from_json, document_to_json
 from drillrank.structure.pages import Pages
@@ -159,10 +160,10 @@ def test_several_questions_patterns_and_standard_input(inside, capsys):
     write({"a.md": MANUAL, "b.txt": "Vinegar removes lime."})
     write({"asked": f"{QUESTION}\r\n\r\nzyzzyva\nWhat removes lime?\n"})
     found, _ = asked(capsys, "[ab].*", "--questions", "asked", "--top-n", "1")
-    assert [(one["question"], one["file"], one["found"]) for one in found] == [
-        (QUESTION, "a.md", True),
-        ("zyzzyva", None, False),
-        ("What removes lime?", "b.txt", True),
+    assert [(one["question"], one["file"], one["found"], one["scoring"]) for one in found] == [
+        (QUESTION, "a.md", True, SCORING),
+        ("zyzzyva", None, False, None),
+        ("What removes lime?", "b.txt", True, SCORING),
     ]
     [nothing], _ = asked(capsys, "a.md", "zyzzyva", status=1)
     assert {name: value for name, value in nothing.items() if value is not None} == {

@@ -363,7 +363,8 @@ def test_a_component_that_raises_loses_its_questions_alone(tmp_path):
     assert [found.values["flaky"][measure][4] for measure in found.measures] == [0, 0, 0]
     assert (found.mean("flaky"), found.mean("broken"), found.mean("ours")) == (0.9, 0, 1)
     assert found.pair("flaky", "ours").difference.mean == pytest.approx(0.1)
-    assert broken.asked == 10
+    assert broken.asked == 5
+    assert "broken failed 5 times in a row and was given up." in found.problems
     assert "It failed on 1 of 10 questions, which count 0." in found.advice[0]
     assert found.advice[1] == "broken answered no question."
     assert json.dumps(found.to_dict(), allow_nan=False)
@@ -423,7 +424,7 @@ def test_what_has_changed_is_computed_anew_and_nothing_else(tmp_path, one, other
 def test_results_of_another_version_are_computed_anew_and_no_secret_is_written_down(tmp_path, monkeypatch):
     file, counts = tmp_path / "results.jsonl", Depth(3)
     compare(BACKWARDS, {"ours": counts}, CORPUS, measures=["RR"], results=file)
-    monkeypatch.setattr("drillrank.evaluation.records.version", lambda _: "9.9")
+    monkeypatch.setattr("drillrank.evaluation.experiment.version", lambda _: "9.9")
     with pytest.warns(DrillrankWarning, match="of another version"):
         compare(BACKWARDS, {"ours": counts}, CORPUS, measures=["RR"], results=file)
     assert counts.asked == 20

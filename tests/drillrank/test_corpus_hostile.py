@@ -164,7 +164,7 @@ def test_flipped_bytes_give_an_answer_or_a_clear_error(tmp_path_factory, data):
 
 
 def test_a_locked_file_is_told_after_a_while(file, monkeypatch):
-    monkeypatch.setattr("drillrank.corpus.database.PATIENCE", 0.05)
+    monkeypatch.setattr("drillrank.corpus.corpus.PATIENCE", 0.05)
     corpus = Corpus(file)
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

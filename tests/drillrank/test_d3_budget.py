@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from drillrank import D3, parse_document
 from drillrank.drilldown.outline import outline
 from drillrank.drilldown.rebuilding import StoredChunk, rebuilt
-from drillrank.drilldown.truncation import fitting, shortened
 from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.prompts import fitting, shortened
 from drillrank.structure.cutting import cut
 from drillrank.text import count_tokens
 from tests.drillrank.helpers import Says
@@ -45,7 +45,7 @@ def all_of_it(prompt: str) -> str:
 @given(
     st.lists(markdown | html, max_size=3),
     st.integers(90, 700),
-    st.sampled_from(["names", "ids", "json"]),
+    st.sampled_from(["names", "json"]),
     st.sampled_from(["base", "hierbase"]),
     st.sampled_from([None, "llm"]),
     st.integers(1, 50),

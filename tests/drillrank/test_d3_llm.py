@@ -61,7 +61,7 @@ def outcome(ranking):
 
 
 @pytest.mark.parametrize("strategy", ["base", "hierbase"])
-@pytest.mark.parametrize("sections_by", ["names", "ids", "json"])
+@pytest.mark.parametrize("sections_by", ["names", "json"])
 @pytest.mark.parametrize("budget", [4000, 250])
 def test_finds_what_a_good_llm_finds_in_one_prompt_or_level_by_level(strategy, sections_by, budget):
     llm = Finder()
@@ -109,8 +109,7 @@ def test_one_by_one_with_few_calls_unreadable_answers_and_no_llm():
     with pytest.warns(DrillrankWarning, match="chosen by likelihood"):
         found = D3(lambda prompt: "Perhaps.", settings=asked).retrieve(QUESTION, [BOOK])
     assert texts(found) == texts(D3().retrieve(QUESTION, [BOOK]))
-    asked |= {"on_empty": "likelihood", "max_calls": 99}
-    assert not D3(lambda prompt: "No.", settings=asked).retrieve("A", [BOOK])
+    assert not D3(lambda prompt: "No.", settings=asked | {"max_calls": 99}).retrieve("A", [BOOK])
     with pytest.raises(InvalidInput, match="needs an LLM"):
         D3(settings=asked)
 
@@ -153,7 +152,7 @@ WORDS = ("stone", "river", "castle", "bridge")
 def test_the_guard_takes_the_likeliest_50_paragraphs_as_far_as_they_fit(allowance):
     question = "Which stone castle stands above the river?"
     book = "\n\n".join(f"# {n}\n\n{' '.join(WORDS[: n % 5] + ('filler',) * (n % 7 + 1))} {n}." for n in range(80))
-    found = D3(Finder("none"), settings={"on_empty": "nothing", "guard_tokens": allowance}).retrieve(question, [book])
+    found = D3(Finder("none"), settings={"guard_tokens": allowance}).retrieve(question, [book])
     likely = D3(settings={"sections": 80}).retrieve(question, [book], top_n=80)
     assert len(likely) == 80
     left, expected = allowance, []
@@ -296,13 +295,12 @@ class Marked(str):
     """A prompt that is more than a string."""
 
 
-@pytest.mark.parametrize("sections_by", ["ids", "json"])
-def test_what_a_template_returns_is_what_the_llm_is_asked(sections_by):
+def test_what_a_template_returns_is_what_the_llm_is_asked():
     llm = Says("1, 2")
     templates = {
         "section_prompt": lambda outline, question, **_: Marked(f"{question}\n{outline}"),
         "paragraph_prompt": lambda paragraphs, question, **_: Marked(f"{paragraphs}\n{question}"),
     }
-    D3(llm, settings={"sections_by": sections_by, **templates}).retrieve(QUESTION, [BOOK])
+    D3(llm, settings={"sections_by": "json", **templates}).retrieve(QUESTION, [BOOK])
     assert [type(prompt) for prompt in llm.prompts] == [Marked, Marked]
     assert llm.prompts[0].startswith(f"{QUESTION}\n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -28,10 +27,10 @@ cutters = st.sampled_from([
 # fmt: on
 
 
-def pieces_of(text: str, cutter: tuple, ends: bool = True, separator: str = " > ", format: str = "markdown"):
+def pieces_of(text: str, cutter: tuple, separator: str = " > ", format: str = "markdown"):
     metadata = {"source": "a.md"}
     return [
-        StoredChunk(unit.text, breadcrumb(unit.path, separator), unit.start, unit.end if ends else None, metadata)
+        StoredChunk(unit.text, breadcrumb(unit.path, separator), unit.start, unit.end, metadata)
         for unit in Chunker(*cutter)(parse_document(text, format))
     ]
 
@@ -59,13 +58,12 @@ def is_whole(text: str, pieces: list[StoredChunk]) -> bool:
 @given(
     texts,
     cutters.filter(lambda cutter: cutter[2] is None),
-    st.booleans(),
     st.randoms(),
     st.sampled_from([" > ", " / "]),
 )
-@example("   \n\n# A\n\n## B", ("section",), False, random.Random(1), " > ")
-def test_all_pieces_give_the_document_back(text, cutter, ends, order: random.Random, separator):
-    pieces = pieces_of(text, cutter, ends, separator)
+@example("   \n\n# A\n\n## B", ("section",), random.Random(1), " > ")
+def test_all_pieces_give_the_document_back(text, cutter, order: random.Random, separator):
+    pieces = pieces_of(text, cutter, separator)
     if not is_whole(text, pieces_of(text, cutter)):
         return
     order.shuffle(pieces)
@@ -75,9 +73,9 @@ def test_all_pieces_give_the_document_back(text, cutter, ends, order: random.Ran
 
 
 @settings(max_examples=150)
-@given(texts, cutters, st.booleans(), st.data())
-def test_of_some_pieces_nothing_is_invented_and_nothing_lost(text, cutter, ends, data):
-    pieces = pieces_of(text, cutter, ends)
+@given(texts, cutters, st.data())
+def test_of_some_pieces_nothing_is_invented_and_nothing_lost(text, cutter, data):
+    pieces = pieces_of(text, cutter)
     kept = data.draw(st.lists(st.sampled_from(pieces), max_size=8) if pieces else st.just([]))
     sections = rebuilt([kept])
     paragraphs = [paragraph for section in sections for paragraph in section.paragraphs]
@@ -96,10 +94,9 @@ def test_of_some_pieces_nothing_is_invented_and_nothing_lost(text, cutter, ends,
     D3().prepare(sections)
 
 
-@pytest.mark.parametrize("ends", [True, False])
-def test_renderings_have_the_span_of_their_piece(ends):
+def test_renderings_have_the_span_of_their_piece():
     page = "<h1>Sea</h1><p>It is <b>deep</b>.</p><p>And blue.</p><h2>Fish</h2><p>Cod.</p>"
-    pieces = pieces_of(page, ("section",), ends, format="html")
+    pieces = pieces_of(page, ("section",), format="html")
     sections = rebuilt([pieces])
     assert [section.path for section in sections] == [(0, "Sea"), (0, "Sea", "Fish")]
     paragraphs = [paragraph for section in sections for paragraph in section.paragraphs]
@@ -107,4 +104,4 @@ def test_renderings_have_the_span_of_their_piece(ends):
     assert len({paragraph.id for paragraph in paragraphs}) == 3
     for paragraph, piece in zip(paragraphs, (pieces[0], pieces[0], pieces[1]), strict=True):
         assert paragraph.metadata["start"] == piece.start
-        assert not ends or paragraph.metadata["end"] == piece.end
+        assert paragraph.metadata["end"] == piece.end

@@ -68,11 +68,10 @@ def test_sentences_are_trimmed_ordered_and_complete(text):
     assert not text[end:].strip()
 
 
-test_a_text_is_a_string_its_format_a_known_one_and_its_options_are_some = refuses(
+test_a_text_is_a_string_and_its_format_a_known_one = refuses(
     *((lambda text=text: parse_document(text), type(text).__name__) for text in (None, b"# A", 3, ["# A"])),
     *((lambda of=of: parse_document("# A", of), r"of: auto, .*text") for of in ("Markdown", "", None, ["text"])),
     *((lambda of=of: parse_document("# A", metadata=of), "map names to values") for of in ("a.html", ["a"], 3)),
-    *((lambda depth=depth: parse_document("# A", max_depth=depth), "max_depth") for depth in (0, -1, 1.5, True)),
 )
 
 
@@ -123,15 +122,6 @@ def test_metadata_come_before_the_text(metadata, format):
     assert parse_document(text, "text", metadata=metadata).format == "text"
     for name in ("page.html", "paper.tex"):  # text that was converted keeps its old name
         assert parse_document("# Title\n\n1 < 2\n", metadata={"source": name}).format == "markdown"
-
-
-def test_headings_below_max_depth_stay_with_the_section_above():
-    text = "Intro.\n\n# A\n\n### B\n\none\n\n#### C\n\n## D\n\n# E\n"
-    document = parse_document(text, max_depth=2)
-    assert [section.path for section in document.sections()] == [(), ("A",), ("A", "B"), ("A", "D"), ("E",)]
-    kinds = [(block.kind, document.slice(block)) for block in document.blocks(document.sections()[2])]
-    assert kinds == [("heading", "### B"), ("paragraph", "one"), ("paragraph", "#### C")]
-    assert parse_document(text, max_depth=9) == parse_document(text)
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,6 @@ RANKS = ["part", "chapter", "section", "subsection", "subsubsection", "paragraph
         ("\\begin{abstract}a\\end{abstract}\\section{B}", [(("Abstract",), 1), (("B",), 1)]),
         ("\\begin{document}a\\end{document}\\appendix\\section{no}", [((), 0)]),
         ("\\abstract{a}\\chapter{B}\\section{C}", [(("Abstract",), 1), (("B",), 1), (("B", "C"), 2)]),
-        ("a\\appendix\\section{B}", [((), 0), (("Appendix",), 1), (("Appendix", "B"), 2)]),
-        ("\\begin{appendices}\\chapter{A}\\end{appendices}", [(("Appendix",), 1), (("Appendix", "A"), 2)]),
         ("\\section{A}\\begin{thebibliography}{9}\\bibitem{x} y", [(("A",), 1), (("References",), 1)]),
         # What is not closed hides nothing below it.
         ("\\section{A\n\n\\section{B}", [(("A",), 1), (("B",), 1)]),

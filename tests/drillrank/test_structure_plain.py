@@ -122,10 +122,7 @@ def titles(text: str) -> list[str]:
     return [section.heading for section in parse_document(text).sections() if section.heading]
 
 
-def test_what_a_table_of_contents_lists_is_a_heading_and_a_line_on_page_after_page_is_none():
-    contents = "Of the fox ..... 2\nits den ....... 5\nIts food . . . . 9"
-    text = f"{contents}\n\nOf the fox\n\nShort.\n\nits den\n\nShort.\n\nits tail\n\nShort.\n"
-    assert titles(text) == ["Of the fox", "its den"]
+def test_a_line_on_page_after_page_is_no_heading():
     page = f"ANNUAL REPORT\n\n{PROSE}\n\n"
     assert titles(page * 5 + f"OUTLOOK\n\n{PROSE}") == ["OUTLOOK"]
     assert len(titles(page * 4)) == 4

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from drillrank import BRMGR, UPR, Passage, Path, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
 from drillrank.multihop.path_rerank import PathRerank
-from drillrank.views import MultiViewIndex, ViewText
 from tests.drillrank.conftest import HashModel
 
 VOCABULARY = ["fox", "river", "town", "Rhine", "Basel", "novel", "Emma", "wrote", "old", "red"]
@@ -77,9 +76,5 @@ def test_what_searches(texts, queries):
     told = [asyncio.run(search.asearch(query, 3, on_hop=lambda hop: hops.append(hop.number))) for query in queries]
     assert [shown(found) for found in told] == alone
     assert hops.count(1) == len(queries)
-    index = MultiViewIndex([ViewText(str(number), "raw", text) for number, text in enumerate(texts)])
-    sections = [index.search(query, 2) for query in queries]
-    assert index.search_many(queries, 2) == sections
-    assert [asyncio.run(index.asearch(query, 2)) for query in queries] == sections
     rerank = PathRerank(PromptRank())
     assert shown(asyncio.run(rerank.arank(queries[0], passages))) == shown(rerank.rank(queries[0], passages))

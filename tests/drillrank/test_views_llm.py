@@ -30,9 +30,9 @@ answers = st.text(max_size=30) | st.sampled_from(
 
 
 @quiet
-@given(st.lists(answers, max_size=12), st.integers(0, 2))
-def test_every_chunk_has_its_views_whatever_the_llm_answers(script, retries):
-    [written] = run(ViewWriter(retries=retries).write([CHUNKS]), Says(*script, ""))
+@given(st.lists(answers, max_size=12))
+def test_every_chunk_has_its_views_whatever_the_llm_answers(script):
+    [written] = run(ViewWriter().write([CHUNKS]), Says(*script, ""))
     for body, words, summary in zip(BODIES, written["keywords"], written["summary"], strict=True):
         assert bool(words) == bool(summary.strip()) == bool(body)
     chunks = section_chunks(DOCUMENT, "d", texts=written, chunker=WHOLE)
@@ -67,7 +67,7 @@ def test_without_an_answer_the_views_are_computed_and_it_is_said_once_or_it_is_a
 
 
 @quiet
-def test_answers_are_remembered_by_content_model_and_prompt_and_failures_are_not():
+def test_answers_are_remembered_by_content_and_model_and_failures_are_not():
     cache: dict[str, str] = {}
     run(ViewWriter("m", cache).write([CHUNKS]), Says(""))
     assert not cache
@@ -80,16 +80,13 @@ def test_answers_are_remembered_by_content_model_and_prompt_and_failures_are_not
     assert asked(ViewWriter("m", cache), CHUNKS) == (first, 0)
     assert asked(ViewWriter("m", cache), OTHER)[1] == 1
     assert asked(ViewWriter("other model", cache), CHUNKS)[1] == 3
-    prompt = "Words of {section_name}: {section_text}"
-    assert asked(ViewWriter("m", cache, keyword_prompt=prompt), CHUNKS)[1] == 2
     assert all(isinstance(entry, str) for pair in cache.items() for entry in pair)
     cache.update(dict.fromkeys(cache, ""))  # broken
     assert asked(ViewWriter("m", cache), CHUNKS)[1] == 3
 
 
-BAD = [{"retries": -1}, {"max_calls": 0}, {"keyword_prompt": "no places"}, {"summary_prompt": "{section_text} only"}]
 test_unusable_settings_are_refused = refuses(
-    *((lambda bad=bad: ViewWriter(**bad), "") for bad in (*BAD, {"on_failure": "perhaps"}))
+    *((lambda bad=bad: ViewWriter(**bad), "") for bad in ({"max_calls": 0}, {"on_failure": "perhaps"}))
 )
 
 

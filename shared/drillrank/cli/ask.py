@@ -23,7 +23,8 @@ from drillrank.drilldown.prepared import PreparedCorpus
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, warn
 from drillrank.explanation import Explanations
-from drillrank.likelihood import LanguageModel
+from drillrank.explanation.explanations import SCORING
+from drillrank.likelihood import LanguageModel, UnigramModel
 from drillrank.likelihood.chat import load_llm
 from drillrank.llm import Reply, Usage, run
 from drillrank.passages import Passage, Ranked, Ranking, check_query, check_top_n
@@ -35,7 +36,7 @@ from drillrank.text import token_counter
 
 Record = dict[str, Any]
 """A paragraph as JSON has it."""
-_FIELDS = ("question", "rank", "score", "file", "page", "last_page", "section", "span", "text", "found")
+_FIELDS = ("question", "rank", "score", "scoring", "file", "page", "last_page", "section", "span", "text", "found")
 _TOLD = 10  # skipped files that are named
 _ALSO = 3  # places of the same text that are named
 _RETRIES = 2  # of the LLM's server: somebody waits
@@ -68,8 +69,8 @@ def run_ask(
     files, all_questions = _files_and_questions(words, questions)
     check_top_n(top_n)
     d3 = evidence_finder(llm=llm, **options)
-    # Loads a neural model, so that what is wrong with it is told first.
-    UPR(d3.language_model).rank(all_questions[0], [Passage(all_questions[0])])
+    if not isinstance(d3.language_model, UnigramModel):  # loaded now, what is wrong with it is told first
+        UPR(d3.language_model).rank(all_questions[0], [Passage(all_questions[0])])
     sources, skipped = found_sources(files, follow_links=follow_links)
     with terminal.progress("Reading") as on_progress:
         corpus = FileCorpus(sources, None if no_cache else cache_folder(), d3.language_model.language, on_progress)
@@ -186,6 +187,7 @@ def _record(question: str, names: Mapping[str, str], item: Ranked[Passage], here
         "question": question,
         "rank": item.rank,
         "score": item.score,
+        "scoring": SCORING,
         "file": names[location["document"]],
         "page": first,
         "last_page": last,

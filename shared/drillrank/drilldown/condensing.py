@@ -10,11 +10,10 @@ from collections.abc import Sequence
 
 from drillrank.drilldown.last_used import LastUsed
 from drillrank.drilldown.settings import D3Settings
-from drillrank.drilldown.truncation import LEAST, fitting, shortened
 from drillrank.errors import InvalidInput, LLMFailure
 from drillrank.llm import Ask, Memo, Requests, strip_reasoning
 from drillrank.passages import Passage
-from drillrank.prompts import filled
+from drillrank.prompts import LEAST, filled, fitting, shortened
 from drillrank.text import WORD, TokenCount, word_count
 from drillrank.views import SUMMARY_PROMPT, summaries, summarized, summary
 

@@ -6,7 +6,6 @@ LLM, sections and paragraphs are its choice; without one, likelihood's (see `dri
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,13 +17,12 @@ from drillrank.corpus import Corpus
 from drillrank.corpus.documents import plain
 from drillrank.drilldown.condensing import Summariser
 from drillrank.drilldown.drill import Drill, Step
-from drillrank.drilldown.evidence import READ, Evidence, load_evidence_model
+from drillrank.drilldown.evidence import READ, Evidence, Vectors, load_evidence_model
 from drillrank.drilldown.levels import MU, Levels
 from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outline
 from drillrank.drilldown.prepared import PreparedCorpus, PreparedDocuments
 from drillrank.drilldown.selection import Selection
 from drillrank.drilldown.settings import MAX_DOCUMENTS, D3Settings
-from drillrank.drilldown.truncation import LEAST, bounded
 from drillrank.drilldown.versions import Date, Versions, as_date
 from drillrank.errors import InvalidInput, warn
 from drillrank.explanation import Explainable, Explanations
@@ -33,12 +31,13 @@ from drillrank.likelihood.chat import load_llm
 from drillrank.likelihood.unigram import Collection, UnigramModel
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
-from drillrank.prompts import filled
+from drillrank.prompts import LEAST, filled
 from drillrank.rerank.relevance import MonoT5
 from drillrank.settings import as_settings
 from drillrank.structure import Document
-from drillrank.text import token_counter
-from drillrank.vectors import CollectionStatistics, Embed, Integers
+from drillrank.structure.cutting import parts
+from drillrank.text import TokenCount, token_counter
+from drillrank.vectors import CollectionStatistics, Embed, Integers, embedded
 
 Documents = PreparedDocuments | PreparedCorpus | Corpus | Sequence[Document | str] | Sequence[OutlineSection]
 
@@ -179,17 +178,15 @@ class D3:
         sections = [item for item in documents if isinstance(item, OutlineSection)]
         if not sections or len(sections) < len(documents):
             sections = outline(documents)  # type: ignore[arg-type]  # it says what is wrong with the others
-        sections = [bounded(section, self._longest(), self._count) for section in sections]
+        sections = [_bounded(section, self._longest(), self._count) for section in sections]
         tree = Outline(sections, whole_paths=self.settings.whole_paths)
         known: dict[int | str, str] = {number: name for number, name in enumerate(names) if name}
-        index = tree.index(known, self.language_model.language, self._collection)
-        levels = partial(index.levels, mu=self._mu)
-        texts: defaultdict[int | str, list[str]] = defaultdict(list)
-        for section in sections:
-            texts[section.path[0]].extend(map(plain, (p.text for p in section.readable)))
-        # A method, and no lambda: what is prepared can be pickled, as the hosts' retrievers are.
-        versions = Versions(known, texts.__getitem__, {at: date for at, date in enumerate(dates) if date})
-        evidence = self._evidence(tree, levels, index.frequencies, self.embed)
+        mu, collection = self._words
+        index = tree.index(known, self.language_model.language, collection)
+        # No lambda: what is prepared can be pickled, as the hosts' retrievers are.
+        versions = Versions(known, partial(_texts, sections), {at: date for at, date in enumerate(dates) if date})
+        embed = self.embed and partial(embedded, self.embed)
+        evidence = self._evidence(tree, partial(index.levels, mu=mu), index.frequencies, embed)
         return PreparedDocuments(tree, evidence, known, versions)
 
     def prepare_corpus(
@@ -220,13 +217,10 @@ class D3:
         return PreparedCorpus(corpus, names, dates or {}, self.settings.whole_paths, embedded_by)
 
     @property
-    def _collection(self) -> Collection | None:
-        """p(w|C) of a lexical model that was fitted."""
-        return self.language_model.collection if isinstance(self.language_model, UnigramModel) else None
-
-    @property
-    def _mu(self) -> float:
-        return self.language_model.mu if isinstance(self.language_model, UnigramModel) else MU
+    def _words(self) -> tuple[float, Collection | None]:
+        """μ, and p(w|C) of a lexical model that was fitted."""
+        lm = self.language_model
+        return (lm.mu, lm.collection) if isinstance(lm, UnigramModel) else (MU, None)
 
     def _evidence(
         self,
@@ -237,6 +231,7 @@ class D3:
         among: Integers | None = None,
         places: Integers | None = None,
     ) -> Evidence:
+        """Of the paragraphs in an outline; `embed` is for these alone, the rest as for `Evidence`."""
         # Under names in the outline, which leave out what is above all sections.
         names = ["" if entry.name == BEGINNING else entry.name for entry in tree.leaves(range(len(tree.sections)))]
         readable = [paragraph for section in tree.sections for paragraph in section.readable]
@@ -248,7 +243,11 @@ class D3:
                 lm = lm.fitted(CollectionStatistics(len(readable), {}, frequencies(), lm.language))
             except InvalidInput:  # statistics do not tell it all: κ of an encoder is found in texts
                 lm = lm.fitted([replace(p, title=title).titled_text for p, title in zip(readable, titles, strict=True)])
-        return Evidence(readable, titles, lm, levels, section_of, embed, among, places)
+        among, places = (np.arange(len(readable)) if some is None else some for some in (among, places))
+        vectors = None
+        if embed is not None and len(among):
+            vectors = Vectors(self.embed, embed, [readable[at].text for at in among], section_of[among])
+        return Evidence(readable, titles, lm, levels, vectors, among, places)
 
     def _longest(self) -> int:
         """Tokens of the longest paragraph: the other half of what the instruction leaves is for the question."""
@@ -284,7 +283,8 @@ class D3:
         """
         usage = Usage(count=self._count)
         if self.llm is None:
-            return self._likely(question, documents, top_n, on_step, usage)
+            traversal = self._traversal(question, documents, top_n, on_step)
+            return self._found(traversal, traversal.likely(top_n), usage)
         requests = self.requests(question, documents, top_n, on_step=on_step, usage=usage)
         return run(requests, llm or self.llm, usage=usage, workers=self.settings.workers)
 
@@ -324,22 +324,9 @@ class D3:
             on_step: As for `retrieve`.
             usage: Where the caller counts, to be found in the result.
         """
-        usage = usage or Usage(count=self._count)
-        if self.llm is None:
-            return self._likely(question, documents, top_n, on_step, usage)
         traversal = self._traversal(question, documents, top_n, on_step)
-        return self._found(traversal, (yield from traversal.by_llm(top_n)), usage)
-
-    def _likely(
-        self,
-        question: str,
-        documents: Documents,
-        top_n: int | None,
-        on_step: Callable[[Step], object] | None,
-        usage: Usage,
-    ) -> EvidenceRanking:
-        traversal = self._traversal(question, documents, top_n, on_step)
-        return self._found(traversal, traversal.likely(top_n), usage)
+        ranking = traversal.likely(top_n) if self.llm is None else (yield from traversal.by_llm(top_n))
+        return self._found(traversal, ranking, usage or Usage(count=self._count))
 
     def _traversal(
         self, question: str, documents: Documents, top_n: int | None, on_step: Callable[[Step], object] | None
@@ -357,11 +344,11 @@ class D3:
     def _of_corpus(self, question: str, corpus: PreparedCorpus, top_n: int | None) -> PreparedDocuments:
         """The documents that hold the best paragraphs."""
         settings = self.settings
-        levels = corpus.levels(question, self._mu, self._collection)
+        levels = corpus.levels(question, *self._words)
         as_of = None if settings.as_of is None else as_date(settings.as_of)
         limit = settings.max_documents
         by_words = self.embed is None and isinstance(self.language_model, UnigramModel)
-        best = among = None
+        best = among = embed = None
         if self.embed is not None:
             places, among = corpus.pages(question, levels, as_of)
         if limit is not None:
@@ -373,9 +360,10 @@ class D3:
 
         sections, there = corpus.sections(places)
         tree = Outline(sections, whole_paths=settings.whole_paths)
-        inside = np.arange(len(there)) if among is None else np.flatnonzero(np.isin(there, among))
-        embed = None if self.embed is None else corpus.embedding(self.embed, there[inside])
-        evidence = self._evidence(tree, lambda _: levels, levels.frequencies, embed, inside, there)
+        if among is not None and self.embed is not None:
+            among = np.flatnonzero(np.isin(there, among))
+            embed = partial(corpus.embedded, self.embed, there[among])
+        evidence = self._evidence(tree, lambda _: levels, levels.frequencies, embed, among, there)
         return PreparedDocuments(tree, evidence, corpus.names, corpus.versions, best)
 
     def _found(self, traversal: Drill, ranking: Sequence[Ranked[Passage]], usage: Usage) -> EvidenceRanking:
@@ -387,3 +375,17 @@ class D3:
                 f"{f'; and {len(problems) - 5} more' if len(problems) > 5 else ''}."
             )
         return found
+
+
+def _texts(sections: Sequence[OutlineSection], document: int | str) -> list[str]:
+    """What stands in a document, but for white space and capital letters."""
+    return [plain(p.text) for section in sections if section.path[0] == document for p in section.readable]
+
+
+def _bounded(section: OutlineSection, limit: int, count: TokenCount) -> OutlineSection:
+    """The section, those of its paragraphs that have more than `limit` tokens as a reader sees them cut into parts."""
+    pairs = zip(section.paragraphs, section.readable, strict=True)
+    cut = [part for paragraph, shown in pairs for part in parts(paragraph, shown, limit, count)]
+    if len(cut) == len(section.paragraphs):
+        return section
+    return replace(section, paragraphs=tuple(source for source, _ in cut), readable=tuple(shown for _, shown in cut))

@@ -15,7 +15,7 @@ from drillrank.drilldown.condensing import Summariser
 from drillrank.drilldown.evidence import distinct
 from drillrank.drilldown.outline import BEGINNING, OutlinePath
 from drillrank.drilldown.prepared import PreparedDocuments
-from drillrank.drilldown.selection import Deputy, Item, Likelihoods, Selection
+from drillrank.drilldown.selection import By, Deputy, Item, Likelihoods, Selection
 from drillrank.drilldown.settings import BOOLEAN_PROMPT, WITHOUT_SECTIONS, Strategy
 from drillrank.drilldown.versions import as_date
 from drillrank.explanation import Explanation, Explanations, Node
@@ -46,13 +46,11 @@ _CHOSEN: dict[Deputy | None, str] = {
     None: "the LLM's choice",
     "budget": "no call was left (budget): likelihood's choice",
     "failure": "the LLM's answer was unusable: likelihood's choice",
-    "empty": "the LLM chose nothing: likelihood's choice",
 }
 _LEFT: dict[Deputy | None, str] = {
     None: "not the LLM's choice",
     "budget": "not asked about (budget): others are likelier",
     "failure": "the LLM's answer was unusable: not likelihood's choice",
-    "empty": "the LLM chose nothing: not likelihood's choice",
 }
 
 
@@ -95,6 +93,7 @@ class Drill:
         on_step: Callable[[Step], object] | None,
     ) -> None:
         self._selection, self._settings, self.question = selection, selection.settings, selection.question
+        self._paragraphs_by: By = "json" if self._settings.sections_by == "json" else "ids"  # they have no names
         self._ready = ready
         self._summariser = summariser
         self._on_step = on_step
@@ -346,7 +345,7 @@ class Drill:
             BOOLEAN_PROMPT if alone else self._settings.prompts[1],
             [Item(text) for text in texts],
             self._likelihoods_of([(at,) for at in candidates]),
-            by="yes" if alone else self._settings.paragraphs_by,
+            by="yes" if alone else self._paragraphs_by,
             spare=int(stage == "summaries"),
         )
         self._paragraph_reasons.append(partial(_by_llm, [(at,) for at in candidates], found, deputies))
@@ -363,7 +362,7 @@ class Drill:
         order = [candidates[item.details["position"]] for item in ranking]
         if settings.paragraphs == "monot5+base":
             items = [Item(self._ready.readable[position].text) for position in order]
-            selected = order[: self._selection.holds(settings.prompts[1], items, settings.paragraphs_by)]
+            selected = order[: self._selection.holds(settings.prompts[1], items, self._paragraphs_by)]
         else:
             selected = order[: top_n or max(1, sum(log_probability(item) >= _RELEVANT for item in ranking))]
             self._judged = {at: (item.score, item.details) for at, item in zip(order, ranking, strict=True)}

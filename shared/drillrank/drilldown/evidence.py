@@ -51,15 +51,9 @@ class Evidence:
         paragraphs: What a model reads, as a reader sees it; `titles` are what each stands under.
         lm: A language model; fitted, if it is lexical.
         levels: From a question to the levels of the same paragraphs, and perhaps of others.
-        section_of: Index of each paragraph's section, from 0.
-        embed: From texts to an array of shape (texts, dimensions), for questions and for paragraphs, which it sees
-            without their headings. If it has a method `questions`, that embeds the questions.
-        among: Positions of the paragraphs that are embedded, rising; the others follow them, in the order of their
-            words. None takes all.
-        places: Of the paragraphs among all that `levels` has; None where it has no others.
-
-    Raises:
-        InvalidInput: the embeddings are not one finite vector a text.
+        vectors: Of the paragraphs that are embedded, without their headings.
+        among: Positions of these, rising; the others follow them, in the order of their words.
+        places: Of the paragraphs among all that `levels` has.
     """
 
     def __init__(
@@ -68,21 +62,15 @@ class Evidence:
         titles: Sequence[str],
         lm: LanguageModel,
         levels: Callable[[str], Levels],
-        section_of: Integers,
-        embed: Embed | None = None,
-        among: Integers | None = None,
-        places: Integers | None = None,
+        vectors: Vectors | None,
+        among: Integers,
+        places: Integers,
     ) -> None:
         self._paragraphs, self._titles = tuple(paragraphs), tuple(titles)
         self._ranker = UPR(lm, prior=None)
         self._levels = levels
         self._last: tuple[str, Levels] | None = None  # of the last question
-        self._vectors = None
-        self._among: Integers = np.arange(len(paragraphs)) if among is None else among
-        self._places: Integers = np.arange(len(paragraphs)) if places is None else places
-        if embed is not None and len(self._among):
-            texts = [self._paragraphs[position].text for position in self._among]
-            self._vectors = _Vectors(embed, texts, section_of[self._among])
+        self._vectors, self._among, self._places = vectors, among, places
 
     @property
     def language(self) -> str:
@@ -206,12 +194,22 @@ class Scores:
         return total / max(self.tokens, 1), {**self.details(location), "total": total}
 
 
-class _Vectors:
-    """Embeddings of paragraphs and of their sections."""
+class Vectors:
+    """Embeddings of paragraphs and of their sections.
 
-    def __init__(self, embed: Embed, texts: Sequence[str], section_of: Integers) -> None:
+    Args:
+        embed: From questions to an array of shape (questions, dimensions); if it has a method `questions`, by that.
+        embed_paragraphs: From the paragraphs to such an array.
+        texts: The paragraphs.
+        section_of: The section of each, from 0.
+
+    Raises:
+        InvalidInput: the embeddings are not one finite vector a text.
+    """
+
+    def __init__(self, embed: Any, embed_paragraphs: Embed, texts: list[str], section_of: Integers) -> None:
         self._embed_questions = getattr(embed, "questions", embed)
-        self._paragraphs = of_unit_length(embedded(embed, texts))
+        self._paragraphs = of_unit_length(embed_paragraphs(texts))
         self._lengths = np.log([max(len(text.split()), 1) for text in texts])
         sums = np.zeros((section_of.max() + 1, self._paragraphs.shape[1]))
         np.add.at(sums, section_of, self._paragraphs)

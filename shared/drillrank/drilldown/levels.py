@@ -160,17 +160,13 @@ class Levels:
         """What pages and documents add to these paragraphs' own likelihood under `UnigramModel`."""
         alone = np.zeros(len(paragraphs))
         for word, of_collection in enumerate(self._counts.collection):
-            smoothed = self._tf(word)[paragraphs] + ALONE * of_collection
+            tf = np.zeros(len(self._counts.section_of))
+            places, times = self._counts.paragraphs[word]
+            tf[places] = times
+            smoothed = tf[paragraphs] + ALONE * of_collection
             alone += np.log(smoothed / (self._counts.lengths[paragraphs] + ALONE))
         context: Floats = self._sums[paragraphs] - alone
         return context
-
-    def _tf(self, word: int) -> Floats:
-        """How often each paragraph holds a word, shape (paragraphs,)."""
-        counted = np.zeros(len(self._counts.section_of))
-        places, times = self._counts.paragraphs[word]
-        counted[places] = times
-        return counted
 
     def terms(self, paragraph: int) -> tuple[Term, ...]:
         """S of a paragraph as terms, each token's gain by level; of none where no paragraph matches."""
@@ -331,13 +327,13 @@ class LevelIndex:
         """How often each word occurs in the paragraphs, headings left out."""
         return self._texts.frequencies()
 
-    def counts(self, question: str) -> Counts:
-        """Counts of the question's words."""
+    def levels(self, question: str, mu: float = MU) -> Levels:
+        """The levels of all paragraphs."""
         words = terms(question, self.language)
         texts = list(map(self._texts.of, words))
         counted = (self._texts.dense(word) + self._headings.dense(word)[self._path_of] for word in words)
         lengths = self._texts.lengths
-        return Counts(
+        counts = Counts(
             words,
             _of_collection(words, texts, lengths, self.language, self._collection),
             [(times.nonzero()[0], times[times > 0]) for times in counted],
@@ -351,10 +347,7 @@ class LevelIndex:
             marks(words, self._names, self.language),
             named(question, words, self.language),
         )
-
-    def levels(self, question: str, mu: float = MU) -> Levels:
-        """The levels of all paragraphs."""
-        return Levels(self.counts(question), mu)
+        return Levels(counts, mu)
 
 
 def stored_counts(

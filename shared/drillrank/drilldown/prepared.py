@@ -7,7 +7,7 @@ same documents in memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -161,18 +161,13 @@ class PreparedCorpus:
             passages = self._corpus.passages(id_)
             if end - first != len(passages):
                 raise CorpusError(f"The document {id_!r:.200} was changed while it was read: ask again.")
-            section_of = self._layout.first_of[first:end].tolist()
-            sections += stored_sections(id_, passages, section_of, self._corpus.above(id_).guessed)
+            sections += stored_sections(id_, passages, self._layout.first_of[first:end].tolist())
             at.append(np.arange(first, end))
         return sections, np.concatenate(at)
 
-    def embedding(self, embed: Embed, places: Integers) -> Embed:
-        """What embeds the paragraphs at these places, each once, and questions as before."""
-        return _Kept(self._layout.numbers(places), embed, self.embedded)
-
-    def embedded(self, embed: Embed, texts: Sequence[str], numbers: Integers) -> Floats:
-        """Vectors of passages, given their numbers; each is made once, and kept in the corpus if it is named there."""
-        known, keys = self._vectors, numbers.tolist()
+    def embedded(self, embed: Embed, places: Integers, texts: Sequence[str]) -> Floats:
+        """Vectors of paragraphs, given their places; each is made once, and kept in the corpus if it is named there."""
+        known, keys = self._vectors, self._layout.numbers(places).tolist()
         if self._embedded_by is not None:
             known |= self._corpus.vectors(set(keys) - known.keys(), self._embedded_by)
         new = [(number, text) for number, text in zip(keys, texts, strict=True) if number not in known]
@@ -183,18 +178,3 @@ class PreparedCorpus:
             if self._embedded_by is not None:
                 self._corpus.keep_vectors(found, self._embedded_by)
         return np.array([known[number] for number in keys], dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """Embeds passages of a corpus once, and questions as before."""
-
-    numbers: Integers
-    embed: Embed
-    embedded: Callable[[Embed, Sequence[str], Integers], Floats]
-
-    def __call__(self, texts: list[str]) -> Floats:
-        return self.embedded(self.embed, texts, self.numbers)
-
-    def questions(self, texts: list[str]) -> Any:
-        return getattr(self.embed, "questions", self.embed)(texts)

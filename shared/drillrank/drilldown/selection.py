@@ -14,16 +14,15 @@ from typing import Literal, NamedTuple
 
 from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names, said_yes
 from drillrank.drilldown.evidence import Evidence
-from drillrank.drilldown.settings import AnswerBy, D3Settings
-from drillrank.drilldown.truncation import LEAST, fitting, shortened
+from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, LLMFailure
 from drillrank.llm import Ask, Reply, Requests, strip_reasoning
-from drillrank.prompts import Template, filled
+from drillrank.prompts import LEAST, Template, filled, fitting, shortened
 from drillrank.text import TokenCount
 
-By = AnswerBy | Literal["yes"]
-Deputy = Literal["budget", "failure", "empty"]
-"""Why likelihood decided in the LLM's place: no call was left, the answer was unusable, or it chose nothing."""
+By = Literal["names", "ids", "json", "yes"]
+Deputy = Literal["budget", "failure"]
+"""Why likelihood decided in the LLM's place: no call was left, or the answer was unusable."""
 
 _SPARE = 8  # tokens for what is put between items, and for the number after a name that is there twice
 _SHOWN = 120  # characters of an answer that could not be used
@@ -101,7 +100,7 @@ class Selection:
     Args:
         question: The question.
         settings: Of `D3`: the budget of a prompt (an item that is longer alone is shown without its middle), of calls,
-            and what failures and empty answers mean.
+            and what failures mean.
         count: Counts the tokens of a text.
     """
 
@@ -166,16 +165,14 @@ class Selection:
         for group, reply in zip(groups, replies, strict=True):
             choice = _read(reply.text, [items[at].name for at in group], by)
             unusable = reply.failure is not None or not choice.usable
-            empty = not choice.positions and self.settings.on_empty == "likelihood" and by != "yes"
-            by_likelihood = unusable or empty
             if problem := _problem(reply, choice):
                 if unusable and self.settings.on_failure == "raise":
                     raise reply.failure or LLMFailure(f"The LLM was asked to choose: {problem}.")
-                problems.append(f"{problem}: chosen by likelihood" if by_likelihood else problem)
-            if by_likelihood:
+                problems.append(f"{problem}: chosen by likelihood" if unusable else problem)
+            if unusable:
                 best = likely.choose(group if by != "yes" else everything)
                 chosen += [at for at in group if at in best]
-                deputies |= dict.fromkeys(group, "failure" if unusable else "empty")
+                deputies |= dict.fromkeys(group, "failure")
             else:
                 chosen += [group[position] for position in choice.positions]
         return Chosen(sorted(chosen), problems, deputies)

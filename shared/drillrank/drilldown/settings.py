@@ -20,20 +20,13 @@ Strategy = Literal[
 WITHOUT_SECTIONS: tuple[Strategy, ...] = ("paragraph", "chunk", "map-reduce", "map-reduce-optimised")
 """Strategies that read all sections: what the paper compares D3 with."""
 SummarizeBy = Summarizer | Literal["llm"] | None
-AnswerBy = Literal["names", "ids", "json"]
-OnEmpty = Literal["nothing", "likelihood"]
+AnswerBy = Literal["names", "json"]
 
 # D3 (Nair et al. 2023) section 3.3 and its experiment settings: the section step and the paragraph step.
 SECTION_PROMPT = (
     "Document section structure:\n{outline}\n\nQuestion: {question}\n\nList all section names that may be relevant "
     "for answering the question. Respond with comma-separated section name list. Provide an empty response if none "
     "of the sections are relevant."
-)
-# The same question with numbers in place of names, which no model can misspell; the wording is ours.
-SECTION_ID_PROMPT = (
-    "Document section structure:\n{outline}\n\nQuestion: {question}\n\nList the ids of all sections that may be "
-    "relevant for answering the question. Respond with comma-separated id list. Provide an empty response if none of "
-    "the sections are relevant."
 )
 PARAGRAPH_PROMPT = (
     "{paragraphs}\n\nQuestion: {question}\n\nFind paragraph ids that contains relevant information for answering the "
@@ -44,7 +37,7 @@ BOOLEAN_PROMPT = (
     "{paragraphs}\n\nQuestion: {question}\n\nDoes the paragraph contain relevant information for answering the "
     "question? Respond with yes or no."
 )
-# The same for LLMs that can be held to a JSON schema; the wording is ours.
+# The same with numbers, which no model can misspell, for LLMs that can be held to a JSON schema; the wording is ours.
 _AS_JSON = 'Respond with a JSON object whose "ids" is the list of their numbers, empty if none of them are relevant.'
 SECTION_JSON_PROMPT = (
     "Document section structure:\n{outline}\n\nQuestion: {question}\n\nList the ids of all sections that may be "
@@ -57,7 +50,6 @@ PARAGRAPH_JSON_PROMPT = (
 
 _PROMPTS: dict[AnswerBy, tuple[str, str]] = {
     "names": (SECTION_PROMPT, PARAGRAPH_PROMPT),
-    "ids": (SECTION_ID_PROMPT, PARAGRAPH_PROMPT),
     "json": (SECTION_JSON_PROMPT, PARAGRAPH_JSON_PROMPT),
 }
 
@@ -109,7 +101,6 @@ class D3Settings(Settings):
         sections_by: Whether the LLM names sections or gives their numbers; `"json"` asks for numbers as JSON, for those
             of paragraphs too, and holds an LLM with `complete_json(prompt, schema)` to its schema. None is `"json"`
             where a server can hold its LLM to a schema (`ServedLLM`) and the prompts are ours, else `"names"`.
-        on_empty: What an answer that chooses nothing means: `"nothing"`, or `"likelihood"`'s choice instead.
         on_failure: For a call that fails or an answer that cannot be read: `"continue"` with likelihood's choice (of a
             summary, sentences of the text), or `"raise"`.
         workers: Most LLM calls at the same time: of one question, or of one call with documents.
@@ -144,7 +135,6 @@ class D3Settings(Settings):
     tokens: Tokens = None
     max_calls: int = 40
     sections_by: AnswerBy | None = None
-    on_empty: OnEmpty = "nothing"
     on_failure: OnFailure = "continue"
     workers: int = 4
     section_prompt: Template | None = None
@@ -167,7 +157,6 @@ class D3Settings(Settings):
             check_one_of(Strategy, paragraphs=self.paragraphs)
         if self.sections_by is not None:
             check_one_of(AnswerBy, sections_by=self.sections_by)
-        check_one_of(OnEmpty, on_empty=self.on_empty)
         check_one_of(OnFailure, on_failure=self.on_failure)
         for name, flag in (("whole_paths", self.whole_paths), ("repeats", self.repeats), ("follow", self.follow)):
             if not isinstance(flag, bool):
@@ -197,11 +186,6 @@ class D3Settings(Settings):
         if self.paragraph_prompt is not None:
             check_places(self.paragraph_prompt, "paragraphs", "question")
         super().__post_init__()
-
-    @property
-    def paragraphs_by(self) -> AnswerBy:
-        """How the LLM answers about paragraphs, which have no names."""
-        return "json" if self.sections_by == "json" else "ids"
 
     @property
     def prompts(self) -> tuple[Template, Template]:

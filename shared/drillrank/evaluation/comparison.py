@@ -16,11 +16,9 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from drillrank.errors import InvalidInput
-from drillrank.evaluation.evidence import Evidence
-from drillrank.evaluation.experiment import BM25, FIRST_STAGE, FUSION, Experiment, OnProgress, Ranks
-from drillrank.evaluation.measures import check_measures, default_measures
+from drillrank.evaluation.experiment import BM25, FIRST_STAGE, FUSION, Experiment, OnProgress, Ranks, Record
+from drillrank.evaluation.measures import Evidence, check_measures, default_measures
 from drillrank.evaluation.questions import CorpusSource, Question, QuestionSource
-from drillrank.evaluation.records import Record
 from drillrank.evaluation.statistics import (
     Floats,
     Pair,
@@ -32,6 +30,7 @@ from drillrank.evaluation.statistics import (
 )
 from drillrank.evaluation.systems import system
 from drillrank.explanation import Explainable, Explanations
+from drillrank.explanation.explanations import SCORING
 from drillrank.llm import LLM
 from drillrank.passages import Passage, Path
 from drillrank.rerank.promptrank import PromptRank
@@ -226,37 +225,25 @@ class Comparison:
     def explained(self, component: str, question: Question) -> Explained:
         """Why the first few results of a component stand where they stand.
 
-        The component is asked again, over the same candidates, and once for each question; with `results` the file
-        keeps what it said. What goes wrong is told and not raised.
+        The component is asked again, over the same candidates. What goes wrong is told and not raised.
         """
         record = self.results[component][question.id]
         if record.error:
             return Explained(None, f"It failed: {record.error}", failed=True)
         if not record.explains:
             return Explained(None, "It cannot say why; what it told is in the table.")
-        if not record.explanation and self.explain is None:
+        if self.explain is None:
             return Explained(None, "Not explained.")
         try:
-            if not record.explanation and self.explain is not None:
-                record.explanation = self.explain(record, question).to_dict()
-            return Explained(Explanations.from_dict(record.explanation))
+            return Explained(self.explain(record, question))
         except Exception as problem:  # whatever a component raises costs one explanation, not the report
             return Explained(None, f"Not explained: {type(problem).__name__}: {problem}"[:500], failed=True)
 
     def to_dict(self) -> dict[str, Any]:
-        """For machines: means, pairs, costs, values, answers and explanations; NaN is None.
-
-        Explanations are those that a report has asked for, by component and question.
-        """
-
-        def of_records(name: str) -> dict[str, dict[str, Any]]:
-            return {
-                of: {id_: value for id_, one in found.items() if (value := getattr(one, name)) not in (None, {})}
-                for of, found in self.results.items()
-            }
-
+        """For machines: means, pairs, costs, values and answers; NaN is None."""
         return {
             "complete": self.complete,
+            "scoring": SCORING,
             "problems": list(self.problems),
             "questions": len(self.questions),
             "primary": self.primary,
@@ -279,8 +266,10 @@ class Comparison:
                 }
                 for location, question in enumerate(self.questions)
             },
-            "answers": of_records("answer"),
-            "explanations": of_records("explanation"),
+            "answers": {
+                name: {id_: one.answer for id_, one in found.items() if one.answer is not None}
+                for name, found in self.results.items()
+            },
         }
 
     def tables(self) -> dict[str, tuple[list[str], list[list[str]]]]:
@@ -370,7 +359,7 @@ def compare(
     All rerankers see the same candidates: those that the questions name, else those that the first stage finds. The
     first stage itself takes part as `"first stage"`, and beside it `"BM25"` and their reciprocal rank fusion,
     `"first stage + BM25"`, unless the first stage is BM25 itself. A component that looks for itself is compared as it
-    is. What a component brought is judged without regard to the others (`drillrank.evaluation.evidence`).
+    is. What a component brought is judged without regard to the others (`drillrank.evaluation.measures`).
 
     Args:
         questions: A `.jsonl` or `.csv` file or mappings: `question`, one at least of `gold` (ids of passages), `spans`
@@ -443,8 +432,6 @@ def compare(
         again, why = one.found(question.text, *run.candidates[question.id], experiment.corpus, explained=SHOWN)
         if record.ids[:SHOWN] != [passage.id for passage in again.passages[:SHOWN]]:
             raise InvalidInput("asked again, it ranks otherwise: it has changed, or its results differ by chance")
-        record.explanation = why.to_dict()
-        experiment.records.add(record)
         return why
 
     compared = Comparison(

@@ -43,8 +43,8 @@ def html_report(found: Comparison, on_progress: OnProgress | None = None) -> str
     """The whole page.
 
     Args:
-        found: What `compare` returned; as long as its components are there, they are asked again for explanations of
-            the questions that are listed, outside of all times that are told.
+        found: What `compare` returned; its components are asked again for explanations of the questions that are
+            listed, outside of all times that are told.
         on_progress: Callback, called as `(done, total)` after every explanation.
     """
     title = f"{len(found.questions):,} questions, {len(found.components)} components"
@@ -190,11 +190,7 @@ def _question(found: Comparison, pair: tuple[str, str], question: Question, why:
 
 def _why(found: Comparison, question: Question, name: str) -> str:
     """What explains these results, or a sentence that says why nothing does."""
-    explained = found.explained(name, question)
-    note, failed = explained.note, explained.failed
-    if explained.why is not None:
-        try:
-            return f"<details><summary>Why: {escape(name)}</summary>{explained.why._repr_html_()}</details>"
-        except Exception as problem:  # a file of results may hold anything
-            note, failed = f"Not explained: {type(problem).__name__}: {problem}"[:500], True
-    return f'<p class="{"partial" if failed else "note"}">{escape(note)}</p>'
+    why, note, failed = found.explained(name, question)
+    if why is None:
+        return f'<p class="{"partial" if failed else "note"}">{escape(note)}</p>'
+    return f"<details><summary>Why: {escape(name)}</summary>{why._repr_html_()}</details>"

@@ -12,8 +12,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Any, Generic, Literal, TypeVar
 
-from drillrank.drilldown.covered_text import CoveredText, HeadingPath, HeldSpan
-from drillrank.drilldown.rebuilding import SourceText, StoredChunk
+from drillrank.drilldown.rebuilding import CoveredText, HeadingPath, HeldSpan, SourceText, StoredChunk
 from drillrank.errors import InvalidInput, warn
 from drillrank.hosts.metadata import is_section, prefixed, result_metadata
 from drillrank.llm import Fetch, Requests

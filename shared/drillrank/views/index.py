@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from drillrank.passages import check_query
 from drillrank.settings import check_one_of
 from drillrank.structure import breadcrumb
 from drillrank.text import check_language
-from drillrank.vectors import BM25Index, Embed, TextIndex, TfidfIndex, embedded, of_unit_length
+from drillrank.vectors import BM25Index, Embed, TfidfIndex, embedded, of_unit_length
 from drillrank.views.extractive import VIEWS, View
 from drillrank.views.views import SectionChunk, check_views
 
@@ -345,7 +344,7 @@ class MultiViewIndex:
         self._chunks: dict[str, Ranks] = {}
         self._sections: dict[str, Ranks] = {}
         self._embed = embed
-        self._indexes: dict[str, TextIndex | _DenseIndex] = {}
+        self._indexes: dict[str, BM25Index | TfidfIndex | _DenseIndex] = {}
         for view, of_view in by_view.items():
             self._chunks[view] = np.array([number for number, _ in of_view], dtype=np.int64)
             self._sections[view] = np.array([numbers[chunk.section_id] for _, chunk in of_view], dtype=np.int64)
@@ -400,16 +399,6 @@ class MultiViewIndex:
             )
 
         return Explainable(found, explained)
-
-    async def asearch(
-        self, query: str, top_n: int = 5, among: Collection[int] | None = None
-    ) -> Explainable[MergedSection]:
-        """As `search`, without blocking the event loop."""
-        return await asyncio.to_thread(self.search, query, top_n, among)
-
-    def search_many(self, queries: Sequence[str], top_n: int = 5) -> list[Explainable[MergedSection]]:
-        """`search` for each question."""
-        return [self.search(query, top_n) for query in queries]
 
     def _ranks(self, view: str, question: Any, seen: Ranks | None, searched: npt.NDArray[np.bool_]) -> Ranks:
         """Of each section in the view, from 1 on; 0 of those whose text there does not match or may not be seen."""

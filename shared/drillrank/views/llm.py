@@ -11,11 +11,8 @@ from functools import cached_property, partial
 from typing import Any
 
 from drillrank.errors import (
-    InvalidInput,
     LLMFailure,
     OnFailure,
-    check_limits,
-    check_on_failure,
     check_positive,
     invalid_input,
     require,
@@ -25,7 +22,8 @@ from drillrank.likelihood.huggingface import best_device, best_dtype, longest_in
 from drillrank.likelihood.process import require_torch, settle_threads
 from drillrank.llm import Ask, Memo, Requests, strip_reasoning
 from drillrank.passages import stable_uuid
-from drillrank.prompts import Template, check_places, filled
+from drillrank.prompts import filled
+from drillrank.settings import check_one_of
 from drillrank.structure import breadcrumb, parse_document
 from drillrank.text import WORD, count_tokens
 from drillrank.views.chunks import Chunk, Chunker
@@ -52,6 +50,7 @@ _LISTED = re.compile(r"\s*(?:[-*•+]|\d{1,3}[.)])\s")
 _LABEL = re.compile(r"^(?:\d{1,3}[.)]\s|key ?words?:)", re.IGNORECASE)
 _BEFORE, _BEHIND = " \"'`*•+-[", " \"'`*].,;:"
 
+_BATCH = 8  # texts that a summariser reads at once
 _lock = threading.Lock()  # a summariser's tokenizer and model serve one thread at a time
 
 
@@ -63,32 +62,22 @@ class ViewWriter:
         model: Name of the LLM, part of what an answer is remembered by.
         cache: Answers by prompt and model; any mutable mapping of strings, for example a `diskcache.Cache`. By
             default a dictionary of this object's own. Writers that share it at the same time ask once.
-        retries: How often a call that failed, or whose answer is of no use, is repeated.
-        keyword_prompt: Template with `{section_name}` and `{section_text}`, or a function of these.
-        summary_prompt: Likewise.
         on_failure: Where the LLM brings nothing of use: `"continue"` with what is computed without it, or `"raise"`.
         max_calls: Most prompts of one call with documents, repeated ones and those that the cache answers not counted;
             what is beyond is computed without the LLM.
 
     Raises:
-        InvalidInput: a template lacks a place, a number is too low, or `on_failure` is something else.
+        InvalidInput: `max_calls` is too low, or `on_failure` is something else.
     """
 
     model: str = ""
     cache: MutableMapping[str, str] = field(default_factory=dict)
-    retries: int = 1
-    keyword_prompt: Template = KEYWORD_PROMPT
-    summary_prompt: Template = SUMMARY_PROMPT
     on_failure: OnFailure = "continue"
     max_calls: int = 1000
 
     def __post_init__(self) -> None:
-        for template in (self.keyword_prompt, self.summary_prompt):
-            check_places(template, "section_name", "section_text")
-        check_on_failure(self.on_failure)
+        check_one_of(OnFailure, on_failure=self.on_failure)
         check_positive(max_calls=self.max_calls)
-        if not isinstance(self.retries, int) or self.retries < 0:
-            raise InvalidInput(f"retries must be a whole number, at least 0; not {self.retries!r:.200}.")
 
     def write(
         self,
@@ -127,9 +116,9 @@ class ViewWriter:
             for position, (name, chunk) in enumerate(zip(chunk_names(chunks), chunks, strict=True)):
                 places = {"section_name": name, "section_text": chunk.body}
                 if "keywords" in views and WORD.search(chunk.body) and chunk.body not in chunk.path[-1:]:
-                    prompts[number, "keywords", position] = filled(self.keyword_prompt, **places)
+                    prompts[number, "keywords", position] = filled(KEYWORD_PROMPT, **places)
                 if "summary" in views and not is_short(chunk.body):
-                    prompts[number, "summary", position] = filled(self.summary_prompt, **places)
+                    prompts[number, "summary", position] = filled(SUMMARY_PROMPT, **places)
         answers = yield from self._ask(prompts, on_start)
         texts = [extractive_texts(chunks, views, language) for chunks in documents]
         for (number, view, position), answer in answers.items():
@@ -158,7 +147,7 @@ class ViewWriter:
             on_start(len(memos))
         found: dict[str, str] = {}
         failure: LLMFailure | None = None
-        for _ in range(1 + self.retries):
+        for _ in range(2):
             pending = [prompt for prompt in memos if prompt not in found]
             if not pending:
                 break
@@ -236,14 +225,11 @@ class HuggingFaceSummarizer:
         name: Model id or directory; its weights must be safetensors.
         device: `"cuda"`, `"mps"`, `"cpu"` ...; None takes the first of these that is there.
         dtype: Of the weights, such as `"float32"`; `"auto"` is bfloat16 where the device computes in it fast.
-        batch_size: Texts read at once.
-        max_tokens: Longest summary in tokens of the model; None for what its configuration says.
         min_tokens: Up to so many tokens a text is its own summary: 200 in MC-indexing (Appendix G), 0 in D3.
-        revision: Branch, tag or commit of the model.
 
     Raises:
         MissingExtra: torch or transformers is not installed.
-        InvalidInput: a number is below 1, or, at the first use, there is no such model.
+        InvalidInput: at the first use, there is no such model.
 
     Results are the same in every run: nothing is sampled.
 
@@ -254,13 +240,9 @@ class HuggingFaceSummarizer:
     _: KW_ONLY
     device: str | None = field(default=None, repr=False)  # caches know a summariser by what its summaries depend on
     dtype: str = "auto"
-    batch_size: int = field(default=8, repr=False)
-    max_tokens: int | None = None
     min_tokens: int = SHORT_SECTION
-    revision: str | None = None
 
     def __post_init__(self) -> None:
-        check_limits(batch_size=self.batch_size, max_tokens=self.max_tokens)
         require_torch("hf")
         require("transformers", "hf")
 
@@ -295,25 +277,24 @@ class HuggingFaceSummarizer:
 
         device = torch.device(self.device or best_device())
         with invalid_input(f"{self.name!r:.200} is no sequence-to-sequence model that can be loaded"):
-            tokenizer = transformers.AutoTokenizer.from_pretrained(self.name, revision=self.revision)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(self.name)
         dtype = best_dtype(device) if self.dtype == "auto" else self.dtype
         kind = transformers.AutoModelForSeq2SeqLM
-        model = pretrained(kind, self.name, revision=self.revision, dtype=dtype, use_safetensors=True).to(device)
+        model = pretrained(kind, self.name, dtype=dtype, use_safetensors=True).to(device)
         return tokenizer, model, longest_input(model.config, tokenizer)
 
     def _generated(self, parts: Collection[str]) -> dict[str, str]:
         import torch
 
         tokenizer, model, _ = self._loaded
-        longest = {} if self.max_tokens is None else {"max_new_tokens": self.max_tokens, "min_length": 0}
         order = sorted(parts, key=lambda part: (len(part), part))
         written: dict[str, str] = {}
-        for first in range(0, len(order), self.batch_size):
-            batch = order[first : first + self.batch_size]
+        for first in range(0, len(order), _BATCH):
+            batch = order[first : first + _BATCH]
             padded = tokenizer(batch, padding=True, return_tensors="pt", verbose=False)
             inputs = {name: padded[name].to(model.device) for name in ("input_ids", "attention_mask")}
             with torch.inference_mode():
-                answers = model.generate(**inputs, do_sample=False, **longest)
+                answers = model.generate(**inputs, do_sample=False)
             texts = tokenizer.batch_decode(answers, skip_special_tokens=True)
             written |= zip(batch, map(str.strip, texts), strict=True)
         return written
