@@ -19,9 +19,8 @@ from llama_index.core.schema import Document as NodesDocument
 
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
 from drillrank.text import count_tokens
-from tests.conformance.building import build
 from tests.conformance.corpus import ticks_during
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts, each_reader
+from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts, build, each_reader
 from tests.conformance.readers import ASKED, BOOK, TARGET, Crowd, about, adversary, scripts
 
 TOWN = "# Town {n}\n\nBread.\n\n## People\n\n{n} people live here."

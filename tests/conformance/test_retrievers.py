@@ -19,9 +19,8 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import Document as NodesDocument
 
 from drillrank.errors import DrillrankWarning, InvalidInput
-from tests.conformance.building import build
 from tests.conformance.corpus import BOOK, NOTE, QUESTION, QUESTIONS, section_path, threads_at_work
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
+from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts, build
 
 DOCUMENTS = {
     LlamaIndex: [

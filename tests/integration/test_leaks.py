@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from llama_index.core import VectorStoreIndex
 
-from tests.conformance import langchain_leaks, llama_index_leaks
-from tests.conformance.leaks import World, cases, check_story
+from tests.conformance.hearing import ask
+from tests.conformance.hosts import LangChain, LlamaIndex
+from tests.conformance.leaks import QUESTION, World, cases, check_story, letters, scene
 from tests.integration.conftest import Postgres
 
 DIMENSIONS = 26
@@ -26,7 +27,7 @@ def chroma(tmp_path: Path) -> Any:
 @pytest.fixture
 def langchain_chroma(chroma: Any, name: str) -> Any:
     stores = pytest.importorskip("langchain_chroma", reason="langchain-chroma is not installed: make integration")
-    return stores.Chroma(name, langchain_leaks.Words(), client=chroma)
+    return stores.Chroma(name, LangChain.embedding(letters), client=chroma)
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def langchain_pgvectorstore(postgres: Postgres, name: str) -> Iterator[Any]:
     stores = pytest.importorskip("langchain_postgres", reason="langchain-postgres is not installed: make integration")
     engine = stores.PGEngine.from_connection_string(postgres.url("psycopg"))
     engine.init_vectorstore_table(name, DIMENSIONS)
-    yield stores.PGVectorStore.create_sync(engine, langchain_leaks.Words(), name)
+    yield stores.PGVectorStore.create_sync(engine, LangChain.embedding(letters), name)
     asyncio.run(engine.close())
 
 
@@ -43,7 +44,7 @@ def langchain_pgvector(postgres: Postgres, name: str) -> Iterator[Any]:
     stores = pytest.importorskip("langchain_postgres", reason="langchain-postgres is not installed: make integration")
     postgres.run(f"CREATE DATABASE {name}")
     settings = {"connection": postgres.url("psycopg", name), "collection_name": name}
-    vectors = stores.PGVector(langchain_leaks.Words(), **settings)
+    vectors = stores.PGVector(LangChain.embedding(letters), **settings)
     yield vectors
     vectors._engine.dispose()
 
@@ -68,34 +69,23 @@ def llama_index_pgvector(postgres: Postgres, name: str) -> Iterator[Any]:
     vectors.client.dispose()
 
 
-def of_langchain(form: Any, vectors: Any) -> World[Any]:
-    return World(form(vectors))
-
-
-def of_llama_index(form: Any, vectors: Any) -> World[Any]:
-    return World(form(VectorStoreIndex.from_vector_store(vectors, embed_model=llama_index_leaks.Words())))
-
-
 # The older PGVector is either synchronous or asynchronous; the other one of LangChain keeps a loop of its own.
-STORES: dict[str, tuple[Any, Callable[..., World[Any]], bool]] = {
-    "langchain_chroma": (langchain_leaks, of_langchain, True),
-    "langchain_pgvectorstore": (langchain_leaks, of_langchain, True),
-    "langchain_pgvector": (langchain_leaks, of_langchain, False),
-    "llama_index_chroma": (llama_index_leaks, of_llama_index, True),
-    "llama_index_pgvector": (llama_index_leaks, of_llama_index, True),
-}
-CASES = cases({store: (leaks, (store,)) for store, (leaks, *_) in STORES.items()})
+OF_LANGCHAIN, OF_LLAMA_INDEX = ("chroma", "pgvectorstore", "pgvector"), ("chroma", "pgvector")
+STORES = [*(f"langchain_{name}" for name in OF_LANGCHAIN), *(f"llama_index_{name}" for name in OF_LLAMA_INDEX)]
 
 
-@pytest.mark.parametrize(("store", "way", "theirs", "form", "build"), CASES)
+@pytest.mark.parametrize(("store", "way", "theirs", "form", "build"), cases({name: name for name in STORES}))
 async def test_what_is_heard_of_a_store_is_what_may_be_seen(
     request: pytest.FixtureRequest, store: str, way: str, theirs: bool, form: Any, build: Any
 ):
-    leaks, filled, both = STORES[store]
-    vectors = request.getfixturevalue(store)
-    world = filled(form, vectors)
-    scene = leaks.scene(world, way)
-    component = build(scene)
-    await check_story(world, lambda asynchronous: leaks.ask(component, theirs, scene.llm, asynchronous and both))
+    vectors, host = request.getfixturevalue(store), LangChain if store.startswith("langchain") else LlamaIndex
+    model = host.embedding(letters)
+    filled = vectors if host is LangChain else VectorStoreIndex.from_vector_store(vectors, embed_model=model)
+    world = World(host, filled, form)
+    beside = scene(world, way)
+    component, both = build(beside), store != "langchain_pgvector"
+    await check_story(
+        world, lambda asynchronous: ask(host, component, QUESTION, beside.llm, theirs, asynchronous and both)
+    )
     if store == "llama_index_pgvector":
         await vectors.close()
