@@ -89,10 +89,6 @@ class SlowJudge(Reading):
         self._heart.wait("model")
         return super()._log_likelihood(*arguments)
 
-    def _next_tokens(self, *arguments):
-        self._heart.wait("model")
-        return super()._next_tokens(*arguments)
-
 
 _hearts: list[Heartbeat] = []
 

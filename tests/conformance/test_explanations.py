@@ -12,6 +12,7 @@ from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 
 from drillrank.explanation import Explainable
+from drillrank.explanation.explanations import Request, request
 from drillrank.likelihood.base import NextTokens
 from llama_index_ext.events import ExplanationEvent
 from tests.conformance.hosts import COMPONENTS, LangChain, LlamaIndex, both_hosts
@@ -143,9 +144,13 @@ def test_the_tree_names_documents_as_their_readers_do(host, cut):
     assert not [event for event in heard if event.get("tree")]
     _, heard = host.hear(host.ext.D3Retriever(given, top_n=None, explain=True), QUERY)
     [tree] = [event["tree"] for event in heard if event.get("tree")]
+    token = request.set(comparison := Request(wanted=True))  # as a comparison asks it to
+    host.retrieve(host.ext.D3Retriever(given, top_n=None), QUERY)
+    request.reset(token)
     wanted = [name for *_, name in FILES.values()]
     wanted = [name if wanted.count(name) == 1 else f"{name} ({place})" for place, name in enumerate(wanted, 1)]
     assert [node["name"] for node in tree if node["kind"] == "document"] == wanted
+    assert [node.name for node in comparison.tree if node.kind == "document"] == wanted
     sections = {node["name"] for node in tree if node["kind"] == "section"}
     assert sections == {"A", "B"}, "those with evidence"
 
