@@ -4,18 +4,17 @@ from drillrank.errors import require
 
 require("langchain_core", "langchain")
 
-from langchain_ext.brmgr_retriever import BRMGRRetriever  # noqa: E402
-from langchain_ext.cross_encoder import LikelihoodCrossEncoder  # noqa: E402
 from langchain_ext.d3 import D3Retriever  # noqa: E402
-from langchain_ext.multi_view_retriever import MultiViewRetriever  # noqa: E402
 from langchain_ext.multi_view_splitter import MultiViewTextSplitter  # noqa: E402
 from langchain_ext.promptrank import PromptRankRerank, PromptRankRetriever  # noqa: E402
 from langchain_ext.rerank import (  # noqa: E402
     BRMGRRerank,
+    LikelihoodCrossEncoder,
     MonoT5Rerank,
     RelevanceRerank,
     UPRRerank,
 )
+from langchain_ext.retrievers import BRMGRRetriever, MultiViewRetriever  # noqa: E402
 from langchain_ext.self_ask import SelfAskChain  # noqa: E402
 
 __all__ = [

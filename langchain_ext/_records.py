@@ -12,8 +12,7 @@ from langchain_core.documents import Document
 from drillrank import LanguageModel, Passage
 from drillrank.hosts.metadata import count, is_section, prefixed, result_metadata, user_metadata
 from drillrank.hosts.pages import pages_of
-from drillrank.hosts.records import ChunkRecord, headings_by_level
-from drillrank.hosts.sections import StoredSection, stored_section
+from drillrank.hosts.records import ChunkRecord, StoredSection, headings_by_level, stored_section
 from drillrank.hosts.shared import model_fields
 from drillrank.llm import Fetch
 from drillrank.passages import stable_uuid

@@ -24,9 +24,8 @@ from drillrank.hosts.metadata import PREFIX, RANKING_KEYS
 from drillrank.llm import Call, Requests, Usage, arun, run
 from drillrank.passages import check_query, check_top_n
 from drillrank.vectors import Embed
-from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM, embedding_of, step_prompt
-from langchain_ext._lookups import StoreLookups
+from langchain_ext._lookups import DocumentFilter, Filter, StoreLookups
 from langchain_ext._records import found_chunks, given_chunks, index_fields, metadata_query
 from langchain_ext._retriever import QueryRetriever, Retriever, child_config
 from langchain_ext.settings import D3RetrieverSettings

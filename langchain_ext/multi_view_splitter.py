@@ -12,7 +12,7 @@ from langchain_core.runnables import Runnable
 from langchain_text_splitters import TextSplitter
 
 from drillrank.hosts.settings import SplitterSettings
-from drillrank.hosts.splitting import SourceDocument, chunker_of, namespace_of, split
+from drillrank.hosts.views import SourceDocument, chunker_of, namespace_of, split
 from drillrank.llm import Requests, arun, run
 from drillrank.settings import as_settings
 from drillrank.views import (

@@ -25,9 +25,8 @@ from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank,
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.prior import Prior
 from drillrank.vectors import Embed
-from langchain_ext._filters import DocumentFilter, Filter, underlying_store
 from langchain_ext._llm import FrameworkLLM, embedding_of, step_prompt
-from langchain_ext._lookups import StoreLookups
+from langchain_ext._lookups import DocumentFilter, Filter, StoreLookups, underlying_store
 from langchain_ext._records import document_names, index_fields, names_of, passage_of, read_section
 from langchain_ext._retriever import QueryRetriever, Retriever, WithSource, with_score
 from langchain_ext.rerank import LikelihoodCompressor

@@ -10,16 +10,18 @@ from numbers import Real
 from typing import Any
 
 from langchain_core.callbacks import Callbacks
+from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnableParallel, RunnablePassthrough
 from pydantic import Field
 
-from drillrank import LanguageModel, Passage
+from drillrank import UPR, LanguageModel, Passage, load_language_model
 from drillrank.errors import InvalidInput
 from drillrank.hosts.components import BRMGRRerankFields, MonoT5Fields, RelevanceFields, RerankerFields, UPRFields
 from drillrank.hosts.metadata import PREFIX, RANKING_KEYS, RANKING_NOTES
 from drillrank.passages import Ranking
 from drillrank.rerank.base import RetrievalScores
+from drillrank.rerank.upr import UPR_PROMPT
 from langchain_ext._retriever import Loadable
 from langchain_ext.settings import BRMGRRerankSettings, RelevanceRerankSettings, RerankSettings
 
@@ -267,3 +269,45 @@ class BRMGRRerank(BRMGRRerankFields, LikelihoodCompressor):
             text = document.page_content if generated else passages[position].text  # the LLM wrote no metadata
             passages[position] = replace(passages[position], text=text, metadata={"generated": generated})
         return documents, passages, scores
+
+
+class LikelihoodCrossEncoder(BaseCrossEncoder):
+    """Scores (query, text) pairs by the likelihood of the query, for `CrossEncoderReranker` and its kin.
+
+    Args:
+        model: A `load_language_model` specification, or a ready language model.
+        model_options: Options of the language model.
+        template: Prompt with `{text}`.
+
+    Scores are mean log-probabilities per question token: at most 0, comparable within one query only.
+
+    >>> pairs = [("Which novel?", "Basel is a town."), ("Which novel?", "Emma, a novel.")]
+    >>> scores = LikelihoodCrossEncoder().score(pairs)
+    >>> scores[1] > scores[0]
+    True
+    """
+
+    def __init__(
+        self,
+        model: str | LanguageModel = "unigram",
+        *,
+        model_options: dict[str, Any] | None = None,
+        template: str = UPR_PROMPT,
+    ) -> None:
+        self._upr = UPR(load_language_model(model, **(model_options or {})), template=template)
+
+    def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
+        """One plain float per pair, in order; the pairs of one query are scored as its candidates.
+
+        Raises:
+            InvalidInput: a query is blank.
+        """
+        places: dict[str, list[int]] = {}
+        for location, (query, _) in enumerate(text_pairs):
+            places.setdefault(query, []).append(location)
+        scores = [0.0] * len(text_pairs)
+        rankings = self._upr.rank_many(list(places), [[text_pairs[i][1] for i in of] for of in places.values()])
+        for of_query, ranking in zip(places.values(), rankings, strict=True):
+            for item in ranking:
+                scores[of_query[item.details["position"]]] = item.score
+        return scores

@@ -25,9 +25,8 @@ from drillrank.drilldown.self_ask import SELF_ASK_PROMPT, FollowUp, SelfAskAnswe
 from drillrank.errors import OnFailure
 from drillrank.hosts.store import RetrievedPassages
 from drillrank.text import Tokens
-from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM, step_prompt
-from langchain_ext._lookups import StoreLookups
+from langchain_ext._lookups import DocumentFilter, Filter, StoreLookups
 from langchain_ext._records import passage_of
 from langchain_ext._retriever import Loadable, Retriever, WithSource
 

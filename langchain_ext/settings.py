@@ -13,10 +13,11 @@ from drillrank.hosts.metadata import check_keys
 from drillrank.multihop.path_settings import MISSING_PROMPT
 from drillrank.prompts import Template
 from drillrank.rerank.relevance import RelevanceSettings
+from drillrank.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreSettings(settings.HostSettings):
+class ScoreSettings(Settings):
     """Of all that scores documents.
 
     Attributes:

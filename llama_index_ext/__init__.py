@@ -4,17 +4,11 @@ from drillrank.errors import require
 
 require("llama_index.core", "llama-index")
 
-from llama_index_ext.brmgr_retriever import BRMGRRetriever  # noqa: E402
 from llama_index_ext.d3 import D3Retriever  # noqa: E402
 from llama_index_ext.multi_view_parser import MultiViewNodeParser  # noqa: E402
-from llama_index_ext.multi_view_retriever import MultiViewRetriever  # noqa: E402
 from llama_index_ext.promptrank import PromptRankRerank, PromptRankRetriever  # noqa: E402
-from llama_index_ext.rerank import (  # noqa: E402
-    BRMGRRerank,
-    MonoT5Rerank,
-    RelevanceRerank,
-    UPRRerank,
-)
+from llama_index_ext.rerank import BRMGRRerank, MonoT5Rerank, RelevanceRerank, UPRRerank  # noqa: E402
+from llama_index_ext.retrievers import BRMGRRetriever, MultiViewRetriever  # noqa: E402
 from llama_index_ext.self_ask import SelfAskQueryEngine  # noqa: E402
 
 __all__ = [

@@ -11,8 +11,7 @@ from llama_index.core.schema import BaseNode, NodeWithScore
 from drillrank.errors import InvalidInput
 from drillrank.hosts.metadata import is_section, prefixed, result_metadata, user_metadata
 from drillrank.hosts.pages import pages_of
-from drillrank.hosts.records import ChunkRecord, headings_of_path
-from drillrank.hosts.sections import StoredSection, stored_section
+from drillrank.hosts.records import ChunkRecord, StoredSection, headings_of_path, stored_section
 from drillrank.llm import Fetch
 from llama_index_ext._lookups import DOCUMENT
 

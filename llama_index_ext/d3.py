@@ -27,9 +27,8 @@ from drillrank.llm import Requests, Usage
 from drillrank.passages import check_query, check_top_n
 from drillrank.settings import as_settings
 from drillrank.vectors import Embed
-from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, Prompted, embedding_of
-from llama_index_ext._lookups import StoreLookups
+from llama_index_ext._lookups import Filters, NodeFilter, StoreLookups
 from llama_index_ext._records import check_retriever, checked_nodes, chunks_of, metadata_query
 from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext.events import D3EndEvent, D3StepEvent, send_explanations

@@ -35,7 +35,7 @@ from drillrank.hosts.components import HostFields
 from drillrank.hosts.metadata import prefixed
 from drillrank.hosts.pages import PAGES
 from drillrank.hosts.settings import SplitterSettings
-from drillrank.hosts.splitting import SourceDocument, chunker_of, namespace_of, split
+from drillrank.hosts.views import SourceDocument, chunker_of, namespace_of, split
 from drillrank.llm import Requests, arun, run
 from drillrank.settings import as_json
 from drillrank.views import (

@@ -37,9 +37,8 @@ from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.prior import Prior
 from drillrank.settings import as_settings
 from drillrank.vectors import Embed
-from llama_index_ext._filters import Filters, NodeFilter, underlying_index
 from llama_index_ext._llm import FrameworkLLM, Prompted, embedding_of
-from llama_index_ext._lookups import StoreLookups
+from llama_index_ext._lookups import Filters, NodeFilter, StoreLookups, underlying_index
 from llama_index_ext._records import check_retriever, checked_nodes, read_section, unread
 from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext.events import PathHopEvent, send_explanations

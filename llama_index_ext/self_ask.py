@@ -23,9 +23,8 @@ from drillrank.errors import OnFailure
 from drillrank.hosts.store import RetrievedPassages
 from drillrank.passages import check_query
 from drillrank.text import Tokens
-from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, Prompted
-from llama_index_ext._lookups import StoreLookups
+from llama_index_ext._lookups import Filters, NodeFilter, StoreLookups
 from llama_index_ext._records import check_retriever
 from llama_index_ext.events import SelfAskStepEvent
 

@@ -12,10 +12,11 @@ from drillrank.hosts import settings
 from drillrank.multihop.path_settings import MISSING_PROMPT
 from drillrank.prompts import Template
 from drillrank.rerank.relevance import RelevanceSettings
+from drillrank.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModeSettings(settings.HostSettings):
+class ModeSettings(Settings):
     """Of all that reads nodes.
 
     Attributes:

@@ -61,7 +61,7 @@ def calls(folder: Path) -> dict[str, Callable[[], object]]:
     import llama_index_ext
     from drillrank import D3, UPR, Passage, PathSearch, PromptRank
     from drillrank.cli import main
-    from drillrank.multihop.mentions import TitleMentions
+    from drillrank.multihop.text_links import TitleMentions
 
     passages = [Passage(text, id=title, title=title) for title, text in TEXTS.items()]
     nodes = [NodeWithScore(node=TextNode(text=text), score=1.0) for text in TEXTS.values()]

@@ -43,12 +43,12 @@ AREAS = {
         " golden_scores drillrank/neural/encoders",
     ),
     "budgets": Area(
-        "likelihood/tokenizer drilldown/truncation prompts",
+        "likelihood/tokenizer prompts",
         "budget prompts d3_budget self_ask drillrank/neural/budgets drillrank/neural/prompt_tokens"
         " drillrank/neural/trusted_wording",
     ),
     "paths": Area(
-        "multihop/search multihop/state multihop/prior multihop/mentions multihop/missing rerank/prior",
+        "multihop/search multihop/state multihop/prior multihop/text_links multihop/missing rerank/prior",
         "path_search path_prior path_pairs path_missing path_scope path_starts path_growing scale links mentions twins"
         " explanation corpus_paths",
     ),

@@ -8,10 +8,12 @@ A prompt is a tuple of parts: strings (instructions, prefixes, demonstrations, q
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from drillrank.errors import InvalidInput
+from drillrank.text import TokenCount
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +117,34 @@ def around_question(template: str) -> tuple[str, str]:
     if not location:
         raise InvalidInput(f"A template for a question is a string that holds {{question}}; not {template!r:.200}.")
     return before, after
+
+
+# Texts that are too long
+
+LEAST = 32  # tokens that any prompt needs for texts
+_GAP = " … "
+_LONG_TOKEN = 8  # characters; of text with longer tokens, `shortened` keeps less than it could
+
+
+def shortened(text: str, limit: int, count: TokenCount) -> str:
+    """The text, or its beginning and its end with a gap between them, of at most `limit` tokens together.
+
+    >>> shortened("one two three four five six", 5, lambda text: len(text.split()))
+    'one two  … five six'
+    """
+    if count(text) <= limit:
+        return text
+    if count(_GAP) > limit:
+        return ""
+    most = min(len(text) // 2, limit * _LONG_TOKEN)  # characters at either end
+    few = bisect_right(range(1, most + 1), limit, key=lambda size: count(f"{text[:size]}{_GAP}{text[-size:]}"))
+    return f"{text[:few]}{_GAP}{text[-few:]}" if few else _GAP.strip()
+
+
+def fitting(text: str, max_tokens: int, prompt: Callable[[str], str], count: TokenCount) -> str:
+    """The text, without its middle if the prompt with it would have more than so many tokens."""
+    limit, shown = count(text), text
+    while (over := count(prompt(shown)) - max_tokens) > 0 and limit > 0:
+        limit = min(limit, count(shown)) - over
+        shown = shortened(text, limit, count)
+    return shown

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from typing import Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from drillrank.errors import InvalidInput
 
-Settings = TypeVar("Settings")
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+T = TypeVar("T")
 
 
-def as_settings(cls: type[Settings], given: Settings | Mapping[str, Any]) -> Settings:
+def as_settings(cls: type[T], given: T | Mapping[str, Any]) -> T:
     """Settings that are given as such or by name; lists become tuples.
 
     Args:
@@ -39,6 +42,22 @@ def as_settings(cls: type[Settings], given: Settings | Mapping[str, Any]) -> Set
     if not isinstance(given, Mapping) or not given.keys() <= set(known):
         raise InvalidInput(f"{cls.__name__} has {', '.join(known)}; not {given!r:.200}.")
     return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
+
+
+class Settings:
+    """Base of frozen dataclasses of settings: each checks its own fields, and then has the next base check its."""
+
+    def __post_init__(self) -> None:
+        """Nothing is left to be checked."""
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+        """Settings by name, as JSON has them.
+
+        Raises:
+            InvalidInput: a name is unknown, or a value cannot be used.
+        """
+        return as_settings(cls, given)
 
 
 def as_json(value: Any) -> Any:

@@ -18,7 +18,7 @@ from rich.table import Table
 from drillrank import Passage, PathSearch, PromptRank
 from drillrank.evaluation.metrics import recall_all
 from drillrank.multihop.links import LinkSource, NameTable, RetrievedLinks, given_links
-from drillrank.multihop.mentions import NameMentions, TitleMentions
+from drillrank.multihop.text_links import NameMentions, TitleMentions
 from drillrank.passages import PARENTHETICAL
 from drillrank.text import name_tokens, unaccented
 

@@ -23,8 +23,8 @@ from drillrank.evaluation.metrics import exact_match, recall_all
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import LanguageModel
 from drillrank.multihop.links import RetrievedLinks, given_links
-from drillrank.multihop.mentions import NameMentions, TitleMentions
 from drillrank.multihop.prior import PathPrior
+from drillrank.multihop.text_links import NameMentions, TitleMentions
 from drillrank.vectors import BM25Index, TextIndex, TfidfIndex, top
 
 from .data import multihop_pool, read

@@ -70,7 +70,8 @@ class Uncomputed(TorchDispatchMode):
         on_meta = tree_map_only(torch.Tensor, lambda tensor: tensor.to("meta"), (arguments, options))
         shapes = function(*on_meta[0], **on_meta[1])
         self.operations += count(*arguments, **options, out_val=shapes)
-        return tree_map_only(torch.Tensor, lambda tensor: torch.zeros_like(tensor, device="cpu"), shapes)
+        device = next(one.device for one in arguments if isinstance(one, torch.Tensor))
+        return tree_map_only(torch.Tensor, lambda tensor: torch.zeros_like(tensor, device=device), shapes)
 
 
 def passages_of(texts: Sequence[str], tokenizer: Any, count: int, lengths: tuple[int, int]) -> list[str]:
@@ -109,11 +110,8 @@ def _of_encoder_decoder(network: Any, examples: Sequence[Example]) -> float:
     """Each distinct prompt is encoded once; each target sees it, and itself up to each token."""
 
     def alone(prompt: int, target: int) -> int:
-        ids = {
-            "input_ids": torch.ones(1, prompt, dtype=torch.long),
-            "decoder_input_ids": torch.ones(1, target, dtype=torch.long),
-        }
-        return executed(lambda: network(**ids, use_cache=False))
+        source, written = (torch.ones(1, n, dtype=torch.long, device=network.device) for n in (prompt, target))
+        return executed(lambda: network(input_ids=source, decoder_input_ids=written, use_cache=False))
 
     lengths = [(8, 1), (16, 1), (8, 2), (16, 2), (8, 3)]
     terms = [(n, n * n, m, m * m, n * m) for n, m in lengths]
@@ -130,7 +128,7 @@ def _of_decoder(network: Any, examples: Sequence[Example]) -> float:
     """Each distinct prefix is one token, which sees itself and those before it; a last one predicts nothing."""
 
     def alone(tokens: int, logits: int) -> int:
-        ids = torch.ones(1, tokens, dtype=torch.long)
+        ids = torch.ones(1, tokens, dtype=torch.long, device=network.device)
         return executed(lambda: network(input_ids=ids, logits_to_keep=logits, use_cache=False))
 
     lengths = [(8, 1), (16, 1), (8, 2)]

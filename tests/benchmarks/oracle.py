@@ -18,7 +18,7 @@ class Oracle:
         self._texts = {" ".join(paragraph.text.split()): False for paragraph in ready.readable}
         positions = [at for at, paragraph in enumerate(ready.paragraphs) if paragraph.id in gold]
         self._texts |= {" ".join(ready.readable[at].text.split()): True for at in positions}
-        self._names = self._relevant_names(ready, {ready.section_indices[at] for at in positions})
+        self._names = self._relevant_names(ready, {int(ready.section_of[at]) for at in positions})
 
     @staticmethod
     def _relevant_names(ready: PreparedDocuments, sections: set[int]) -> dict[str, list[bool]]:

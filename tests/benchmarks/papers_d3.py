@@ -83,7 +83,7 @@ def main(model: str = ",".join(MODELS), questions: int | None = None) -> None:
 
 def drilled(writer: KeptWriter, read: Sequence[Paper], **settings: Any) -> list[Any]:
     """What each question finds; where an answer cannot be read, likelihood chooses."""
-    d3 = D3(writer, settings={"max_calls": 10**6, "on_empty": "nothing", "workers": 4, **settings})
+    d3 = D3(writer, settings={"max_calls": 10**6, "workers": 4, **settings})
     asks = [partial(d3.retrieve, question.text, paper.ready) for paper, question in _asked(read)]
     return writer.together(asks)
 

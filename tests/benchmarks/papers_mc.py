@@ -110,7 +110,7 @@ def written(name: str, cut: Sequence[list[Chunk]]) -> list[Mapping[View, list[st
     def llm(prompt: str) -> str:
         return next(writer for kind, writer in writers.items() if kind in prompt)(prompt)
 
-    found: list[Mapping[View, list[str]]] = run(ViewWriter(retries=0).write(list(cut)), llm, workers=256)
+    found: list[Mapping[View, list[str]]] = run(ViewWriter().write(list(cut)), llm, workers=256)
     return found
 
 

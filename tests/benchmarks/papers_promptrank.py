@@ -19,8 +19,7 @@ from rich.table import Table
 from drillrank import Passage, Path, PathSearch, PromptRank
 from drillrank.evaluation.metrics import exact_match, recall_all
 from drillrank.multihop.links import given_links
-from drillrank.rerank.demonstrations import Demonstration, sample_demonstrations
-from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, Demonstration, sample_demonstrations
 from drillrank.vectors import BM25Index, TfidfIndex, top
 
 from .data import multihop_pool, read

@@ -18,9 +18,9 @@ from rich.table import Table
 from drillrank import Passage, PathSearch, PromptRank
 from drillrank.evaluation.metrics import recall_all
 from drillrank.multihop.links import given_links
-from drillrank.multihop.mentions import NameMentions, TitleMentions
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.prior import PathPrior
+from drillrank.multihop.text_links import NameMentions, TitleMentions
 from tests.registers import pages
 from tests.registers import questions as questions_on_registers
 

@@ -6,12 +6,13 @@ import re
 import threading
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 from hypothesis import strategies as st
 
-from drillrank.likelihood import UnigramModel
+from drillrank.likelihood import NextTokenRequest, NextTokens, UnigramModel
 
 BOOK = "\n\n".join(
     f"# Part {part}\n\nOf part {part}.\n\n"
@@ -132,3 +133,10 @@ class Reading(UnigramModel):
     reads_instructions = True  # type: ignore[assignment]
     tells_next_tokens = True  # type: ignore[assignment]
     wants_fit = False  # type: ignore[assignment]
+
+
+class Judge(Reading):
+    """Tells them as next tokens, too."""
+
+    def _next_tokens(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:
+        return [NextTokens(np.log([0.5, 0.5])) for _ in requests]

@@ -74,7 +74,6 @@ VARIANTS = [
     {"paragraphs": "hierbase"},
     {"summary_words": 3, "summarizer": "llm"},
     {"paragraphs": "likelihood", "guard_tokens": 60, "max_prompt_tokens": 200},
-    {"max_prompt_tokens": 150, "max_calls": 60, "on_empty": "likelihood"},
 ]
 
 
@@ -225,16 +224,14 @@ def test_what_is_no_source_is_an_error(host, source):
     scripts,
     st.sampled_from(["base", "hierbase", "likelihood"]),
     st.sampled_from(["names", "ids", "json"]),
-    st.sampled_from(["nothing", "likelihood"]),
     st.sampled_from([150, 4000]),
     st.sampled_from([0, 60]),
     st.sampled_from([0, 1]),
 )
-def test_whatever_the_llm_says(host, script, paragraphs, sections_by, on_empty, budget, guard, kind):
+def test_whatever_the_llm_says(host, script, paragraphs, sections_by, budget, guard, kind):
     fields: dict[str, Any] = {
         "paragraphs": paragraphs,
         "sections_by": sections_by,
-        "on_empty": on_empty,
         "max_prompt_tokens": budget,
         "guard_tokens": guard,
     }

@@ -22,7 +22,7 @@ from llama_index.core.vector_stores import SimpleVectorStore
 
 from tests.conformance.corpus import BOOK, QUESTION
 from tests.conformance.hosts import COMPONENTS, DocumentEmbeddings, LangChain, LlamaIndex
-from tests.conformance.readers import Reading, everything
+from tests.conformance.readers import Judge, everything
 
 PATIENCE = 5.0  # seconds until a loop counts as held up
 
@@ -78,7 +78,7 @@ class Heartbeat:
             beating.cancel()
 
 
-class SlowJudge(Reading):
+class SlowJudge(Judge):
     """A language model of which every ranker takes all that it says, and takes long to say it."""
 
     def __init__(self, heart: Heartbeat) -> None:
@@ -88,6 +88,10 @@ class SlowJudge(Reading):
     def _log_likelihood(self, *arguments):
         self._heart.wait("model")
         return super()._log_likelihood(*arguments)
+
+    def _next_tokens(self, *arguments):
+        self._heart.wait("model")
+        return super()._next_tokens(*arguments)
 
 
 _hearts: list[Heartbeat] = []

@@ -19,7 +19,7 @@ from langchain_ext._retriever import ConfiguredRetriever
 from tests.conformance.corpus import QUERY, QUESTION, QUESTIONS, TEXTS, VARIANTS
 from tests.conformance.hosts import LangChain, build
 from tests.conformance.langchain_reader import Reader
-from tests.conformance.readers import Reading
+from tests.conformance.readers import Judge
 from tests.conformance.test_retrievers import BUILD
 from tests.conformance.test_retrievers import DOCUMENTS as OF_BOTH
 
@@ -35,7 +35,7 @@ each_reranker = pytest.mark.parametrize("component", RERANKERS)
 
 
 def reranker(component: Any, **fields: Any) -> Any:
-    return build(component, model=Reading(), top_n=None, **fields)
+    return build(component, model=Judge(), top_n=None, **fields)
 
 
 # No score in the metadata

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from drillrank.cli import terminal
 from drillrank.likelihood import LanguageModel, Likelihood, NextTokenRequest, NextTokens, Request
 from drillrank.prompts import prompt_text
 
@@ -51,3 +52,18 @@ class HashModel(LanguageModel):
 def hash_model():
     """The class, since each test wants its own record."""
     return HashModel
+
+
+@pytest.fixture
+def own_cache(tmp_path_factory, monkeypatch):
+    """No test touches the user's cache."""
+    folder = tmp_path_factory.mktemp("cache")
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "HOME"):
+        monkeypatch.setenv(name, str(folder))
+    return folder
+
+
+@pytest.fixture
+def wide(monkeypatch):
+    """A terminal that breaks no line of ours."""
+    monkeypatch.setattr(terminal, "console", terminal.Terminal(width=200, highlight=False, color_system=None))

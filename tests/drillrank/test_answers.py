@@ -49,7 +49,7 @@ name = st.text("ab ,;-.1>é", min_size=1, max_size=12).filter(lambda text: text.
 offers = st.lists(name, min_size=1, max_size=6, unique=True) | st.sampled_from([TITLES, NAMES])
 
 
-@settings(max_examples=EXAMPLES or 300, deadline=None)
+@settings(max_examples=EXAMPLES or 300)
 @given(anything, offers)
 def test_whatever_an_answer_says_the_choice_is_of_what_there_is(answer, offered):
     for choice, count in ((chosen_names(answer, offered), len(offered)), (chosen_ids(answer, 7), 7)):
@@ -86,14 +86,14 @@ NUMBERED = {
 
 
 @pytest.mark.parametrize("form", LISTED)
-@settings(max_examples=EXAMPLES or 15, deadline=None)
+@settings(max_examples=EXAMPLES or 15)
 @given(st.sets(st.integers(0, len(NAMES) - 1), min_size=1))
 def test_whatever_names_are_listed_in_a_form_are_read_back(form, wanted):
     assert chosen_names(LISTED[form]([NAMES[at] for at in sorted(wanted)]), NAMES) == Choice(tuple(sorted(wanted)), ())
 
 
 @pytest.mark.parametrize("form", NUMBERED)
-@settings(max_examples=EXAMPLES or 10, deadline=None)
+@settings(max_examples=EXAMPLES or 10)
 @given(st.sets(st.integers(1, 40), min_size=1, max_size=39))
 def test_whatever_ids_are_written_in_a_form_are_read_back(form, wanted):
     choice = chosen_ids(NUMBERED[form](sorted(wanted)), 40)
@@ -179,16 +179,15 @@ def test_what_is_chosen(answer, offered, positions):
 
 
 @pytest.mark.parametrize(
-    ("answer", "positions"),
-    [("Yes", (0,)), ("**YES**, it does.", (0,)), ("Answer: yes", (0,)), ("<think>No.</think>yes", (0,)), ("No.", ())],
+    ("answer", "choice"),
+    [
+        *((said, Choice((0,))) for said in ("Yes", "**YES**, it does.", "Answer: yes", "<think>No.</think>yes")),
+        ("No.", Choice(())),
+        *((said, Choice((), usable=False)) for said in ("", "Hard to say", "Yesterday", "<think>Yes")),
+    ],
 )
-def test_yes_and_no(answer, positions):
-    assert said_yes(answer) == Choice(positions)
-
-
-@pytest.mark.parametrize("answer", ["", "Hard to say", "Yesterday", "<think>Yes"])
-def test_neither_yes_nor_no(answer):
-    assert said_yes(answer) == Choice((), usable=False)
+def test_yes_and_no_and_neither(answer, choice):
+    assert said_yes(answer) == choice
 
 
 def test_what_is_not_offered_is_left_out_and_shown():
@@ -238,22 +237,10 @@ def test_answers_of_real_models_to_real_prompts_are_read_right():
     assert sum(found == label for found, label in readings) >= 0.98 * len(readings)
 
 
-PIECES = ["[", "(", "1,", "1-", "1. ", "none ", "1 not ", "all ", "wait ", "relevant ", "<think>", "</think>", "{"]
-PIECES += [
-    '{"a":',
-    '"',
-    "'",
-    '"\\',
-    "9",
-    "|1|no|\n",
-    "answer: ",
-    "\nreason:",
-    " ",
-    "\n",
-    "段",
-    "\u0327\u0301",
-    "\ue000",
-]
+PIECES = [
+    "[", "(", "1,", "1-", "1. ", "none ", "1 not ", "all ", "wait ", "relevant ", "<think>", "</think>", "{", '{"a":',
+    '"', "'", '"\\', "9", "|1|no|\n", "answer: ", "\nreason:", " ", "\n", "段", "\u0327\u0301", "\ue000",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("piece", PIECES)

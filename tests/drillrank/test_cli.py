@@ -19,20 +19,12 @@ from drillrank.cli import main, terminal
 from drillrank.errors import MissingExtra
 from drillrank.likelihood import UnigramModel
 
-MANUAL = """# Kettle
+MANUAL = """# Kettle\n\nRead this first.\n
+## Warranty\n\nThe warranty covers the heater for two years.\n\nIt leaves out damage by lime scale.\n
+## Cleaning\n\nBoil vinegar and water once a month.\n"""
 
-Read this first.
 
-## Warranty
-
-The warranty covers the heater for two years.
-
-It leaves out damage by lime scale.
-
-## Cleaning
-
-Boil vinegar and water once a month.
-"""
+pytestmark = pytest.mark.usefixtures("own_cache", "wide")
 
 
 @pytest.fixture
@@ -40,21 +32,6 @@ def manual(tmp_path: Path, monkeypatch) -> str:
     monkeypatch.chdir(tmp_path)
     Path("manual.md").write_text(MANUAL, encoding="utf-8")
     return "manual.md"
-
-
-@pytest.fixture(autouse=True)
-def wide(monkeypatch):
-    monkeypatch.setattr(terminal, "console", terminal.Terminal(width=200, highlight=False, color_system=None))
-
-
-@pytest.fixture(autouse=True, scope="session")
-def cache(tmp_path_factory):
-    """No test touches the user's cache."""
-    with pytest.MonkeyPatch.context() as patched:
-        folder = tmp_path_factory.mktemp("cache")
-        for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "HOME"):
-            patched.setenv(name, str(folder))
-        yield folder
 
 
 @pytest.fixture
@@ -124,8 +101,6 @@ MISUSES = {
     "compare TOWNS --results r.jsonl --html folder/../r.jsonl": "give the report a file of its own",
     "tune TOWNS --component NO": "NO",
     "tune TOWNS --try mu": "--try is SETTING=LIST",
-    "tune TOWNS --instructions missing": "missing cannot be read",
-    "tune TOWNS --instructions blank": "holds no instruction",
     "tune TOWNS --out folder": "cannot be written: it is a folder",
     "mcp missing": "missing",
     "mcp manual.md": "manual.md",

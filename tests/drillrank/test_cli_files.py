@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import warnings
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -24,9 +23,11 @@ from drillrank.cli.sources import Source, found_sources
 from drillrank.corpus import documents
 from drillrank.errors import DrillrankWarning
 from drillrank.evaluation import compare
+from drillrank.explanation.explanations import SCORING
 from drillrank.structure import parse_document
 from drillrank.structure.document import document_from_json, document_to_json
 from drillrank.structure.pages import Pages
+from tests.drillrank.helpers import quiet
 from tests.processes import interruptible
 
 MANUAL = "# Kettle\n\n## Warranty\n\nThe warranty covers the heater.\n\n## Care\n\nBoil vinegar.\n"
@@ -34,12 +35,7 @@ QUESTION = "What does the warranty cover?"
 posix = pytest.mark.skipif(os.name == "nt", reason="modes, pipes and links are POSIX's")
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory, monkeypatch):
-    folder = tmp_path_factory.mktemp("cache")
-    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "HOME"):
-        monkeypatch.setenv(name, str(folder))
-    return folder
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture
@@ -105,9 +101,8 @@ def planted(tree: dict | bytes, at: Path) -> dict[str, bytes]:
     }
 
 
-@settings(
-    max_examples=int(os.environ.get("DRILLRANK_FUZZ", "25")), suppress_health_check=list(HealthCheck), deadline=None
-)
+@quiet  # of what is no UTF-8
+@settings(max_examples=int(os.environ.get("DRILLRANK_FUZZ", "25")), suppress_health_check=list(HealthCheck))
 @given(st.dictionaries(NAMES, TREES, max_size=3))
 def test_every_file_of_a_folder_is_read_once_or_told(tmp_path_factory, tree):
     root = tmp_path_factory.mktemp("tree") / "root"
@@ -115,9 +110,7 @@ def test_every_file_of_a_folder_is_read_once_or_told(tmp_path_factory, tree):
     found, skipped = found_sources([str(root)])
     assert not skipped
     assert sorted(source.name for source in found) == sorted(files)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DrillrankWarning)  # of what is no UTF-8
-        read = FileCorpus(found, None, "english")
+    read = FileCorpus(found, None, "english")
     names = list(read.names.values())
     assert len(names) + len(read.skipped) == len(files)
     assert len({(files[name], Path(name).suffix.lower()) for name in names}) == len(names)
@@ -167,10 +160,10 @@ def test_several_questions_patterns_and_standard_input(inside, capsys):
     write({"a.md": MANUAL, "b.txt": "Vinegar removes lime."})
     write({"asked": f"{QUESTION}\r\n\r\nzyzzyva\nWhat removes lime?\n"})
     found, _ = asked(capsys, "[ab].*", "--questions", "asked", "--top-n", "1")
-    assert [(one["question"], one["file"], one["found"]) for one in found] == [
-        (QUESTION, "a.md", True),
-        ("zyzzyva", None, False),
-        ("What removes lime?", "b.txt", True),
+    assert [(one["question"], one["file"], one["found"], one["scoring"]) for one in found] == [
+        (QUESTION, "a.md", True, SCORING),
+        ("zyzzyva", None, False, None),
+        ("What removes lime?", "b.txt", True, SCORING),
     ]
     [nothing], _ = asked(capsys, "a.md", "zyzzyva", status=1)
     assert {name: value for name, value in nothing.items() if value is not None} == {
@@ -281,12 +274,11 @@ def test_many_files_are_read_by_several_processes_as_by_one(inside, monkeypatch)
     texts = [f"# Part {number}\n\n{f'The valve{number} opens. ' * 5_000}".encode() for number in range(40)]
     files = [Path(f"{number:02}.md") for number in range(40)]
     write(dict(zip(map(str, files), [b"\0", b"valve \xe9", *texts[2:]], strict=True)))
+    sources = sources_of(*files, named=False)
     counted: list[tuple[int, int]] = []
     for _ in range(2):  # what a file is warned of is said again
         with pytest.warns(DrillrankWarning, match=r"01\.md is not UTF-8"):
-            corpus = FileCorpus(
-                sources_of(*files, named=False), inside / "cache", "english", lambda *done: counted.append(done)
-            )
+            corpus = FileCorpus(sources, inside / "cache", "english", lambda *done: counted.append(done))
         assert [one.partition(":")[0] for one in corpus.skipped] == ["00.md is no text"]
         assert list(corpus.names.values()) == [file.name for file in files[1:]]
     assert counted == [*((number, 40) for number in range(1, 41)), (1, 1)]
@@ -330,7 +322,6 @@ def test_signals_end_with_their_status_and_leave_no_copy(inside, number):
     assert not list(Path("tmp").iterdir())
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.text("#ab |-\n`*", max_size=60), st.sampled_from(["markdown", "text", "html"]))
 def test_saved_documents_come_back_equal(text, format):
     document = parse_document(f"§ 1 Term\n\n{text}", format)

@@ -20,7 +20,6 @@ from drillrank import UPR, Passage, PathSearch, PromptRank
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation import compare, html_report
 from drillrank.evaluation.questions import read_corpus
-from drillrank.multihop.prior import PathPrior
 from langchain_ext import UPRRerank as LangChainUPR
 from llama_index_ext import UPRRerank as LlamaIndexUPR
 from tests.word_files import word_file
@@ -166,11 +165,11 @@ def test_bm25_and_its_fusion_stand_beside_another_first_stage():
 
 
 def test_a_folder_is_compared_by_its_sections_whatever_its_files_are(tmp_path):
-    (tmp_path / "manual.md").write_text("# Kettle\n\n## Warranty\n\nThe heater is covered for two years.\n")
-    (tmp_path / "cleaning.docx").write_bytes(word_file([("Cleaning", 1), ("Boil vinegar once a month.", 0)]))
+    (tmp_path / "manual.md").write_text(MANUAL)
+    (tmp_path / "cleaning.docx").write_bytes(word_file([("Care", 1), ("Scrub the spout once a day.", 0)]))
     rows = [
         {"question": "How long is the heater covered?", "spans": ["covered for two years"]},
-        {"question": "When is vinegar boiled?", "spans": ["vinegar once a month"]},
+        {"question": "When is the spout scrubbed?", "spans": ["spout once a day"]},
     ]
     found = compare(rows, ["UPR", "D3", "MultiViewIndex"], tmp_path, measures=["SpanR@20"])
     assert [found.mean(name) for name in found.components] == [1, 1, 1, 1]
@@ -247,12 +246,10 @@ ALWAYS_WRONG = {n for n in range(200) if n % len(WORDS)}  # places where the can
     [
         (BACKWARDS, "UPR", "better", [
             "UPR helps: AllR@1 +1.000 (+1.000 to +1.000). BM25 is not shown to be worse: AllR@1 +0.000 (+0.000 to "
-            '+0.000). To try next: model="st:..." or "hf:...", `drillrank tune --component UPR`.'
+            "+0.000)."
         ]),
         ([{**row, "candidates": row["gold"] + WORDS} for row in BACKWARDS], last_first, "worse", ["hurts a first st"]),
         (BACKWARDS[:3], "UPR", "cannot tell", ["3 questions cannot tell", "about 7 such questions would"]),
-        (BACKWARDS[:3], "UPR", "cannot tell", ['To try next: prior="retrieval", fitted=true, model="st:..."']),
-        (BACKWARDS[:3], {"component": "UPR", "prior": "retrieval", "fitted": True}, "cannot tell", ["next: model="]),
         ([{**row, "candidates": [*row["gold"], *WORDS]} for row in many(600)], wrong_at({7}), "cannot tell",
          ["are practically equal: AllR@1 -0.002"]),
         (many(200), wrong_at({*range(200)} - {*sorted(ALWAYS_WRONG)[:21]}), "cannot tell",
@@ -263,7 +260,6 @@ def test_advice_says_what_the_test_shows(rows, component, verdict, said):
     found = compare(rows, {"UPR": component}, CORPUS, measures=["AllR@1"])
     assert found.pair("first stage", "UPR").verdict == verdict
     assert all(part in found.advice[0] for part in said), found.advice
-    assert ("To try next" in found.advice[0]) == (not callable(component))
     change = found.values["UPR"]["AllR@1"] - found.values["first stage"]["AllR@1"]
     worse, better = found.extremes("first stage", "UPR", 3)
     assert (len(worse), len(better)) == (min(3, sum(change < 0)), min(3, sum(change > 0)))
@@ -284,34 +280,12 @@ def test_what_brings_only_unjudged_results_is_not_said_to_hurt():
     assert compare(answers, {"elsewhere": elsewhere}, CORPUS, measures=["AnswerR@1"]).unjudged["elsewhere"] == 0
 
 
-def test_a_comparison_prints_its_tables_and_advice():
-    found = compare(BACKWARDS, {"UPR": "UPR", "[red]": last_first}, CORPUS, measures=MEASURES)
-    shown = str(found)
-    assert re.search(r"┃ first stage +┃ BM25 +┃ first stage \+ BM25 +┃ UPR +┃ \[red\] +┃", shown)
-    assert re.search(r"│ AllR@1 +│ 0\.000 +│ 1\.000 +│ 0\.000 +│ 1\.000 +│ 1\.000 +│", shown)
-    assert "Differences in AllR@1" in shown
-    assert re.search(r"first stage → UPR +│ \+1\.000 +│ \+1\.000 to", shown)
-    assert all(line[:40] in shown for line in found.advice)
-    assert "Comparison(" not in shown
-
-
 # Answers and the papers' strategies
 
 
-MANUAL = """# Kettle
-
-Read this.
-
-## Warranty
-
-The heater is covered for two years.
-
-Damage by lime scale is left out.
-
-## Cleaning
-
-Boil vinegar once a month.
-"""
+MANUAL = """# Kettle\n\nRead this.\n
+## Warranty\n\nThe heater is covered for two years.\n\nDamage by lime scale is left out.\n
+## Cleaning\n\nBoil vinegar once a month.\n"""
 
 
 def reader(prompt):
@@ -384,13 +358,13 @@ def test_a_component_that_raises_loses_its_questions_alone(tmp_path):
         found = compare(BACKWARDS, components, CORPUS, measures=[*MEASURES, "RR"], results=file)
     assert not found.complete
     assert "flaky failed on Question 5: ValueError: quota" in found.problems
-    assert "broken failed 5 times in a row and was given up." in found.problems
     assert any("SystemExit: 3" in problem for problem in found.problems)
     assert [found.failed[name] for name in components] == [1, 10, 10, 0]
     assert [found.values["flaky"][measure][4] for measure in found.measures] == [0, 0, 0]
     assert (found.mean("flaky"), found.mean("broken"), found.mean("ours")) == (0.9, 0, 1)
     assert found.pair("flaky", "ours").difference.mean == pytest.approx(0.1)
     assert broken.asked == 5
+    assert "broken failed 5 times in a row and was given up." in found.problems
     assert "It failed on 1 of 10 questions, which count 0." in found.advice[0]
     assert found.advice[1] == "broken answered no question."
     assert json.dumps(found.to_dict(), allow_nan=False)
@@ -438,18 +412,13 @@ class Depth:
 )
 def test_what_has_changed_is_computed_anew_and_nothing_else(tmp_path, one, other, stage):
     asked = {"corpus": CORPUS, "measures": ["RR"], "results": tmp_path / "results.jsonl"}
-    first = compare(QUESTIONS, {"x": one}, **asked)
     compare(QUESTIONS, {"x": one}, **asked)
+    assert compare(QUESTIONS, {"x": one}, **asked).complete
     assert not isinstance(one, Depth) or one.asked == 10
     with pytest.warns(DrillrankWarning, match=r"holds results of (x|first stage) with other settings.*computed anew"):
         changed = compare(QUESTIONS, {"x": other}, first_stage=stage, **asked)
     fresh = compare(QUESTIONS, {"x": other}, CORPUS, measures=["RR"], first_stage=stage)
     assert [record.ids for record in changed.results["x"].values()] == [r.ids for r in fresh.results["x"].values()]
-    assert first.complete
-
-
-def path_search(jump):
-    return PathSearch(PromptRank(), CORPUS, settings={"link_prior": PathPrior(jump=jump)})
 
 
 def test_results_of_another_version_are_computed_anew_and_no_secret_is_written_down(tmp_path, monkeypatch):
@@ -517,19 +486,26 @@ def test_links_of_a_path_search_are_given_by_name(links, by):
         compare(rows, {"paths": {"component": "PathSearch", "links": ["title"]}}, passages)
 
 
-def test_money_is_counted_where_tokens_are_told():
+def test_a_comparison_prints_its_tables_and_advice_and_money_where_tokens_are_told():
     def paid(query, passages):
         found = UPR().rank(query, passages)
         found[0].details["usage"] = {"prompt_tokens": 1_000, "completion_tokens": 500, "llm_calls": 2}
         return found
 
     prices = {"prompt": 2.0, "completion": 10.0}
-    found = compare(BACKWARDS, {"paid": paid, "free": "UPR"}, CORPUS, measures=MEASURES, prices=prices)
-    cost = found.costs["paid"]
+    found = compare(BACKWARDS, {"UPR": "UPR", "[red]": paid}, CORPUS, measures=MEASURES, prices=prices)
+    cost = found.costs["[red]"]
     assert (cost.prompt_tokens, cost.completion_tokens, cost.calls) == (10_000, 5_000, 20)
     assert cost.money == pytest.approx(0.07)
-    assert found.costs["free"].money is None
+    assert found.costs["UPR"].money is None
     assert 0 < cost.p50 <= cost.p95
+    shown = str(found)
+    assert re.search(r"┃ first stage +┃ BM25 +┃ first stage \+ BM25 +┃ UPR +┃ \[red\] +┃", shown)
+    assert re.search(r"│ AllR@1 +│ 0\.000 +│ 1\.000 +│ 0\.000 +│ 1\.000 +│ 1\.000 +│", shown)
+    assert "Differences in AllR@1" in shown
+    assert re.search(r"first stage → UPR +│ \+1\.000 +│ \+1\.000 to", shown)
+    assert all(line[:40] in shown for line in found.advice)
+    assert "Comparison(" not in shown
 
 
 def test_of_a_first_stage_that_fails_no_ceiling_is_told():

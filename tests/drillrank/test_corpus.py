@@ -102,7 +102,7 @@ class Changes(RuleBasedStateMachine):
 
 
 TestChanges = Changes.TestCase
-TestChanges.settings = settings(max_examples=25, stateful_step_count=12, deadline=None)
+TestChanges.settings = settings(max_examples=25, stateful_step_count=12)
 
 
 def test_another_scorer_is_passed_in():

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from drillrank import D3, Corpus, Passage, parse_document
 from drillrank.drilldown.versions import dates_in
-from drillrank.errors import InvalidInput
 from drillrank.likelihood import EmbeddingModel
 from drillrank.structure import Pages
+from tests.drillrank.helpers import Says, refuses
 
 WORDS = ["margin", "revenue", "2022", "fox", "owl", "dividend", "lease", "the"]
 line = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join)
@@ -45,7 +45,7 @@ def places(ranking):
     ]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(
     st.lists(st.tuples(names, documents), min_size=1, max_size=5),
     line,
@@ -89,17 +89,11 @@ def test_a_model_of_meaning_reads_the_best_of_the_corpus():
 
 
 def test_an_llm_drills_into_the_likeliest_documents():
-    corpus = Corpus()
+    corpus, llm = Corpus(), Says("House 7 > Notice", "1")
     corpus.add((f"{n}.md", parse_document(f"# House {n}\n\nRent.\n\n## Notice\n\nIt is {n} weeks.")) for n in range(30))
-    prompts = []
-
-    def llm(prompt):
-        prompts.append(prompt)
-        return "House 7 > Notice" if "section names" in prompt else "1"
-
     found = D3(llm, settings={"max_documents": 2}).retrieve("What is the notice of house 7?", corpus)
     assert [item.passage.text for item in found] == ["It is 7 weeks."]
-    assert sum(f"House {n} >" in prompts[0] for n in range(30)) == 2
+    assert sum(f"House {n} >" in llm.prompts[0] for n in range(30)) == 2
 
 
 def test_dates_of_documents_say_which_version_is_read():
@@ -115,9 +109,9 @@ def test_dates_of_documents_say_which_version_is_read():
     )
 
 
-def test_the_corpus_speaks_the_language_of_the_model():
-    with pytest.raises(InvalidInput, match="'english', the corpus in 'german'"):
-        D3().retrieve("fox", Corpus(language="german"))
+test_the_corpus_speaks_the_language_of_the_model = refuses(
+    (lambda: D3().retrieve("fox", Corpus(language="german")), "'english', the corpus in 'german'")
+)
 
 
 class Embedder:

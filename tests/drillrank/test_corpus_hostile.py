@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank import D3, Corpus, Passage, limits
@@ -30,20 +30,15 @@ def file(tmp_path):
 
 
 def asks(corpus):
-    """All that reads what is stored."""
+    """All that reads what is stored, and what writes."""
+    # fmt: off
     return [
-        lambda: corpus.search("fox 9", 3),
-        lambda: corpus.fetch(["9"]),
-        lambda: corpus.mentions(["a"]),
-        lambda: corpus.statistics(),
-        lambda: corpus.document("doc"),
-        lambda: list(corpus.file_keys([Path(__file__)])),
-        lambda: list(corpus),
-        lambda: len(corpus),
-        lambda: D3().retrieve("fox", corpus, 3),
-        lambda: corpus.add([Passage("a fox", id="9")]),
-        lambda: corpus.remove(["8"]),
+        lambda: corpus.search("fox 9", 3), lambda: corpus.fetch(["9"]), lambda: corpus.mentions(["a"]),
+        lambda: corpus.statistics(), lambda: corpus.document("doc"), lambda: list(corpus.file_keys([Path(__file__)])),
+        lambda: list(corpus), lambda: len(corpus), lambda: D3().retrieve("fox", corpus, 3),
+        lambda: corpus.add([Passage("a fox", id="9")]), lambda: corpus.remove(["8"]),
     ]
+    # fmt: on
 
 
 def changed(file, *statements):
@@ -63,30 +58,27 @@ def test_a_file_of_something_else_is_refused_and_stays(tmp_path, content):
     assert file.read_bytes() == content
 
 
+ENDLESS = "WITH RECURSIVE one(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM one) SELECT n FROM one"
+
+
 @pytest.mark.parametrize(
-    "statement",
+    "statements",
     [
-        "CREATE TABLE accounts (name TEXT)",
-        "CREATE TRIGGER more AFTER INSERT ON passages BEGIN DELETE FROM documents; END",
-        "CREATE VIEW one AS SELECT 1",
-        "ALTER TABLE documents ADD COLUMN more",
-        "DROP TABLE postings",
-        "DROP INDEX by_digest",
+        ["CREATE TABLE accounts (name TEXT)"],
+        ["CREATE TRIGGER more AFTER INSERT ON passages BEGIN DELETE FROM documents; END"],
+        ["CREATE VIEW one AS SELECT 1"],
+        ["ALTER TABLE documents ADD COLUMN more"],
+        ["DROP TABLE postings"],
+        ["DROP INDEX by_digest"],
+        ["DROP TABLE state", f"CREATE VIEW state AS {ENDLESS}"],  # which is not run
     ],
 )
-def test_a_database_with_other_tables_is_refused_and_stays(file, statement):
-    changed(file, statement)
+def test_a_database_with_other_tables_is_refused_and_stays(file, statements):
+    changed(file, *statements)
     before = file.read_bytes()
     with pytest.raises(CorpusError, match="holds other tables"):
         Corpus(file)
     assert file.read_bytes() == before
-
-
-def test_a_view_in_the_place_of_a_table_is_not_run(file):
-    endless = "WITH RECURSIVE one(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM one) SELECT n FROM one"
-    changed(file, "DROP TABLE state", f"CREATE VIEW state AS {endless}")
-    with pytest.raises(CorpusError, match="holds other tables"):
-        Corpus(file)
 
 
 def test_only_plain_files_are_opened(tmp_path, file):
@@ -155,7 +147,6 @@ def test_deep_json_and_bombs_are_damage(file, monkeypatch):
         corpus.search("fox")
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_flipped_bytes_give_an_answer_or_a_clear_error(tmp_path_factory, data):
@@ -173,7 +164,7 @@ def test_flipped_bytes_give_an_answer_or_a_clear_error(tmp_path_factory, data):
 
 
 def test_a_locked_file_is_told_after_a_while(file, monkeypatch):
-    monkeypatch.setattr("drillrank.corpus.database.PATIENCE", 0.05)
+    monkeypatch.setattr("drillrank.corpus.corpus.PATIENCE", 0.05)
     corpus = Corpus(file)
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

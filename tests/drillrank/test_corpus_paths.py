@@ -27,6 +27,9 @@ def corpus_of(passages, file=None):
     return corpus
 
 
+CASCADE = {"link_prior": PathPrior(named=0.9), "cascade": 3}
+
+
 def same(found, expected):
     assert [item.passage.ids for item in found] == [item.passage.ids for item in expected]
     for one, other in zip(found, expected, strict=True):
@@ -34,27 +37,18 @@ def same(found, expected):
         assert one.details["log_prior"] == pytest.approx(other.details["log_prior"], abs=1e-9)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     st.integers(0, 10_000),
-    st.sampled_from(
-        [
-            {},
-            {"hops": 3, "pairs": 0},
-            {"link_prior": None},
-            {"beam": 2, "pairs": 5},
-            {"link_prior": PathPrior(named=0.9), "cascade": 3},
-        ]
-    ),
+    st.sampled_from([{}, {"hops": 3, "pairs": 0}, {"link_prior": None}, {"beam": 2, "pairs": 5}, CASCADE]),
 )
 def test_paths_and_scores_are_those_of_a_search_in_memory(seed, options):
     passages = list(linked_passages(60, seed=seed))
     passages += [Passage(passages[0].text, id="copy", title=passages[0].title, links=("p3",))]
     ranker = PromptRank(HashModel() if "cascade" in options else "unigram")
-    alone = PathSearch(
-        ranker, passages, first_stage=first_stage(passages), links=given_links, settings={"pool": 12, **options}
-    )
-    stored = PathSearch(ranker, first_stage=corpus_of(passages), links=given_links, settings={"pool": 12, **options})
+    options = {"links": given_links, "settings": {"pool": 12, **options}}
+    alone = PathSearch(ranker, passages, first_stage=first_stage(passages), **options)
+    stored = PathSearch(ranker, first_stage=corpus_of(passages), **options)
     for question in questions(passages, 3, seed=seed):
         same(stored.search_paths(question), alone.search_paths(question))
 
@@ -78,23 +72,15 @@ def by_letters(texts):
     return (counts + 0.01) / np.linalg.norm(counts + 0.01, axis=1, keepdims=True)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.integers(0, 10_000), st.sampled_from(["embed", "unigram", "hash"]))
 def test_meaning_scores_and_chooses_links_as_in_memory(seed, kind):
     passages = list(linked_passages(40, seed=seed))
     ranker = PromptRank({"embed": EmbeddingModel(by_letters), "unigram": "unigram", "hash": HashModel()}[kind])
-    embed = None if kind == "embed" else by_letters
-    alone = PathSearch(
-        ranker,
-        passages,
-        first_stage=first_stage(passages),
-        embed=embed,
-        links=given_links,
-        settings={"pool": 12, "branch": 2},
-    )
-    stored = PathSearch(
-        ranker, first_stage=corpus_of(passages), embed=embed, links=given_links, settings={"pool": 12, "branch": 2}
-    )
+    options = {"links": given_links, "settings": {"pool": 12, "branch": 2}}
+    options |= {} if kind == "embed" else {"embed": by_letters}
+    alone = PathSearch(ranker, passages, first_stage=first_stage(passages), **options)
+    stored = PathSearch(ranker, first_stage=corpus_of(passages), **options)
     for question in questions(passages, 2, seed=seed):
         same(stored.search_paths(question), alone.search_paths(question))
 

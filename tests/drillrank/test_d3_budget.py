@@ -7,16 +7,17 @@ import re
 import warnings
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from drillrank import D3, parse_document
 from drillrank.drilldown.outline import outline
 from drillrank.drilldown.rebuilding import StoredChunk, rebuilt
-from drillrank.drilldown.truncation import fitting, shortened
 from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.prompts import fitting, shortened
 from drillrank.structure.cutting import cut
 from drillrank.text import count_tokens
+from tests.drillrank.helpers import Says
 
 COUNTERS = [count_tokens, lambda text: len(text.encode("utf-8", "surrogatepass")) // 2, lambda text: len(text.split())]
 EXAMPLES = int(os.environ.get("DRILLRANK_FUZZ", "0"))
@@ -40,7 +41,7 @@ def all_of_it(prompt: str) -> str:
     return ", ".join(names or re.findall(r"^\[(\d+)\] ", prompt, re.MULTILINE))
 
 
-@settings(max_examples=EXAMPLES or 60, deadline=None)
+@settings(max_examples=EXAMPLES or 60)
 @given(
     st.lists(markdown | html, max_size=3),
     st.integers(90, 700),
@@ -62,25 +63,16 @@ def test_no_prompt_is_above_its_budget(documents, budget, sections_by, strategy,
         warnings.simplefilter("ignore", DrillrankWarning)
         refused = ""
         try:
-            d3 = D3(
-                llm,
-                settings={
-                    "paragraphs": strategy,
-                    "sections_by": sections_by,
-                    "summarizer": summarise,
-                    "max_prompt_tokens": budget,
-                    "max_calls": calls,
-                    "tokens": count,
-                },
-            )
-            d3.retrieve(question, documents)
+            limits = {"max_prompt_tokens": budget, "max_calls": calls, "tokens": count}
+            asked = {"paragraphs": strategy, "sections_by": sections_by, "summarizer": summarise}
+            D3(llm, settings=limits | asked).retrieve(question, documents)
         except InvalidInput as error:
             refused = str(error)
     assert not refused or (budget < 300 and "max_prompt_tokens" in refused)
     assert all(count(prompt) <= budget for prompt in prompts)
 
 
-@settings(max_examples=EXAMPLES or 40, deadline=None)
+@settings(max_examples=EXAMPLES or 40)
 @given(markdown | html, st.integers(120, 500))
 def test_pieces_tile_their_paragraph_and_are_exact_slices(text, budget):
     whole = outline([text])
@@ -110,7 +102,7 @@ def test_pieces_tile_their_paragraph_and_are_exact_slices(text, budget):
     assert len(ids) == len(set(ids))
 
 
-@settings(max_examples=EXAMPLES or 60, deadline=None)
+@settings(max_examples=EXAMPLES or 60)
 @given(texts, st.integers(4, 60), st.sampled_from([*COUNTERS, lambda text: len(text.encode("utf-8", "surrogatepass"))]))
 def test_cutting_and_shortening_keep_the_limit(text, limit, count):
     spans = cut(text, limit, count)
@@ -127,31 +119,17 @@ def words_in(text):
     return len(re.findall(r"\w+", text))
 
 
-@given(st.text("ab. ", max_size=60), st.integers(0, 12))
-def test_the_longest_ends_that_fit_are_kept_within_eight_characters_for_a_token(text, limit):
-    short = shortened(text, limit, words_in)
-    if words_in(text) <= limit:
+@given(st.text("ab. ", max_size=60), st.integers(0, 12), st.sampled_from([words_in, lambda text: len(text.split())]))
+@example("x" * 99 + " y " + "z" * 99, 2, words_in)
+def test_the_longest_ends_that_fit_are_kept_within_eight_characters_for_a_token(text, limit, count):
+    """Or the gap alone where only that fits, or else nothing."""
+    short = shortened(text, limit, count)
+    if count(text) <= limit:
         assert short == text
         return
     ends = [f"{text[:n]} … {text[-n:]}" for n in range(1, min(len(text) // 2, 8 * limit) + 1)]
-    assert short == next((end for end in reversed(ends) if words_in(end) <= limit), "…")
-
-
-@pytest.mark.parametrize(
-    ("text", "limit", "kept"),
-    [
-        ("ab c de", 2, "ab  …  de"),  # all but the character in the middle
-        (f"{'x' * 99} y {'z' * 99}", 2, f"{'x' * 16} … {'z' * 16}"),
-        ("one two three", 3, "one two three"),
-    ],
-)
-def test_what_is_left_of_a_shortened_text(text, limit, kept):
-    assert shortened(text, limit, words_in) == kept
-
-
-def test_where_only_the_gap_fits_it_is_all_that_is_left_and_else_nothing():
-    text = "one two three"
-    assert [shortened(text, limit, lambda text: len(text.split())) for limit in (0, 1, 2)] == ["", "…", "…"]
+    nothing = "…" if count("…") <= limit else ""
+    assert short == next((end for end in reversed(ends) if count(end) <= limit), nothing)
 
 
 def squared(text):
@@ -189,9 +167,7 @@ def test_what_is_fitted_into_a_prompt_fits_or_is_nothing(sentences, limit, count
 
 def test_stored_pieces_are_bounded_too():
     text = "A sentence of words. " * 300
-    sections = rebuilt(
-        [[StoredChunk(f"# A\n\n{text}", "A")], [StoredChunk(text, "B", 7, 9)]]
-    )  # the second one is no source
+    sections = rebuilt([[StoredChunk(f"# A\n\n{text}", "A")], [StoredChunk(text, "B", 7, 9)]])  # which is no source
     ready = D3(settings={"max_prompt_tokens": 300}).prepare(sections)
     first, second = ([p for p in ready.paragraphs if p.metadata["document"] == number] for number in (0, 1))
     assert len(first) > 5
@@ -201,28 +177,20 @@ def test_stored_pieces_are_bounded_too():
 
 
 @pytest.mark.parametrize("question", ["Why? " * 2000, "y" * 50_000])
-def test_a_question_that_leaves_no_room_is_refused(question):
-    asked = []
+def test_a_question_or_a_summary_that_a_budget_leaves_no_room_for_is_refused(question):
+    llm = Says("")
     with pytest.raises(InvalidInput, match=r"question has .* max_prompt_tokens"):
-        D3(asked.append, settings={"max_prompt_tokens": 1000}).retrieve(question, ["# A\n\nOne.\n\n# B\n\nTwo."])
-    assert not asked
-
-
-def test_a_budget_that_leaves_no_room_for_a_summary_is_refused():
+        D3(llm, settings={"max_prompt_tokens": 1000}).retrieve(question, ["# A\n\nOne.\n\n# B\n\nTwo."])
+    assert not llm.prompts
     with pytest.raises(InvalidInput, match="max_prompt_tokens=60"):
-        D3(lambda prompt: "", settings={"summarizer": "llm", "max_prompt_tokens": 60})
+        D3(llm, settings={"summarizer": "llm", "max_prompt_tokens": 60})
 
 
 def test_an_endless_heading_is_shown_without_its_middle():
     long = "Chapter about " + "very " * 3000 + "long names"
     text = f"# {long}\n\nOne.\n\n## Sub {long}\n\nTwo.\n\n# B\n\nThree."
-    prompts = []
-
-    def llm(prompt):
-        prompts.append(prompt)
-        return all_of_it(prompt)
-
+    llm = Says(all_of_it)
     with pytest.warns(DrillrankWarning, match="without their middle"):
         found = D3(llm, settings={"max_prompt_tokens": 250}).retrieve("Which chapter?", [text])
     assert {item.passage.text for item in found} == {"One.", "Two.", "Three."}
-    assert all(count_tokens(prompt) <= 250 for prompt in prompts)
+    assert all(count_tokens(prompt) <= 250 for prompt in llm.prompts)

@@ -11,8 +11,14 @@ from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.likelihood.tokenizer import allot
 from drillrank.passages import Passage, Path
 from drillrank.prompts import Evidence, Wording
-from drillrank.rerank.demonstrations import Demonstration, demonstration_contexts, sample_demonstrations
-from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, PromptRank
+from drillrank.rerank.promptrank import (
+    PROMPTRANK_INSTRUCTIONS,
+    Demonstration,
+    PromptRank,
+    demonstration_contexts,
+    sample_demonstrations,
+)
+from tests.drillrank.helpers import refuses
 
 QUERY = "who crossed the river"
 texts = st.sampled_from(["a red fox", "a river " * 60, "{path}", " ", "Question: what?", "w " * 150])
@@ -137,26 +143,16 @@ def test_a_sample_is_balanced_and_depends_on_the_seed_alone(given_ones, data, se
     assert all(chosen[kind] >= min(there[kind], most - 1) for kind in there)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda path: Demonstration("path", "who?"),
-        lambda path: Demonstration(path, " "),
-        lambda path: Demonstration(path, None),
-        lambda path: Demonstration(path, "who?", 3),
-        lambda path: sample_demonstrations([], 1),
-        lambda path: sample_demonstrations([Demonstration(path, "who?")], 0),
-        lambda path: sample_demonstrations([Demonstration(path, "who?")], 2),
-        lambda path: sample_demonstrations(["who?"], 1),
-        lambda path: demonstration_contexts([Demonstration(path, "who?")], 0),
-        lambda path: PromptRank(demonstrations=[path]),
-        lambda path: PromptRank(demonstrations="who?"),
-        lambda path: PromptRank(settings={"demonstrations_per_prompt": 0}),
-    ],
+RIVER = Path((Passage("river"),))
+SHOT = Demonstration(RIVER, "who?")
+test_bad_demonstrations_are_refused_at_once = refuses(
+    *((lambda bad=bad: Demonstration(*bad), "") for bad in (("path", "who?"), (RIVER, " "), (RIVER, None))),
+    (lambda: Demonstration(RIVER, "who?", 3), ""),
+    *((lambda bad=bad: sample_demonstrations(*bad), "") for bad in (([], 1), ([SHOT], 0), ([SHOT], 2), (["who?"], 1))),
+    (lambda: demonstration_contexts([SHOT], 0), ""),
+    *((lambda bad=bad: PromptRank(demonstrations=bad), "") for bad in ([RIVER], "who?")),
+    (lambda: PromptRank(settings={"demonstrations_per_prompt": 0}), ""),
 )
-def test_bad_demonstrations_are_refused_at_once(make):
-    with pytest.raises(InvalidInput):
-        make(Path((Passage("river"),)))
 
 
 def test_wording_of_demonstrations_is_trusted_and_their_documents_and_questions_are_data(word_model):

@@ -18,13 +18,13 @@ from rich.console import Console
 from drillrank import BRMGR, UPR, MonoT5, Passage, Path, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
 from drillrank.evaluation import explain
-from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.explanation import Explanation, Explanations, Node, Term
 from drillrank.explanation.terms import CONTROL, GAINS, NOTHING, PATH, on_one_line
 from drillrank.likelihood import UnigramModel
 from drillrank.multihop.links import RetrievedLinks, given_links
-from drillrank.multihop.mentions import TitleMentions
+from drillrank.multihop.text_links import TitleMentions
 from tests.drillrank.conftest import HashModel
+from tests.drillrank.helpers import refuses
 
 QUERY = "Where does the red fox live?"
 TEXTS = st.lists(st.text("abfox red livewhale ", max_size=40), min_size=1, max_size=6, unique=True)
@@ -88,14 +88,14 @@ def test_with_scores_of_a_first_stage_weights_titles_and_any_smoothing(passages,
     given_passages = [Passage(text, id=str(n), title=title) for n, (text, title) in enumerate(passages[:6])]
     scores = [data.draw(NUMBERS) for _ in given_passages]
     model = UnigramModel(mu=mu)
-    weighted = {"prior": prior, "prior_weight": weight}
+    weighted = {"prior_weight": weight}
     paths = [Path((one,)) for one in given_passages]
+    prompt_rank = PromptRank(model, temperature=0.7, prior=prior, settings=weighted)
+    brmgr = BRMGR(model, prior=prior, settings={"first": first, **weighted})
     for ranking in (
-        UPR(model, **weighted).rank(QUERY, given_passages, scores=scores),
-        PromptRank(model, temperature=0.7, **keyword_arguments(PromptRank, weighted)).rank(QUERY, paths, scores=scores),
-        BRMGR(model, **keyword_arguments(BRMGR, {"first": first, **weighted})).rank(
-            QUERY, given_passages, ["A fox.", "No."], scores=scores
-        ),
+        UPR(model, prior=prior, **weighted).rank(QUERY, given_passages, scores=scores),
+        prompt_rank.rank(QUERY, paths, scores=scores),
+        brmgr.rank(QUERY, given_passages, ["A fox.", "No."], scores=scores),
     ):
         add_up(ranking.explain(), ranking)
 
@@ -187,9 +187,7 @@ def test_two_kinds_of_passages_tell_the_two_scores_of_a_pair():
 class Counting(HashModel):
     """Counts what it is asked."""
 
-    def __init__(self):
-        super().__init__()
-        self.asked = 0
+    asked = 0
 
     def _log_likelihood(self, requests, temperature, include_eos):
         self.asked += len(requests)
@@ -197,17 +195,13 @@ class Counting(HashModel):
 
 
 def test_nothing_is_asked_before_it_is_explained_and_then_nothing_alone():
-    model = Counting()
-    for rank, wanted in (
-        (lambda: UPR(model).rank(QUERY, CHAIN), 1),
-        (lambda: PromptRank(model).rank(QUERY, [Path((passage,)) for passage in CHAIN]), 5),
-        (lambda: MonoT5(model).rank(QUERY, CHAIN), 0),
-    ):
-        ranking = rank()
+    paths = [Path((passage,)) for passage in CHAIN]
+    for kind, given_, wanted in ((UPR, CHAIN, 1), (PromptRank, paths, 5), (MonoT5, CHAIN, 0)):
+        model = Counting()
+        ranking = kind(model).rank(QUERY, given_)
         before = model.asked
         ranking.explain()
         assert model.asked - before == wanted
-        model.asked = 0
 
 
 def test_copies_compare_alike_and_do_not_remember():
@@ -233,14 +227,14 @@ def test_another_ranker_missing_candidates_and_another_question_are_refused():
     assert explain(QUERY, UPR().rank(QUERY, [])) == PathSearch(PromptRank(), CHAIN).search(QUERY)[:0].explain() == []
 
 
-def test_what_is_no_explanation_is_refused():
-    deep = {"name": "x", "value": 1.0}
-    for _ in range(100_000):
-        deep = {"name": "x", "value": 1.0, "terms": [deep]}
-    entry = {"rank": 1, "score": 1.0, "name": "x"}
-    for told in ({}, [], {"question": "", "entries": [3]}, {"question": "", "entries": [{**entry, "terms": [deep]}]}):
-        with pytest.raises(InvalidInput, match="These are no explanations"):
-            Explanations.from_dict(told)
+DEEP = {"name": "x", "value": 1.0}
+for _ in range(100_000):
+    DEEP = {"name": "x", "value": 1.0, "terms": [DEEP]}
+NESTED = {"rank": 1, "score": 1.0, "name": "x", "terms": [DEEP]}
+test_what_is_no_explanation_is_refused = refuses(
+    *((lambda told=told: Explanations.from_dict(told), "These are no explanations")
+      for told in ({}, [], {"question": "", "entries": [3]}, {"question": "", "entries": [NESTED]})),
+)  # fmt: skip
 
 
 PIECES = [
@@ -290,15 +284,8 @@ def test_text_is_data_in_notebooks_terminals_and_pictures(text):
     assert page.tags <= {"pre", "span", "bdi"}
     assert shown in without_blanks("".join(page.texts))
     picture = ET.fromstring(found.svg().encode("utf-8"))
-    assert {element.tag.rpartition("}")[2] for element in picture.iter()} <= {
-        "svg",
-        "title",
-        "desc",
-        "style",
-        "g",
-        "rect",
-        "text",
-    }
+    drawn = {element.tag.rpartition("}")[2] for element in picture.iter()}
+    assert drawn <= {"svg", "title", "desc", "style", "g", "rect", "text"}
     drawn = "".join(element.text for element in picture.iter() if element.tag.endswith("}text"))
     assert shown in without_blanks(drawn)
     console = Console(file=StringIO(), width=200, force_terminal=True, color_system="truecolor")

@@ -2,38 +2,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-import warnings
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import DrillrankWarning
 from drillrank.generation import cluster_prompts, generated_passages
 from drillrank.llm import Usage, arun, run, strip_reasoning
 from drillrank.prompts import fill_question
+from tests.drillrank.helpers import Says, quiet, refuses
 
 QUESTION = "Who wrote {question} Emma?"
-
-
-def quietly(call):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DrillrankWarning)
-        return call()
-
-
-class Scripted:
-    """Answers with what the script says for its prompt; an exception is raised."""
-
-    def __init__(self, script, prompts):
-        self.answers = dict(zip(prompts, script, strict=True))
-
-    def __call__(self, prompt):
-        answer = self.answers[prompt]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
 
 
 answers = st.one_of(
@@ -43,12 +24,13 @@ answers = st.one_of(
 )
 
 
+@quiet
 @given(st.lists(answers, min_size=1, max_size=6))
 def test_whatever_the_llm_does_distinct_passages_with_words_come_back(script):
     prompts = [f"{i}: {{question}}" for i in range(len(script))]
-    llm = Scripted(script, [fill_question(prompt, QUESTION) for prompt in prompts])
+    said = dict(zip((fill_question(prompt, QUESTION) for prompt in prompts), map(Says, script), strict=True))
     usage = Usage()
-    found = quietly(lambda: run(generated_passages(QUESTION, len(script), prompts), llm, usage=usage))
+    found = run(generated_passages(QUESTION, len(script), prompts), lambda prompt: said[prompt](prompt), usage=usage)
     texts = [passage.text for passage in found]
     folded = [" ".join(text.casefold().split()) for text in texts]
     assert len(set(folded)) == len(folded)
@@ -60,8 +42,8 @@ def test_whatever_the_llm_does_distinct_passages_with_words_come_back(script):
     assert len({passage.id for passage in found}) == len(found)
     assert usage.calls == len(script)
     assert usage.failures == sum(not isinstance(answer, str) for answer in script)
-    again = quietly(lambda: asyncio.run(arun(generated_passages(QUESTION, len(script), prompts), llm)))
-    assert again == found
+    requests = generated_passages(QUESTION, len(script), prompts)
+    assert asyncio.run(arun(requests, lambda prompt: said[prompt](prompt))) == found
 
 
 @pytest.mark.parametrize(
@@ -74,35 +56,22 @@ def test_whatever_the_llm_does_distinct_passages_with_words_come_back(script):
     ],
 )
 def test_trouble_is_one_warning(answer, said):
-    def llm(prompt):
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
     with pytest.warns(DrillrankWarning, match=said) as caught:
-        run(generated_passages("q"), llm)
+        run(generated_passages("q"), Says(answer))
     assert len(caught) == 1
 
 
 def test_each_prompt_is_asked_with_the_question_and_again_if_there_are_more_passages():
-    asked = []
-    run(generated_passages(QUESTION, 12), lambda prompt: asked.append(prompt) or "an answer")
-    assert (
-        asked[:2]
-        == asked[10:]
-        == [
-            f"Provide a background document from Wikipedia to answer the given question.\n\n{QUESTION}\n\n",
-            f"Generate a background document from Wikipedia to answer the given question.\n\n{QUESTION}\n\n",
-        ]
-    )
+    llm = Says("an answer")
+    run(generated_passages(QUESTION, 12), llm)
+    asked, wording = llm.prompts, "a background document from Wikipedia to answer the given question.\n\n"
+    assert asked[:2] == asked[10:] == [f"Provide {wording}{QUESTION}\n\n", f"Generate {wording}{QUESTION}\n\n"]
     assert len(set(asked)) == 10  # as many passages as BRMGR's paper asks for, of an LLM that answers each alike
     assert all(prompt.endswith(f".\n\n{QUESTION}\n\n") for prompt in asked)
 
 
-@pytest.mark.parametrize("arguments", [(" ",), ("q", 0), ("q", 3, []), ("q", 3, "one"), ("q", 3, ["no place"])])
-def test_bad_arguments(arguments):
-    with pytest.raises(InvalidInput):
-        run(generated_passages(*arguments), str.upper)
+BAD = [(" ",), ("q", 0), ("q", 3, []), ("q", 3, "one"), ("q", 3, ["no place"])]
+test_bad_arguments = refuses(*((lambda bad=bad: run(generated_passages(*bad), str.upper), "") for bad in BAD))
 
 
 NAMES = ["Ada", "Bob", "Cem", "Dan", "Eva", "Fay", "Gus", "Hal"]
@@ -120,21 +89,11 @@ def test_any_examples_make_prompts_that_take_any_question(examples, n):
         assert fill_question(prompt, "{question} {0} %s").count("{question} {0} %s") >= 1
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"examples": []},
-        {"examples": [("q", " ")]},
-        {"examples": [("q",)]},
-        {"examples": ["qp"]},
-        {"examples": [("q", None)]},
-        {"examples": PAIRS, "n": 0},
-        {"examples": PAIRS, "demonstrations": 0},
-        {"examples": PAIRS, "instruction": "no place"},
-        {"examples": PAIRS, "embed": lambda texts: np.zeros(len(texts))},
-        {"examples": PAIRS, "embed": lambda texts: np.zeros((1, 3))},
-    ],
+test_bad_examples_are_a_clear_error = refuses(
+    *((lambda bad=bad: cluster_prompts(bad), "") for bad in ([], [("q", " ")], [("q",)], ["qp"], [("q", None)])),
+    (lambda: cluster_prompts(PAIRS, n=0), ""),
+    (lambda: cluster_prompts(PAIRS, demonstrations=0), ""),
+    (lambda: cluster_prompts(PAIRS, instruction="no place"), ""),
+    (lambda: cluster_prompts(PAIRS, embed=lambda texts: np.zeros(len(texts))), ""),
+    (lambda: cluster_prompts(PAIRS, embed=lambda texts: np.zeros((1, 3))), ""),
 )
-def test_bad_examples_are_a_clear_error(arguments):
-    with pytest.raises(InvalidInput):
-        cluster_prompts(**arguments)

@@ -52,9 +52,7 @@ def test_d3_finds_the_paragraph_first(name):
     assert found_first(name, lambda question: d3.retrieve(question, ready)[0].passage.id) >= least
 
 
-def test_the_command_line_takes_a_language(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv("HOME", str(tmp_path))
+def test_the_command_line_takes_a_language(tmp_path, own_cache, capsys):
     for number in range(12):  # more than are drilled into: the words of all are counted
         text = "Das Haus ist hoch." if number == 7 else f"Kein Wasser an Ort {number}."
         (tmp_path / f"{number}.md").write_text(f"# Seite {number}\n\n{text}\n", encoding="utf-8")

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.errors import InvalidInput
-from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.passages import Passage, Path
 from drillrank.rerank.base import PRESETS, LikelihoodFormula
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.upr import UPR
+from tests.drillrank.conftest import HashModel
+from tests.drillrank.helpers import refuses
 
 UPR_PRESETS = sorted(set(PRESETS) - {"promptrank"})
 texts = st.sampled_from(["a red fox", "a river. ", "", "{text}", "{path}?", "who crossed the river?"])
@@ -78,34 +78,18 @@ def test_the_preset_of_promptrank(word_model, question, paths):
         assert [score for score, _ in same.score_paths(question, paths)] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"preset": "colbert"}, "one of upr, .*, promptrank"),
-        ({"preset": None, "template": "{path}"}, "template"),
-        ({"preset": "promptrank"}, "another"),
-        ({"preset": "upr", "template": "Text: {text}"}, "leave them out"),
-        ({"preset": "upr", "max_passage_tokens": 100}, "leave them out"),
-        ({"preset": 3}, "LikelihoodFormula"),
-        ({"preset": LikelihoodFormula(3)}, "another"),  # type: ignore[arg-type]
-        ({"preset": LikelihoodFormula("{text} {title}")}, "before it"),
-    ],
+test_presets_that_cannot_be_used = refuses(
+    (lambda: UPR(HashModel(), preset="colbert"), "one of upr, .*, promptrank"),
+    (lambda: UPR(HashModel(), preset=None, template="{path}"), "template"),
+    (lambda: UPR(HashModel(), preset="promptrank"), "another"),
+    (lambda: UPR(HashModel(), preset="upr", template="Text: {text}"), "leave them out"),
+    (lambda: UPR(HashModel(), preset="upr", max_passage_tokens=100), "leave them out"),
+    (lambda: UPR(HashModel(), preset=3), "LikelihoodFormula"),
+    (lambda: UPR(HashModel(), preset=LikelihoodFormula(3)), "another"),
+    (lambda: UPR(HashModel(), preset=LikelihoodFormula("{text} {title}")), "before it"),
+    (lambda: LikelihoodFormula("{text}", max_prompt_tokens=0), "max_prompt_tokens"),
+    (lambda: LikelihoodFormula("{text}", max_target_tokens=0), "max_target_tokens"),
+    (lambda: UPR(HashModel(), preset="upr").rank("who?", ["a"]), "'hash' does not tell where its tokens end"),
+    *((lambda preset=preset: UPR("unigram", preset=preset), "neural") for preset in UPR_PRESETS),
+    (lambda: PromptRank("unigram", settings={"preset": "promptrank"}), "neural"),
 )
-def test_presets_that_cannot_be_used(hash_model, options, message):
-    with pytest.raises(InvalidInput, match=message):
-        UPR(hash_model(), **options)
-    for limit in ("max_prompt_tokens", "max_target_tokens"):
-        with pytest.raises(InvalidInput, match=limit):
-            LikelihoodFormula("{text}", **{limit: 0})
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_the_unigram_model_reads_no_wording(preset):
-    ranker = PromptRank if preset == "promptrank" else UPR
-    with pytest.raises(InvalidInput, match="neural"):
-        ranker("unigram", **keyword_arguments(ranker, {"preset": preset}))
-
-
-def test_a_model_that_does_not_know_its_tokens_says_so(hash_model):
-    with pytest.raises(InvalidInput, match="'hash' does not tell where its tokens end"):
-        UPR(hash_model(), preset="upr").rank("which river?", ["a river"])

@@ -22,10 +22,7 @@ from drillrank.structure.pages import Pages
 GOOD = "# Kettle\n\nThe warranty covers the heater.\n"
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory, monkeypatch):
-    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "HOME"):
-        monkeypatch.setenv(name, str(tmp_path_factory.mktemp("cache")))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture
@@ -96,9 +93,6 @@ def test_a_saved_document_with_places_outside_its_text_is_refused(change):
     change(saved)
     with pytest.raises(InvalidInput, match="no saved document"):
         document_from_json(json.dumps(saved))
-
-
-# Headings
 
 
 # Arguments

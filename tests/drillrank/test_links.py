@@ -18,9 +18,9 @@ from drillrank.multihop.links import (
     links_from_metadata,
     targets_of,
 )
-from drillrank.multihop.mentions import TitleMentions
 from drillrank.multihop.path_rerank import PathRerank, named_links
 from drillrank.multihop.search import PathSearch, as_source, handlers
+from drillrank.multihop.text_links import TitleMentions
 from drillrank.passages import Passage, Path, by_id
 from drillrank.rerank.promptrank import PromptRank
 

@@ -12,8 +12,7 @@ import langchain_ext
 import llama_index_ext
 from drillrank import Passage
 from drillrank.drilldown.outline import outline
-from drillrank.multihop.hyperlinks import Hyperlinks
-from drillrank.multihop.reference_links import ReferenceLinks
+from drillrank.multihop.text_links import Hyperlinks, ReferenceLinks
 from drillrank.structure.references import caption_label, heading_labels, references
 
 SITE = [

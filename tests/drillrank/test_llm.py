@@ -11,7 +11,6 @@ import time
 from collections import Counter, UserDict
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import combinations
 from types import SimpleNamespace
 from unittest.mock import AsyncMock
 
@@ -58,6 +57,9 @@ class Complete:
     def complete(self, prompt):
         return answer(prompt)
 
+    def __call__(self, prompt):
+        raise AssertionError("an object with methods is not called itself")
+
 
 class Both(Complete):
     async def acomplete(self, prompt):
@@ -74,6 +76,13 @@ class AsyncCall:
         return await async_answer(prompt)
 
 
+class AsyncOnly:
+    async def acomplete(self, prompt):
+        return await async_answer(prompt)
+
+    __call__ = Complete.__call__
+
+
 def shown(replies):
     return [(reply.text, str(reply.failure)) for reply in replies]
 
@@ -88,20 +97,16 @@ both_ways = pytest.mark.parametrize("how", ["run", "arun"])
 # What is asked, and how
 
 
-EVERY_KIND = [
-    answer,
-    async_answer,
-    partial(answer),
-    partial(async_answer),
-    partial(AsyncCall()),
-    lambda prompt: async_answer(prompt),
-    Complete(),
-    Both(),
-    AsyncComplete(),
-    AsyncCall(),
+# fmt: off
+ASYNC = [
+    async_answer, partial(async_answer), partial(AsyncCall()), AsyncComplete(), AsyncCall(), AsyncOnly(),
     SimpleNamespace(acomplete=AsyncMock(side_effect=answer)),
+]
+EVERY_KIND = [
+    answer, partial(answer), lambda prompt: async_answer(prompt), Complete(), Both(), *ASYNC,
     SimpleNamespace(complete=Complete().complete, acomplete=partial(async_answer)),
 ]
+# fmt: on
 
 
 @given(scripts, st.sampled_from(EVERY_KIND), st.integers(1, 5))
@@ -115,46 +120,7 @@ def test_sync_and_async_do_not_differ_whatever_the_llm_is(script, llm, workers):
     assert shown(run(scripted(script), Complete(), workers=workers)) == shown(expected)
 
 
-class Named:
-    """Says which of its methods was called."""
-
-    def complete(self, prompt):
-        return "complete"
-
-    async def acomplete(self, prompt):
-        await asyncio.sleep(0)
-        return "complete"
-
-    def __call__(self, prompt):
-        return "call"
-
-
-METHODS = ("complete", "acomplete", "__call__")
-
-
-@pytest.mark.parametrize("methods", [m for n in (1, 2, 3) for m in combinations(METHODS, n)], ids="+".join)
-def test_an_object_with_methods_is_not_called_itself(methods):
-    llm = type("Llm", (), {name: vars(Named)[name] for name in methods})()
-    expected = ["call"] if methods == ("__call__",) else ["complete"]
-    assert drive("arun", asks("a"), llm) == expected
-    if "complete" in methods or methods == ("__call__",):
-        assert drive("run", asks("a"), llm) == expected
-    else:
-        with pytest.raises(InvalidInput, match="asynchronous"):
-            drive("run", asks("a"), llm)
-
-
-@pytest.mark.parametrize(
-    "llm",
-    [
-        async_answer,
-        partial(async_answer),
-        AsyncComplete(),
-        AsyncCall(),
-        partial(AsyncCall()),
-        SimpleNamespace(acomplete=AsyncMock()),
-    ],
-)
+@pytest.mark.parametrize("llm", ASYNC)
 def test_run_refuses_an_asynchronous_llm_before_anything_is_done(llm):
     begun = []
 
@@ -383,21 +349,18 @@ class HeldByBoth(Held):
 
 
 @both_ways
-@pytest.mark.parametrize("llm", [Held(), HeldByBoth()])
-def test_only_requests_with_a_schema_are_held_to_it(how, llm):
+@pytest.mark.parametrize(
+    ("llm", "answer", "failures"),
+    [
+        *((kind(), '{"ids": [11]}', 0) for kind in (Held, HeldByBoth)),
+        *((SimpleNamespace(complete_json=lambda *_, said=said: said), "", 1) for said in ({1, 2}, object(), b"ids")),
+    ],
+)
+def test_only_requests_with_a_schema_are_held_to_it_and_what_is_no_json_is_a_failed_call(how, llm, answer, failures):
     llm.complete = str.upper
     usage = Usage()
-    assert drive(how, held(), llm, usage=usage) == ['{"ids": [11]}', "WHY?"]
-    assert (usage.calls, usage.failures) == (2, 0)
-
-
-@both_ways
-@pytest.mark.parametrize("wrong", [{1, 2}, object(), b"ids"])
-def test_what_is_no_json_is_a_failed_call(how, wrong):
-    usage = Usage()
-    llm = SimpleNamespace(complete=str.upper, complete_json=lambda prompt, schema: wrong)
-    assert drive(how, held(), llm, usage=usage) == ["", "WHY?"]
-    assert usage.failures == 1
+    assert drive(how, held(), llm, usage=usage) == [answer, "WHY?"]
+    assert (usage.calls, usage.failures) == (2, failures)
 
 
 # Remembered answers
@@ -409,20 +372,12 @@ def remembering(answers, *prompts, useful=bool):
 
 
 @both_ways
-def test_a_remembered_answer_costs_nothing(how):
-    answers, usage, replies = {"a": "known"}, Usage(), []
-    told = drive(how, remembering(answers, "a", "b"), str.upper, usage=usage, on_reply=replies.append)
-    assert told == ["known", "B"]
-    assert answers == {"a": "known", "b": "B"}
-    assert (usage.calls, [reply.remembered for reply in replies]) == (1, [True, False])
-
-
-@both_ways
-def test_what_is_of_no_use_is_not_remembered_and_what_is_remembered_in_vain_asked_again(how):
-    answers = {"a": "no", "b": 7}
-    useful = str.isupper
-    assert drive(how, remembering(answers, "a", "b", "!", "", useful=useful), answer) == ["A", "B", "", ""]
-    assert answers == {"a": "A", "b": "B"}
+def test_a_remembered_answer_costs_nothing_and_what_is_of_no_use_is_asked_again_and_not_remembered(how):
+    answers, usage, replies = {"a": "KNOWN", "b": "no", "c": 7}, Usage(), []
+    requests = remembering(answers, "a", "b", "c", "d", "!", "", useful=str.isupper)
+    assert drive(how, requests, answer, usage=usage, on_reply=replies.append) == ["KNOWN", "B", "C", "D", "", ""]
+    assert answers == {"a": "KNOWN", "b": "B", "c": "C", "d": "D"}
+    assert (usage.calls, [reply.remembered for reply in replies]) == (5, [True] + [False] * 5)
 
 
 class Writer:
@@ -544,20 +499,16 @@ def test_usage_takes_what_is_reported_and_counts_the_rest(calls, exact):
     assert total == pickle.loads(pickle.dumps(usage))
 
 
-FORMS = [
-    ("prompt_tokens", "completion_tokens"),
-    ("input_tokens", "output_tokens"),
-    ("prompt_token_count", "candidates_token_count"),
-]
+FORMS = ["prompt_tokens completion_tokens", "input_tokens output_tokens", "prompt_token_count candidates_token_count"]
 MAKES = {"dict": dict, "mapping": UserDict, "object": lambda fields: SimpleNamespace(**fields)}
 
 
-@pytest.mark.parametrize("names", FORMS, ids=lambda names: names[0])
+@pytest.mark.parametrize("names", FORMS)
 @pytest.mark.parametrize("outer", MAKES.values(), ids=MAKES)
 @pytest.mark.parametrize("inner", MAKES.values(), ids=MAKES)
 @pytest.mark.parametrize("place", ["usage", "usage_metadata", "token_usage", None])
 def test_every_form_of_report_is_read(names, outer, inner, place):
-    usage = inner(dict(zip(names, (12, 3), strict=True)) | {"total_tokens": 15})
+    usage = inner(dict(zip(names.split(), (12, 3), strict=True)) | {"total_tokens": 15})
     assert reported_tokens(usage if place is None else outer({"id": "x", place: usage})) == (12, 3)
 
 
@@ -594,12 +545,5 @@ def test_reasoning_is_stripped(answer, text):
 
 @given(st.lists(st.lists(st.lists(st.text(max_size=3), max_size=3), max_size=4), max_size=5))
 def test_together_equals_one_after_the_other(scripts):
-    def asks(rounds):
-        heard = []
-        for prompts in rounds:
-            heard += [reply.text for reply in (yield list(map(Ask, prompts)))]
-        return heard
-
-    assert run(together([asks(rounds) for rounds in scripts]), str.upper) == [
-        run(asks(rounds), str.upper) for rounds in scripts
-    ]
+    alone = [run(scripted(script), str.upper) for script in scripts]
+    assert run(together([*map(scripted, scripts)]), str.upper) == alone

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank import D3, Passage, parse_document
-from drillrank.errors import InvalidInput
 from drillrank.evaluation import compare, measures
 from drillrank.evaluation.evidence import evidence_of, words_of
 from drillrank.evaluation.metrics import answer_f1, answer_match, evidence_f1, exact_match, hit, recall, recall_all
 from drillrank.evaluation.questions import Question
 from drillrank.views import section_chunks
+from tests.drillrank.helpers import refuses
 
 ITEMS = st.integers(0, 6)
 
@@ -53,7 +53,6 @@ def test_an_answer_is_a_run_of_whole_words_in_one_of_the_first_texts(texts, answ
     [
         ("the Rhine", ["Rhine!", "Danube"], 1.0, 1.0),
         ("Danube", ["Rhine"], 0.0, 0.0),
-        ("Unanswerable", ["Unanswerable"], 1.0, 1.0),
         ("", ["Rhine"], 0.0, 0.0),
         ("blue blue fish", ["blue fish"], 0.8, 0.0),
     ],
@@ -62,36 +61,24 @@ def test_f1_and_match_of_answers(said, right, f1, exact):
     assert (answer_f1(said, right), answer_match(said, right)) == (f1, exact)
 
 
-@pytest.mark.parametrize(
-    ("measure", "arguments", "said"),
-    [
-        (exact_match, ("Jane Austen", ["Jane Austen"], 1), "texts is a collection"),
-        (exact_match, (["Jane Austen"], "Jane Austen", 1), "answers is a collection"),
-        (recall, (["a"], "a", 1), "gold is a collection"),
-        (recall, (["a"], [], 1), "one passage at least"),
-        (hit, (["a"], ["a"], 0), "k must be"),
-        (evidence_f1, ({1}, []), "one annotator at least"),
-        (answer_f1, ("Rhine", "Rhine"), "answers is a collection"),
-        (answer_match, ("Rhine", []), "one answer at least"),
-    ],
+test_what_no_measure_can_take = refuses(
+    (lambda: exact_match("Jane Austen", ["Jane Austen"], 1), "texts is a collection"),
+    (lambda: exact_match(["Jane Austen"], "Jane Austen", 1), "answers is a collection"),
+    (lambda: recall(["a"], "a", 1), "gold is a collection"),
+    (lambda: recall(["a"], [], 1), "one passage at least"),
+    (lambda: hit(["a"], ["a"], 0), "k must be"),
+    (lambda: evidence_f1({1}, []), "one annotator at least"),
+    (lambda: answer_f1("Rhine", "Rhine"), "answers is a collection"),
+    (lambda: answer_match("Rhine", []), "one answer at least"),
 )
-def test_what_no_measure_can_take(measure, arguments, said):
-    with pytest.raises(InvalidInput, match=said):
-        measure(*arguments)
 
 
 def test_measures_are_those_of_pytrec_eval_on_1000_random_runs():
     pytest.importorskip("ir_measures")
     pytrec_eval = pytest.importorskip("pytrec_eval")
     rng = np.random.default_rng(2)
-    names = {
-        "nDCG@10": "ndcg_cut_10",
-        "RR": "recip_rank",
-        "AP": "map",
-        "Success@1": "success_1",
-        "R@5": "recall_5",
-        "R@10": "recall_10",
-    }
+    names = {"nDCG@10": "ndcg_cut_10", "RR": "recip_rank", "AP": "map"}
+    names |= {"Success@1": "success_1", "R@5": "recall_5", "R@10": "recall_10"}
     pool = [f"d{i}" for i in range(40)]
     questions, gold, rankings = [], {}, {}
     for number in range(1_000):
@@ -119,24 +106,11 @@ def test_measures_are_those_of_pytrec_eval_on_1000_random_runs():
 # Evidence
 
 
-MANUAL = """# Kettle
-
-Read this before you boil water for the first time.
-
-## Warranty
-
-The heater is covered for two years.
-
-Damage by lime scale is left out of it.
-
-## Notes
-
-## Annex
-
-### Cleaning
-
-Boil vinegar and water once a month.
-"""
+MANUAL = """# Kettle\n\nRead this before you boil water for the first time.\n
+## Warranty\n\nThe heater is covered for two years.\n\nDamage by lime scale is left out of it.\n
+## Notes\n
+## Annex\n
+### Cleaning\n\nBoil vinegar and water once a month.\n"""
 SPAN = "The heater of the kettle is covered for two years after you bought it."
 
 

@@ -12,8 +12,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from drillrank import Passage, PathSearch, PromptRank
-from drillrank.multihop.mentions import NameMentions, TitleMentions, aliases, inflections
 from drillrank.multihop.path_rerank import named_links
+from drillrank.multihop.text_links import NameMentions, TitleMentions, aliases, inflections
 from drillrank.passages import Path
 
 pieces = st.sampled_from(["New", "York", "City", "new", "St", "AC", "DC", "Zürich", ".", "/", "-", "'s"])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from drillrank.errors import InvalidInput
 from drillrank.hosts.pages import at_pages, file_metadata, joined, pages_of, without_page
 from drillrank.structure import Pages, parse_document
 from drillrank.structure.pages import page_range
+from tests.drillrank.helpers import refuses
 
 ROMAN = Pages((0, 40, 90), (3, 4, 6), ("iii", "iv", "1"))
 
@@ -126,36 +126,23 @@ def test_metadata_of_a_file():
     assert without_page(told | {"page_number": 1, "x": 2}).keys() == {"source", "drillrank_pages", "x"}
 
 
-@pytest.mark.parametrize(
-    ("pages", "message"),
-    [
-        (((), (), ()), "at least one"),
-        (((0,), (1, 2), ("1",)), "at least one"),
-        (((0, 1), (1, 2), ("1",)), "at least one"),
-        (((3, 1), (1, 2), ("1", "2")), "starts of pages must rise"),
-        (((1, 3), (2, 1), ("1", "2")), "numbers of pages must rise"),
-    ],
+test_pages_that_are_none = refuses(
+    (lambda: Pages((), (), ()), "at least one"),
+    (lambda: Pages((0,), (1, 2), ("1",)), "at least one"),
+    (lambda: Pages((0, 1), (1, 2), ("1",)), "at least one"),
+    (lambda: Pages((3, 1), (1, 2), ("1", "2")), "starts of pages must rise"),
+    (lambda: Pages((1, 3), (2, 1), ("1", "2")), "numbers of pages must rise"),
 )
-def test_pages_that_are_none(pages, message):
-    with pytest.raises(InvalidInput, match=message):
-        Pages(*pages)
 
 
 def test_pages_of_spans():
-    assert [ROMAN.between(*span) for span in ((0, 40), (39, 41), (40, 40), (0, 91), (90, 999))] == [
-        (3, 3),
-        (3, 4),
-        (4, 4),
-        (3, 6),
-        (6, 6),
-    ]
+    spans = ((0, 40), (39, 41), (40, 40), (0, 91), (90, 999))
+    assert [ROMAN.between(*span) for span in spans] == [(3, 3), (3, 4), (4, 4), (3, 6), (6, 6)]
     assert Pages((10, 20), (1, 2), ("1", "2")).between(0, 5) == (1, 1)
     assert (ROMAN.label(4), ROMAN.label(6)) == ("iv", "1")
     assert ROMAN.within(41, 95) == Pages((40, 90), (4, 6), ("iv", "1"))
     assert Pages.from_json(ROMAN.as_json()) == ROMAN
     assert Pages((0,), (1,), ("ä",)).as_json() == '[[0,1,"ä"]]'
-    assert [Pages.from_json(text) for text in ("", "1", "[]", "[[0]]", '[["a",1,"1"]]', "[[1,1,1],[0,1,1]]")] == [
-        None
-    ] * 6
-    assert page_range((3, 3)) == "p. 3"
-    assert page_range((3, 5)) == "pp. 3–5"
+    damaged = ("", "1", "[]", "[[0]]", '[["a",1,"1"]]', "[[1,1,1],[0,1,1]]")
+    assert {Pages.from_json(text) for text in damaged} == {None}
+    assert (page_range((3, 3)), page_range((3, 5))) == ("p. 3", "pp. 3–5")

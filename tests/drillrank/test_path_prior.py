@@ -14,10 +14,10 @@ from drillrank import PathSearch, PromptRank
 from drillrank.errors import InvalidInput
 from drillrank.evaluation.metrics import recall_all
 from drillrank.likelihood import UnigramModel
-from drillrank.multihop.mentions import NameMentions, TitleMentions
 from drillrank.multihop.path_rerank import named_links
 from drillrank.multihop.prior import PathPrior, check_by_order, named_in, titles_of
 from drillrank.multihop.state import Residual
+from drillrank.multihop.text_links import NameMentions, TitleMentions
 from drillrank.passages import Passage, Path
 from tests.registers import pages, questions
 

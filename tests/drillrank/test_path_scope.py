@@ -15,8 +15,8 @@ from drillrank.errors import InvalidInput
 from drillrank.hosts.paths import GivenPassages, RecordNames
 from drillrank.llm import run
 from drillrank.multihop.links import given_links
-from drillrank.multihop.mentions import TitleMentions
 from drillrank.multihop.search import handlers
+from drillrank.multihop.text_links import TitleMentions
 from drillrank.passages import by_id
 
 TITLES = ["Ada Holm", "Ada Holm Pier", "The Pier", "Pier (film)", "d1", ""]

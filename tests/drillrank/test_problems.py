@@ -11,13 +11,15 @@ from llama_index.core import Document
 import langchain_ext
 import llama_index_ext
 from drillrank import D3, SelfAsk
-from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
+from drillrank.errors import DrillrankWarning, LLMFailure
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.generation import generated_passages
-from drillrank.llm import arun, run
+from drillrank.llm import run
 from drillrank.structure import parse_document
 from drillrank.views import Chunker, ViewWriter
 from tests.conformance import langchain_reader, llama_index_reader
+from tests.drillrank.helpers import Says, refuses
+from tests.drillrank.test_llm import both_ways, drive
 
 LONG = " ".join(f"Sentence number {n} about stones." for n in range(60))
 BOOK = f"# Rhine\n\nThe Rhine is 1,230 km long.\n\nIt rises in the Alps.\n\n# Stones\n\n{LONG}\n\nThey are hard."
@@ -32,34 +34,19 @@ def down(prompt):
     raise Down("no route")
 
 
-def sync(requests, llm):
-    return run(requests, llm)
+def summarising(prompt):
+    return down(prompt) if "summarization" in prompt else "none"
 
 
-def asynchronous(requests, llm):
-    return asyncio.run(arun(requests, llm))
-
-
-drivers = pytest.mark.parametrize("drive", [sync, asynchronous])
-
-
-@drivers
+@both_ways
 @pytest.mark.parametrize("blank", ["", " \n\t ", "\u3000", "<think>Rhine?</think>\n"])
 @pytest.mark.parametrize("sections_by", ["names", "ids", "json"])
-def test_a_blank_answer_is_what_the_prompt_asks_for_and_is_told(blank, sections_by, drive):
+def test_a_blank_answer_is_what_the_prompt_asks_for_and_is_told(blank, sections_by, how):
     options = {"sections_by": sections_by, "on_failure": "raise"}
     with pytest.warns(DrillrankWarning, match="blank, which stands for nothing relevant"):
-        found = drive(D3(down, settings=options).requests(QUESTION, [BOOK]), lambda prompt: blank)
+        found = drive(how, D3(down, settings=options).requests(QUESTION, [BOOK]), lambda prompt: blank)
     assert list(found) == []
     assert [problem.partition(":")[0] for problem in found.problems] == ["sections"]
-    with pytest.warns(DrillrankWarning, match="chosen by likelihood"):
-        found = drive(
-            D3(down, settings={"on_empty": "likelihood", **options}).requests(QUESTION, [BOOK]), lambda prompt: blank
-        )
-    assert found[0].passage.text == "The Rhine is 1,230 km long."
-    assert [problem.partition(":")[0] for problem in found.problems] == ["sections", "paragraphs"]
-    assert all("blank" in problem and problem.endswith(": chosen by likelihood") for problem in found.problems)
-    assert all(item.details["problems"] == found.problems for item in found)
 
 
 def test_all_that_went_wrong_is_told_with_what_was_done():
@@ -79,65 +66,49 @@ def test_all_that_went_wrong_is_told_with_what_was_done():
     assert unread.endswith("chosen by likelihood")
 
 
-def summarising(prompt):
-    return down(prompt) if "summarization" in prompt else "none"
+RAISE = {"on_failure": "raise"}
+writer = ViewWriter(**RAISE)
 
 
-writer = ViewWriter(on_failure="raise")
-generated = {"question": QUESTION, "on_failure": "raise"}
-
-
-@drivers
+@both_ways
 @pytest.mark.parametrize(
     ("requests", "llm"),
     [
-        (lambda: D3(down, settings={"on_failure": "raise"}).requests(QUESTION, [BOOK]), down),
-        (
-            lambda: D3(down, settings={"on_failure": "raise", "summarizer": "llm"}).requests(QUESTION, [BOOK]),
-            summarising,
-        ),
+        (lambda: D3(down, settings=RAISE).requests(QUESTION, [BOOK]), down),
+        (lambda: D3(down, settings={**RAISE, "summarizer": "llm"}).requests(QUESTION, [BOOK]), summarising),
         (lambda: writer.write([Chunker()(parse_document(BOOK))], views=["keywords"]), down),
         (lambda: writer.write([Chunker()(parse_document(f"# A\n\n{LONG * 2}"))], views=["summary"]), down),
-        (lambda: generated_passages(**generated), down),
+        (lambda: generated_passages(QUESTION, **RAISE), down),
     ],
     ids=["choices", "summaries of the outline", "keywords", "summaries", "generation"],
 )
-def test_asked_to_raise_every_call_does_with_its_cause(requests, llm, drive):
+def test_asked_to_raise_every_call_does_with_its_cause(requests, llm, how):
     with pytest.raises(LLMFailure, match="no route") as caught:
-        drive(requests(), llm)
+        drive(how, requests(), llm)
     assert isinstance(caught.value.__cause__, Down)
 
 
 @pytest.mark.parametrize("fails_at", [0, 1, 2])
 def test_self_ask_raises_at_each_of_its_calls(fails_at):
     says = ["Yes.\nFollow up: How long?", "1,230 km", "So the final answer is: 1,230 km"]
-    says[fails_at] = None
-
-    def scripted(asked):
-        answer = says[len(asked)]
-        asked.append(answer)
-        return answer if answer else down("")
-
-    for drive in (lambda ask: ask.answer(QUESTION), lambda ask: asyncio.run(ask.aanswer(QUESTION))):
-        asked = []
-        ask = SelfAsk(lambda prompt, asked=asked: scripted(asked), lambda question: [BOOK], on_failure="raise")
+    says[fails_at] = down
+    for ask in (lambda chain: chain.answer(QUESTION), lambda chain: asyncio.run(chain.aanswer(QUESTION))):
         with pytest.raises(LLMFailure) as caught:
-            drive(ask)
+            ask(SelfAsk(Says(*says), lambda question: [BOOK], **RAISE))
         assert isinstance(caught.value.__cause__, Down)
 
 
-def test_blank_summaries_and_keywords_are_failures_too():
-    with pytest.raises(LLMFailure, match="no word"):
-        run(
-            D3(down, settings={"on_failure": "raise", "summarizer": "llm"}).requests(QUESTION, [BOOK]),
-            lambda prompt: " ",
-        )
-    with pytest.raises(LLMFailure, match="nothing to use"):
-        run(writer.write([Chunker()(parse_document(BOOK))], views=["keywords"]), lambda prompt: " ")
-    with pytest.raises(InvalidInput, match="on_failure"):
-        ViewWriter(on_failure="stop")
-    with pytest.raises(InvalidInput, match="on_failure"):
-        run(generated_passages(QUESTION, on_failure="stop"), down)
+d3 = D3(down, settings={**RAISE, "summarizer": "llm"})
+keywords_alone = {"views": ["keywords"]}
+test_blank_summaries_and_keywords_are_failures_too = refuses(
+    (lambda: run(d3.requests(QUESTION, [BOOK]), lambda prompt: " "), "no word"),
+    (lambda: run(writer.write([Chunker()(parse_document(BOOK))], **keywords_alone), lambda prompt: " "), "nothing to"),
+    error=LLMFailure,
+)
+test_there_are_two_ways_with_failures = refuses(
+    (lambda: ViewWriter(on_failure="stop"), "on_failure"),
+    (lambda: run(generated_passages(QUESTION, on_failure="stop"), down), "on_failure"),
+)
 
 
 # `on_failure="raise"` of the components that ask an LLM for views, passages and what paths lack, in both hosts

@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import DrillrankWarning
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import UnigramModel
 from drillrank.passages import Passage, Path
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, PromptRank
+from tests.drillrank.helpers import refuses
 
 texts = st.text(max_size=5) | st.sampled_from(["a red fox", "a river", "{path}", " ", "?!"])
 paths = st.lists(st.lists(st.builds(Passage, texts, title=texts), min_size=1, max_size=3).map(Path), max_size=4)
@@ -54,28 +55,15 @@ def test_budgets_go_with_every_request(hash_model, paths):
     assert limits <= {7}
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"instructions": []},
-        {"instructions": ["no place"]},
-        {"instructions": "{path} Question:"},
-        {"ensemble": "median"},
-        {"max_document_tokens": 0},
-        {"max_prompt_tokens": -1},
-        {"model": "unknown"},
-        {"temperature": -1},
-    ],
-)
-def test_bad_options_are_refused_at_once(options):
-    with pytest.raises(InvalidInput):
-        PromptRank(**keyword_arguments(PromptRank, options))
-
-
-@pytest.mark.parametrize("item", ["text", Passage("text"), None, (Passage("text"),)])
-def test_only_paths_are_ranked(item):
-    with pytest.raises(InvalidInput, match="Item 1 is a"):
-        PromptRank().rank("q", [Path((Passage("a"),)), item])
+BAD = [
+    {"instructions": []}, {"instructions": ["no place"]}, {"instructions": "{path} Question:"}, {"ensemble": "median"},
+    {"max_document_tokens": 0}, {"max_prompt_tokens": -1}, {"model": "unknown"}, {"temperature": -1},
+]  # fmt: skip
+test_what_cannot_be_ranked_is_refused_at_once = refuses(
+    *((lambda bad=bad: PromptRank(**keyword_arguments(PromptRank, bad)), "") for bad in BAD),
+    *((lambda item=item: PromptRank().rank("q", [Path((Passage("a"),)), item]), "Item 1 is a")
+      for item in ("text", Passage("text"), None, (Passage("text"),))),
+)  # fmt: skip
 
 
 def test_a_model_that_hears_no_instruction_is_asked_once(monkeypatch):

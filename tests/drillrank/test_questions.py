@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 
 import pytest
@@ -11,54 +10,53 @@ import pytest
 from drillrank.errors import InvalidInput
 from drillrank.evaluation import compare
 from drillrank.evaluation.questions import read_questions
+from tests.drillrank.helpers import write_rows
 from tests.drillrank.test_comparison import CORPUS, WORDS
+
+
+def row(**more):
+    return {"question": "Who?", "gold": ["fox"], **more}
 
 
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
         ([{"query": "Who?", "gold": ["fox"]}], r"line 1 has no question; its columns: query, gold"),
-        ([{"question": "Who?", "gold": ["fox"]}, {"question": " ", "gold": ["fox"]}], "line 2 has no question"),
+        ([row(), row(question=" ")], "line 2 has no question"),
         ([{"question": "Who?", "golds": ["fox"]}], "neither gold nor spans nor answers; its columns: question, golds"),
-        ([{"question": "Who?", "gold": []}], "gold are empty"),
-        ([{"question": "Who?", "gold": [[], []]}], "gold are empty"),
-        ([{"question": "Who?", "gold": ["fox", 3.5]}], r"line 1, gold holds strings that are not blank; not 3.5"),
-        ([{"question": "Who?", "gold": [["fox"], [3.5]]}], "line 1, gold holds strings"),
-        ([{"question": "Who?", "gold": True}], r"line 1, gold is a list, not True"),
-        ([{"question": "Who?", "gold": ["cat"]}], r"line 1: the gold id 'cat' is not in the corpus of 10"),
-        ([{"question": "Who\ud800?", "gold": ["fox"]}], r"line 1: The query holds half a character"),
-        ([{"id": "a", "question": "Who?", "gold": ["fox"]}] * 2, r"line 2 has the id 'a' of questions.jsonl, line 1"),
-        ([{"question": "Who?", "gold": ["fox"], "candidates": ["cat"]}], "candidate 'cat' is not in the corpus"),
-        ([{"question": "Who?", "gold": ["fox"], "candidates": ["fox"], "scores": [1, 2]}], "2 scores for 1 candidates"),
-        ([{"question": "Who?", "gold": ["fox"], "candidates": ["fox"], "scores": [math.nan]}], "numbers, not NaN"),
-        ([{"question": "Who?", "gold": ["fox"], "candidates": [{"id": "fox"}]}], "a candidate is an id, or an object"),
-        ([{"question": "Who?", "gold": ["fox"]}] * 999 + ["no object"], "line 1000 is no JSON object, but a str"),
+        *(([row(gold=gold)], "gold are empty") for gold in ([], [[], []])),
+        ([row(gold=["fox", 3.5])], r"line 1, gold holds strings that are not blank; not 3.5"),
+        ([row(gold=[["fox"], [3.5]])], "line 1, gold holds strings"),
+        ([row(gold=True)], r"line 1, gold is a list, not True"),
+        ([row(gold=["cat"])], r"line 1: the gold id 'cat' is not in the corpus of 10"),
+        ([row(question="Who\ud800?")], r"line 1: The query holds half a character"),
+        ([row(id="a")] * 2, r"line 2 has the id 'a' of questions.jsonl, line 1"),
+        ([row(candidates=["cat"])], "candidate 'cat' is not in the corpus"),
+        ([row(candidates=["fox"], scores=[1, 2])], "2 scores for 1 candidates"),
+        ([row(candidates=["fox"], scores=[math.nan])], "numbers, not NaN"),
+        ([row(candidates=[{"id": "fox"}])], "a candidate is an id, or an object"),
+        ([row()] * 999 + ["no object"], "line 1000 is no JSON object, but a str"),
         ([], "There is no question"),
     ],
 )
 def test_a_bad_row_is_named(tmp_path, rows, said):
-    file = tmp_path / "questions.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_rows(tmp_path / "questions.jsonl", rows)
     with pytest.raises(InvalidInput, match=said):
-        compare(file, ["UPR"], CORPUS, measures=["RR"])
+        compare(tmp_path / "questions.jsonl", ["UPR"], CORPUS, measures=["RR"])
 
 
-def test_numbers_are_ids_and_answers(tmp_path):
-    passages = tmp_path / "passages.jsonl"
-    passages.write_text("".join(json.dumps({"id": n, "text": f"In 198{n} it rained."}) + "\n" for n in range(3)))
+def test_numbers_are_ids_and_answers_and_annotators_are_taken_one_by_one(tmp_path):
+    write_rows(tmp_path / "passages.jsonl", [{"id": n, "text": f"In 198{n} it rained."} for n in range(3)])
     rows = [
         {"question": "When?", "gold": [0, 2], "candidates": [2, 1, 0]},
         {"question": "And when?", "gold": 1, "candidates": [0, 1]},
         {"question": "And then?", "answers": 1981, "candidates": [0, 1]},
         {"question": "And who?", "gold": [[0], [1, 2]], "candidates": [0, 1]},
     ]
-    found = compare(rows, ["UPR"], passages, measures=["AllR@1"])
+    found = compare(rows, ["UPR"], tmp_path / "passages.jsonl", measures=["AllR@1"])
     evidence = [one.ids or one.answers for one in found.evidence.values()]
     assert evidence == [("0", "2"), ("1",), ("1981",), ("0", "1", "2")]
-
-
-def test_annotators_are_taken_one_by_one():
-    rows = [{"question": "Where does the fox live?", "gold": [["fox"], ["fox", "owl"], []], "candidates": WORDS}]
+    rows = [row(gold=[["fox"], ["fox", "owl"], []], candidates=WORDS)]
     found = compare(rows, {"one": lambda query, passages: ["fox"]}, CORPUS, measures=["F1@5", "AllR@5"])
     assert [found.mean("one", measure) for measure in found.measures] == [1, 0]
 

@@ -94,19 +94,18 @@ def test_equal_items_tie_in_input_order_and_order_changes_no_score(name, query, 
 @given(st.lists(st.tuples(queries, lists), max_size=3), top_ns)
 def test_many_questions_are_ranked_as_one_by_one_and_a_task_as_a_call(name, asked, top_n):
     ranker = RANKERS[name]()
-    if hasattr(ranker, "rank_many") and not name.startswith("BRMGR"):
-        lists_ = [items_of(name, given_) for _, given_ in asked]
-        many = ranker.rank_many([query for query, _ in asked], lists_, top_n)
-        alone = [ranker.rank(query, items, top_n) for (query, _), items in zip(asked, lists_, strict=True)]
-        assert [[item.passage for item in ranking] for ranking in many] == [[i.passage for i in one] for one in alone]
-        assert [[item.score for item in ranking] for ranking in many] == [
-            pytest.approx([item.score for item in one]) for one in alone
-        ]
-    for query, given_ in asked[:1]:
-        more = (["a river of foxes", "no"],) if name.startswith("BRMGR") else ()
-        task = asyncio.run(ranker.arank(query, items_of(name, given_), *more, top_n=top_n))
+    written = [["a river of foxes", "no"]] * len(asked)
+    given_ = ([items_of(name, items) for _, items in asked], *([written] if name.startswith("BRMGR") else []))
+    alone = [ranker.rank(query, *one, top_n) for (query, _), *one in zip(asked, *given_, strict=True)]
+    if hasattr(ranker, "rank_many"):
+        for many in (ranker.rank_many, lambda *told: asyncio.run(ranker.arank_many(*told))):
+            found = many([query for query, _ in asked], *given_, top_n)
+            assert [[(i.passage, i.score) for i in ranking] for ranking in found] == [
+                [(i.passage, pytest.approx(i.score)) for i in ranking] for ranking in alone
+            ]
+    for (query, _), *one, ranking in list(zip(asked, *given_, alone, strict=True))[:1]:
         assert "without blocking" in ranker.arank.__doc__
-        assert shown(task) == shown(rank(name, ranker, query, given_, top_n))
+        assert shown(asyncio.run(ranker.arank(query, *one, top_n=top_n))) == shown(ranking)
 
 
 @by_name

@@ -75,16 +75,13 @@ def test_statistics_of_a_corpus_stand_for_its_texts():
         UnigramModel().fit(corpus.statistics())
 
 
-def test_words_of_another_analyzer_are_refused(tmp_path):
-    (tmp_path / "unigram.json").write_text(json.dumps(GOOD | {"analyzer": ANALYZER + 1}))
-    with pytest.raises(InvalidInput, match=f"analyzer {ANALYZER + 1}, and this drillrank reads {ANALYZER}: fit"):
-        load_language_model(f"unigram:{tmp_path}")
-
-
-def test_an_unfitted_model_is_not_saved(tmp_path):
+def test_an_unfitted_model_is_not_saved_and_words_of_another_analyzer_are_refused(tmp_path):
     with pytest.raises(InvalidInput, match="fit"):
         UnigramModel().save(tmp_path / "new")
     assert not (tmp_path / "new").exists()
+    (tmp_path / "unigram.json").write_text(json.dumps(GOOD | {"analyzer": ANALYZER + 1}))
+    with pytest.raises(InvalidInput, match=f"analyzer {ANALYZER + 1}, and this drillrank reads {ANALYZER}: fit"):
+        load_language_model(f"unigram:{tmp_path}")
 
 
 GOOD = {

@@ -71,14 +71,8 @@ def test_the_threshold_is_inclusive(ranking, scale):
 # No scale, formula or option changes the order of a ranking
 
 QUERIES = st.sampled_from(["which red fox crossed the river?", "red-fox", "???", "well-known foxes of the river-side"])
-OPTIONS = st.fixed_dictionaries(
-    {
-        "cascade": st.none() | st.integers(1, 4),
-        "link_prior": st.none() | st.just(PathPrior()),
-        "pairs": st.integers(0, 4),
-        "hops": st.integers(1, 3),
-    }
-)
+NUMBERS = {"cascade": st.none() | st.integers(1, 4), "pairs": st.integers(0, 4), "hops": st.integers(1, 3)}
+OPTIONS = st.fixed_dictionaries({**NUMBERS, "link_prior": st.none() | st.just(PathPrior())})
 FORMULAS = st.builds(LikelihoodFormula, st.just("{path}"), reduce=st.sampled_from(["mean", "sum"]))
 
 
@@ -99,25 +93,18 @@ def holds_on_every_scale(ranking):
 @given(graphs(), QUERIES, OPTIONS, FORMULAS, st.sampled_from(["max", "mean"]), st.booleans())
 def test_of_paths(hash_model, passages, query, options, formula, ensemble, lexical):
     """The toy model counts other tokens than the unigram model of the cascade."""
-    wording = (
-        {"ensemble": ensemble} if lexical else {"instructions": [INSTRUCTION, "{path} Ask:"], "ensemble": ensemble}
-    )
-    dear = PromptRank(**wording) if lexical else PromptRank(hash_model(), settings={"preset": formula}, **wording)
+    asked = {"instructions": [INSTRUCTION, "{path} Ask:"], "settings": {"preset": formula}}
+    dear = PromptRank(ensemble=ensemble, **({} if lexical else {"model": hash_model(), **asked}))
     holds_on_every_scale(PathRerank(dear, links=given_links, settings=options).rank(query, passages))
 
 
-@given(graphs(), QUERIES, st.sampled_from(["mean", "sum"]), st.booleans())
-def test_of_passages(hash_model, passages, query, reduce, lexical):
-    formula = LikelihoodFormula("{title} {text}", reduce=reduce)
-    holds_on_every_scale((UPR() if lexical else UPR(hash_model(), preset=formula)).rank(query, passages))
-
-
 @given(graphs(), QUERIES, st.sampled_from(["mean", "sum"]), st.booleans(), st.data())
-def test_of_passages_with_the_first_stage_as_prior(hash_model, passages, query, reduce, lexical, data):
+def test_of_passages_with_the_first_stage_as_prior_or_without(hash_model, passages, query, reduce, lexical, data):
     preset = {} if lexical else {"preset": LikelihoodFormula("{title} {text}", reduce=reduce)}
+    model = "unigram" if lexical else hash_model()
     scores = [data.draw(st.none() | st.floats(-9, 9)) for _ in passages]
-    ranker = UPR("unigram" if lexical else hash_model(), prior="retrieval", **preset)
-    holds_on_every_scale(ranker.rank(query, passages, scores=scores))
+    holds_on_every_scale(UPR(model, **preset).rank(query, passages))
+    holds_on_every_scale(UPR(model, prior="retrieval", **preset).rank(query, passages, scores=scores))
 
 
 @given(graphs(), graphs(), QUERIES, st.booleans(), st.floats(0, 1))
@@ -144,12 +131,11 @@ def test_a_sum_and_a_mean_give_one_posterior(hash_model, passages, query):
     """The question has as many tokens after every path, so that a sum only stretches the scores, the prior's too."""
     tokens = len(query.split())
     mean = LikelihoodFormula("{path}")
-    rankings = [
-        PathSearch(
-            PromptRank(hash_model(), instructions=[INSTRUCTION], settings={"preset": formula}), passages
-        ).search_paths(query)
+    rankers = [
+        PromptRank(hash_model(), instructions=[INSTRUCTION], settings={"preset": formula})
         for formula in (mean, replace(mean, reduce="sum"))
     ]
+    rankings = [PathSearch(ranker, passages).search_paths(query) for ranker in rankers]
     averaged, added = ({item.passage.ids: item.score for item in ranking} for ranking in rankings)
     assert added == pytest.approx({path: score * tokens for path, score in averaged.items()})
     posteriors = [[item.score for item in rescaled(ranking, "softmax")] for ranking in rankings]

@@ -12,6 +12,7 @@ from drillrank.drilldown.self_ask import next_move
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.text import count_tokens
 from drillrank.vectors import BM25Index, top
+from tests.drillrank.helpers import Says, quiet, refuses
 
 FACTS = [
     Passage("The Rhine is 1,230 km long.", title="Rhine"),
@@ -86,54 +87,38 @@ async def test_async_gives_the_same_and_counts_the_same(source):
     assert await SelfAsk(Reasoner(), source).aanswer(QUESTION) == expected[-1]
 
 
-def test_an_asynchronous_retriever_cannot_be_asked_synchronously():
-    with pytest.raises(InvalidInput, match="asynchronous"):
-        SelfAsk(Reasoner(), aretrieve).answer(QUESTION)
+test_what_is_no_passage_no_question_and_no_source_is_named = refuses(
+    (lambda: SelfAsk(Reasoner(), aretrieve).answer(QUESTION), "asynchronous"),
+    *((lambda no=no: SelfAsk(Reasoner(), lambda _: no).answer(QUESTION), "passages") for no in ([5], "one", None)),
+    (lambda: SelfAsk(Reasoner(), retrieve).answer(" "), ""),
+    (lambda: SelfAsk(Reasoner(), 5).answer(QUESTION), ""),
+)
 
 
 @pytest.mark.parametrize(("limit", "calls"), [(1, 3), (3, 7)])
-def test_the_limit_of_steps_ends_in_a_final_answer(limit, calls):
+def test_the_limit_of_steps_or_the_same_follow_up_again_ends_in_a_final_answer(limit, calls):
     numbers = iter(range(100))
 
     def llm(prompt):
-        if prompt.endswith("So the final answer is:"):
-            return " seven"
-        return f"Follow up: And number {next(numbers)}?"
+        return " seven" if prompt.endswith("So the final answer is:") else f"Follow up: And number {next(numbers)}?"
 
     found = SelfAsk(llm, retrieve, max_steps=limit).answer(QUESTION)
-    assert found.answer == "seven"
-    assert len(found.steps) == limit
-    assert found.usage.calls == calls
-
-
-def test_the_same_follow_up_again_ends_the_questions():
-    def llm(prompt):
-        return "Basel" if prompt.endswith("is:") else "Follow up: Which river?"
-
+    assert (found.answer, len(found.steps), found.usage.calls) == ("seven", limit, calls)
     with pytest.warns(DrillrankWarning, match="again"):
-        found = SelfAsk(llm, retrieve).answer(QUESTION)
-    assert len(found.steps) == 1
-    assert found.answer == "Basel"
+        found = SelfAsk(lambda prompt: "Ulm" if prompt.endswith("is:") else "Follow up: Which?", retrieve).answer(
+            "Who?"
+        )
+    assert (found.answer, len(found.steps)) == ("Ulm", 1)
 
 
-said = st.text(max_size=50) | st.sampled_from(
-    [
-        "Follow up: a?",
-        "Follow up:",
-        "final answer:",
-        "So the final answer is: b",
-        "{question}",
-        "Yes",
-        "No",
-        "**Follow-up 2:** c?",
-    ]
-)
-answers = (
-    said | st.lists(said, max_size=4).map("\n".join) | st.sampled_from([ValueError("x"), TimeoutError("t")]) | st.none()
-)
+said = st.text(max_size=50) | st.sampled_from([
+    "Follow up: a?", "Follow up:", "final answer:", "So the final answer is: b", "{question}", "Yes", "No",
+    "**Follow-up 2:** c?",
+])  # fmt: skip
+answers = said | st.lists(said, max_size=4).map("\n".join) | st.sampled_from([ValueError("x"), TimeoutError("t"), None])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(answers, min_size=1, max_size=5), st.integers(1, 4))
 def test_an_adversarial_llm(script, max_steps):
     calls = []
@@ -158,24 +143,16 @@ def test_an_adversarial_llm(script, max_steps):
 
 def test_passages_are_shown_whole_as_many_as_fit():
     long = [Passage(f"Fact {n} is long. " * 20) for n in range(9)]
-    prompts = []
-
-    def llm(prompt):
-        prompts.append(prompt)
-        return (
-            "a"
-            if prompt.startswith("You are")
-            else ("So the final answer is: b" if len(prompts) > 1 else "Follow up: c?")
-        )
-
+    llm = Says("Follow up: c?", "a", "So the final answer is: b")
     SelfAsk(llm, lambda question: long, max_prompt_tokens=500).answer(QUESTION)
-    shown = [fact.text for fact in long if fact.text in prompts[1]]
+    shown = [fact.text for fact in long if fact.text in llm.prompts[1]]
     assert shown == [fact.text for fact in long[: len(shown)]]
     assert 1 < len(shown) < 9
-    assert 500 - count_tokens(long[0].text) - 2 <= count_tokens(prompts[1]) <= 500
+    assert 500 - count_tokens(long[0].text) - 2 <= count_tokens(llm.prompts[1]) <= 500
 
 
-@settings(max_examples=30, deadline=None)
+@quiet
+@settings(max_examples=30)
 @given(
     st.lists(st.text(max_size=300) | st.builds(lambda n: "word 尺寸 🦊. " * n, st.integers(1, 400)), max_size=4),
     st.integers(200, 900),
@@ -183,21 +160,14 @@ def test_passages_are_shown_whole_as_many_as_fit():
     st.sampled_from([QUESTION, "y" * 900]),
 )
 def test_no_prompt_is_above_its_budget(passages, budget, says, question):
-    prompts = []
-
-    def llm(prompt):
-        prompts.append(prompt)
-        return says.format(len(prompts)) if len(prompts) % 2 else "an answer " * 400
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DrillrankWarning)
-        try:
-            SelfAsk(llm, lambda question: passages, max_prompt_tokens=budget).answer(question)
-            refused = ""
-        except InvalidInput as error:
-            refused = str(error)
-    assert all(count_tokens(prompt) <= budget for prompt in prompts)
-    assert not refused or ("max_prompt_tokens" in refused and not prompts and budget < 450)
+    llm = Says(lambda _: says.format(len(llm.prompts)) if len(llm.prompts) % 2 else "an answer " * 400)
+    try:
+        SelfAsk(llm, lambda question: passages, max_prompt_tokens=budget).answer(question)
+        refused = ""
+    except InvalidInput as error:
+        refused = str(error)
+    assert all(count_tokens(prompt) <= budget for prompt in llm.prompts)
+    assert not refused or ("max_prompt_tokens" in refused and not llm.prompts and budget < 450)
 
 
 @pytest.mark.parametrize(
@@ -216,27 +186,14 @@ def test_the_next_move(text, expected):
     assert next_move(text) == expected
 
 
-def test_what_is_no_passage_and_no_question_is_named():
-    for wrong in ([5], "one passage", None):
-        with pytest.raises(InvalidInput, match="passages"):
-            SelfAsk(Reasoner(), lambda question, wrong=wrong: wrong).answer(QUESTION)
-    for source, question in ((retrieve, " "), (5, QUESTION)):
-        with pytest.raises(InvalidInput):
-            SelfAsk(Reasoner(), source).answer(question)
-
-
 def test_drilling_down_for_each_follow_up_counts_as_one():
     book = "# Rivers\n\n## Rhine\n\nThe Rhine is 1,230 km long.\n\n# Towns\n\n## Basel\n\nBasel lies on the Rhine."
 
     class Both(Reasoner):
         def complete(self, prompt: str) -> str:
-            if "section names" in prompt:
-                self.prompts.append(prompt)
-                return "Rivers > Rhine, Towns > Basel"
-            if "paragraph ids" in prompt:
-                self.prompts.append(prompt)
-                return "1, 2"
-            return super().complete(prompt)
+            answer = super().complete(prompt)
+            chosen = {"section names": "Rivers > Rhine, Towns > Basel", "paragraph ids": "1, 2"}
+            return next((choice for words, choice in chosen.items() if words in prompt), answer)
 
     llm = Both()
     d3 = D3(llm)

@@ -12,10 +12,10 @@ from scipy.special import log_softmax
 
 from drillrank import Passage, PathSearch, PromptRank
 from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import EmbeddingModel, Request, UnigramModel, encoder
 from drillrank.likelihood.encoder import SentenceVectors, fitted_concentration
 from drillrank.prompts import Evidence
+from tests.drillrank.helpers import refuses
 
 
 def lengths(texts):
@@ -92,26 +92,19 @@ def test_a_directory_keeps_what_each_call_has_indexed(tmp_path):
     assert asked.taken() == ["four"]
 
 
-def test_a_file_with_objects_in_it_is_not_unpickled(tmp_path):
+def test_files_with_objects_in_them_of_another_encoder_or_broken_are_refused(tmp_path):
     keys = np.empty(1, dtype=object)
     keys[0] = np.zeros(16, dtype=np.uint8)
     np.savez(tmp_path / "from-elsewhere.vectors.npz", keys=keys, vectors=np.ones((1, 3), dtype=np.float32))
     with pytest.raises(InvalidInput, match="from-elsewhere"):
         SentenceVectors(lengths, tmp_path)
-
-
-def test_vectors_of_another_encoder_are_refused(tmp_path):
-    SentenceVectors(lengths, tmp_path).index(["one"])
+    SentenceVectors(lengths, tmp_path / "kept").index(["one"])
     with pytest.raises(InvalidInput, match="directory of its own"):
-        SentenceVectors(lambda texts: [[1.0, 2.0]] * len(texts), tmp_path).index(["two"])
-
-
-def test_a_broken_file_is_named(tmp_path):
-    SentenceVectors(lengths, tmp_path).index(["one"])
-    (file,) = tmp_path.iterdir()
+        SentenceVectors(lambda texts: [[1.0, 2.0]] * len(texts), tmp_path / "kept").index(["two"])
+    [file] = (tmp_path / "kept").iterdir()
     file.write_bytes(file.read_bytes()[:40])
     with pytest.raises(InvalidInput, match=file.name):
-        SentenceVectors(lengths, tmp_path)
+        SentenceVectors(lengths, tmp_path / "kept")
 
 
 # The estimate of the concentration
@@ -197,18 +190,12 @@ class Embedding:
         return vectors(texts)
 
 
-def only_film(query, n):
-    return [FILM]
-
-
 def test_a_search_goes_on_and_scores_by_meaning():
     embed = Embedding()
-    options = {"first_stage": only_film, "branch": 1, "hops": 2}
-    [best, *_] = PathSearch(PromptRank(), POOL, embed=embed, **keyword_arguments(PathSearch, options)).search_paths(
-        QUESTION
-    )
+    options = {"first_stage": lambda query, n: [FILM], "settings": {"branch": 1, "hops": 2}}
+    [best, *_] = PathSearch(PromptRank(), POOL, embed=embed, **options).search_paths(QUESTION)
     assert best.passage.ids == ("film", "holm")
-    paths = PathSearch(PromptRank(), POOL, **keyword_arguments(PathSearch, options)).search_paths(QUESTION)
+    paths = PathSearch(PromptRank(), POOL, **options).search_paths(QUESTION)
     assert {item.passage.ids for item in paths} == {("film",), ("film", "aunt")}
     fitted = EmbeddingModel(vectors).fit([passage.titled_text for passage in POOL])
     [[likelihood]] = PromptRank(fitted).likelihoods(QUESTION, [best.passage])
@@ -227,14 +214,9 @@ def test_words_that_are_fitted_stay_and_all_passages_are_embedded_at_once():
     assert likelihood == pytest.approx(expected.total)
 
 
-@pytest.mark.parametrize("wrong", [5, "st:model", [[1.0]]])
-def test_what_is_no_function_is_refused(wrong):
-    with pytest.raises(InvalidInput, match="embed is a function"):
-        PathSearch(PromptRank(), POOL, embed=wrong)
-
-
-def test_vectors_that_are_none_and_a_model_that_embeds_itself_are_refused():
-    with pytest.raises(InvalidInput, match="one vector of finite numbers each"):
-        PathSearch(PromptRank(), POOL, embed=lambda texts: [[math.nan]] * len(texts))
-    with pytest.raises(InvalidInput, match="embeds texts by itself: leave embed out"):
-        PathSearch(PromptRank(EmbeddingModel(vectors)), POOL, embed=vectors)
+test_what_gives_no_vectors_is_refused = refuses(
+    *((lambda wrong=wrong: PathSearch(PromptRank(), POOL, embed=wrong), "embed is a function")
+      for wrong in (5, "st:model", [[1.0]])),
+    (lambda: PathSearch(PromptRank(), POOL, embed=lambda texts: [[math.nan]] * len(texts)), "one vector of finite"),
+    (lambda: PathSearch(PromptRank(EmbeddingModel(vectors)), POOL, embed=vectors), "by itself: leave embed out"),
+)  # fmt: skip

@@ -7,6 +7,7 @@ import inspect
 import json
 import pickle
 from enum import Enum
+from functools import partial
 from typing import get_type_hints
 
 import pytest
@@ -49,7 +50,7 @@ NONE_AT_ALL = (  # of them makes no sense
     "demonstrations_per_prompt max_demonstration_tokens max_document_tokens hops beam branch pool cascade"
 )
 UNKNOWN = (
-    "generated_score prior first paragraphs sections_by on_empty on_failure chunking retriever expand score transform "
+    "generated_score prior first paragraphs sections_by on_failure chunking retriever expand score transform "
     "ensemble link_prior metadata_mode merge prune path_preset"
 )
 NO_PLACE = "template generated_template section_prompt paragraph_prompt missing_prompt prompt answer_prompt"
@@ -95,12 +96,6 @@ OF_EVERY_COMPONENT = {  # of the hosts' own base classes
 }
 
 
-class Reading(HashModel):
-    """Of no spec of its own."""
-
-    tells_next_tokens = True
-
-
 def parameters(cls):
     """Default and type of every argument."""
     if issubclass(cls, BaseModel):
@@ -135,17 +130,17 @@ def needed(cls):
     if cls is drillrank.SelfAsk:
         return {"llm": str.upper, "retrieve": str.split}
     if cls is drillrank.PathSearch:
-        return {"prompt_rank": drillrank.PromptRank(Reading()), "first_stage": Nowhere()}
+        return {"prompt_rank": drillrank.PromptRank(HashModel()), "first_stage": Nowhere()}
     if cls is MultiViewIndex:
         return {"chunks": []}
     for host, reader in ((langchain_ext, langchain_reader), (llama_index_ext, llama_index_reader)):
         if cls in [getattr(host, name, None) for name in ("BRMGRRetriever", "SelfAskChain", "SelfAskQueryEngine")]:
             return {"llm": reader.Reader(), "source": host.D3Retriever(ONE[host])}
         if cls is host.PromptRankRetriever:
-            return {"source": host.D3Retriever(ONE[host]), "model": Reading()}
+            return {"source": host.D3Retriever(ONE[host]), "model": HashModel()}
     [host] = [host for host in HOSTS if cls in vars(host).values()] or [None]
     listed = {"documents": ONE[host]} if "documents" in parameters(cls) else {}
-    return {"model": Reading(), **listed} if "model" in parameters(cls) else listed
+    return {"model": HashModel(), **listed} if "model" in parameters(cls) else listed
 
 
 each_component = pytest.mark.parametrize(("row", "cls"), components(), ids=lambda one: getattr(one, "__module__", ""))
@@ -233,17 +228,16 @@ def test_settings_that_cannot_be_used_are_refused(cls):
 
 @pytest.mark.parametrize("given", [{"n" * 1000: 1}, {"hop": 2}, {3: 4}, [], "hops=2", None, 5])
 def test_what_are_no_settings_is_refused_with_those_there_are(given):
+    source = llama_index_ext.D3Retriever(ONE[llama_index_ext])
     for build in (
-        PathSettings.from_dict,
-        lambda given: drillrank.PathSearch(drillrank.PromptRank(), [], settings=given),
-        lambda given: langchain_ext.PromptRankRerank(settings=given),
-        lambda given: llama_index_ext.PromptRankRerank(settings=given),
-        lambda given: llama_index_ext.PromptRankRetriever(
-            source=llama_index_ext.D3Retriever(ONE[llama_index_ext]), settings=given
-        ),
+        lambda settings: PathSettings.from_dict(settings),
+        partial(drillrank.PathSearch, drillrank.PromptRank(), []),
+        langchain_ext.PromptRankRerank,
+        llama_index_ext.PromptRankRerank,
+        partial(llama_index_ext.PromptRankRetriever, source=source),
     ):
         with pytest.raises(ValueError, match=r"PathSettings has hops, beam|Settings has .*hops, beam") as caught:
-            build(given)
+            build(settings=given)
         assert str(given)[:50] in str(caught.value)
         assert len(str(caught.value)) < 1500
 

@@ -17,17 +17,12 @@ from drillrank.likelihood import UnigramModel
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
 from drillrank.views import MultiViewIndex
 
+UNIGRAM = {"model": "unigram", "model_options": {"mu": 50.0}}
 SETTINGS = {
     "UPR": {"prior": "retrieval", "prior_weight": 0.5, "model": "unigram", "model_options": {"mu": 1000.0}},
     "PathSearch": {"hops": 3, "link_prior": {"jump": 0.2, "named": 0.5}},
-    "PromptRank": {
-        "temperature": 1.4,
-        "prior_weight": 2.0,
-        "instructions": [PROMPTRANK_INSTRUCTIONS[7]],
-        "model": "unigram",
-        "model_options": {"mu": 50.0},
-    },
-    "D3": {"sections": 3, "model": "unigram", "model_options": {"mu": 500.0}},
+    "PromptRank": {"temperature": 1.4, "prior_weight": 2.0, "instructions": [PROMPTRANK_INSTRUCTIONS[7]], **UNIGRAM},
+    "D3": {"sections": 3, **UNIGRAM},
     "MultiViewIndex": {"retriever": "tfidf", "weights": {"raw": 2.0}},
 }
 
@@ -56,11 +51,8 @@ def test_the_core_loads_what_concerns_it(file):
     search = drillrank.PathSearch(prompt_rank, ["Basel on the Rhine."], **load_settings(file, "PathSearch"))
     assert (search.settings.hops, search.settings.link_prior.jump) == (3, 0.2)
     d3 = drillrank.D3(**load_settings(file, "D3"))
-    assert (d3.settings.sections, d3.language_model.options) == (3, {"mu": 500.0})
+    assert (d3.settings.sections, d3.language_model.options) == (3, {"mu": 50.0})
     assert MultiViewIndex([], **load_settings(file, "MultiViewIndex")).weights == {"raw": 2.0}
-
-
-def test_a_class_of_the_hosts_is_given_itself(file):
     with pytest.raises(InvalidInput, match="give the class itself, or 'PathSearch'"):
         load_settings(file, "PromptRankRetriever")
     with pytest.raises(InvalidInput, match="No component is called 'dict'"):
@@ -95,15 +87,10 @@ def test_settings_of_another_model_warn(file):
         ({"format": "drillrank-settings-1", "settings": {}}, "holds no settings; nothing for UPR"),
         (of({"priors": None}), r"settings.json, UPR: settings are .*prior.*; not priors"),
         (of({"language_model": 5}), r"settings.json, UPR: settings are .*; not language_model"),
-        *(
-            (of(section, "PathSearch"), f"settings.json, PathSearch: {said}")
-            for section, said in (
-                ({"hops": 0}, "hops must be"),
-                ({"link_prior": {"jumps": 1}}, "A PathPrior has"),
-                ({"pool": "many"}, "pool must be"),
-                ({"links": ["titles"]}, "settings are .*; not links"),
-            )
-        ),
+        (of({"hops": 0}, "PathSearch"), "settings.json, PathSearch: hops must be"),
+        (of({"link_prior": {"jumps": 1}}, "PathSearch"), "settings.json, PathSearch: A PathPrior has"),
+        (of({"pool": "many"}, "PathSearch"), "settings.json, PathSearch: pool must be"),
+        (of({"links": ["titles"]}, "PathSearch"), "settings.json, PathSearch: settings are .*; not links"),
         (of({"model": 5}), '"model" is a specification'),
         (of({"model_options": [5]}), '"model_options" a mapping'),
     ],
@@ -119,30 +106,22 @@ def test_a_file_that_cannot_be_used_is_told(tmp_path, content, said):
         load_settings(tmp_path / "no.json", "UPR")
 
 
-ATTACKS = {
-    "an address": ({"model": "http://127.0.0.1:9/v1#m"}, '"model" is'),
-    "an address over TLS": ({"model": "https://example.org/v1#m"}, '"model" is'),
-    "a folder": ({"model": "hf:/tmp/model"}, '"model" is'),
-    "a folder beside": ({"model": "hf:./model"}, '"model" is'),
-    "a folder of the user's": ({"model": "hf:~/model"}, '"model" is'),
-    "a folder above": ({"model": "unigram:../model"}, '"model" is'),
-    "a folder that looks like a hub's name": ({"model": "hf:model"}, '"model" is'),
-    "a share": ({"model": r"hf:\\server\share"}, '"model" is'),
-    "a converted model": ({"model": "ct2:model"}, '"model" is'),
-    "a sum": ({"model": "unigram+http://127.0.0.1:9/v1#m"}, '"model" is'),
-    "a sum with a folder": ({"model": "2*unigram+hf:a/b+0.5*hf:model"}, '"model" is'),
-    "code of an expert": (
-        {"model": "unigram+hf:a/b", "model_options": {"experts": [{}, {"trust_remote_code": True}]}},
-        "'trust_remote_code'",
-    ),
-    "code": ({"model": "hf:a/b", "model_options": {"trust_remote_code": True}}, "'trust_remote_code'"),
-    "arguments": ({"model": "hf:a/b", "model_options": {"model_kwargs": {"x": 1}}}, "'model_kwargs'"),
-    "a secret": ({"model": "unigram", "model_options": {"api_key_env": "AWS_SECRET_ACCESS_KEY"}}, "'api_key_env'"),
-    "another server": ({"model": "unigram", "model_options": {"base_url": "http://a"}}, "'base_url'"),
-}
+OF_CODE = [{}, {"trust_remote_code": True}]
+ATTACKS = [
+    *(({"model": model}, '"model" is') for model in (
+        "http://127.0.0.1:9/v1#m", "https://example.org/v1#m", "hf:/tmp/model", "hf:./model", "hf:~/model",
+        "unigram:../model", "hf:model",  # a folder that looks like a hub's name
+        r"hf:\\server\share", "ct2:model", "unigram+http://127.0.0.1:9/v1#m", "2*unigram+hf:a/b+0.5*hf:model",
+    )),
+    ({"model": "unigram+hf:a/b", "model_options": {"experts": OF_CODE}}, "'trust_remote_code'"),
+    ({"model": "hf:a/b", "model_options": {"trust_remote_code": True}}, "'trust_remote_code'"),
+    ({"model": "hf:a/b", "model_options": {"model_kwargs": {"x": 1}}}, "'model_kwargs'"),
+    ({"model": "unigram", "model_options": {"api_key_env": "AWS_SECRET_ACCESS_KEY"}}, "'api_key_env'"),
+    ({"model": "unigram", "model_options": {"base_url": "http://a"}}, "'base_url'"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("section", "said"), ATTACKS.values(), ids=ATTACKS)
+@pytest.mark.parametrize(("section", "said"), ATTACKS)
 def test_what_reaches_beyond_the_file_is_refused(tmp_path, monkeypatch, section, said):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "model").mkdir()
@@ -170,19 +149,15 @@ def test_the_command_line_loads_it_with_a_flag_alone(tmp_path, monkeypatch, caps
         assert "elsewhere" in tried
 
 
-def test_a_model_that_the_user_names_needs_no_trust_but_its_options_do(tmp_path):
-    file = written(tmp_path, of({"model": "hf:./mine", "prior": "retrieval"}))
-    assert load_settings(file, "UPR", model="hf:./mine") == {"model": "hf:./mine", "prior": "retrieval"}
-    file = written(tmp_path, of({"model": "hf:./mine", "model_options": {"trust_remote_code": True}}))
-    with pytest.raises(InvalidInput, match="trust_remote_code"):
-        load_settings(file, "UPR", model="hf:./mine")
-
-
-def test_a_model_of_the_hub_and_numbers_are_no_attack(tmp_path):
+def test_a_model_of_the_hub_or_of_the_user_and_numbers_are_no_attack(tmp_path):
     for model in ("hf:Qwen/Qwen3-0.6B", "m2v:minishlab/potion-base-8M", "unigram+2*hf:Qwen/Qwen3-0.6B+m2v:a/b"):
         section = {"model": model, "prior": "retrieval"}
         assert load_settings(written(tmp_path, of(section)), "UPR") == section
-    section = {"model": "unigram", "model_options": {"mu": 5.0}}
-    assert load_settings(written(tmp_path, of(section)), "UPR")["model"].options == {"mu": 5.0}
+    assert load_settings(written(tmp_path, of(UNIGRAM)), "UPR")["model"].options == {"mu": 50.0}
     section = {"model": "unigram+unigram", "model_options": {"experts": [{"mu": 5.0}, {}]}}
     assert load_settings(written(tmp_path, of(section)), "UPR")["model"].experts[0].mu == 5.0
+    section = {"model": "hf:./mine", "prior": "retrieval"}
+    assert load_settings(written(tmp_path, of(section)), "UPR", model="hf:./mine") == section
+    file = written(tmp_path, of({"model": "hf:./mine", "model_options": {"trust_remote_code": True}}))
+    with pytest.raises(InvalidInput, match="trust_remote_code"):
+        load_settings(file, "UPR", model="hf:./mine")

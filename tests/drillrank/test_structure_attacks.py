@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import struct
 import zipfile
@@ -18,8 +17,6 @@ from tests.drillrank.test_structure_complete import BOOK, SPACES, packed, presen
 from tests.pdf_files import lines, pdf_of
 from tests.word_files import word_file
 
-CHAPTER = "in/a&b.xhtml"
-
 
 def lying(content: bytes) -> bytes:
     """The archive whose directory says of each part that it has 100 bytes."""
@@ -30,55 +27,36 @@ def lying(content: bytes) -> bytes:
     return bytes(found)
 
 
-def entities() -> bytes:
-    document = f'<!DOCTYPE w [<!ENTITY a "{"word " * 1000}">]><w:document {SPACES}><w:body>'
-    document += "<w:p><w:r><w:t>&a;</w:t></w:r></w:p>" * 90 + "</w:body></w:document>"
+def word_of(body: str, before: str = "") -> bytes:
+    document = f"{before}<w:document {SPACES}><w:body>{body}</w:body></w:document>"
     return repacked(word_file([("a", 0)]), {"word/document.xml": document})
 
 
-def deep() -> bytes:
-    document = f"<w:document {SPACES}><w:body>{'<w:p>' * 1000}{'</w:p>' * 1000}</w:body></w:document>"
-    return repacked(word_file([("a", 0)]), {"word/document.xml": document})
-
-
-def one_chapter_often() -> bytes:
-    spine = BOOK["in/a.opf"].replace("<spine>", "<spine>" + '<itemref idref="1"/>' * 1000)
-    return packed(BOOK | {"in/a.opf": spine, CHAPTER: f"<p>{' ' * 100_000}x</p>"})
+def book_with(**changes: str) -> bytes:
+    names = {"container": "META-INF/container.xml", "package": "in/a.opf", "chapter": "in/a&b.xhtml"}
+    return packed(BOOK | {names[name]: text for name, text in changes.items()})
 
 
 def one_slide_often() -> bytes:
     slide = '<p:sldId id="256" r:id="one"/>'
     main = f"<p:presentation {SPACES}><p:sldIdLst>{slide * 1000}</p:sldIdLst></p:presentation>"
     said = f"<p:sld {SPACES}><p:sp><a:p><a:t>{'word ' * 10_000}</a:t></a:p></p:sp></p:sld>"
-    return shrunk(repacked(presentation(), {"ppt/presentation.xml": main, "ppt/slides/slide1.xml": said}))
+    parts = {"ppt/presentation.xml": main, "ppt/slides/slide1.xml": said}
+    return repacked(presentation(), parts, zipfile.ZIP_DEFLATED)
 
 
-def shrunk(content: bytes) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as before, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as after:
-        for name in before.namelist():
-            after.writestr(name, before.read(name))
-    return file.getvalue()
-
-
+ENTITY = f'<!DOCTYPE w [<!ENTITY a "{"word " * 1000}">]>'
+OFTEN = BOOK["in/a.opf"].replace("<spine>", "<spine>" + '<itemref idref="1"/>' * 1000)
 TOO_MUCH = {
-    "a header that lies": ("epub", lambda: lying(packed(BOOK | {CHAPTER: "x" * 5_000_000})), "broken"),
-    "one chapter often": ("epub", one_chapter_often, "too large"),
-    "a chapter of megabytes": ("epub", lambda: packed(BOOK | {CHAPTER: f"<p>{' ' * 5_000_000}x</p>"}), "too large"),
-    "entities": ("docx", entities, "document type"),
-    "entities of a book": (
-        "epub",
-        lambda: packed(BOOK | {"in/a.opf": '<!DOCTYPE p [<!ENTITY a "b">]><p>&a;</p>'}),
-        "document type",
-    ),
-    "deep elements": ("docx", deep, "nested too deeply"),
+    "a header that lies": ("epub", lambda: lying(book_with(chapter="x" * 5_000_000)), "broken"),
+    "one chapter often": ("epub", lambda: book_with(package=OFTEN, chapter=f"<p>{' ' * 100_000}x</p>"), "too large"),
+    "a chapter of megabytes": ("epub", lambda: book_with(chapter=f"<p>{' ' * 5_000_000}x</p>"), "too large"),
+    "entities": ("docx", lambda: word_of("<w:p><w:r><w:t>&a;</w:t></w:r></w:p>" * 90, ENTITY), "document type"),
+    "entities of a book": ("epub", lambda: book_with(package=ENTITY + "<p>&a;</p>"), "document type"),
+    "deep elements": ("docx", lambda: word_of("<w:p>" * 1000 + "</w:p>" * 1000), "nested too deeply"),
     "one slide often": ("pptx", one_slide_often, "too large"),
-    "open tags": ("epub", lambda: packed(BOOK | {"in/a.opf": "<item " * 20_000}), "cannot be read as EPUB"),
-    "an open container": (
-        "epub",
-        lambda: packed(BOOK | {"META-INF/container.xml": "<rootfile " * 15_000}),
-        "cannot be read as EPUB",
-    ),
+    "open tags": ("epub", lambda: book_with(package="<item " * 20_000), "cannot be read as EPUB"),
+    "an open container": ("epub", lambda: book_with(container="<rootfile " * 15_000), "cannot be read as EPUB"),
 }
 
 
@@ -95,7 +73,7 @@ def test_what_would_become_too_large_is_refused(attack: str, tmp_path: Path) -> 
 
 def test_the_limits_can_be_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "a.epub"
-    file.write_bytes(packed(BOOK | {CHAPTER: f"<p>{'word ' * 400_000}</p>"}))
+    file.write_bytes(book_with(chapter=f"<p>{'word ' * 400_000}</p>"))
     with pytest.raises(InvalidInput, match="too large"):
         read_document(file)
     monkeypatch.setattr(limits, "EXTRACTED_PER_BYTE", 10_000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -48,10 +49,7 @@ def paragraph(*content: str) -> str:
 
 def box(text: str) -> str:
     inside = f"<wps:wsp><wps:txbx><w:txbxContent>{paragraph(run(text))}</w:txbxContent></wps:txbx></wps:wsp>"
-    drawing = (
-        f"<w:drawing><wp:inline><a:graphic><a:graphicData>{inside}</a:graphicData></a:graphic></wp:inline></w:drawing>"
-    )
-    return f'<mc:AlternateContent><mc:Choice Requires="wps">{drawing}</mc:Choice></mc:AlternateContent>'
+    return f'<mc:AlternateContent><mc:Choice Requires="wps">{drawing(inside)}</mc:Choice></mc:AlternateContent>'
 
 
 def drawing(content: str) -> str:
@@ -67,15 +65,18 @@ def relations(*named: tuple[str, str, str]) -> str:
     )
 
 
-def repacked(content: bytes, parts: dict[str, str]) -> bytes:
-    """The archive with these parts added or replaced."""
+def packed(parts: Mapping[str, str | bytes], how: int = zipfile.ZIP_DEFLATED) -> bytes:
     file = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as before, zipfile.ZipFile(file, "w") as after:
-        for name in before.namelist():
-            after.writestr(name, parts.pop(name, None) or before.read(name))
+    with zipfile.ZipFile(file, "w", how) as archive:
         for name, text in parts.items():
-            after.writestr(name, text)
+            archive.writestr(name, text)
     return file.getvalue()
+
+
+def repacked(content: bytes, parts: Mapping[str, str | bytes], how: int = zipfile.ZIP_STORED) -> bytes:
+    """The archive with these parts added or replaced."""
+    with zipfile.ZipFile(io.BytesIO(content)) as before:
+        return packed({name: before.read(name) for name in before.namelist()} | parts, how)
 
 
 def word() -> bytes:
@@ -157,14 +158,6 @@ def presentation() -> bytes:
         "ppt/comments.xml": comments,
     }
     return packed(parts)
-
-
-def packed(parts: dict[str, str]) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in parts.items():
-            archive.writestr(name, text)
-    return file.getvalue()
 
 
 PAGE = """<!doctype html><html><head><meta charset="utf-8"><title>hidden title</title><style>p {}</style></head><body>

@@ -123,12 +123,6 @@ def check(text: str, format: str) -> None:
     for section in document.sections():
         assert all(isinstance(heading, str) and "\n" not in heading for heading in section.path)
         assert 0 <= section.level <= 30
-    for depth in (1, 3):
-        cut = parse_document(text, format, max_depth=depth)
-        check_spans(cut)
-        upper = [(one.path, one.start) for one in document.sections() if len(one.path) <= depth]
-        assert [(one.path, one.start) for one in cut.sections()] == upper
-        assert words_of(cut) == words_of(document)
 
 
 def words_of(document: Document) -> list[str]:

@@ -56,8 +56,7 @@ def test_headings(text, expected):
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        # Headings of one rank in nested sections lie below each other; other ranks stand.
+    [  # headings of one rank in nested sections lie below each other; other ranks stand
         ("<h1>A</h1><section><h1>B</h1><section><h1>C</h1></section></section>", [1, 2, 3]),
         ("<section><h1>A</h1><section><h1>B</h1><h2>C</h2><h1>D</h1></section></section>", [1, 2, 3, 2]),
         ("<section><h2>A</h2><section><h3>B</h3></section></section><section><h2>C</h2></section>", [2, 3, 2]),
@@ -130,14 +129,13 @@ def test_links_that_a_reader_sees():
         "<a href='/0'>zero</a><h1>A <a href=' #a '>link</a></h1><p><a href='http://x.y/?a=1&amp;b=2'>one <b>two</b></a>"
         "<a name=z>no</a><a href=/i><img alt=pic></a></p><nav><a href=/n>no</a></nav><a href=/h><h2>B</h2> text</a>"
     )
-    assert [(text[at:].split(">")[0], shown) for at, _, shown in html_links(text)] == [
-        ("<a href='/0'", "zero"),
-        ("<a href=' #a '", "link"),
-        ("<a href='http://x.y/?a=1&amp;b=2'", "one two"),
-        ("<a href=/i", "pic"),
-        ("<a href=/h", "B text"),
+    assert [(text[at:].split(">")[0], address, shown) for at, address, shown in html_links(text)] == [
+        ("<a href='/0'", "/0", "zero"),
+        ("<a href=' #a '", "#a", "link"),
+        ("<a href='http://x.y/?a=1&amp;b=2'", "http://x.y/?a=1&b=2", "one two"),
+        ("<a href=/i", "/i", "pic"),
+        ("<a href=/h", "/h", "B text"),
     ]
-    assert [address for _, address, _ in html_links(text)] == ["/0", "#a", "http://x.y/?a=1&b=2", "/i", "/h"]
 
 
 class Reference(HTMLParser):
@@ -178,7 +176,7 @@ block = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(block, st.sampled_from(["\n", "", "\r\n"])).map("".join), max_size=10).map("".join))
 def test_well_formed_pages_read_as_the_standard_library_reads_them(text):
     document, reference = parsed(text), Reference(text)

@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank import D3
-from drillrank.errors import InvalidInput
 from drillrank.structure.imported import (
     document_from_docling,
     document_from_llamaparse,
@@ -25,9 +24,11 @@ from drillrank.structure.imported import (
     rebuilt_levels,
 )
 from drillrank.views import MultiViewChunker
+from tests.drillrank.helpers import Says, refuses
 
 DATA = Path(__file__).parent / "data" / "parsed"
 HARBOUR = ("Harbour report",)
+GOODS = "| Goods | Tons |\n| --- | --- |\n| Grain | 412 |"
 FROM_DOCLING = [
     (HARBOUR, (1, 1)),
     ((*HARBOUR, "1 Traffic"), (1, 1)),
@@ -44,21 +45,18 @@ def outline_of(document):
     return [(section.path, document.page_numbers(section.start, section.end)) for section in document.sections()]
 
 
-def test_docling_as_json_dictionary_and_object():
+def test_docling_as_json_dictionary_and_object_and_its_markdown_gets_its_levels_back():
     saved = json.loads(read("docling.json"))
     for form in (read("docling.json"), saved, SimpleNamespace(export_to_dict=lambda: saved)):
         document = document_from_docling(form)
         assert outline_of(document) == FROM_DOCLING
         assert "2024" not in document.text  # a running header
-        assert "| Goods | Tons |\n| --- | --- |\n| Grain | 412 |" in document.text
+        assert GOODS in document.text
     (cargo,) = D3().retrieve("How much grain?", [document], 1)
     assert cargo.passage.metadata["pages"] == (2, 2)
-
-
-def test_docling_markdown_gets_its_levels_back():
-    document = document_from_docling(read("docling.md"))
-    assert document.text == read("docling.md")
-    assert [path for path, _ in outline_of(document)] == [path for path, _ in FROM_DOCLING]
+    exported = document_from_docling(read("docling.md"))
+    assert exported.text == read("docling.md")
+    assert [path for path, _ in outline_of(exported)] == [path for path, _ in FROM_DOCLING]
 
 
 def test_unstructured_as_dictionaries_and_objects():
@@ -69,7 +67,7 @@ def test_unstructured_as_dictionaries_and_objects():
         pages = [(1, 1), (1, 1), (2, 2), (3, 3)]
         assert outline_of(document) == [((*HARBOUR, *name), page) for name, page in zip(names, pages, strict=True)]
         assert "2024" not in document.text
-        assert "| Goods | Tons |\n| --- | --- |\n| Grain | 412 |" in document.text
+        assert GOODS in document.text
 
 
 PAGES = ["# 1 Sea\n\nWide.\n\n# 1.1 Whales\n\nThey", "sing.\n\n# 2 Land\n\nDry."]
@@ -95,7 +93,7 @@ SEA = {
     "node_id": "0000",
     "start_index": 1,
     "end_index": 2,
-    "summary": "All about the sea.",
+    "summary": "About the sea.",
     "nodes": [DEEP],
 }
 LAND = {"title": "Land", "node_id": "0002", "start_index": 2, "end_index": 3, "summary": "Dry things."}
@@ -111,15 +109,10 @@ def test_pageindex_over_pages_keeps_titles_pages_and_summaries():
     tree = document_from_pageindex(TREE, BOOK)
     found = [((), (1, 1)), (("Sea",), (1, 2)), (("Sea", "Deep Sea"), (2, 2)), (("Land",), (2, 3))]
     assert outline_of(tree.document) == found
-    prompts = []
-
-    def llm(prompt):
-        prompts.append(prompt)
-        return "Deep Sea" if "section names" in prompt else "1"
-
+    llm = Says(lambda prompt: "Deep Sea" if "section names" in prompt else "1")
     (found,) = D3(llm, settings={"summarizer": tree.summaries}).retrieve("Is it dark?", [tree.document])
-    assert "All about the sea." in prompts[0]
-    assert "Its depth." in prompts[0]
+    assert "About the sea." in llm.prompts[0]
+    assert "Its depth." in llm.prompts[0]
     assert "dark" in found.passage.text
 
 
@@ -140,23 +133,17 @@ def test_pageindex_loses_and_doubles_no_text_of_the_pages(pages, data):
     assert [word for word in document.text.split() if word not in titles] == " ".join(pages).split()
 
 
-@pytest.mark.parametrize(
-    ("read_it", "given_", "message"),
-    [
-        (document_from_docling, {"texts": []}, "no body"),
-        (document_from_docling, 7, "mapping"),
-        (document_from_unstructured, "text", "Expected a list"),
-        (document_from_unstructured, [{"text": "a"}], "no type"),
-        (document_from_llamaparse, {"pages": [{"md": ""}]}, "No page"),
-        (document_from_llamaparse, "no json", "no JSON"),
-        (document_from_pageindex, {"structure": [{"title": "A"}]}, "give the text"),
-        (document_from_pageindex, {"structure": [{"title": " "}]}, "no title"),
-        (document_from_pageindex, {"doc_name": "a"}, "no structure"),
-    ],
-)  # fmt: skip
-def test_what_is_something_else_is_refused(read_it, given_, message):
-    with pytest.raises(InvalidInput, match=message):
-        read_it(given_)
+test_what_is_something_else_is_refused = refuses(
+    (lambda: document_from_docling({"texts": []}), "no body"),
+    (lambda: document_from_docling(7), "mapping"),
+    (lambda: document_from_unstructured("text"), "Expected a list"),
+    (lambda: document_from_unstructured([{"text": "a"}]), "no type"),
+    (lambda: document_from_llamaparse({"pages": [{"md": ""}]}), "No page"),
+    (lambda: document_from_llamaparse("no json"), "no JSON"),
+    (lambda: document_from_pageindex({"structure": [{"title": "A"}]}), "give the text"),
+    (lambda: document_from_pageindex({"structure": [{"title": " "}]}), "no title"),
+    (lambda: document_from_pageindex({"doc_name": "a"}), "no structure"),
+)
 
 
 @given(st.lists(st.tuples(st.integers(1, 3), st.sampled_from(["1 A", "1.1 B", "2 C", "Item 7", "D", "E", "D"]))))

@@ -88,7 +88,6 @@ def test_what_is_no_heading(lines):
     assert [path for path, _ in headings(text_of(*lines)) if path not in ((), ("Chapter 3",))] == []
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.integers(1, 30), st.booleans(), st.sampled_from(["{}. Item", "{}) Item", "- Item {}", "{}. Item\n   goes on"])
 )
@@ -97,7 +96,7 @@ def test_no_numbered_list_becomes_sections(length, loose, pattern):
     assert headings(f"Before.\n\n{text}\n\nAfter.") == [((), 0)]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.sampled_from(["open", "next", "close"]), max_size=12), st.booleans())
 def test_every_consistent_numbering_is_found(steps, dotted):
     number = [1]
@@ -119,23 +118,17 @@ def test_every_consistent_numbering_is_found(steps, dotted):
 PROSE = "The fox hunts mice at night and sleeps by day, which is what most people know of it from stories. " * 2
 
 
-def confidences(text: str, format: str = "auto") -> list[tuple[str, int, float]]:
-    found = parse_document(text, format).sections()
-    return [(section.heading, section.level, section.confidence) for section in found if section.heading]
+def titles(text: str) -> list[str]:
+    return [section.heading for section in parse_document(text).sections() if section.heading]
 
 
-def test_what_a_table_of_contents_lists_is_a_heading():
-    contents = "Of the fox ..... 2\nits den ....... 5\nIts food . . . . 9"
-    text = f"{contents}\n\nOf the fox\n\nShort.\n\nits den\n\nShort.\n\nits tail\n\nShort.\n"
-    assert [heading for heading, _, _ in confidences(text)] == ["Of the fox", "its den"]
+def test_a_line_on_page_after_page_is_no_heading():
+    page = f"ANNUAL REPORT\n\n{PROSE}\n\n"
+    assert titles(page * 5 + f"OUTLOOK\n\n{PROSE}") == ["OUTLOOK"]
+    assert len(titles(page * 4)) == 4
 
 
-# A greeting, a line alone over prose, an address, a sentence in bold, a table, a list.
-NONE = [["Dear Sir,", PROSE], ["One line alone over prose", PROSE], ["ACME CORP", "12 LONG LANE", "BASEL"]]
-NONE += [["**Bold and a sentence.**", PROSE], ["Name    Age", PROSE, "Fox    3", PROSE], ["Milk", "Eggs", "Bread"]]
-
-
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.sampled_from(["Foxes", "FOXES", "**Foxes**", PROSE, "Short.", "Foxes ..... 3", ""]), max_size=12))
 def test_no_guessed_heading_is_the_last_word(lines):
     for format in ("text", "markdown"):
@@ -144,7 +137,7 @@ def test_no_guessed_heading_is_the_last_word(lines):
         assert all(one.confidence >= 0.9 or document.body(one).strip() for one in document.sections()[-1:])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(st.tuples(st.integers(4, 6), st.integers(5, 40)), min_size=1, max_size=8),
     st.integers(70, 110),
@@ -178,9 +171,3 @@ def test_what_is_no_paragraph_of_its_own(text):
     document = parse_document(text, "text")
     [section] = document.sections()
     assert len(document.blocks(section)) == 1
-
-
-def test_a_line_that_stands_on_page_after_page_is_no_heading():
-    page = f"ANNUAL REPORT\n\n{PROSE}\n\n"
-    assert [heading for heading, _, _ in confidences(page * 5 + f"OUTLOOK\n\n{PROSE}")] == ["OUTLOOK"]
-    assert len(confidences(page * 4)) == 4

@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank import UPR, Passage, Path, PromptRank, Relevance, load_language_model
-from drillrank.errors import InvalidInput, LacksCapability, UnknownModel
+from drillrank.errors import LacksCapability
 from drillrank.likelihood import EmbeddingModel, LanguageModel, Request, SumOfExperts, UnigramModel
 from drillrank.likelihood.load import split_sum
 from drillrank.prompts import Evidence
 from drillrank.text import terms
 from tests.drillrank.conftest import HashModel
+from tests.drillrank.helpers import refuses
 
 WORDS = ["red", "fox", "Foxes", "river", "Rhine", "running", "42", "?"]
 texts = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
@@ -37,9 +38,8 @@ def experts():
 
 def in_float64(expert, request, temperature):
     """The mean of one expert, from its definition, token by token."""
-    return math.fsum(expert.log_likelihood([request], temperature=temperature)[0].log_probs.tolist()) / len(
-        expert.log_likelihood([request], temperature=temperature)[0].tokens
-    )
+    [found] = expert.log_likelihood([request], temperature=temperature)
+    return math.fsum(found.log_probs.tolist()) / len(found.tokens)
 
 
 @given(
@@ -103,17 +103,17 @@ def test_budgets_and_the_end_of_sequence_are_each_experts_own():
 
 
 def test_fit_reaches_every_expert_and_fitted_leaves_them():
+    def means(model):
+        return [item.mean for item in model.log_likelihood([(text, QUESTION) for text in TEXTS])]
+
     model = SumOfExperts(experts())
     fitted = model.fitted(text for text in TEXTS)
     assert (model.wants_fit, fitted.wants_fit) == (True, False)
     assert fitted.experts[2] is model.experts[2]
-    assert fitted.fitted(TEXTS).log_likelihood([("a fox", "fox")])[0].mean == pytest.approx(
-        fitted.log_likelihood([("a fox", "fox")])[0].mean
-    )
+    assert means(fitted.fitted(TEXTS)) == pytest.approx(means(fitted))
     assert model.fit(text for text in TEXTS) is model
     assert not model.wants_fit
-    pairs = [(text, QUESTION) for text in TEXTS]
-    assert [item.mean for item in fitted.log_likelihood(pairs)] == [item.mean for item in model.log_likelihood(pairs)]
+    assert means(fitted) == means(model)
 
 
 # names, options, copies
@@ -138,10 +138,22 @@ def test_a_plus_separates_only_before_a_known_kind(spec, parts):
     assert split_sum(spec) == parts
 
 
-@pytest.mark.parametrize("spec", ["unigram+", "+unigram", "bert+unigram", "unigram+1e3*hf:a", "2*bert", "-1*unigram"])
-def test_what_is_no_sum_of_known_kinds(spec):
-    with pytest.raises(UnknownModel, match=r"names no kind of language model; known: .*sums of them"):
-        load_language_model(spec)
+WORDS_ALONE = UnigramModel()
+test_bad_sums = refuses(
+    *((lambda sums=sums: SumOfExperts(*sums), "weight|language model") for sums in ([[]], [["unigram"]])),
+    (lambda: SumOfExperts([WORDS_ALONE], [1, 2]), "weight"),
+    *((lambda w=w: SumOfExperts([WORDS_ALONE], [w]), "weight") for w in (0, -1, math.nan, math.inf, True, "2")),
+    (lambda: SumOfExperts([WORDS_ALONE, UnigramModel(language="german")]), r"english.*german"),
+    (lambda: load_language_model("unigram+hf:a", kappa=3),
+     r"options of 'unigram\+hf:a' are: mu, language; .*dtype.*Given: kappa"),
+    (lambda: load_language_model("unigram+hf:a", experts=[{"dtype": "float32"}, {}]), "Given: dtype"),
+    (lambda: load_language_model("unigram+hf:a", experts=[{}]), "has 2 experts"),
+    (lambda: load_language_model("unigram+hf:a", experts={"mu": 3}), "has 2 experts"),
+    *((lambda spec=spec: load_language_model(spec), "names no kind of language model; known: .*sums of them")
+      for spec in ("unigram+", "+unigram", "bert+unigram", "unigram+1e3*hf:a", "2*bert", "-1*unigram")),
+    (lambda: UPR("unigram", read=5), "read"),
+    *((lambda read=read: UPR("unigram+unigram", read=read), "read") for read in (0, "some")),
+)  # fmt: skip
 
 
 @given(st.lists(weights | st.sampled_from([1.0, 2.0, 1e-7, 1e20]), min_size=1, max_size=4))
@@ -153,41 +165,6 @@ def test_a_specification_and_its_options_build_an_equal_sum(factors):
     assert (again.spec, again.options, again.weights) == (model.spec, model.options, model.weights)
     pairs = [(text, QUESTION) for text in TEXTS]
     assert [item.mean for item in again.log_likelihood(pairs)] == [item.mean for item in model.log_likelihood(pairs)]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"kappa": 3}, r"options of 'unigram\+hf:a' are: mu, language; .*dtype.*Given: kappa"),
-        ({"experts": [{"dtype": "float32"}, {}]}, "Given: dtype"),
-        ({"experts": [{}]}, "has 2 experts"),
-        ({"experts": {"mu": 3}}, "has 2 experts"),
-    ],
-)
-def test_options_that_no_expert_has(options, message):
-    with pytest.raises(InvalidInput, match=message):
-        load_language_model("unigram+hf:a", **options)
-
-
-@pytest.mark.parametrize(
-    ("given_", "factors"),
-    [
-        ([], None),
-        (["unigram"], None),
-        ([UnigramModel()], [1, 2]),
-        *(([UnigramModel()], [w]) for w in (0, -1, math.nan, math.inf, True, "2")),
-    ],
-)
-def test_bad_sums(given_, factors):
-    with pytest.raises(InvalidInput, match=r"weight|language model"):
-        SumOfExperts(given_, factors)
-
-
-def test_experts_that_count_words_count_them_in_one_language():
-    with pytest.raises(InvalidInput, match=r"english.*german"):
-        SumOfExperts([UnigramModel(), UnigramModel(language="german")])
-    german = SumOfExperts([HashModel(), UnigramModel(language="german")])
-    assert german.language == "german"
 
 
 # capabilities
@@ -203,6 +180,7 @@ def test_it_can_what_one_of_its_experts_can():
         assert not model.tells_next_tokens
     with pytest.raises(LacksCapability):
         Relevance(SumOfExperts([neural])).rank("Who?", TEXTS)
+    assert SumOfExperts([neural, UnigramModel(language="german")]).language == "german"
 
 
 def test_a_part_that_is_worked_alone_gives_its_worker_and_two_of_them_a_thread():
@@ -310,15 +288,7 @@ def test_explanations_of_a_mean_over_prompts_add_up(hash_model, query, texts):
 def test_ten_are_read_of_a_sum_with_a_neural_expert_and_all_by_other_models(hash_model):
     texts = [f"fox number {number}" for number in range(15)]
     assert sum(item.details["read"] for item in UPR(of_words_and(hash_model())).rank("fox", texts)) == 10
-    for model in (hash_model(), "unigram", "unigram+unigram", SumOfExperts([hash_model(), UnigramModel()])):
-        assert all("read" not in item.details for item in UPR(model).rank("fox", texts))
-    whole = UPR(of_words_and(hash_model()), read="all").rank("fox", texts)
-    assert all("read" not in item.details for item in whole)
-    preset = UPR(of_words_and(hash_model()), preset="brmgr").rank("fox", texts)
-    assert all("read" not in item.details for item in preset)
-
-
-@pytest.mark.parametrize(("model", "read"), [("unigram", 5), ("unigram+unigram", 0), ("unigram+unigram", "some")])
-def test_a_number_that_cannot_be_read_is_refused(model, read):
-    with pytest.raises(InvalidInput, match="read"):
-        UPR(load_language_model(model), read=read)
+    whole = [UPR(of_words_and(hash_model()), **more) for more in ({"read": "all"}, {"preset": "brmgr"})]
+    turned = SumOfExperts([hash_model(), UnigramModel()])
+    whole += map(UPR, (hash_model(), "unigram", "unigram+unigram", turned))
+    assert not any("read" in item.details for ranker in whole for item in ranker.rank("fox", texts))

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from drillrank import D3, SelfAsk, parse_document
-from drillrank.errors import InvalidInput
 from drillrank.text import count_tokens, token_counter
 from drillrank.views import Chunker
+from tests.drillrank.helpers import Says, refuses
 
 TEXT = "# Zürich\n\nThe <b>Limmat</b> leaves the lake here: 3,600 m³/min.\r\n\n\tcode = f(x)  # 東京 🦊 Ῥῆνος\n"
 
@@ -29,21 +29,9 @@ def encodings(monkeypatch):
 
 
 def test_counts_are_these_numbers_on_every_machine():
-    counted = {
-        "": 0,
-        " ": 0,
-        "\n": 1,
-        "The Rhine flows through Basel.": 6,
-        "internationalisation": 2,
-        "Mississippi USA 1234567": 6,
-        "a\n\n    b = c": 5,
-        "x" * 1000: 91,
-        " " * 1000: 16,
-        "Ῥῆνος Рейн": 6,
-        "東京 🦊": 3,
-        "\ud800": 1,
-        TEXT: 44,
-    }
+    counted = {"": 0, " ": 0, "\n": 1, "x" * 1000: 91, " " * 1000: 16, "東京 🦊": 3, "\ud800": 1, TEXT: 44}
+    counted |= {"The Rhine flows through Basel.": 6, "internationalisation": 2, "Mississippi USA 1234567": 6}
+    counted |= {"a\n\n    b = c": 5, "Ῥῆνος Рейн": 6}
     assert {text: count_tokens(text) for text in counted} == counted
 
 
@@ -88,17 +76,14 @@ class Tokenizer:
         return text.split() + ["</s>"] * add_special_tokens
 
 
-class Model:
+class Model(Says):
     """A model that counts."""
-
-    def complete(self, prompt):
-        return "none"
 
     def count_tokens(self, text):
         return len(text.split())
 
 
-@pytest.mark.parametrize("tokens", [Tokenizer(), Model(), lambda text: len(text.split())])
+@pytest.mark.parametrize("tokens", [Tokenizer(), Model("none"), lambda text: len(text.split())])
 def test_a_function_a_tokenizer_or_a_model_counts_where_the_user_names_it(tokens):
     count = token_counter(tokens)
     assert count("one two three") == 3
@@ -106,19 +91,16 @@ def test_a_function_a_tokenizer_or_a_model_counts_where_the_user_names_it(tokens
     document = "# One\n\nRain falls.\n\n# Two\n\nSnow melts, and the water runs."
     units = Chunker("fixed", max_tokens=6, tokens=tokens)(parse_document(document))
     assert [len(unit.text.split()) for unit in units] == [6, 6]
-    prompts = []
-    d3 = D3(lambda prompt: prompts.append(prompt) or "none", settings={"tokens": tokens})
-    assert d3.retrieve("Which?", [document]).usage.prompt_tokens == sum(len(prompt.split()) for prompt in prompts)
+    llm = Says("none")
+    usage = D3(llm, settings={"tokens": tokens}).retrieve("Which?", [document]).usage
+    assert usage.prompt_tokens == sum(len(prompt.split()) for prompt in llm.prompts)
     asked = SelfAsk(lambda prompt: "So the final answer is: snow", lambda question: [], tokens=tokens).answer("Which?")
     assert asked.usage.completion_tokens == 6
 
 
-@pytest.mark.parametrize("tokens", ["cl100k_base", "tiktoken:", "hf:gpt2", 3, "tiktoken:no_such", str.upper, object()])
-def test_what_cannot_count_is_refused_at_once(tokens):
-    for make in (
-        token_counter,
-        lambda tokens: D3(settings={"tokens": tokens}),
-        lambda tokens: Chunker("section", tokens=tokens),
-    ):
-        with pytest.raises(InvalidInput, match="tiktoken"):
-            make(tokens)
+NO_COUNTERS = ["cl100k_base", "tiktoken:", "hf:gpt2", 3, "tiktoken:no_such", str.upper, object()]
+test_what_cannot_count_is_refused_at_once = refuses(
+    *((lambda tokens=tokens: token_counter(tokens), "tiktoken") for tokens in NO_COUNTERS),
+    *((lambda tokens=tokens: D3(settings={"tokens": tokens}), "tiktoken") for tokens in NO_COUNTERS),
+    *((lambda tokens=tokens: Chunker("section", tokens=tokens), "tiktoken") for tokens in NO_COUNTERS),
+)

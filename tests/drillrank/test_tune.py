@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from drillrank.evaluation import compare, tune
 from drillrank.evaluation.statistics import difference
 from drillrank.evaluation.tuning import adopts, forward_validated, setting_line
 from drillrank.views import MultiViewIndex
+from tests.drillrank.helpers import write_rows
 from tests.drillrank.test_comparison import CORPUS, WORDS
 
 MANUAL = "# Manual\n\n" + "\n\n".join(f"## {word}\n\nThe {word} lives in region {i}." for i, word in enumerate(WORDS))
@@ -167,17 +169,15 @@ SPANS = [{"question": f"Where does the {word} live?", "spans": [f"The {word} liv
 GOLD = [{"question": f"Where does the {word} live?", "gold": [word]} for word in WORDS]
 
 
+OFF = {"prior": [], "prior_weight": []}
+
+
 @pytest.mark.parametrize(
     ("component", "rows", "grid", "cls"),
     [
-        ("PromptRank",
-         GOLD,
-         {"mu": [10.0], "temperature": [2.0], "prior": [], "prior_weight": []},
-         drillrank.PromptRank),
-        ({"component": "PathSearch", "pairs": 3},
-         GOLD,
-         {name: [] for name in ("mu", "temperature", "branch", "pairs", "prior", "prior_weight", "link_prior")}
-         | {"hops": [2], "beam": [5]},
+        ("PromptRank", GOLD, {"mu": [10.0], "temperature": [2.0], **OFF}, drillrank.PromptRank),
+        ({"component": "PathSearch", "pairs": 3}, GOLD,
+         {"mu": [], "temperature": [], "branch": [], "pairs": [], "link_prior": [], "hops": [2], "beam": [5], **OFF},
          drillrank.PathSearch),
         ("MultiViewIndex", SPANS, {"weights": [{"raw": 2.0}]}, MultiViewIndex),
         ("D3", SPANS, {"mu": [100.0], "sections": [1], "max_documents": []}, drillrank.D3),
@@ -201,12 +201,9 @@ def test_other_components_are_tuned_and_load_their_file(tmp_path, component, row
 
 
 def test_one_file_holds_the_settings_of_several_components(tmp_path):
-    file = tmp_path / "settings.json"
-    rows = first_stage_knows(30)
+    file, rows = tmp_path / "settings.json", first_stage_knows(30)
     tune(rows, grid={"prior_weight": [8.0]}, measure="RR").save(file)
-    tune(rows, {"component": "PromptRank", "temperature": 1.4}, grid={"mu": [], "prior": [], "prior_weight": []}).save(
-        file
-    )
+    tune(rows, {"component": "PromptRank", "temperature": 1.4}, grid={"mu": [], **OFF}).save(file)
     assert UPR(**load_settings(file, "UPR")).prior_weight == 8.0
     assert drillrank.PromptRank(**load_settings(file, "PromptRank")).temperature == 1.4
     assert set(json.loads(file.read_text())["tuned"]) == {"UPR", "PromptRank"}
@@ -242,34 +239,24 @@ def test_what_cannot_be_tuned_is_told(named, said):
 
 
 def test_the_command_writes_a_file_that_the_others_load(tmp_path, capsys, monkeypatch):
+    def told(status, *command):
+        assert main([*command]) == status
+        return " ".join("".join(capsys.readouterr()).split())
+
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in first_stage_knows(30)))
-    assert main(["tune", "asked.jsonl", "--try", "prior_weight=[8]", "--measure", "RR", "--results", "r.jsonl"]) == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert "helps UPR: RR +" in out
-    assert "settings.json holds the settings of UPR." in out
-    assert main(["compare", "asked.jsonl", "--settings", "settings.json", "--measure", "RR", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    write_rows("asked.jsonl", first_stage_knows(30))
+    said = told(0, "tune", "asked.jsonl", "--try", "prior_weight=[8]", "--measure", "RR", "--results", "r.jsonl")
+    assert "helps UPR: RR +" in said
+    assert "settings.json holds the settings of UPR." in said
+    found = json.loads(told(0, "compare", "asked.jsonl", "--settings", "settings.json", "--measure", "RR", "--json"))
     assert found["components"]["UPR"]["means"]["RR"] == 1.0
-    (tmp_path / "manual.md").write_text(MANUAL)
-    rows = [{**row, "id": str(n)} for n, row in enumerate(SPANS)]
-    (tmp_path / "spans.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Path("manual.md").write_text(MANUAL)
+    write_rows("spans.jsonl", [{**row, "id": str(n)} for n, row in enumerate(SPANS)])
     tried = ["--try", "sections=[1,2]", "--try", "max_documents=[]", "--json"]
-    assert main(["tune", "spans.jsonl", "manual.md", "--component", "D3", *tried]) == 0
-    assert json.loads(capsys.readouterr().out)["component"] == "D3"
-    assert main(["ask", "manual.md", "Where does the owl live?", "--settings", "settings.json", "--no-cache"]) == 0
-    assert "region 2" in capsys.readouterr().out
-    (tmp_path / "bad.json").write_text("[]")
-    assert main(["ask", "manual.md", "Where?", "--settings", "bad.json", "--no-cache"]) == 2
-    assert "is no file of settings" in capsys.readouterr().err
-    assert main(["compare", "asked.jsonl", "--component", "PromptRank", "--settings", "settings.json"]) == 2
-    assert "nothing for PromptRank" in " ".join(capsys.readouterr().err.split())
-
-
-def test_instructions_of_a_file_are_templates_to_upr(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in first_stage_knows(6)))
-    (tmp_path / "wordings.txt").write_text("{path} Ask.\n\n{path} Ask about it.\n")
-    assert main(["tune", "asked.jsonl", "--instructions", "wordings.txt", "--json"]) == 0
-    trials = json.loads(capsys.readouterr().out)["trials"]
-    assert any(line.endswith('template="{text} Ask about it."') for line in trials)
+    assert json.loads(told(0, "tune", "spans.jsonl", "manual.md", "--component", "D3", *tried))["component"] == "D3"
+    ask = ["ask", "manual.md", "Where does the owl live?", "--no-cache", "--settings"]
+    assert "region 2" in told(0, *ask, "settings.json")
+    Path("bad.json").write_text("[]")
+    assert "is no file of settings" in told(2, *ask, "bad.json")
+    other = told(2, "compare", "asked.jsonl", "--component", "PromptRank", "--settings", "settings.json")
+    assert "nothing for PromptRank" in other

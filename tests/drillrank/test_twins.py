@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from drillrank import BRMGR, UPR, Passage, Path, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
 from drillrank.multihop.path_rerank import PathRerank
-from drillrank.views import MultiViewIndex, ViewText
 from tests.drillrank.conftest import HashModel
 
 VOCABULARY = ["fox", "river", "town", "Rhine", "Basel", "novel", "Emma", "wrote", "old", "red"]
@@ -24,23 +23,6 @@ def shown(ranking):
     return [(item.passage, item.score, item.details) for item in ranking]
 
 
-def same(ranker, queries, *lists):
-    """Of `rank`, `arank`, `rank_many` and `arank_many`."""
-    alone = [shown(ranker.rank(*one)) for one in zip(queries, *lists, strict=True)]
-    assert [shown(found) for found in ranker.rank_many(queries, *lists)] == alone
-    assert [shown(asyncio.run(ranker.arank(*one))) for one in zip(queries, *lists, strict=True)] == alone
-    assert [shown(found) for found in asyncio.run(ranker.arank_many(queries, *lists))] == alone
-    with pytest.raises(InvalidInput, match="cannot be paired"):
-        ranker.rank_many([*queries, "one more"], *lists)
-
-
-@settings(max_examples=20)
-@given(ASKED)
-def test_what_ranks_passages_of_two_kinds(asked):
-    queries, lists = zip(*asked, strict=True)
-    same(BRMGR(), list(queries), list(lists), list(reversed(lists)))
-
-
 class Asked(HashModel):
     """Counts what it is asked."""
 
@@ -49,22 +31,18 @@ class Asked(HashModel):
         return super()._log_likelihood(requests, temperature, include_eos)
 
 
-@pytest.mark.parametrize("guard", [False, True])
-def test_a_model_without_a_collection_is_asked_once_for_all_questions(guard):
+def test_a_model_without_a_collection_is_asked_once_for_all_questions():
     queries = ["Which town?", "Which river?", "Who wrote Emma?"]
     found = [["Basel is a town.", "Bonn is a town."], ["The Rhine is a river."], ["Austen wrote Emma."]]
     written = [["Basel."], ["The Rhine.", "The Rhine.", ""], []]
-    model = Asked()
-    same(BRMGR(model, guard=guard), queries, found, written)
-    model.calls = 0
-    BRMGR(model).rank_many(queries, found, written)
-    assert model.calls == 2  # the questions, and what was written
     paths = [[Path((Passage(text),)) for text in texts] for texts in found]
-    same(PromptRank(model), queries, paths)
-    model.calls = 0
-    PromptRank(model).rank_many(queries, paths)
-    assert model.calls == 1
-    assert [len(ranking) for ranking in PromptRank(model).rank_many(["one", "none"], [paths[0], []])] == [2, 0]
+    for kind, lists, calls in ((BRMGR, (found, written), 2), (PromptRank, (paths,), 1)):  # 2: of what was written, too
+        model = Asked()
+        many = kind(model).rank_many(queries, *lists)
+        assert model.calls == calls
+        assert list(map(shown, many)) == [shown(kind(model).rank(*one)) for one in zip(queries, *lists, strict=True)]
+        with pytest.raises(InvalidInput, match="cannot be paired"):
+            kind(model).rank_many([*queries, "one more"], *lists)
 
 
 @pytest.mark.parametrize("kind", [UPR, PromptRank, BRMGR])
@@ -98,9 +76,5 @@ def test_what_searches(texts, queries):
     told = [asyncio.run(search.asearch(query, 3, on_hop=lambda hop: hops.append(hop.number))) for query in queries]
     assert [shown(found) for found in told] == alone
     assert hops.count(1) == len(queries)
-    index = MultiViewIndex([ViewText(str(number), "raw", text) for number, text in enumerate(texts)])
-    sections = [index.search(query, 2) for query in queries]
-    assert index.search_many(queries, 2) == sections
-    assert [asyncio.run(index.asearch(query, 2)) for query in queries] == sections
     rerank = PathRerank(PromptRank())
     assert shown(asyncio.run(rerank.arank(queries[0], passages))) == shown(rerank.rank(queries[0], passages))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank.hosts.sections import StoredSection, raw_records
+from drillrank.hosts.records import StoredSection, raw_records
 from drillrank.hosts.views import of_store
 from drillrank.llm import Fetch, Retrieve, run
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import warnings
+from types import SimpleNamespace
+from unittest.mock import AsyncMock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
+from drillrank.errors import DrillrankWarning, LLMFailure
 from drillrank.llm import Usage, run
 from drillrank.structure import parse_document
 from drillrank.views import Chunker, MultiViewChunker, ViewWriter, keywords, parse_keywords, section_chunks, summaries
+from tests.drillrank.helpers import Says, quiet, refuses
 
 LONG = "Foxes hunt mice at night. " * 60
 TEXT = f"# Animals\n\n## Foxes\n\n{LONG}\n\n## Owls {{section_text}}\n\nThey hoot {{section_name}}.\n\n## Deer\n"
@@ -23,32 +24,15 @@ OTHER = WHOLE(parse_document(TEXT.replace("They hoot", "They sleep")))
 BODIES = [chunk.body for chunk in CHUNKS]
 
 
-def scripted(script):
-    script = iter(script)
-
-    def answer(prompt):
-        given_answer = next(script, "")
-        if isinstance(given_answer, Exception):
-            raise given_answer
-        return given_answer
-
-    return answer
-
-
-def quietly(call):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DrillrankWarning)
-        return call()
-
-
 answers = st.text(max_size=30) | st.sampled_from(
     ['["a", "b"]', "", "...", "[]", "word " * 50, None, 7, ValueError("no")]
 )
 
 
-@given(st.lists(answers, max_size=12), st.integers(0, 2))
-def test_every_chunk_has_its_views_whatever_the_llm_answers(script, retries):
-    [written] = quietly(lambda: run(ViewWriter(retries=retries).write([CHUNKS]), scripted(script)))
+@quiet
+@given(st.lists(answers, max_size=12))
+def test_every_chunk_has_its_views_whatever_the_llm_answers(script):
+    [written] = run(ViewWriter().write([CHUNKS]), Says(*script, ""))
     for body, words, summary in zip(BODIES, written["keywords"], written["summary"], strict=True):
         assert bool(words) == bool(summary.strip()) == bool(body)
     chunks = section_chunks(DOCUMENT, "d", texts=written, chunker=WHOLE)
@@ -56,9 +40,9 @@ def test_every_chunk_has_its_views_whatever_the_llm_answers(script, retries):
 
 
 def test_the_papers_prompts_are_filled_and_text_is_data():
-    prompts = []
-    run(ViewWriter().write([CHUNKS]), lambda prompt: prompts.append(prompt) or "[some words]")
-    assert prompts[:2] == [
+    llm = Says("[some words]")
+    run(ViewWriter().write([CHUNKS]), llm)
+    assert llm.prompts[:2] == [
         "You are a helpful keyword extractor. You need to extract keywords from the following section. The keywords "
         "should consist of concepts, entities, or important descriptions that are related to the section text, which "
         f"could be used to answer any questions from users.\n\nSection Name: Foxes\n\nSection Text:\n"
@@ -67,50 +51,43 @@ def test_the_papers_prompts_are_filled_and_text_is_data():
         "You are a helpful summarization assistant. Please help me summarize the following section into no more than "
         f"10 sentences or 200 words.\n\nSection Name: Foxes\n\nSection Text: {BODIES[1]}",
     ]
-    assert "Section Name: Owls {section_text}\n" in prompts[2]
-    assert "They hoot {section_name}." in prompts[2]
-    assert len(prompts) == 3  # short and empty sections need no summary, empty ones no keywords
+    assert "Section Name: Owls {section_text}\n" in llm.prompts[2]
+    assert "They hoot {section_name}." in llm.prompts[2]
+    assert len(llm.prompts) == 3  # short and empty sections need no summary, empty ones no keywords
 
 
 def test_without_an_answer_the_views_are_computed_and_it_is_said_once_or_it_is_an_error():
     with pytest.warns(DrillrankWarning, match=r"did not write 3 of 3.*out of order") as caught:
-        [written] = run(ViewWriter().write([CHUNKS]), scripted([ValueError("out of order")] * 6))
+        [written] = run(ViewWriter().write([CHUNKS]), Says(ValueError("out of order")))
     assert len(caught) == 1
     assert written == {"keywords": list(map(", ".join, keywords(BODIES))), "summary": summaries(BODIES)}
-    for script in ([ValueError("out of order")] * 6, [""] * 6):
+    for said in (ValueError("out of order"), ""):
         with pytest.raises(LLMFailure):
-            run(ViewWriter(on_failure="raise").write([CHUNKS]), scripted(script))
+            run(ViewWriter(on_failure="raise").write([CHUNKS]), Says(said))
 
 
-def test_answers_are_remembered_by_content_model_and_prompt_and_failures_are_not():
+@quiet
+def test_answers_are_remembered_by_content_and_model_and_failures_are_not():
     cache: dict[str, str] = {}
-    prompts = []
-    quietly(lambda: run(ViewWriter("m", cache).write([CHUNKS]), scripted([""] * 6)))
+    run(ViewWriter("m", cache).write([CHUNKS]), Says(""))
     assert not cache
 
     def asked(writer, chunks):
-        before = len(prompts)
-        found = run(writer.write([chunks]), lambda prompt: prompts.append(prompt) or f"[answer {len(prompts)}]")
-        return found, len(prompts) - before
+        llm = Says(lambda prompt: f"[answer to {prompt[:9]}]")
+        return run(writer.write([chunks]), llm), len(llm.prompts)
 
     first, _ = asked(ViewWriter("m", cache), CHUNKS)
     assert asked(ViewWriter("m", cache), CHUNKS) == (first, 0)
     assert asked(ViewWriter("m", cache), OTHER)[1] == 1
     assert asked(ViewWriter("other model", cache), CHUNKS)[1] == 3
-    prompt = "Words of {section_name}: {section_text}"
-    assert asked(ViewWriter("m", cache, keyword_prompt=prompt), CHUNKS)[1] == 2
     assert all(isinstance(entry, str) for pair in cache.items() for entry in pair)
     cache.update(dict.fromkeys(cache, ""))  # broken
     assert asked(ViewWriter("m", cache), CHUNKS)[1] == 3
 
 
-BAD = [{"retries": -1}, {"max_calls": 0}, {"keyword_prompt": "no places"}, {"summary_prompt": "{section_text} only"}]
-
-
-@pytest.mark.parametrize("settings", [*BAD, {"on_failure": "perhaps"}])
-def test_unusable_settings_are_refused(settings):
-    with pytest.raises(InvalidInput):
-        ViewWriter(**settings)
+test_unusable_settings_are_refused = refuses(
+    *((lambda bad=bad: ViewWriter(**bad), "") for bad in ({"max_calls": 0}, {"on_failure": "perhaps"}))
+)
 
 
 def test_the_llm_is_asked_so_often_and_no_more():
@@ -124,7 +101,8 @@ def test_the_llm_is_asked_so_often_and_no_more():
     chunker = MultiViewChunker(llm=lambda prompt: "[a]", settings={"max_calls": 3})
     with pytest.warns(DrillrankWarning, match="max_calls"):
         chunker.chunks([("d", tiny)])
-    quietly(lambda: run(writer.write([WHOLE(tiny)]), lambda prompt: "[an answer]", usage=usage))
+    with pytest.warns(DrillrankWarning, match="max_calls"):
+        run(writer.write([WHOLE(tiny)]), lambda prompt: "[an answer]", usage=usage)
     assert usage.calls == 14  # what is remembered does not count
 
 
@@ -165,16 +143,9 @@ def test_usual_answers(answer, expected):
 
 
 async def test_async_equals_sync_and_an_asynchronous_llm_is_awaited(capsys):
-    class Both:
-        def complete(self, prompt):
-            return "[later]"
-
-        async def acomplete(self, prompt):
-            await asyncio.sleep(0)
-            return "[later]"
-
+    llm = SimpleNamespace(complete=lambda prompt: "[later]", acomplete=AsyncMock(return_value="[later]"))
     documents = [("a", DOCUMENT), ("b", parse_document("Only text."))]
-    chunker = MultiViewChunker(max_tokens=None, min_tokens=None, llm=Both())
+    chunker = MultiViewChunker(max_tokens=None, min_tokens=None, llm=llm)
     expected = chunker.chunks(documents, show_progress=True)
     assert await chunker.achunks(documents, show_progress=True) == expected
     assert {chunk.text for chunk in expected[1]} == {"Only text.", "later"}
@@ -185,13 +156,13 @@ async def test_async_equals_sync_and_an_asynchronous_llm_is_awaited(capsys):
 
 
 def test_a_summariser_takes_the_llms_place_and_chunks_of_any_size_can_be_written():
-    prompts = []
-    llm = lambda prompt: prompts.append(prompt) or "[a]"  # noqa: E731
-    shorten = lambda texts: [text[:9] for text in texts]  # noqa: E731
-    chunker = MultiViewChunker(max_tokens=None, min_tokens=None, llm=llm, summarizer=shorten)
+    llm = Says("[a]")
+    chunker = MultiViewChunker(
+        max_tokens=None, min_tokens=None, llm=llm, summarizer=lambda texts: [text[:9] for text in texts]
+    )
     (chunks,) = chunker.chunks([("d", DOCUMENT)])
     shown = ["Foxes\nFoxes hun", "Owls {section_text}\nThey hoot", "Deer\nDeer"]
     assert [chunk.text for chunk in chunks if chunk.view == "summary"] == shown
-    assert not any("summarization" in prompt for prompt in prompts)
+    assert not any("summarization" in prompt for prompt in llm.prompts)
     paragraphs = Chunker("paragraph")(parse_document("# A\n\nOne fox.\n\nTwo owls.\n"))
     assert run(ViewWriter().write([paragraphs], ["keywords"]), llm) == [{"keywords": ["a", "a"]}]

@@ -19,7 +19,7 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from drillrank.errors import InvalidInput
 from langchain_ext import BRMGRRetriever, D3Retriever, MultiViewRetriever, PromptRankRetriever
-from langchain_ext._filters import DocumentFilter
+from langchain_ext._lookups import DocumentFilter
 
 MINE = Document("Mine.", id="1", metadata={"tenant": "a", "level": 1})
 THEIRS = Document("Theirs.", id="2", metadata={"tenant": "b", "level": 1})

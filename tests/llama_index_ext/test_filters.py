@@ -22,7 +22,7 @@ from llama_index.core.vector_stores.types import (
 )
 
 from drillrank.errors import InvalidInput
-from llama_index_ext._filters import NodeFilter
+from llama_index_ext._lookups import NodeFilter
 
 
 def node(id_: str, text: str, document: str | None = None, **metadata: Any) -> TextNode:

@@ -14,7 +14,7 @@ from rich.padding import Padding
 
 from drillrank.cli import terminal
 from drillrank.cli.corpus import FileCorpus, cache_folder
-from drillrank.cli.sources import STANDARD_INPUT, found_sources, lines_of
+from drillrank.cli.sources import STANDARD_INPUT, found_sources, named_document
 from drillrank.cli.terminal import EXCERPT, counted, excerpt, one_line, print_json, tell
 from drillrank.drilldown.answering import Answer, answer
 from drillrank.drilldown.d3 import D3, EvidenceRanking
@@ -23,7 +23,8 @@ from drillrank.drilldown.prepared import PreparedCorpus
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, warn
 from drillrank.explanation import Explanations
-from drillrank.likelihood import LanguageModel
+from drillrank.explanation.explanations import SCORING
+from drillrank.likelihood import LanguageModel, UnigramModel
 from drillrank.likelihood.chat import load_llm
 from drillrank.llm import Reply, Usage, run
 from drillrank.passages import Passage, Ranked, Ranking, check_query, check_top_n
@@ -35,7 +36,7 @@ from drillrank.text import token_counter
 
 Record = dict[str, Any]
 """A paragraph as JSON has it."""
-_FIELDS = ("question", "rank", "score", "file", "page", "last_page", "section", "span", "text", "found")
+_FIELDS = ("question", "rank", "score", "scoring", "file", "page", "last_page", "section", "span", "text", "found")
 _TOLD = 10  # skipped files that are named
 _ALSO = 3  # places of the same text that are named
 _RETRIES = 2  # of the LLM's server: somebody waits
@@ -68,8 +69,8 @@ def run_ask(
     files, all_questions = _files_and_questions(words, questions)
     check_top_n(top_n)
     d3 = evidence_finder(llm=llm, **options)
-    # Loads a neural model, so that what is wrong with it is told first.
-    UPR(d3.language_model).rank(all_questions[0], [Passage(all_questions[0])])
+    if not isinstance(d3.language_model, UnigramModel):  # loaded now, what is wrong with it is told first
+        UPR(d3.language_model).rank(all_questions[0], [Passage(all_questions[0])])
     sources, skipped = found_sources(files, follow_links=follow_links)
     with terminal.progress("Reading") as on_progress:
         corpus = FileCorpus(sources, None if no_cache else cache_folder(), d3.language_model.language, on_progress)
@@ -97,7 +98,10 @@ def _files_and_questions(words: Sequence[str], file: str | None) -> tuple[list[s
     if [*files, file].count(STANDARD_INPUT) > 1:
         raise InvalidInput("Standard input can be read only once.")
     if file is not None:
-        questions = lines_of(file, "question")
+        lines = named_document(file, " of questions").text.splitlines()
+        questions = [*filter(None, map(str.strip, lines))]
+        if not questions:
+            raise InvalidInput(f"{file} holds no question: write one on each line.")
     else:
         questions = [os.fsencode(files.pop()).decode("utf-8", "replace")] if files else []
         if not questions or os.path.lexists(questions[0]):
@@ -183,6 +187,7 @@ def _record(question: str, names: Mapping[str, str], item: Ranked[Passage], here
         "question": question,
         "rank": item.rank,
         "score": item.score,
+        "scoring": SCORING,
         "file": names[location["document"]],
         "page": first,
         "last_page": last,

@@ -161,9 +161,7 @@ def compare(**options: Any) -> bool:
 @click.option(
     "--try", "tried", multiple=True, metavar="SETTING=LIST", help="Other candidates: mu=[30,300]; [] for none."
 )
-@click.option("--instructions", metavar="FILE|hf:MODEL", help="With {path} (UPR: {text}), or a T5 that writes them.")
 @click.option("--folds", default=10, show_default=True, help="Parts, each measured with what those before choose.")
-@click.option("--seed", default=0, show_default=True, help="Which question is in which part.")
 @click.option("--out", metavar="FILE", default="settings.json", show_default=True, help="The settings; see --settings.")
 def tune(**options: Any) -> None:
     """Find settings for your questions.

@@ -9,12 +9,9 @@ from typing import Any
 from rich.markup import escape
 
 from drillrank.cli import terminal
-from drillrank.cli.sources import lines_of
 from drillrank.errors import InvalidInput
 from drillrank.files import check_target, whole_file
 from drillrank.limits import read_json
-
-WRITTEN = 20  # instructions that a model writes
 
 
 def run_compare(
@@ -56,9 +53,7 @@ def run_compare(
     return found.complete
 
 
-def run_tune(
-    component: str, tried: Sequence[str], instructions: str | None, out: str, as_json: bool, **options: Any
-) -> None:
+def run_tune(component: str, tried: Sequence[str], out: str, as_json: bool, **options: Any) -> None:
     """Tune, print what was tried, and write the settings."""
     from drillrank.evaluation import tune
     from drillrank.evaluation.settings_file import read_settings_file
@@ -68,15 +63,6 @@ def run_tune(
     for one in tried:
         name, _, values = one.partition("=")
         grid[name] = read_json(values, f"--try is SETTING=LIST, such as mu=[30,300]; {one[:50]!r}")
-    if instructions:
-        from drillrank.rerank.tuning import generate_instructions
-
-        written = instructions.startswith("hf:")
-        wordings = generate_instructions(instructions, WRITTEN) if written else lines_of(instructions, "instruction")
-        if (what if isinstance(what, str) else what.get("component")) == "UPR":
-            grid["template"] = [wording.replace("{path}", "{text}") for wording in wordings]
-        else:
-            grid["instructions"] = wordings
     check_target(out)
     if Path(out).exists():
         read_settings_file(out)  # another file is not overwritten

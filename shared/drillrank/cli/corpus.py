@@ -8,9 +8,8 @@ import sqlite3
 import stat
 import sys
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from datetime import date
 from importlib.metadata import version
@@ -33,7 +32,6 @@ File = tuple[bytes, Source]
 """With the key of its content."""
 _EMPTY = "holds no text."
 _MANY_BYTES = 3_000_000  # from which on starting processes is worth it
-_AHEAD = 50  # files that each process is given while others are written
 _KEPT = 30 * 24 * 3600.0  # seconds since a document was asked about
 
 
@@ -175,15 +173,10 @@ def _read_all(files: Sequence[File]) -> Iterator[tuple[File, Prepared | Exceptio
     if workers < 2 or sum(source.path.stat().st_size for _, source in files) < _MANY_BYTES:
         yield from ((file, _read(file[0].hex(), file[1].path)) for file in files)
         return
-    pending: deque[tuple[File, Future[Prepared | Exception]]] = deque()
     with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_follow_parent) as pool:
         try:
-            for file in files:
-                pending.append((file, pool.submit(_read, file[0].hex(), file[1].path)))
-                if len(pending) > _AHEAD * workers:
-                    file, future = pending.popleft()
-                    yield file, future.result()
-            yield from ((file, future.result()) for file, future in pending)
+            ids, paths = [key.hex() for key, _ in files], [source.path for _, source in files]
+            yield from zip(files, pool.map(_read, ids, paths), strict=True)
         except BrokenProcessPool as error:
             raise InvalidInput("A process that read files was killed, perhaps for its memory: name fewer.") from error
         except BaseException:

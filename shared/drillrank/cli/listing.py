@@ -17,10 +17,9 @@ from rich.tree import Tree
 
 from drillrank.cli import terminal
 from drillrank.cli.corpus import cache_folder
-from drillrank.cli.sources import named_source
+from drillrank.cli.sources import named_document
 from drillrank.cli.terminal import counted, excerpt, one_line
 from drillrank.components import COMPONENTS, component
-from drillrank.structure import read_document
 from drillrank.structure.pages import page_range
 
 _NOT_THE_USERS = ("all", "dev", "integration", "serving", "ray", "mutation")  # extras
@@ -28,9 +27,7 @@ _NOT_THE_USERS = ("all", "dev", "integration", "serving", "ray", "mutation")  # 
 
 def run_outline(file: str) -> bool:
     """Print the sections of a file; whether it has any heading."""
-    source = named_source(file, ": an outline is that of a single one")
-    with source.showing_warnings():
-        document = read_document(source.path)
+    document = named_document(file, ": an outline is that of a single one")
     sections = document.sections()
     size = f"{counted(len(document.text), 'character')}, {counted(len(sections), 'section')}"
     root = Tree(f"[bold]{one_line(file)}[/bold]: {size}")

@@ -19,7 +19,7 @@ from uuid import uuid4
 from drillrank import limits
 from drillrank.errors import DrillrankError, InvalidInput
 from drillrank.files import files_below, leads_outside, warn_of_links, why_not_read
-from drillrank.structure import read_document
+from drillrank.structure import Document, read_document
 
 STANDARD_INPUT = "-"
 COPIES = Path(tempfile.gettempdir(), f"drillrank-{uuid4().hex}")
@@ -96,30 +96,17 @@ def _identity(path: Path) -> object:
         return path
 
 
-def named_source(file: str, purpose: str) -> Source:
-    """The one file of a name.
+def named_document(file: str, purpose: str) -> Document:
+    """The document of the one file of a name.
 
     Raises:
-        InvalidInput: there is none, or it is a folder or a pattern of several.
+        InvalidInput: it cannot be read, or it is a folder or a pattern of several.
     """
     sources, _ = found_sources([file])
     if len(sources) != 1 or not sources[0].named:
         raise InvalidInput(f"{file:.200} is not one file{purpose}.")
-    return sources[0]
-
-
-def lines_of(file: str, thing: str) -> list[str]:
-    """The lines of a file, or of standard input, that are not blank: each is a thing.
-
-    Raises:
-        InvalidInput: it cannot be read, or there is none.
-    """
-    source = named_source(file, f" of {thing}s")
-    with source.showing_warnings():
-        found = [line.strip() for line in read_document(source.path).text.splitlines() if line.strip()]
-    if not found:
-        raise InvalidInput(f"{file} holds no {thing}: write one on each line.")
-    return found
+    with sources[0].showing_warnings():
+        return read_document(sources[0].path)
 
 
 def _matching(pattern: str, cause: Exception, follow_links: bool) -> list[tuple[Path, str]]:

@@ -10,8 +10,9 @@ import uuid
 import weakref
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
+from functools import lru_cache
 from itertools import accumulate, islice
 from pathlib import Path
 from threading import RLock
@@ -22,7 +23,6 @@ import numpy.typing as npt
 from drillrank import limits
 from drillrank import text as text_module
 from drillrank.corpus import index
-from drillrank.corpus.database import connected
 from drillrank.corpus.documents import Above, Content, Prepared, prepared
 from drillrank.corpus.index import LEVELS, DocumentCounts, Layout, Scorer, Unit, bm25
 from drillrank.errors import InvalidInput
@@ -32,6 +32,43 @@ from drillrank.structure.document import document_from_json
 from drillrank.text import check_language, terms, without_surrogates
 from drillrank.vectors import CollectionStatistics, top
 
+PATIENCE = 60.0  # seconds to wait for another process that writes
+
+# Numbers of passages rise and are not used again; those of a document follow one another from `first` on. `above`,
+# `pages`, `sections` and `digests` are those of `Prepared`. `blocks` and `postings` hold
+# statistics of units, which have the number of a passage: level 0 has passages with their titles, level 1 headings of
+# sections, level 2 what these leave out, and level 3 beginnings of documents. Others fill `annotations` (names, dates,
+# mentions, links: each kind by its name), and `vectors` (little-endian float16 or float32). `files` has the key of a
+# file's content, and the size and times that it had then.
+_SCHEMA = """
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS state (analyzer TEXT, indexed INTEGER);
+CREATE TABLE IF NOT EXISTS documents (
+    id TEXT PRIMARY KEY, key BLOB, used REAL, first INTEGER, size INTEGER, parse BLOB,
+    above TEXT, pages BLOB, sections BLOB, digests BLOB);
+CREATE TABLE IF NOT EXISTS passages (
+    number INTEGER PRIMARY KEY, id TEXT UNIQUE, digest INTEGER, name TEXT,
+    title TEXT, text TEXT, links TEXT, metadata TEXT);
+CREATE INDEX IF NOT EXISTS by_digest ON passages (digest);
+CREATE INDEX IF NOT EXISTS by_name ON passages (name) WHERE name IS NOT NULL;
+CREATE TABLE IF NOT EXISTS blocks (
+    level INTEGER, block INTEGER, units INTEGER, words INTEGER, lengths BLOB, PRIMARY KEY (level, block)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS postings (
+    level INTEGER, block INTEGER, term TEXT, holding INTEGER, occurrences INTEGER, entries BLOB,
+    PRIMARY KEY (level, block, term)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS annotations (
+    kind TEXT, value TEXT, passage INTEGER REFERENCES passages ON DELETE CASCADE, start INTEGER, "end" INTEGER,
+    weight REAL, PRIMARY KEY (kind, value, passage, start)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS of_passage ON annotations (passage);
+CREATE TABLE IF NOT EXISTS vectors (
+    passage INTEGER REFERENCES passages ON DELETE CASCADE, model TEXT, dimensions INTEGER,
+    vector BLOB CHECK (typeof(vector) = 'blob' AND length(vector) IN (2 * dimensions, 4 * dimensions)),
+    PRIMARY KEY (passage, model)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS files (path TEXT PRIMARY KEY, stamp TEXT, key BLOB) WITHOUT ROWID;
+INSERT INTO state SELECT '', 0 WHERE NOT EXISTS (SELECT 1 FROM state);
+COMMIT;
+"""
+_SETTINGS = "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA foreign_keys=ON; PRAGMA synchronous=NORMAL"
 BATCH = 5_000  # passages of a transaction
 _OF_NAME = """SELECT passages.id, weight FROM annotations CROSS JOIN passages ON number = passage
     WHERE kind = ? AND value = ? ORDER BY passage"""
@@ -84,7 +121,7 @@ class Corpus:
         self._file = None if path is None else Path(path).expanduser().absolute()
         self._memory: tuple[RLock, sqlite3.Connection] | None = None
         if path is None:
-            opened = connected(None, create=True)
+            opened = _connected(None, create=True)
             self._memory = RLock(), opened.__enter__()
             weakref.finalize(self, opened.__exit__, None, None, None)
         with self._transaction(create=True):
@@ -291,16 +328,12 @@ class Corpus:
 
     def mentions(self, tokens: Sequence[str], /) -> list[tuple[int, int, Sequence[str]]]:
         """Where titles begin and end among the tokens, with their passages' ids; of one start the longest first."""
-        folded = [without_surrogates(token.casefold()) for token in tokens]
-        found: list[tuple[int, int, Sequence[str]]] = []
+        query = "SELECT min(name) FROM passages WHERE name >= ?"
         with self._transaction() as database:
-            for start in range(len(folded)):
-                for end, name in enumerate(accumulate(islice(folded, start, None), "{} {}".format), start + 1):
-                    [following] = database.execute("SELECT min(name) FROM passages WHERE name >= ?", (name,)).fetchone()
-                    if following == name:
-                        found.append((start, end, [passage.id for passage in _passages(database, "name", [name])]))
-                    elif not (following or "").startswith(f"{name} "):
-                        break  # no title goes on like this
+            found = [
+                (start, end, [passage.id for passage in _passages(database, "name", [name])])
+                for start, end, name in _mentioned(database, query, [token.casefold() for token in tokens])
+            ]
         return sorted(found, key=lambda mention: (mention[0], -mention[1]))
 
     def titled(self, names: Iterable[str], /) -> list[Passage]:
@@ -337,7 +370,7 @@ class Corpus:
         temporary = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
         lock, in_memory = self._memory or (nullcontext(), None)
         try:
-            with lock, nullcontext(in_memory) if in_memory else connected(self._file) as database:
+            with lock, nullcontext(in_memory) if in_memory else _connected(self._file) as database:
                 database.execute("VACUUM INTO ?", (str(temporary),))
             os.replace(temporary, file)
         except (sqlite3.Error, OSError) as cause:
@@ -370,7 +403,7 @@ class Corpus:
         """One state of the corpus, wholly indexed; "IMMEDIATE" to change it."""
         lock, in_memory = self._memory or (nullcontext(), None)
         try:
-            with lock, nullcontext(in_memory) if in_memory else connected(self._file, create=create) as database:
+            with lock, nullcontext(in_memory) if in_memory else _connected(self._file, create=create) as database:
                 while not self._is_indexed(database):
                     with database:
                         database.execute("BEGIN IMMEDIATE")
@@ -475,20 +508,12 @@ class StoredNames:
 
     def mentions(self, tokens: Sequence[str], /) -> list[tuple[int, int, Mapping[str, float]]]:
         """Where names begin and end among the tokens; of one start the longest first."""
-        places: dict[str, list[tuple[int, int]]] = {}
+        query = "SELECT min(value) FROM annotations WHERE value >= ? AND kind = ?"
         with self._current() as database:
-            for start in range(len(tokens)):
-                for end, name in enumerate(accumulate(islice(tokens, start, None), "{} {}".format), start + 1):
-                    name = without_surrogates(name)
-                    query = "SELECT min(value) FROM annotations WHERE kind = ? AND value >= ?"
-                    [following] = database.execute(query, (self._kind, name)).fetchone()
-                    if following == name:
-                        places.setdefault(name, []).append((start, end))
-                    if not (following or "").startswith(name):
-                        break
-            found = self._of(database, places)
-        mentions = [(start, end, ids) for name, ids in found.items() for start, end in places[name]]
-        return sorted(mentions, key=lambda mention: (mention[0], -mention[1]))
+            places = list(_mentioned(database, query, tokens, self._kind))
+            known = self._of(database, {name for _, _, name in places})
+        found = [(start, end, known[name]) for start, end, name in places]
+        return sorted(found, key=lambda mention: (mention[0], -mention[1]))
 
     def update(self) -> None:
         """Add the names of passages that are new."""
@@ -522,6 +547,20 @@ class StoredNames:
                 database.executemany("INSERT INTO annotations VALUES (?, ?, ?, 0, 0, ?)", sorted_rows)
 
 
+def _mentioned(
+    database: sqlite3.Connection, query: str, tokens: Sequence[str], *kind: str
+) -> Iterator[tuple[int, int, str]]:
+    """Where names begin and end among the tokens; the query tells the first name from one on, as letters go."""
+    tokens = list(map(without_surrogates, tokens))
+    for start in range(len(tokens)):
+        for end, name in enumerate(accumulate(islice(tokens, start, None), "{} {}".format), start + 1):
+            [following] = database.execute(query, (name, *kind)).fetchone()
+            if following == name:
+                yield start, end, name
+            if not (following or "").startswith(name):
+                break  # no name goes on like this
+
+
 def _numbered(database: sqlite3.Connection, after: int) -> list[tuple[int, Passage]]:
     """The next passages after a number."""
     query = "SELECT number FROM passages WHERE number > ? ORDER BY number LIMIT ?"
@@ -538,3 +577,35 @@ def _passages(database: sqlite3.Connection, column: str, keys: Iterable[object])
 def _passage(row: tuple[str, str, str, str, str]) -> Passage:
     id_, title, text, links, metadata = row
     return Passage(text, id=id_, title=title, links=json.loads(links), metadata=json.loads(metadata))
+
+
+@contextmanager
+def _connected(file: Path | None, *, create: bool = False) -> Iterator[sqlite3.Connection]:
+    """The corpus in a file, which `create` makes where there is none; None for one in memory.
+
+    Raises:
+        OSError, sqlite3.Error: it cannot be opened, or something else is there.
+    """
+    if file and (file.is_symlink() or (file.exists() and not file.is_file())):
+        raise OSError("a link, folder, pipe or device is there, and no file")
+    name = f"{file.as_uri()}?mode={'rwc' if create else 'rw'}" if file else ":memory:"
+    with closing(sqlite3.connect(name, PATIENCE, isolation_level=None, check_same_thread=False, uri=True)) as database:
+        database.executescript(_SETTINGS)
+        if create and not _schema_of(database):
+            with suppress(sqlite3.OperationalError):  # another process is making it
+                database.execute("PRAGMA journal_mode = WAL")
+            database.executescript(_SCHEMA)
+        if _schema_of(database) != _schema():  # a trigger or a view of somebody else's would run as ours
+            raise sqlite3.DatabaseError("it holds other tables")
+        yield database
+
+
+def _schema_of(database: sqlite3.Connection) -> list[tuple[str, str | None]]:
+    return database.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
+
+
+@lru_cache(maxsize=1)
+def _schema() -> list[tuple[str, str | None]]:
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.executescript(_SCHEMA)
+        return _schema_of(database)

@@ -174,16 +174,13 @@ def beginning(pieces: Iterable[str], most: int = BEGINNING) -> str:
     >>> beginning(["One", "Two", "Three"], 6)
     'One Two'
     """
-
-    def few() -> Iterator[str]:
-        left = most
-        for piece in pieces:
-            yield piece[:left]
-            left -= len(piece)
-            if left <= 0:
-                return
-
-    return _joined(few())
+    shown: list[str] = []
+    for piece in pieces:
+        shown.append(piece[:most])
+        most -= len(piece)
+        if most <= 0:
+            break
+    return _joined(shown)
 
 
 def plain(text: str) -> str:

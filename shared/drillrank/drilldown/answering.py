@@ -6,12 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from drillrank.drilldown.truncation import LEAST, fitting, shortened
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.likelihood.chat import load_llm
 from drillrank.llm import LLM, Ask, Requests, Usage, run, strip_reasoning
 from drillrank.passages import Passage, check_query
-from drillrank.prompts import Template, check_places, filled
+from drillrank.prompts import LEAST, Template, check_places, filled, fitting, shortened
 from drillrank.text import TokenCount, Tokens, count_tokens, token_counter, words
 
 # MC-indexing, Figure 10.

@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Literal
 
 from drillrank.drilldown.last_used import LastUsed
-from drillrank.drilldown.truncation import LEAST, fitting, shortened
-from drillrank.errors import InvalidInput, LLMFailure, OnFailure, check_positive
+from drillrank.drilldown.settings import D3Settings
+from drillrank.errors import InvalidInput, LLMFailure
 from drillrank.llm import Ask, Memo, Requests, strip_reasoning
 from drillrank.passages import Passage
-from drillrank.prompts import filled
-from drillrank.text import WORD, TokenCount, count_tokens, word_count
-from drillrank.views import SUMMARY_PROMPT, Summarizer, check_summarizer, summaries, summarized, summary
-
-SummarizeBy = Summarizer | Literal["llm"] | None
-
-Summaries = tuple[tuple[str, ...], Sequence[str]]  # and what went wrong
+from drillrank.prompts import LEAST, filled, fitting, shortened
+from drillrank.text import WORD, TokenCount, word_count
+from drillrank.views import SUMMARY_PROMPT, summaries, summarized, summary
 
 _DOCUMENTS, _ANSWERS = 256, 10_000  # that are remembered
 
@@ -29,51 +24,27 @@ class Summariser:
     """Summarises the texts of one document at a time, and remembers them by their content.
 
     Args:
-        summarizer: None for the sentences nearest to a section's centroid; a function from texts to summaries, such as
-            a `HuggingFaceSummarizer`, where a text that comes back as it is keeps its sentences; or `"llm"`, which asks
-            the LLM with the prompt of MC-indexing.
-        words: Length of a summary of sentences; a text of at most that length is its own summary.
-        max_prompt_tokens: Budget of a prompt. A text of more than half as many words is condensed before the LLM sees
-            it; what is still too long loses its middle.
+        settings: Of `D3`. Where a call fails or brings no word, sentences of the text stand in, or it is raised. A text
+            of more than half as many words as a prompt has tokens is condensed before the LLM sees it; what is still
+            too long loses its middle.
         count: Counts the tokens of a text.
-        on_failure: Where a call fails or brings no word: `"continue"` with sentences of the text, or `"raise"`.
-        above: Words from which on a text goes to the function or the LLM; None for `words`.
-        written: Longest summary in words that these write; None for any length.
 
     Raises:
-        InvalidInput: `summarizer` is something else, a length is below 1, or the budget leaves no room for a text.
+        InvalidInput: the budget leaves no room for a text.
     """
 
-    def __init__(
-        self,
-        summarizer: SummarizeBy,
-        words: int,
-        max_prompt_tokens: int,
-        count: TokenCount = count_tokens,
-        on_failure: OnFailure = "continue",
-        above: int | None = None,
-        written: int | None = None,
-    ) -> None:
-        check_positive(summary_words=words)
-        if summarizer is not None and summarizer != "llm":
-            check_summarizer(summarizer)
-        self._summarizer = summarizer
-        self._words = words
-        self._max_words_asked = max(max_prompt_tokens // 2, words)
-        self._max_prompt_tokens = max_prompt_tokens
-        self._count = count
-        self._on_failure = on_failure
-        self._above, self._longest = above, written
-        self._room = max_prompt_tokens - count(filled(SUMMARY_PROMPT, section_name="", section_text=""))
-        if summarizer == "llm" and self._room < LEAST:
+    def __init__(self, settings: D3Settings, count: TokenCount) -> None:
+        self._settings, self._count = settings, count
+        self._room = settings.max_prompt_tokens - count(filled(SUMMARY_PROMPT, section_name="", section_text=""))
+        if settings.summarizer == "llm" and self._room < LEAST:
             raise InvalidInput(
-                f"max_prompt_tokens={max_prompt_tokens} leaves {max(self._room, 0)} tokens beside the instruction for "
-                f"the text to summarise; it takes {LEAST}."
+                f"max_prompt_tokens={settings.max_prompt_tokens} leaves {max(self._room, 0)} tokens beside the "
+                f"instruction for the text to summarise; it takes {LEAST}."
             )
-        self._known: LastUsed[str, Summaries] = LastUsed(_DOCUMENTS)
+        self._known: LastUsed[str, tuple[list[str], list[int]]] = LastUsed(_DOCUMENTS)
         self._answers: LastUsed[str, str] = LastUsed(_ANSWERS)
 
-    def condensed(self, passages: Sequence[Passage], language: str = "english") -> Requests[Summaries]:
+    def condensed(self, passages: Sequence[Passage], language: str) -> Requests[tuple[list[str], list[str]]]:
         """Summaries of passages that belong together, each on one line, and what went wrong.
 
         The language's stemmer chooses sentences.
@@ -83,36 +54,9 @@ class Summariser:
             LLMFailure: a call failed or brought no word, and `on_failure` is `"raise"`.
         """
         key = f"{language} {_digest(passages)}"
-        if self._summarizer != "llm":
-            return self._known.make(key, lambda: self._computed(passages, language))
-        known: Summaries | None = self._known.get(key)
-        if known is None:
-            known = yield from self._written(passages, key, language)
-            if not known[1]:
-                self._known[key] = known
-        return known
-
-    def _sentences(self, passages: Sequence[Passage], language: str) -> tuple[list[str], list[int]]:
-        """Of each text some sentences, or all of it if it is short; and the places of those to be summarised."""
-        texts = [passage.text for passage in passages]
-        short = summaries(texts, self._words, self._words, language)
-        if self._above is None:
-            return short, [position for position, text in enumerate(texts) if short[position] != text]
-        return short, [position for position, text in enumerate(texts) if word_count(text) > self._above]
-
-    def _computed(self, passages: Sequence[Passage], language: str) -> Summaries:
-        short, long = self._sentences(passages, language)
-        if long and self._summarizer is not None and not isinstance(self._summarizer, str):
-            given = [passages[position].text for position in long]
-            for position, text, summarised in zip(long, given, summarized(self._summarizer, given), strict=True):
-                if summarised != text:
-                    short[position] = self._bounded(summarised, language)
-        return _on_one_line(short), []
-
-    def _written(self, passages: Sequence[Passage], key: str, language: str) -> Requests[Summaries]:
-        short, long = self._sentences(passages, language)
-        problems: list[str] = []
-        if long:
+        known, long = self._known.make(key, lambda: self._computed(passages, language))
+        short, problems = list(known), list[str]()
+        if self._settings.summarizer == "llm" and long:
             memos = [Memo(self._answers, f"{key}:{position}", _has_word) for position in long]
             prompts = [self._prompt(passages[position], language) for position in long]
             replies = yield [Ask(prompt, memo=memo) for prompt, memo in zip(prompts, memos, strict=True)]
@@ -123,31 +67,51 @@ class Summariser:
             if silent:
                 reason = next((str(failure) for failure in silent if failure), "the answer had no word in it")
                 problem = f"{len(silent)} of {len(long)} summaries failed ({reason})"
-                if self._on_failure == "raise":
+                if self._settings.on_failure == "raise":
                     raise next(filter(None, silent), LLMFailure(f"{problem}."))
                 problems.append(f"{problem}: sentences of the text stand in")
-        return _on_one_line(short), problems
+        return [" ".join(text.split()) for text in short], problems
+
+    def _computed(self, passages: Sequence[Passage], language: str) -> tuple[list[str], list[int]]:
+        """Of each text some sentences, all of it if it is short, or what a function makes of it.
+
+        And the places of those that are long.
+        """
+        words, above, summarizer = (
+            self._settings.summary_words,
+            self._settings.summarize_above,
+            self._settings.summarizer,
+        )
+        texts = [passage.text for passage in passages]
+        short = summaries(texts, words, words, language)
+        long = [
+            at for at, text in enumerate(texts) if (short[at] != text if above is None else word_count(text) > above)
+        ]
+        if long and summarizer is not None and summarizer != "llm":
+            given = [texts[at] for at in long]
+            for at, text, summarised in zip(long, given, summarized(summarizer, given), strict=True):
+                if summarised != text:
+                    short[at] = self._bounded(summarised, language)
+        return short, long
 
     def _bounded(self, written: str, language: str) -> str:
         """A summary that others wrote, who count in their own way."""
-        return written if self._longest is None else summary(written, self._longest, self._longest, language)
+        longest = self._settings.written_words
+        return written if longest is None else summary(written, longest, longest, language)
 
     def _prompt(self, passage: Passage, language: str) -> str:
         name = shortened(passage.title, self._room // 4, self._count)
-        text = summary(passage.text, self._max_words_asked, self._max_words_asked, language)
+        most = max(self._settings.max_prompt_tokens // 2, self._settings.summary_words)
+        text = summary(passage.text, most, most, language)
 
         def prompt(shown: str) -> str:
             return filled(SUMMARY_PROMPT, section_name=name, section_text=shown)
 
-        return prompt(fitting(text, self._max_prompt_tokens, prompt, self._count))
+        return prompt(fitting(text, self._settings.max_prompt_tokens, prompt, self._count))
 
 
 def _has_word(answer: str) -> bool:
     return bool(WORD.search(strip_reasoning(answer) or ""))
-
-
-def _on_one_line(texts: Sequence[str]) -> tuple[str, ...]:
-    return tuple(" ".join(text.split()) for text in texts)
 
 
 def _digest(passages: Sequence[Passage]) -> str:

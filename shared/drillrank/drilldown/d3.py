@@ -6,23 +6,23 @@ LLM, sections and paragraphs are its choice; without one, likelihood's (see `dri
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from drillrank.corpus import Corpus
 from drillrank.corpus.documents import plain
 from drillrank.drilldown.condensing import Summariser
-from drillrank.drilldown.drill import Drill, Plan, Step
-from drillrank.drilldown.evidence import READ, Evidence, load_evidence_model
+from drillrank.drilldown.drill import Drill, Step
+from drillrank.drilldown.evidence import READ, Evidence, Vectors, load_evidence_model
 from drillrank.drilldown.levels import MU, Levels
 from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outline
 from drillrank.drilldown.prepared import PreparedCorpus, PreparedDocuments
 from drillrank.drilldown.selection import Selection
-from drillrank.drilldown.settings import MAX_DOCUMENTS, AnswerBy, D3Settings
-from drillrank.drilldown.truncation import LEAST, bounded
+from drillrank.drilldown.settings import MAX_DOCUMENTS, D3Settings
 from drillrank.drilldown.versions import Date, Versions, as_date
 from drillrank.errors import InvalidInput, warn
 from drillrank.explanation import Explainable, Explanations
@@ -31,12 +31,13 @@ from drillrank.likelihood.chat import load_llm
 from drillrank.likelihood.unigram import Collection, UnigramModel
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
-from drillrank.prompts import filled
+from drillrank.prompts import LEAST, filled
 from drillrank.rerank.relevance import MonoT5
 from drillrank.settings import as_settings
 from drillrank.structure import Document
-from drillrank.text import token_counter
-from drillrank.vectors import CollectionStatistics, Embed, Integers
+from drillrank.structure.cutting import parts
+from drillrank.text import TokenCount, token_counter
+from drillrank.vectors import CollectionStatistics, Embed, Integers, embedded
 
 Documents = PreparedDocuments | PreparedCorpus | Corpus | Sequence[Document | str] | Sequence[OutlineSection]
 
@@ -136,30 +137,23 @@ class D3:
         self.language_model = load_evidence_model(model)
         self.embed = embed
         settings = as_settings(D3Settings, settings)
-        if settings.sections_by is None:
-            ours = settings.section_prompt is settings.paragraph_prompt is None
-            by: AnswerBy = "json" if ours and getattr(self.llm, "takes_schemas", False) else "names"
-            settings = replace(settings, sections_by=by)
-        self.settings = settings
-        self._count = token_counter(settings.tokens)
-        summariser = Summariser(
-            settings.summarizer,
-            settings.summary_words,
-            settings.max_prompt_tokens,
-            self._count,
-            settings.on_failure,
-            settings.summarize_above,
-            settings.written_words,
-        )
         strategy = settings.paragraphs or ("likelihood" if llm is None else "base")
-        plan = Plan(settings, llm is not None, strategy, None, summariser)
-        if llm is None and (plan.strategy not in ("monot5", "likelihood") or settings.summarizer == "llm"):
+        if llm is None and (strategy not in ("monot5", "likelihood") or settings.summarizer == "llm"):
             raise InvalidInput(
-                f"paragraphs={plan.strategy!r:.200} with summarizer={settings.summarizer!r:.200} needs an LLM: "
-                "give llm."
+                f"paragraphs={strategy!r:.200} with summarizer={settings.summarizer!r:.200} needs an LLM: give llm."
             )
-        needed = "monot5" in plan.strategy
-        self._plan = replace(plan, monot5=(settings.monot5 or MonoT5(self.language_model)) if needed else None)
+        by_json = settings.section_prompt is settings.paragraph_prompt is None and getattr(
+            self.llm, "takes_schemas", False
+        )
+        self.settings = replace(
+            settings,
+            paragraphs=strategy,
+            monot5=(settings.monot5 or MonoT5(self.language_model)) if "monot5" in strategy else None,
+            max_documents=settings.max_documents or (None if llm is None else MAX_DOCUMENTS),
+            sections_by=settings.sections_by or ("json" if by_json else "names"),
+        )
+        self._count = token_counter(settings.tokens)
+        self._summariser = None if llm is None else Summariser(self.settings, self._count)
 
     def prepare(
         self,
@@ -184,17 +178,15 @@ class D3:
         sections = [item for item in documents if isinstance(item, OutlineSection)]
         if not sections or len(sections) < len(documents):
             sections = outline(documents)  # type: ignore[arg-type]  # it says what is wrong with the others
-        sections = [bounded(section, self._longest(), self._count) for section in sections]
+        sections = [_bounded(section, self._longest(), self._count) for section in sections]
         tree = Outline(sections, whole_paths=self.settings.whole_paths)
         known: dict[int | str, str] = {number: name for number, name in enumerate(names) if name}
-        index = tree.index(known, self.language_model.language, self._collection)
-        levels = partial(index.levels, mu=self._mu)
-        texts: defaultdict[int | str, list[str]] = defaultdict(list)
-        for section in sections:
-            texts[section.path[0]].extend(map(plain, (p.text for p in section.readable)))
-        # A method, and no lambda: what is prepared can be pickled, as the hosts' retrievers are.
-        versions = Versions(known, texts.__getitem__, {at: date for at, date in enumerate(dates) if date})
-        evidence = self._evidence(tree, levels, index.frequencies, self.embed, None)
+        mu, collection = self._words
+        index = tree.index(known, self.language_model.language, collection)
+        # No lambda: what is prepared can be pickled, as the hosts' retrievers are.
+        versions = Versions(known, partial(_texts, sections), {at: date for at, date in enumerate(dates) if date})
+        embed = self.embed and partial(embedded, self.embed)
+        evidence = self._evidence(tree, partial(index.levels, mu=mu), index.frequencies, embed)
         return PreparedDocuments(tree, evidence, known, versions)
 
     def prepare_corpus(
@@ -222,17 +214,13 @@ class D3:
                 f"The model is in {language!r:.50}, the corpus in {corpus.language!r:.50}: make it anew."
             )
         names = {id_: id_ for id_ in corpus.ids()} if names is None else names
-        whole = self.settings.whole_paths
-        return PreparedCorpus(corpus, names, dates or {}, whole_paths=whole, embedded_by=embedded_by)
+        return PreparedCorpus(corpus, names, dates or {}, self.settings.whole_paths, embedded_by)
 
     @property
-    def _collection(self) -> Collection | None:
-        """p(w|C) of a lexical model that was fitted."""
-        return self.language_model.collection if isinstance(self.language_model, UnigramModel) else None
-
-    @property
-    def _mu(self) -> float:
-        return self.language_model.mu if isinstance(self.language_model, UnigramModel) else MU
+    def _words(self) -> tuple[float, Collection | None]:
+        """μ, and p(w|C) of a lexical model that was fitted."""
+        lm = self.language_model
+        return (lm.mu, lm.collection) if isinstance(lm, UnigramModel) else (MU, None)
 
     def _evidence(
         self,
@@ -240,20 +228,26 @@ class D3:
         levels: Callable[[str], Levels],
         frequencies: Callable[[], Mapping[str, int]],
         embed: Embed | None,
-        among: Integers | None,
+        among: Integers | None = None,
+        places: Integers | None = None,
     ) -> Evidence:
+        """Of the paragraphs in an outline; `embed` is for these alone, the rest as for `Evidence`."""
         # Under names in the outline, which leave out what is above all sections.
         names = ["" if entry.name == BEGINNING else entry.name for entry in tree.leaves(range(len(tree.sections)))]
         readable = [paragraph for section in tree.sections for paragraph in section.readable]
-        section_indices = [at for at, section in enumerate(tree.sections) for _ in section.readable]
-        titles = [names[at] for at in section_indices]
+        section_of = np.repeat(np.arange(len(names)), [len(section.readable) for section in tree.sections])
+        titles = [names[at] for at in section_of]
         lm = self.language_model
         if lm.wants_fit and not isinstance(lm, UnigramModel):
             try:
                 lm = lm.fitted(CollectionStatistics(len(readable), {}, frequencies(), lm.language))
             except InvalidInput:  # statistics do not tell it all: κ of an encoder is found in texts
                 lm = lm.fitted([replace(p, title=title).titled_text for p, title in zip(readable, titles, strict=True)])
-        return Evidence(readable, titles, lm, levels, embed, section_indices, among)
+        among, places = (np.arange(len(readable)) if some is None else some for some in (among, places))
+        vectors = None
+        if embed is not None and len(among):
+            vectors = Vectors(self.embed, embed, [readable[at].text for at in among], section_of[among])
+        return Evidence(readable, titles, lm, levels, vectors, among, places)
 
     def _longest(self) -> int:
         """Tokens of the longest paragraph: the other half of what the instruction leaves is for the question."""
@@ -289,7 +283,8 @@ class D3:
         """
         usage = Usage(count=self._count)
         if self.llm is None:
-            return self._likely(question, documents, top_n, on_step, usage)
+            traversal = self._traversal(question, documents, top_n, on_step)
+            return self._found(traversal, traversal.likely(top_n), usage)
         requests = self.requests(question, documents, top_n, on_step=on_step, usage=usage)
         return run(requests, llm or self.llm, usage=usage, workers=self.settings.workers)
 
@@ -329,22 +324,9 @@ class D3:
             on_step: As for `retrieve`.
             usage: Where the caller counts, to be found in the result.
         """
-        usage = usage or Usage(count=self._count)
-        if self.llm is None:
-            return self._likely(question, documents, top_n, on_step, usage)
         traversal = self._traversal(question, documents, top_n, on_step)
-        return self._found(traversal, (yield from traversal.by_llm(top_n)), usage)
-
-    def _likely(
-        self,
-        question: str,
-        documents: Documents,
-        top_n: int | None,
-        on_step: Callable[[Step], object] | None,
-        usage: Usage,
-    ) -> EvidenceRanking:
-        traversal = self._traversal(question, documents, top_n, on_step)
-        return self._found(traversal, traversal.likely(top_n), usage)
+        ranking = traversal.likely(top_n) if self.llm is None else (yield from traversal.by_llm(top_n))
+        return self._found(traversal, ranking, usage or Usage(count=self._count))
 
     def _traversal(
         self, question: str, documents: Documents, top_n: int | None, on_step: Callable[[Step], object] | None
@@ -357,25 +339,16 @@ class D3:
             ready = self._of_corpus(question, documents, top_n)
         else:
             ready = documents if isinstance(documents, PreparedDocuments) else self.prepare(documents)
-        settings = self.settings
-        selection = Selection(
-            question,
-            settings.max_prompt_tokens,
-            settings.max_calls,
-            settings.on_failure,
-            settings.on_empty,
-            self._count,
-        )
-        return Drill(self._plan, ready, selection, on_step)
+        return Drill(Selection(question, self.settings, self._count), ready, self._summariser, on_step)
 
     def _of_corpus(self, question: str, corpus: PreparedCorpus, top_n: int | None) -> PreparedDocuments:
         """The documents that hold the best paragraphs."""
         settings = self.settings
-        levels = corpus.levels(question, self._mu, self._collection)
+        levels = corpus.levels(question, *self._words)
         as_of = None if settings.as_of is None else as_date(settings.as_of)
-        limit = settings.max_documents or (MAX_DOCUMENTS if self.llm is not None else None)
+        limit = settings.max_documents
         by_words = self.embed is None and isinstance(self.language_model, UnigramModel)
-        best = among = None
+        best = among = embed = None
         if self.embed is not None:
             places, among = corpus.pages(question, levels, as_of)
         if limit is not None:
@@ -385,10 +358,13 @@ class D3:
             places, wanted = corpus.holding(question, levels, as_of, least, top_n, settings.repeats)
             best = wanted if by_words else None
 
-        def evidence(tree: Outline, part: Levels, embed: Embed | None, among: Integers) -> Evidence:
-            return self._evidence(tree, lambda _: part, levels.frequencies, embed, among)
-
-        return corpus.documents(places, levels, evidence, best, self.embed, among)
+        sections, there = corpus.sections(places)
+        tree = Outline(sections, whole_paths=settings.whole_paths)
+        if among is not None and self.embed is not None:
+            among = np.flatnonzero(np.isin(there, among))
+            embed = partial(corpus.embedded, self.embed, there[among])
+        evidence = self._evidence(tree, lambda _: levels, levels.frequencies, embed, among, there)
+        return PreparedDocuments(tree, evidence, corpus.names, corpus.versions, best)
 
     def _found(self, traversal: Drill, ranking: Sequence[Ranked[Passage]], usage: Usage) -> EvidenceRanking:
         least = self.settings.answerable
@@ -399,3 +375,17 @@ class D3:
                 f"{f'; and {len(problems) - 5} more' if len(problems) > 5 else ''}."
             )
         return found
+
+
+def _texts(sections: Sequence[OutlineSection], document: int | str) -> list[str]:
+    """What stands in a document, but for white space and capital letters."""
+    return [plain(p.text) for section in sections if section.path[0] == document for p in section.readable]
+
+
+def _bounded(section: OutlineSection, limit: int, count: TokenCount) -> OutlineSection:
+    """The section, those of its paragraphs that have more than `limit` tokens as a reader sees them cut into parts."""
+    pairs = zip(section.paragraphs, section.readable, strict=True)
+    cut = [part for paragraph, shown in pairs for part in parts(paragraph, shown, limit, count)]
+    if len(cut) == len(section.paragraphs):
+        return section
+    return replace(section, paragraphs=tuple(source for source, _ in cut), readable=tuple(shown for _, shown in cut))

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from drillrank.drilldown.levels import MU, Levels
+from drillrank.drilldown.levels import MU, Levels, log_posteriors
 from drillrank.explanation import Explanation, Term
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
 from drillrank.likelihood.unigram import UnigramModel
@@ -50,15 +50,10 @@ class Evidence:
     Args:
         paragraphs: What a model reads, as a reader sees it; `titles` are what each stands under.
         lm: A language model; fitted, if it is lexical.
-        levels: From a question to the levels of the same paragraphs.
-        embed: From texts to an array of shape (texts, dimensions), for questions and for paragraphs, which it sees
-            without their headings. If it has a method `questions`, that embeds the questions.
-        section_indices: Index of each paragraph's section, from 0; all are of one section by default.
-        among: Positions of the paragraphs that are embedded, rising; the others follow them, in the order of their
-            words. None takes all.
-
-    Raises:
-        InvalidInput: the embeddings are not one finite vector a text.
+        levels: From a question to the levels of the same paragraphs, and perhaps of others.
+        vectors: Of the paragraphs that are embedded, without their headings.
+        among: Positions of these, rising; the others follow them, in the order of their words.
+        places: Of the paragraphs among all that `levels` has.
     """
 
     def __init__(
@@ -67,20 +62,15 @@ class Evidence:
         titles: Sequence[str],
         lm: LanguageModel,
         levels: Callable[[str], Levels],
-        embed: Embed | None = None,
-        section_indices: Sequence[int] | None = None,
-        among: Integers | None = None,
+        vectors: Vectors | None,
+        among: Integers,
+        places: Integers,
     ) -> None:
         self._paragraphs, self._titles = tuple(paragraphs), tuple(titles)
         self._ranker = UPR(lm, prior=None)
         self._levels = levels
         self._last: tuple[str, Levels] | None = None  # of the last question
-        self._vectors = None
-        self._among: Integers = np.arange(len(paragraphs)) if among is None else among
-        if embed is not None and len(self._among):
-            texts = [self._paragraphs[position].text for position in self._among]
-            sections = np.zeros(len(paragraphs), int) if section_indices is None else np.array(section_indices)
-            self._vectors = _Vectors(embed, texts, sections[self._among].tolist())
+        self._vectors, self._among, self._places = vectors, among, places
 
     @property
     def language(self) -> str:
@@ -99,60 +89,53 @@ class Evidence:
             self._last = known = question, self._levels(question)
         return known[1]
 
+    def log_posteriors(self, question: str, parts: Integers) -> Floats:
+        """By words, of parts of the documents, given the part of each paragraph (`levels.log_posteriors`)."""
+        return log_posteriors(self.levels(question).totals[self._places], parts, TEMPERATURE)
+
     def scored(self, question: str, positions: Sequence[int]) -> Scores:
         """S(p) divided by the question's tokens; details: `tokens`, `total` (S), `matched`, `nothing_matched`, cosines.
 
-        With a neural model, also those of `UPR`; it reads the best by their words, and the others follow them in the
-        order of their words (`read` is False).
+        With a neural model, also those of `UPR`; it reads the best by their words. What is neither read nor embedded
+        follows the others, in the order of its words (`read` is False).
         """
-        found, chosen = self.levels(question), np.array(positions, dtype=np.intp)
-        if positions and type(self._ranker.language_model) is not UnigramModel:
-            return self._read(question, chosen, found)
-        totals, matched = found.totals[chosen], found.matched[chosen]
-        known = {"tokens": len(found.words), "nothing_matched": not found.any_matched}
-
-        def by_words(location: int) -> dict[str, Any]:
-            return known | {"matched": bool(matched[location])}
-
-        if self._vectors is None or not positions:
-            return Scores(totals, len(found.words), by_words)
-        [read] = np.isin(chosen, self._among).nonzero()
+        levels, chosen = self.levels(question), np.array(positions, dtype=np.intp)
+        places = self._places[chosen]
+        totals, matched, tokens = levels.totals[places], levels.matched[places], len(levels.words)
+        lexical = type(self._ranker.language_model) is UnigramModel
+        by_model: dict[int, dict[str, Any]] = {}
+        read: Integers = np.arange(len(chosen))
+        if not lexical and positions:
+            read = np.array(top(totals, READ))
+            ranking = self._ranker.rank(question, [self._read_as(position) for position in chosen[read]])
+            tokens = ranking[0].details["tokens"]
+            contexts = levels.context(places[read]).tolist()
+            for item in ranking:
+                at = item.details["position"]
+                # Of the score, which is the mean: where no word matches, the likelihood itself tells the length alone.
+                totals[read[at]] = item.score * tokens + contexts[at]
+                by_model[int(read[at])] = {**item.details, "context": contexts[at], "read": True}
+        elif self._vectors is not None:
+            read = np.flatnonzero(np.isin(chosen, self._among))
+        near = np.full((3, len(chosen)), np.nan)
+        if self._vectors is not None and positions:
+            inside = read[np.isin(chosen[read], self._among)]
+            near[:, inside] = self._vectors.near(question, np.searchsorted(self._among, chosen[inside]))
+            totals[inside] += np.dot((COSINE_WEIGHT, SECTION_WEIGHT, 1.0), near[:, inside])
         unread = np.setdiff1d(np.arange(len(chosen)), read)
-        bonus, cosines = self._vectors.near(question, np.searchsorted(self._among, chosen[read]))
-        totals[read] += bonus
-        totals[unread] += totals[read].min(initial=np.inf if len(read) else 0) - 1 - totals[unread].max(initial=-np.inf)
-        order = np.full(len(chosen), -1)
-        order[read] = np.arange(len(read))
-        left = {"nothing_matched": False, "read": False}
+        if len(unread):
+            totals[unread] += (totals[read].min() if len(read) else 0.0) - 1 - totals[unread].max()
+        left = set(unread.tolist())
 
         def details(location: int) -> dict[str, Any]:
-            at = int(order[location])
-            return by_words(location) | (left if at < 0 else cosines(at))
+            found: dict[str, Any] = {"tokens": tokens, "nothing_matched": self.by_words and not levels.any_matched}
+            found |= {"matched": bool(matched[location])} if lexical else by_model.get(location, {})
+            if not np.isnan(near[0, location]):
+                cosine, section_cosine, _ = near[:, location].tolist()
+                found |= {"cosine": cosine, "section_cosine": section_cosine, "nothing_matched": False}
+            return found | ({"read": False} if location in left else {})
 
-        return Scores(totals, len(found.words), details)
-
-    def _read(self, question: str, positions: Integers, words: Levels) -> Scores:
-        totals = words.totals[positions]
-        order = top(totals, len(positions))
-        read, unread = order[:READ], order[READ:]
-        ranking = self._ranker.rank(question, [self._read_as(positions[location]) for location in read])
-        tokens = ranking[0].details["tokens"]
-        followed = totals[unread] - totals[unread[:1]] - 1
-        details: dict[int, dict[str, Any]] = {}
-        contexts = words.context(positions[read]).tolist()
-        for item in ranking:
-            location, context = int(read[item.details["position"]]), contexts[item.details["position"]]
-            # Of the score, which is the mean: where no word matches, the likelihood itself tells the length alone.
-            totals[location] = item.score * tokens + context
-            details[location] = {**item.details, "context": context, "read": True}
-        if self._vectors is not None:
-            inside = [location for location in read if positions[location] in self._among]
-            bonus, cosines = self._vectors.near(question, np.searchsorted(self._among, positions[inside]))
-            totals[inside] += bonus
-            details |= {int(location): details[int(location)] | cosines(at) for at, location in enumerate(inside)}
-        totals[unread] = totals[read].min() + followed
-        left = {"tokens": tokens, "nothing_matched": False, "read": False}
-        return Scores(totals, tokens, lambda location: details.get(location, left))
+        return Scores(totals, tokens, details)
 
     def _read_as(self, position: int) -> Passage:
         return replace(self._paragraphs[position], title=self._titles[position])
@@ -171,10 +154,10 @@ class Evidence:
         for item, at, lexical in zip(ranking, positions, by_words, strict=True):
             fused = _fused(item, self._paragraphs[at])
             if lexical:
-                moved = item.details["total"] - float(found.totals[at])
+                moved = item.details["total"] - float(found.totals[self._places[at]])
                 why = FOLLOWED if "followed" in item.details else UNREAD
                 moves = [Term(why, moved)] if moved and {"followed", "read"} & item.details.keys() else []
-                terms = (*found.terms(at), *fused, *moves)
+                terms = (*found.terms(int(self._places[at])), *fused, *moves)
                 per = max(item.details["tokens"], 1)
                 explained.append(Explanation(item.rank, item.score, item.passage.title, terms, per))
             else:
@@ -211,32 +194,37 @@ class Scores:
         return total / max(self.tokens, 1), {**self.details(location), "total": total}
 
 
-class _Vectors:
-    """Embeddings of paragraphs and of their sections."""
+class Vectors:
+    """Embeddings of paragraphs and of their sections.
 
-    def __init__(self, embed: Embed, texts: Sequence[str], section_indices: Sequence[int]) -> None:
+    Args:
+        embed: From questions to an array of shape (questions, dimensions); if it has a method `questions`, by that.
+        embed_paragraphs: From the paragraphs to such an array.
+        texts: The paragraphs.
+        section_of: The section of each, from 0.
+
+    Raises:
+        InvalidInput: the embeddings are not one finite vector a text.
+    """
+
+    def __init__(self, embed: Any, embed_paragraphs: Embed, texts: list[str], section_of: Integers) -> None:
         self._embed_questions = getattr(embed, "questions", embed)
-        self._paragraphs = of_unit_length(embedded(embed, texts))
+        self._paragraphs = of_unit_length(embed_paragraphs(texts))
         self._lengths = np.log([max(len(text.split()), 1) for text in texts])
-        sums = np.zeros((max(section_indices) + 1, self._paragraphs.shape[1]))
-        np.add.at(sums, list(section_indices), self._paragraphs)
-        self._sections = of_unit_length(sums)[list(section_indices)]
+        sums = np.zeros((section_of.max() + 1, self._paragraphs.shape[1]))
+        np.add.at(sums, section_of, self._paragraphs)
+        self._sections = of_unit_length(sums)[section_of]
         self._last_question: tuple[str, Floats] | None = None  # the last question and its vector
 
-    def near(self, question: str, positions: Integers) -> tuple[Floats, Callable[[int], dict[str, Any]]]:
-        """What embeddings add to S, and details by place in `positions`."""
+    def near(self, question: str, positions: Integers) -> Floats:
+        """Cosines with paragraphs and their sections, and logarithms of their lengths, shape (3, positions)."""
         known = self._last_question
         if known is None or known[0] != question:
             self._last_question = known = question, of_unit_length(embedded(self._embed_questions, [question]))[0]
         vector = known[1]
-        cosines, context = self._paragraphs[positions] @ vector, self._sections[positions] @ vector
-        added: Floats = COSINE_WEIGHT * cosines + SECTION_WEIGHT * context + self._lengths[positions]
-
-        def details(location: int) -> dict[str, Any]:
-            near = {"cosine": float(cosines[location]), "section_cosine": float(context[location])}
-            return {**near, "nothing_matched": False}
-
-        return added, details
+        return np.array(
+            [self._paragraphs[positions] @ vector, self._sections[positions] @ vector, self._lengths[positions]]
+        )
 
 
 def _fused(item: Ranked[Passage], paragraph: Passage) -> tuple[Term, ...]:

@@ -36,9 +36,8 @@ paragraphs. So which document, which section and which paragraph follow from one
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -49,7 +48,7 @@ from drillrank.data import read_words
 from drillrank.explanation.terms import GAINS, NOTHING, Term
 from drillrank.likelihood.unigram import Collection
 from drillrank.text import terms
-from drillrank.vectors import Floats, Integers, SparseMatrix, added_up, top, word_counts
+from drillrank.vectors import Floats, Integers, added_up, top, word_counts
 
 # Chosen on FinanceBench's reports whose names begin with A to J.
 MU = 1000.0  # μ in words, for sections and pages
@@ -157,26 +156,6 @@ class Levels:
         """How often each word of the question occurs in the paragraphs, headings left out, and all others together."""
         return _frequencies(self.words, self._counts.texts, self._counts.text_lengths)
 
-    def at(self, paragraphs: Integers) -> Levels:
-        """Of some paragraphs alone, by their places, which rise; all else counts as before."""
-        part, counts = copy(self), self._counts
-        location = np.full(len(counts.section_of), -1)
-        location[paragraphs] = np.arange(len(paragraphs))
-
-        def among(entries: Entries) -> Entries:
-            where, times = entries
-            return location[where][location[where] >= 0], times[location[where] >= 0]
-
-        part._counts = replace(
-            counts,
-            paragraphs=[among(entries) for entries in counts.paragraphs],
-            lengths=counts.lengths[paragraphs],
-            section_of=counts.section_of[paragraphs],
-        )
-        part._sums, part.totals = self._sums[paragraphs], self.totals[paragraphs]
-        part.matched = self.matched[paragraphs]
-        return part
-
     def context(self, paragraphs: Integers) -> Floats:
         """What pages and documents add to these paragraphs' own likelihood under `UnigramModel`."""
         alone = np.zeros(len(paragraphs))
@@ -212,18 +191,18 @@ class Levels:
         more = [Term.sum("which document", map(Term, self.words, which))] if any(which) else []
         return nothing, Term.sum(GAINS, gains), *more
 
-    def log_posteriors(self, temperature: float, groups: Integers | None = None) -> Floats:
-        """Log of the posterior of parts of the documents, up to a constant: T log Σ exp(S(p) / T), shape (parts,).
 
-        Args:
-            temperature: T.
-            groups: The part of each paragraph, from 0; None takes documents.
-        """
-        counts = self._counts
-        groups = counts.document_of[counts.section_of] if groups is None else groups
-        sums = np.full(int(groups.max(initial=-1)) + 1, -np.inf)
-        np.logaddexp.at(sums, groups, self.totals / temperature)
-        return temperature * sums
+def log_posteriors(totals: Floats, parts: Integers, temperature: float) -> Floats:
+    """Log of the posterior of parts of the documents, up to a constant: T log Σ exp(S(p) / T), shape (parts,).
+
+    Args:
+        totals: S, shape (paragraphs,).
+        parts: The part of each paragraph, from 0.
+        temperature: T.
+    """
+    sums = np.full(int(parts.max(initial=-1)) + 1, -np.inf)
+    np.logaddexp.at(sums, parts, totals / temperature)
+    return temperature * sums
 
 
 def _which_document(counts: Counts, holding: Floats) -> Floats:
@@ -282,6 +261,32 @@ class Text:
     paged: bool = False
 
 
+class _Postings:
+    """Which texts, given as their words, hold each word, and how often."""
+
+    def __init__(self, texts: Iterable[Sequence[str]]) -> None:
+        counts, self._columns = word_counts(texts)
+        self.lengths = counts.row_sums()
+        self._texts = counts.transposed()
+
+    def of(self, word: str) -> Entries:
+        """The texts that hold a word."""
+        column = self._columns.get(word)
+        start, end = (0, 0) if column is None else self._texts.bounds[column : column + 2]
+        return self._texts.columns[start:end], self._texts.data[start:end]
+
+    def dense(self, word: str) -> Floats:
+        """How often each text holds a word, shape (texts,)."""
+        times = np.zeros(len(self.lengths))
+        places, counted = self.of(word)
+        times[places] = counted
+        return times
+
+    def frequencies(self) -> dict[str, int]:
+        """How often each word occurs."""
+        return dict(zip(self._columns, self._texts.row_sums().astype(int).tolist(), strict=True))
+
+
 class LevelIndex:
     """Words of paragraphs, sections and documents in memory, counted once for many questions.
 
@@ -315,11 +320,8 @@ class LevelIndex:
         self._document_of[self._section_of] = of_texts
         paths: dict[tuple[str, ...], int] = {}
         self._path_of = np.array([paths.setdefault(tuple(text.headings), len(paths)) for text in texts], dtype=np.intp)
-        counts, self._columns = word_counts(terms(text.text, language) for text in texts)
-        headings, self._heading_columns = word_counts(terms(" ".join(path), language) for path in paths)
-        self._texts, self._headings = counts.transposed(), headings.transposed()
-        self._text_lengths = counts.row_sums()
-        self._lengths = self._text_lengths + headings.row_sums()[self._path_of]
+        self._texts = _Postings(terms(text.text, language) for text in texts)
+        self._headings = _Postings(terms(" ".join(path), language) for path in paths)
         self._names = [names.get(document, "") for document in documents]
         self._openings = [openings.get(document, "") for document in documents]
         self._paged = any(text.paged for text in texts)
@@ -327,29 +329,21 @@ class LevelIndex:
 
     def frequencies(self) -> dict[str, int]:
         """How often each word occurs in the paragraphs, headings left out."""
-        counted = added_up(self._texts.rows, self._texts.data, len(self._columns)).astype(int)
-        return dict(zip(self._columns, counted.tolist(), strict=True))
+        return self._texts.frequencies()
 
-    def counts(self, question: str) -> Counts:
-        """Counts of the question's words."""
+    def levels(self, question: str, mu: float = MU) -> Levels:
+        """The levels of all paragraphs."""
         words = terms(question, self.language)
-        texts = [_entries(self._texts, self._columns.get(word)) for word in words]
-        titled = []
-        for word, (places, tf) in zip(words, texts, strict=True):
-            headed, times = _entries(self._headings, self._heading_columns.get(word))
-            above = np.zeros(self._headings.width)
-            above[headed] = times
-            counted = above[self._path_of]
-            counted[places] += tf
-            [present] = counted.nonzero()
-            titled.append((present, counted[present]))
-        return Counts(
+        texts = list(map(self._texts.of, words))
+        counted = (self._texts.dense(word) + self._headings.dense(word)[self._path_of] for word in words)
+        lengths = self._texts.lengths
+        counts = Counts(
             words,
-            _of_collection(words, texts, self._text_lengths, self.language, self._collection),
-            titled,
+            _of_collection(words, texts, lengths, self.language, self._collection),
+            [(times.nonzero()[0], times[times > 0]) for times in counted],
             texts,
-            self._lengths,
-            self._text_lengths,
+            lengths + self._headings.lengths[self._path_of],
+            lengths,
             self._section_of,
             self._document_of,
             self._paged,
@@ -357,10 +351,7 @@ class LevelIndex:
             marks(words, self._names, self.language),
             named(question, words, self.language),
         )
-
-    def levels(self, question: str, mu: float = MU) -> Levels:
-        """The levels of all paragraphs."""
-        return Levels(self.counts(question), mu)
+        return Levels(counts, mu)
 
 
 def stored_counts(
@@ -463,9 +454,3 @@ def _stop_terms() -> frozenset[str]:
 @lru_cache(maxsize=10_000)
 def _distinct(text: str, language: str) -> frozenset[str]:
     return frozenset(terms(text, language))
-
-
-def _entries(by_word: SparseMatrix, column: int | None) -> Entries:
-    """Which texts hold a word, and how often."""
-    start, end = (0, 0) if column is None else by_word.bounds[column : column + 2]
-    return by_word.columns[start:end], by_word.data[start:end]

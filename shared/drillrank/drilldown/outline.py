@@ -31,13 +31,11 @@ class OutlineSection:
         paragraphs: Its blocks but for the heading, text as in the source, under the same title. Their metadata hold
             also `start` and `end`, and `pages`, numbers of the first and last, where the document has pages.
         readable: The same paragraphs, text as a reader sees it: what is scored and shown to an LLM.
-        guessed: Whether nothing marks headings of its document: some may be wrong, and others missing.
     """
 
     passage: Passage
     paragraphs: tuple[Passage, ...]
     readable: tuple[Passage, ...]
-    guessed: bool = False
 
     @property
     def path(self) -> OutlinePath:
@@ -80,19 +78,16 @@ def outline(documents: Sequence[Document | str]) -> list[OutlineSection]:
 
 
 def _sections(number: int, document: Document) -> Iterator[OutlineSection]:
-    guessed = any(section.confidence < 1 for section in document.sections())
     for section, inside in groupby(paragraphs(document, number), itemgetter(0)):
         sources, readable = zip(*((source, shown) for _, source, shown in inside), strict=True)
         location = {"document": number, "section_path": section.path}
         text, title = document.body(section).strip(), breadcrumb(section.path)
         yield OutlineSection(
-            Passage(text, id=f"{number}:{section.start}", title=title, metadata=location), sources, readable, guessed
+            Passage(text, id=f"{number}:{section.start}", title=title, metadata=location), sources, readable
         )
 
 
-def stored_sections(
-    id_: str, passages: Sequence[Passage], section_of: Sequence[int], guessed: bool
-) -> Iterator[OutlineSection]:
+def stored_sections(id_: str, passages: Sequence[Passage], section_of: Sequence[int]) -> Iterator[OutlineSection]:
     """Sections of a document in a corpus, given its passages, text as a reader sees it, and the section of each."""
     for _, inside in groupby(zip(section_of, passages, strict=True), itemgetter(0)):
         shown = tuple(passage for _, passage in inside)
@@ -100,7 +95,7 @@ def stored_sections(
         section_passage = Passage(
             "\n\n".join(p.text for p in shown), f"{shown[0].id}:section", shown[0].title, metadata=location
         )
-        yield OutlineSection(section_passage, shown, shown, guessed)
+        yield OutlineSection(section_passage, shown, shown)
 
 
 class Outline:

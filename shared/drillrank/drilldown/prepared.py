@@ -7,7 +7,7 @@ same documents in memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from drillrank.corpus import Corpus, CorpusError
 from drillrank.drilldown.evidence import TEMPERATURE, Evidence, distinct, expected_best
-from drillrank.drilldown.levels import Levels, stored_counts
+from drillrank.drilldown.levels import Levels, log_posteriors, stored_counts
 from drillrank.drilldown.outline import Outline, OutlineSection, stored_sections
 from drillrank.drilldown.versions import Date, Versions
 from drillrank.likelihood.unigram import Collection
@@ -26,7 +26,6 @@ from drillrank.passages import Passage
 from drillrank.vectors import Embed, Floats, Integers, embedded, top
 
 PAGES = 50  # whose paragraphs are embedded, likeliest by their words
-MakeEvidence = Callable[[Outline, Levels, Embed | None, Integers], Evidence]
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class PreparedDocuments:
 
     outline: Outline
     evidence: Evidence
-    names: Mapping[int | str, str] = field(default_factory=dict)
+    names: Mapping[Any, str] = field(default_factory=dict)
     versions: Versions = field(default_factory=lambda: Versions({}, lambda _: ()))
     best: int | None = None
 
@@ -58,20 +57,15 @@ class PreparedDocuments:
         return tuple(paragraph for section in self.outline.sections for paragraph in section.readable)
 
     @cached_property
-    def section_indices(self) -> tuple[int, ...]:
+    def section_of(self) -> Integers:
         """Index of each paragraph's section."""
-        return tuple(at for at, section in enumerate(self.outline.sections) for _ in section.paragraphs)
-
-    @cached_property
-    def _firsts(self) -> tuple[int, ...]:
-        firsts = [0]
-        for section in self.outline.sections:
-            firsts.append(firsts[-1] + len(section.paragraphs))
-        return tuple(firsts)
+        sizes = [len(section.paragraphs) for section in self.outline.sections]
+        return np.repeat(np.arange(len(sizes)), sizes)
 
     def inside(self, sections: Sequence[int]) -> list[int]:
         """Positions of the paragraphs of some sections."""
-        return [at for section in sections for at in range(self._firsts[section], self._firsts[section + 1])]
+        firsts, ends = (np.searchsorted(self.section_of, sections, side).tolist() for side in ("left", "right"))
+        return [at for first, end in zip(firsts, ends, strict=True) for at in range(first, end)]
 
 
 class PreparedCorpus:
@@ -90,9 +84,8 @@ class PreparedCorpus:
         corpus: Corpus,
         names: Mapping[str, str],
         dates: Mapping[str, Date],
-        *,
-        whole_paths: bool = False,
-        embedded_by: str | None = None,
+        whole_paths: bool,
+        embedded_by: str | None,
     ) -> None:
         self._corpus = corpus
         self._embedded_by = embedded_by
@@ -100,7 +93,7 @@ class PreparedCorpus:
         self.names = names
         self._whole_paths = whole_paths
         self._layout = corpus.layout(names)
-        self._versions = Versions({id_: names[id_] for id_ in self._layout.ids}, corpus.digests, dates)
+        self.versions = Versions({id_: names[id_] for id_ in self._layout.ids}, corpus.digests, dates)
 
     def levels(self, question: str, mu: float, collection: Collection | None) -> Levels:
         """Of the paragraphs of all documents."""
@@ -110,7 +103,8 @@ class PreparedCorpus:
 
     def likeliest(self, question: str, levels: Levels, as_of: Date | None, limit: int) -> list[int]:
         """Places of so many documents, the likeliest, in the order of the corpus."""
-        order = top(levels.log_posteriors(TEMPERATURE), len(self._layout.ids))
+        parts = self._layout.document_of[self._layout.section_of]
+        order = top(log_posteriors(levels.totals, parts, TEMPERATURE), len(self._layout.ids))
         return sorted(islice((at for at in order if not self._outdated([at], question, as_of)), limit))
 
     def holding(
@@ -149,54 +143,31 @@ class PreparedCorpus:
     def pages(self, question: str, levels: Levels, as_of: Date | None) -> tuple[list[int], Integers]:
         """Places of the documents that hold the likeliest pages or sections, and places of the paragraphs on these."""
         layout = self._layout
-        order = top(levels.log_posteriors(TEMPERATURE, layout.section_of), len(layout.document_of))
+        order = top(log_posteriors(levels.totals, layout.section_of, TEMPERATURE), len(layout.document_of))
         current = (at for at in order if not self._outdated([layout.document_of[at]], question, as_of))
         best = list(islice(current, PAGES))
         return sorted(set(layout.document_of[best].tolist())), np.flatnonzero(np.isin(layout.section_of, best))
 
     def _outdated(self, documents: Iterable[int], question: str, as_of: Date | None) -> set[int]:
         ids = self._layout.ids
-        return {at for at in documents if self._versions.outdated([ids[at]], question, as_of)}
+        return {at for at in documents if self.versions.outdated([ids[at]], question, as_of)}
 
-    def documents(
-        self,
-        places: Sequence[int],
-        levels: Levels,
-        evidence: MakeEvidence,
-        best: int | None = None,
-        embed: Embed | None = None,
-        among: Integers | None = None,
-    ) -> PreparedDocuments:
-        """Some of the documents, as they are drilled into.
-
-        Args:
-            places: Of the documents, rising.
-            levels: Of the paragraphs of all documents.
-            evidence: Makes it of their outline and levels, of what embeds their paragraphs, and of which are embedded.
-            best: As `PreparedDocuments` has it.
-            embed: From texts to vectors.
-            among: Places of paragraphs that are embedded; None for all.
-        """
+    def sections(self, places: Sequence[int]) -> tuple[list[OutlineSection], Integers]:
+        """Sections of the documents at some places, which rise; and places of the paragraphs in these."""
         sections: list[OutlineSection] = []
         at = [np.zeros(0, np.int64)]
-        known: dict[int | str, str] = {}
         for document in places:
             id_, (first, end) = self._layout.ids[document], self._layout.starts[document : document + 2].tolist()
             passages = self._corpus.passages(id_)
             if end - first != len(passages):
                 raise CorpusError(f"The document {id_!r:.200} was changed while it was read: ask again.")
-            section_of = self._layout.first_of[first:end].tolist()
-            sections += stored_sections(id_, passages, section_of, self._corpus.above(id_).guessed)
+            sections += stored_sections(id_, passages, self._layout.first_of[first:end].tolist())
             at.append(np.arange(first, end))
-            known[id_] = self.names[id_]
-        tree, there = Outline(sections, whole_paths=self._whole_paths), np.concatenate(at)
-        inside = np.arange(len(there)) if among is None else np.flatnonzero(np.isin(there, among))
-        embedder = None if embed is None else _Kept(self._layout.numbers(there[inside]), embed, self.embedded)
-        return PreparedDocuments(tree, evidence(tree, levels.at(there), embedder, inside), known, self._versions, best)
+        return sections, np.concatenate(at)
 
-    def embedded(self, embed: Embed, texts: Sequence[str], numbers: Integers) -> Floats:
-        """Vectors of passages, given their numbers; each is made once, and kept in the corpus if it is named there."""
-        known, keys = self._vectors, numbers.tolist()
+    def embedded(self, embed: Embed, places: Integers, texts: Sequence[str]) -> Floats:
+        """Vectors of paragraphs, given their places; each is made once, and kept in the corpus if it is named there."""
+        known, keys = self._vectors, self._layout.numbers(places).tolist()
         if self._embedded_by is not None:
             known |= self._corpus.vectors(set(keys) - known.keys(), self._embedded_by)
         new = [(number, text) for number, text in zip(keys, texts, strict=True) if number not in known]
@@ -207,18 +178,3 @@ class PreparedCorpus:
             if self._embedded_by is not None:
                 self._corpus.keep_vectors(found, self._embedded_by)
         return np.array([known[number] for number in keys], dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """Embeds passages of a corpus once, and questions as before."""
-
-    numbers: Integers
-    embed: Embed
-    embedded: Callable[[Embed, Sequence[str], Integers], Floats]
-
-    def __call__(self, texts: list[str]) -> Floats:
-        return self.embedded(self.embed, texts, self.numbers)
-
-    def questions(self, texts: list[str]) -> Any:
-        return getattr(self.embed, "questions", self.embed)(texts)

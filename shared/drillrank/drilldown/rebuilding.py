@@ -1,24 +1,32 @@
-"""Documents that are stored in chunks: their section tree, put together again from what the chunks carry."""
+"""Documents that are stored in chunks: their section tree, put together again from what the chunks carry.
+
+Chunks of ours carry their section's path and place (`StoredChunk`). Those of other splitters are spans of a text
+(`CoveredText`), and no paragraph says more than they hold.
+"""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
-from drillrank.drilldown.covered_text import CoveredText, HeadingPath, covered_sections
 from drillrank.drilldown.last_used import LastUsed
 from drillrank.drilldown.outline import OutlineSection, outline
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.versions import Date, dates_in
 from drillrank.passages import Passage
 from drillrank.structure import breadcrumb, parse_document
+from drillrank.structure.document import Block
 from drillrank.structure.read import document_name
 
+HeadingPath = tuple[str, ...]
+_LINE_BREAK = re.compile(r"  \n")
+_NEIGHBOURS = 8  # overlapping spans that are looked at for one that holds a whole paragraph
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _SHORT = 200  # characters of a value that identifies a document
 _TECHNICAL = re.compile(
@@ -28,7 +36,7 @@ _TECHNICAL = re.compile(
 _DATES: tuple[str, ...] = ("effective_date", "date", "publication_date", "published", "updated")
 _DATES += ("last_modified_date", "last_modified", "moddate", "creation_date", "creationdate")
 _REMEMBERED = 4  # collections; each may be large
-SourceText = Sequence["StoredChunk"] | Sequence[CoveredText]
+SourceText = Sequence["StoredChunk"] | Sequence["CoveredText"]
 """What is stored of one document: its chunks, sections or all of it; or texts of which chunks hold spans."""
 
 
@@ -40,7 +48,7 @@ class StoredChunk:
         text: The source, or what a reader sees of it.
         path: Headings from the root, joined; empty for a whole document.
         start: Offset in the document of its first character.
-        end: Offset just after its last one; None if that is unknown.
+        end: Offset just after its last one, by which a rendering is told from the source; None where it is the source.
         metadata: What is known of the document, as for `parse_document`.
     """
 
@@ -165,27 +173,24 @@ class _Rebuilding:
         order = sorted(distinct.values(), key=lambda location: chunks[location].start)
         places = iter(order)
         groups = _runs([chunks[location] for location in order])
-        runs = list(map(_joined, groups))
+        runs = list(map(_joined_run, groups))
         texts = "\n\n".join(run.text for run in runs)
         format = parse_document(texts, metadata=runs[0].metadata).format if len(runs) > 1 else "auto"
-        starts, ends = {run.start for run in runs}, set(map(_end, runs))
         sections: list[OutlineSection] = []
         end = -1
         for run, group in zip(runs, groups, strict=True):
             self._members = [(chunk.start, next(places)) for chunk in group]
-            found = self._sections(run, format, beside=_end(run) in starts or run.start in ends)
+            found = self._sections(run, format)
             if found and sections and run.start == end and _only_above(sections[-1], found[0]):
                 sections.pop()
             sections += found
             end = _end(run)
         return sections
 
-    def _sections(self, run: StoredChunk, format: str, beside: bool) -> list[OutlineSection]:
-        document = parse_document(run.text, format, metadata=run.metadata)
-        headed = any(section.path for section in document.sections()[:1])
-        is_source = not run.path or headed or beside if run.end is None else len(run.text) == run.end - run.start
-        if not is_source:
+    def _sections(self, run: StoredChunk, format: str) -> list[OutlineSection]:
+        if not _is_source(run):
             return self._rendered(run)
+        document = parse_document(run.text, format, metadata=run.metadata)
         for section in document.sections():  # those without paragraphs, too: others may lie below
             path = self._path(run.path, section.path)
             self._paths.setdefault(breadcrumb(path, self._separator), path)
@@ -251,9 +256,12 @@ class _Rebuilding:
 
 def _only_above(section: OutlineSection, after: OutlineSection) -> bool:
     """Whether a section holds nothing but its heading, which stands above the next section."""
-    alone = bool(section.path[1:]) and [p.id for p in section.paragraphs] == [section.passage.id]
     depth = len(section.path)
-    return alone and len(after.path) > depth and after.path[:depth] == section.path
+    return not section.passage.text and len(after.path) > depth and after.path[:depth] == section.path
+
+
+def _is_source(chunk: StoredChunk) -> bool:
+    return len(chunk.text) == _end(chunk) - chunk.start
 
 
 def _end(chunk: StoredChunk) -> int:
@@ -271,7 +279,7 @@ def _runs(chunks: Sequence[StoredChunk]) -> list[list[StoredChunk]]:
     return groups
 
 
-def _joined(group: Sequence[StoredChunk]) -> StoredChunk:
+def _joined_run(group: Sequence[StoredChunk]) -> StoredChunk:
     """Pieces that continue each other as one; each text is copied once, however many there are."""
     if len(group) == 1:
         return group[0]
@@ -280,21 +288,184 @@ def _joined(group: Sequence[StoredChunk]) -> StoredChunk:
 
 def _continues(before: StoredChunk, chunk: StoredChunk) -> bool:
     """Whether a chunk goes on where the one before it ends, in the same section, and both are the source."""
-    return (
-        all(p.end is None or len(p.text) == p.end - p.start for p in (before, chunk))
-        and chunk.path == before.path
-        and _end(before) == chunk.start
-        and not _repeats_table_head(before, chunk)
-    )
+    both = _is_source(before) and _is_source(chunk)
+    return both and chunk.path == before.path and _end(before) == chunk.start
 
 
-def _repeats_table_head(before: StoredChunk, chunk: StoredChunk) -> bool:
-    """Whether a chunk whose end is unknown begins with the head of a table that was cut, which is not in its span."""
-    if chunk.end is not None:
-        return False
-    row, _, rest = chunk.text.partition("\n")
-    rule, line_end, _ = rest.partition("\n")
-    if not (line_end and "|" in row and "-" in rule) or rule.strip(" \t:|-"):
-        return False
-    gap = before.text[len(before.text.rstrip()) :]
-    return f"{row}\n{rule}" in before.text and gap.count("\n") < 2
+# Chunks of other splitters
+
+
+@dataclass(frozen=True, slots=True)
+class HeldSpan:
+    """What a stored chunk holds of a text.
+
+    Attributes:
+        start: Offset in the text.
+        end: Offset just after it.
+        chunk: Number of the chunk among those of its document.
+    """
+
+    start: int
+    end: int
+    chunk: int
+
+
+@dataclass(frozen=True)
+class CoveredText:
+    r"""A text, and the spans of it that stored chunks hold.
+
+    Attributes:
+        text: Chunks joined where they continue each other, with a blank line where what stands between them is not
+            known; or the original that they were cut from.
+        held_spans: What chunks hold of it, rising by start; they may overlap.
+        shifts: By offset in the text from which on it holds, what added to it gives the offset in the document; empty
+            where that is not known.
+        path: Headings above the text, as its chunks name them; the last may be the heading that it begins with.
+        above: Whether the last is never that heading.
+        named: Headings that chunks of an original name, and that may be shown though no chunk holds them.
+        original: Whether the text is the original. Then headings that no chunk holds or names are not shown.
+        whole: Number of the chunk that is all of the text; what no other holds is its.
+        breaks: Whether lines with two spaces at the end are the ends of paragraphs.
+        format: As `parse_document` takes it.
+        metadata: Likewise.
+    """
+
+    text: str
+    held_spans: tuple[HeldSpan, ...]
+    shifts: tuple[tuple[int, int], ...] = ()
+    path: HeadingPath = ()
+    above: bool = False
+    named: frozenset[str] = frozenset()
+    original: bool = False
+    whole: int | None = None
+    breaks: bool = False
+    format: str = "auto"
+    metadata: Mapping[str, object] = field(default_factory=dict, hash=False)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [held_span.start for held_span in self.held_spans]
+
+    @cached_property
+    def _gapless_spans(self) -> list[tuple[int, int]]:
+        """Spans that are held without a gap; white space of an original between two chunks is none."""
+        if self.whole is not None:
+            return [(0, len(self.text))]
+        gapless: list[tuple[int, int]] = []
+        last = -1
+        for held_span in self.held_spans:
+            if gapless and (held_span.start <= gapless[-1][1] or self._only_space(gapless[-1][1], held_span, last)):
+                gapless[-1] = gapless[-1][0], max(gapless[-1][1], held_span.end)
+            else:
+                gapless.append((held_span.start, held_span.end))
+            last = held_span.chunk
+        return gapless
+
+    def _only_space(self, end: int, held_span: HeldSpan, last: int) -> bool:
+        return self.original and held_span.chunk != last and self.text[end : held_span.start].isspace()
+
+    @cached_property
+    def _held_starts(self) -> list[int]:
+        return [start for start, _ in self._gapless_spans]
+
+    def held_of(self, block: Block) -> Iterator[tuple[int, int]]:
+        """The spans of a block that are held, without white space around them."""
+        at = max(bisect_right(self._held_starts, block.start) - 1, 0)
+        for start, end in self._gapless_spans[at:]:
+            if start >= block.end:
+                return
+            start, end = max(start, block.start), min(end, block.end)
+            inside = self.text[start:end]
+            if inside.strip():
+                whole = (start, end) == (block.start, block.end)
+                lead = 0 if whole else len(inside) - len(inside.lstrip())
+                yield start + lead, start + len(inside if whole else inside.rstrip())
+
+    def held_span_of(self, start: int, end: int) -> HeldSpan:
+        """What holds a span, or else its beginning."""
+        at = bisect_right(self._starts, start) - 1
+        around = range(at, max(at - _NEIGHBOURS, -1), -1)
+        for position in around:
+            if self.held_spans[position].end >= end:
+                return self.held_spans[position]
+        if self.whole is not None:
+            return HeldSpan(0, len(self.text), self.whole)
+        return next((self.held_spans[p] for p in around if self.held_spans[p].end > start), self.held_spans[max(at, 0)])
+
+    def offset(self, at: int) -> int | None:
+        """The offset in the document of an offset in the text."""
+        if not self.shifts:
+            return None
+        return at + self.shifts[bisect_right(self.shifts, at, key=lambda shift: shift[0]) - 1][1]
+
+
+def covered_sections(number: int, group: str, covered: CoveredText) -> list[OutlineSection]:
+    r"""The sections of a text, with the paragraphs that its chunks hold.
+
+    Metadata of a paragraph are `document`, `section_path`, `chunk` (the chunk that holds it), and `start` and `end` in
+    the document; where these are not known, `part`, its offset in the chunk.
+
+    Args:
+        number: Of the document.
+        group: What tells this text from the document's others; empty if it is the only one.
+        covered: The text and what is held of it.
+
+    >>> text = "# Sea\n\nIt is deep.\n\n"
+    >>> spans = HeldSpan(0, 18, 0), HeldSpan(20, 29, 1)
+    >>> [sea] = covered_sections(0, "", CoveredText(text + "And blue.", spans, ((0, 0), (20, 80))))
+    >>> [(p.text, p.metadata["chunk"], p.metadata["start"]) for p in sea.paragraphs]
+    [('It is deep.', 0, 7), ('And blue.', 1, 100)]
+    """
+    shape = _LINE_BREAK.sub("\n\n\n", covered.text) if covered.breaks else covered.text
+    document = parse_document(shape, covered.format, metadata=covered.metadata)
+    shown: set[HeadingPath] = set()
+    sections = []
+    for section in document.sections():
+        blocks = document.blocks(section)
+        headings = [block for block in blocks if block.kind == "heading"]
+        hidden = covered.original and not any(any(covered.held_of(heading)) for heading in headings)
+        if section.path and (not hidden or section.heading in covered.named):
+            shown.add(section.path)
+        inside = tuple(
+            heading
+            for depth, heading in enumerate(section.path, start=1)
+            if not covered.original or section.path[:depth] in shown or heading in covered.named
+        )
+        path = _joined_path(covered, inside)
+        location = {"document": number, "section_path": path}
+        title = breadcrumb(path)
+        paragraphs, readable = [], []
+        for block in blocks[len(headings) :]:
+            for start, end in covered.held_of(block):
+                passage = _passage(covered, start, end, f"{number}:{group}", title, location)
+                rendered = block.rendering if (start, end) == (block.start, block.end) else None
+                seen = passage.text if rendered is None else rendered
+                if seen.strip():
+                    paragraphs.append(passage)
+                    readable.append(passage if seen == passage.text else replace(passage, text=seen))
+        if paragraphs:
+            text = "\n\n".join(passage.text for passage in readable)
+            section_passage = Passage(text, id=f"{number}:{group}{section.start}", title=title, metadata=location)
+            sections.append(OutlineSection(section_passage, tuple(paragraphs), tuple(readable)))
+    return sections
+
+
+def _joined_path(covered: CoveredText, inside: HeadingPath) -> HeadingPath:
+    path = covered.path
+    if path and inside and not covered.above and breadcrumb(path[-1:]) == breadcrumb(inside[:1]):
+        path = path[:-1]
+    return (*path, *inside)
+
+
+def _passage(
+    covered: CoveredText, start: int, end: int, prefix: str, title: str, location: Mapping[str, Any]
+) -> Passage:
+    held_span = covered.held_span_of(start, end)
+    offset = covered.offset(start)
+    where: dict[str, Any] = {"chunk": held_span.chunk}
+    if offset is None:
+        where["part"] = str(start - held_span.start)
+    else:
+        where |= {"start": offset, "end": offset + end - start}
+    id_ = f"{prefix}{start if offset is None else offset}"
+    return Passage(covered.text[start:end], id=id_, title=title, metadata={**location, **where})

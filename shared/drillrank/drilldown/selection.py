@@ -5,23 +5,24 @@ D3 (Nair et al. 2023), sections 3.3.1 and 3.3.2: one prompt holds as many items 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal, NamedTuple
 
 from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names, said_yes
 from drillrank.drilldown.evidence import Evidence
-from drillrank.drilldown.settings import AnswerBy, OnEmpty
-from drillrank.drilldown.tree import Deputy
-from drillrank.drilldown.truncation import LEAST, fitting, shortened
-from drillrank.errors import InvalidInput, LLMFailure, OnFailure
+from drillrank.drilldown.settings import AnswerBy, D3Settings
+from drillrank.errors import InvalidInput, LLMFailure
 from drillrank.llm import Ask, Reply, Requests, strip_reasoning
-from drillrank.prompts import Template, filled
-from drillrank.text import TokenCount, count_tokens
+from drillrank.prompts import LEAST, Template, filled, fitting, shortened
+from drillrank.text import TokenCount
 
 By = AnswerBy | Literal["yes"]
+Deputy = Literal["budget", "failure"]
+"""Why likelihood decided in the LLM's place: no call was left, or the answer was unusable."""
 
 _SPARE = 8  # tokens for what is put between items, and for the number after a name that is there twice
 _SHOWN = 120  # characters of an answer that could not be used
@@ -93,25 +94,20 @@ class Chosen(NamedTuple):
     deputies: dict[int, Deputy]
 
 
-@dataclass(slots=True)
 class Selection:
     """Budgets and policies of one question, and the calls that are left.
 
-    Attributes:
+    Args:
         question: The question.
-        max_prompt_tokens: Budget of one prompt; an item that is longer alone is shown without its middle.
-        calls_left: How many more prompts may be sent.
-        on_failure: Where a call fails or its answer cannot be read: `"continue"` with likelihood's choice, or raise.
-        on_empty: What an answer means that chooses nothing: just that, or the choice of likelihood.
+        settings: Of `D3`: the budget of a prompt (an item that is longer alone is shown without its middle), of calls,
+            and what failures mean.
         count: Counts the tokens of a text.
     """
 
-    question: str
-    max_prompt_tokens: int
-    calls_left: int
-    on_failure: OnFailure = "continue"
-    on_empty: OnEmpty = "nothing"
-    count: TokenCount = count_tokens
+    def __init__(self, question: str, settings: D3Settings, count: TokenCount) -> None:
+        self.question, self.settings, self.count = question, settings, count
+        self._calls_left = settings.max_calls
+        self._size = cache(lambda item: count(f"* Section: {item.name}\n{item.text}\n"))
 
     def check(self, *templates: Template) -> None:
         """Make sure that the question leaves room for something to choose from.
@@ -123,22 +119,17 @@ class Selection:
         if room < LEAST:
             raise InvalidInput(
                 f"The question has {self.count(self.question)} tokens; with its instruction it leaves {max(room, 0)} "
-                f"of max_prompt_tokens={self.max_prompt_tokens} for what there is to choose from. Shorten it, or allow "
-                "longer prompts."
+                f"of max_prompt_tokens={self.settings.max_prompt_tokens} for what there is to choose from. Shorten it, "
+                "or allow longer prompts."
             )
 
     def fits(self, template: Template, items: Sequence[Item], by: By) -> bool:
         """Whether one prompt can hold all items."""
-        items = _distinct(items)
-        return sum(map(self._size, items)) <= self._room(template) and self._over(template, items, by) <= 0
+        return self.holds(template, _distinct(items), by) == len(items)
 
     def holds(self, template: Template, items: Sequence[Item], by: By) -> int:
         """How many of the first items one prompt can hold; at least one."""
-        sizes = list(map(self._size, items))
-        count = len(packed(sizes, range(len(items)), self._room(template))[0]) if items else 0
-        while count > 1 and self._over(template, items[:count], by) > 0:
-            count -= 1
-        return count
+        return len(self._packed(template, items, range(len(items)), by)[0])
 
     def choose(
         self, template: Template, items: Sequence[Item], likely: Likelihoods, *, by: By = "ids", spare: int = 0
@@ -162,28 +153,26 @@ class Selection:
         """
         items, problems = self._offered(template, items, by)
         everything = range(len(items))
-        groups = self._groups(template, items, likely, self.calls_left - spare, by, problems)
+        groups = self._groups(template, items, likely, self._calls_left - spare, by, problems)
         queried = {at for group in groups for at in group}
         deputies: dict[int, Deputy] = {at: "budget" for at in everything if at not in queried}
         if not groups:
             return Chosen(likely.choose(everything) if items else [], problems, deputies)
-        self.calls_left -= len(groups)
+        self._calls_left -= len(groups)
         schema = IDS_SCHEMA if by == "json" else None
-        replies = yield [Ask(self._showing(template, [items[at] for at in group], by), schema) for group in groups]
+        replies = yield [Ask(self._prompt(template, [items[at] for at in group], by), schema) for group in groups]
         chosen: list[int] = []
         for group, reply in zip(groups, replies, strict=True):
-            names = [items[at].name for at in group]
-            choice = _read(reply.text, names, by)
+            choice = _read(reply.text, [items[at].name for at in group], by)
             unusable = reply.failure is not None or not choice.usable
-            by_likelihood = unusable or (not choice.positions and self.on_empty == "likelihood" and by != "yes")
             if problem := _problem(reply, choice):
-                if unusable and self.on_failure == "raise":
+                if unusable and self.settings.on_failure == "raise":
                     raise reply.failure or LLMFailure(f"The LLM was asked to choose: {problem}.")
-                problems.append(f"{problem}: chosen by likelihood" if by_likelihood else problem)
-            if by_likelihood:
+                problems.append(f"{problem}: chosen by likelihood" if unusable else problem)
+            if unusable:
                 best = likely.choose(group if by != "yes" else everything)
                 chosen += [at for at in group if at in best]
-                deputies |= dict.fromkeys(group, "failure" if unusable else "empty")
+                deputies |= dict.fromkeys(group, "failure")
             else:
                 chosen += [group[position] for position in choice.positions]
         return Chosen(sorted(chosen), problems, deputies)
@@ -191,19 +180,22 @@ class Selection:
     def _offered(self, template: Template, items: Sequence[Item], by: By) -> tuple[list[Item], list[str]]:
         """The items under different names, those that are too long for a prompt without their middle."""
         room = self._room(template)
-        names = [shortened(item.name, room // 2 - _SPARE, self.count) for item in items]
-        offered = _distinct([Item(item.text, name) for item, name in zip(items, names, strict=True)])
-        cut = 0
-        for at, item in enumerate(offered):
-            if self._size(item) > room - 2 * _SPARE:  # near enough to the budget to be counted as it is shown
-                alone = partial(self._alone, template, item.name, by)
-                offered[at] = Item(fitting(item.text, self.max_prompt_tokens, alone, self.count), item.name)
-            cut += (item.text, items[at].name) != (offered[at].text, names[at])
+        short = [replace(item, name=shortened(item.name, room // 2 - _SPARE, self.count)) for item in items]
+        offered = [self._cut(template, item, by) for item in _distinct(short)]
+        pairs = zip(items, short, offered, strict=True)
+        cut = sum(item.name != named.name or item.text != shown.text for item, named, shown in pairs)
         problem = f"{cut} of {len(items)} items are too long for a prompt: shown without their middle"
         return offered, [problem] if cut else []
 
-    def _alone(self, template: Template, name: str, by: By, text: str) -> str:
-        return self._showing(template, [Item(text, name)], by)
+    def _cut(self, template: Template, item: Item, by: By) -> Item:
+        """The item, without its middle if no prompt can hold it."""
+        if self._size(item) <= self._room(template) - 2 * _SPARE:  # else counted as it is shown
+            return item
+
+        def prompt(text: str) -> str:
+            return self._prompt(template, [replace(item, text=text)], by)
+
+        return replace(item, text=fitting(item.text, self.settings.max_prompt_tokens, prompt, self.count))
 
     def _groups(
         self,
@@ -215,67 +207,59 @@ class Selection:
         problems: list[str],
     ) -> list[list[int]]:
         """Positions of the items of each prompt; fewer items if there are fewer calls left than it takes."""
-        sizes = list(map(self._size, items))
         everything = range(len(items))
         if by == "yes":
             queried = sorted(likely.order(everything)[:calls]) if calls < len(items) else everything
             if len(queried) < len(items):
                 problems.append(f"{len(items)} items need as many calls, {calls} are left: asked about the likeliest")
             return [[at] for at in queried]
-        groups = self._within(template, items, sizes, everything, by)
+        groups = self._packed(template, items, everything, by, calls)
         if len(groups) <= calls:
             return groups
         if calls < 1:
             problems.append(f"no call was left to ask about {len(items)} items: chosen by likelihood")
             return []
         order = likely.order(everything)
-        room = self._room(template)
-        few, many = 1, len(items)  # `few` fit, `many` do not
-        while many - few > 1:
-            middle = (few + many) // 2
-            if len(packed(sizes, sorted(order[:middle]), room)) <= calls:
-                few = middle
-            else:
-                many = middle
-        while len(groups := self._within(template, items, sizes, sorted(order[:few]), by)) > calls:
-            few -= 1
-        problems.append(f"{len(items)} items need more than the {calls} calls left: asked about the likeliest {few}")
-        return groups
 
-    def _within(
-        self, template: Template, items: Sequence[Item], sizes: Sequence[int], positions: Sequence[int], by: By
+        def likeliest(number: int) -> list[list[int]]:
+            return self._packed(template, items, sorted(order[:number]), by, calls)
+
+        few = bisect_right(range(1, len(items)), calls, key=lambda number: len(likeliest(number)))
+        problems.append(f"{len(items)} items need more than the {calls} calls left: asked about the likeliest {few}")
+        return likeliest(few)
+
+    def _packed(
+        self, template: Template, items: Sequence[Item], positions: Sequence[int], by: By, calls: int | None = None
     ) -> list[list[int]]:
-        """The positions in groups; sizes are estimates, so each prompt is counted as a whole."""
+        """The positions in order, as many in each group as a prompt holds; one that fits into none goes alone.
+
+        Sizes are estimates, so each prompt is counted as a whole, unless there are more than so many calls.
+        """
         room = self._room(template)
+        sizes = {at: self._size(items[at]) for at in positions}
         while True:
             groups = packed(sizes, positions, room)
+            if calls is not None and len(groups) > calls:
+                return groups
             several = [[items[at] for at in group] for group in groups if len(group) > 1]  # one alone has been counted
-            over = max((self._over(template, group, by) for group in several), default=0)
+            prompts = (self._prompt(template, group, by) for group in several)
+            over = max((self.count(prompt) - self.settings.max_prompt_tokens for prompt in prompts), default=0)
             if over <= 0:
                 return groups
             room -= over
 
-    def _over(self, template: Template, items: Sequence[Item], by: By) -> int:
-        """By how many tokens the prompt with these items is above the budget."""
-        return self.count(self._showing(template, items, by)) - self.max_prompt_tokens
-
-    def _showing(self, template: Template, items: Sequence[Item], by: By) -> str:
-        return self._prompt(template, "\n".join(_shown(items, by)))
-
     def _room(self, template: Template) -> int:
-        return self.max_prompt_tokens - self.count(self._prompt(template, ""))
+        return self.settings.max_prompt_tokens - self.count(self._prompt(template, [], "ids"))
 
-    def _size(self, item: Item) -> int:
-        return self.count(f"* Section: {item.name}\n{item.text}\n")
-
-    def _prompt(self, template: Template, items: str) -> str:
-        return filled(template, question=self.question, outline=items, paragraphs=items)
+    def _prompt(self, template: Template, items: Sequence[Item], by: By) -> str:
+        shown = "\n".join(_shown(items, by))
+        return filled(template, question=self.question, outline=shown, paragraphs=shown)
 
 
-def packed(sizes: Sequence[int], positions: Sequence[int], room: int) -> list[list[int]]:
+def packed(sizes: Mapping[int, int], positions: Sequence[int], room: int) -> list[list[int]]:
     """The positions in order, as many in each group as fit into the room; one that does not fit goes alone.
 
-    >>> packed([3, 4, 9, 1, 1], range(5), room=7)
+    >>> packed(dict(enumerate([3, 4, 9, 1, 1])), range(5), room=7)
     [[0, 1], [2], [3, 4]]
     """
     groups: list[list[int]] = []

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from drillrank.drilldown.answering import ANSWER_PROMPT, Reader, check_room
-from drillrank.drilldown.truncation import fitting
 from drillrank.errors import InvalidInput, OnFailure, check_positive, warn
 from drillrank.likelihood.chat import load_llm
 from drillrank.llm import LLM, Ask, Reply, Requests, Retrieve, Usage, arun, is_async, run, strip_reasoning
 from drillrank.passages import Passage, Ranked, check_query
-from drillrank.prompts import Template, check_places, filled
+from drillrank.prompts import Template, check_places, filled, fitting
 from drillrank.settings import check_one_of
 from drillrank.text import WORD, Tokens, token_counter
 

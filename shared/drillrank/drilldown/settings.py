@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
-from drillrank.drilldown.condensing import SummarizeBy
 from drillrank.drilldown.versions import as_date
 from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
 from drillrank.prompts import Template, check_places
 from drillrank.rerank.relevance import MonoT5, Relevance
-from drillrank.settings import as_settings, check_one_of
+from drillrank.settings import Settings, check_one_of
 from drillrank.text import Tokens, token_counter
-from drillrank.views import HuggingFaceSummarizer, check_summarizer
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from drillrank.views import HuggingFaceSummarizer, Summarizer, check_summarizer
 
 Strategy = Literal[
     "base", "hierbase", "monot5", "base+monot5", "monot5+base", "likelihood",
@@ -24,8 +19,8 @@ Strategy = Literal[
 ]  # fmt: skip
 WITHOUT_SECTIONS: tuple[Strategy, ...] = ("paragraph", "chunk", "map-reduce", "map-reduce-optimised")
 """Strategies that read all sections: what the paper compares D3 with."""
+SummarizeBy = Summarizer | Literal["llm"] | None
 AnswerBy = Literal["names", "ids", "json"]
-OnEmpty = Literal["nothing", "likelihood"]
 
 # D3 (Nair et al. 2023) section 3.3 and its experiment settings: the section step and the paragraph step.
 SECTION_PROMPT = (
@@ -69,7 +64,7 @@ MAX_DOCUMENTS = 8  # whose outlines an LLM is shown, or that are read as a whole
 
 
 @dataclass(frozen=True, kw_only=True)
-class D3Settings:
+class D3Settings(Settings):
     """How `D3` drills down.
 
     Attributes:
@@ -113,7 +108,6 @@ class D3Settings:
         sections_by: Whether the LLM names sections or gives their numbers; `"json"` asks for numbers as JSON, for those
             of paragraphs too, and holds an LLM with `complete_json(prompt, schema)` to its schema. None is `"json"`
             where a server can hold its LLM to a schema (`ServedLLM`) and the prompts are ours, else `"names"`.
-        on_empty: What an answer that chooses nothing means: `"nothing"`, or `"likelihood"`'s choice instead.
         on_failure: For a call that fails or an answer that cannot be read: `"continue"` with likelihood's choice (of a
             summary, sentences of the text), or `"raise"`.
         workers: Most LLM calls at the same time: of one question, or of one call with documents.
@@ -148,7 +142,6 @@ class D3Settings:
     tokens: Tokens = None
     max_calls: int = 40
     sections_by: AnswerBy | None = None
-    on_empty: OnEmpty = "nothing"
     on_failure: OnFailure = "continue"
     workers: int = 4
     section_prompt: Template | None = None
@@ -171,7 +164,6 @@ class D3Settings:
             check_one_of(Strategy, paragraphs=self.paragraphs)
         if self.sections_by is not None:
             check_one_of(AnswerBy, sections_by=self.sections_by)
-        check_one_of(OnEmpty, on_empty=self.on_empty)
         check_one_of(OnFailure, on_failure=self.on_failure)
         for name, flag in (("whole_paths", self.whole_paths), ("repeats", self.repeats), ("follow", self.follow)):
             if not isinstance(flag, bool):
@@ -200,15 +192,12 @@ class D3Settings:
             check_places(self.section_prompt, "outline", "question")
         if self.paragraph_prompt is not None:
             check_places(self.paragraph_prompt, "paragraphs", "question")
+        super().__post_init__()
 
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Settings by name, as JSON has them.
-
-        Raises:
-            InvalidInput: a name is unknown, or a value cannot be used.
-        """
-        return as_settings(cls, given)
+    @property
+    def paragraphs_by(self) -> AnswerBy:
+        """How the LLM answers about paragraphs, which have no names."""
+        return "json" if self.sections_by == "json" else "ids"
 
     @property
     def prompts(self) -> tuple[Template, Template]:

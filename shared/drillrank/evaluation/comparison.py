@@ -32,6 +32,7 @@ from drillrank.evaluation.statistics import (
 )
 from drillrank.evaluation.systems import system
 from drillrank.explanation import Explainable, Explanations
+from drillrank.explanation.explanations import SCORING
 from drillrank.llm import LLM
 from drillrank.passages import Passage, Path
 from drillrank.rerank.promptrank import PromptRank
@@ -147,7 +148,7 @@ class Comparison:
         oracle_recall: By component.
         results: The records, by component and question id.
         problems: What went wrong.
-        advice: In words, from the tests: what helps, what hurts a good first stage, and what to try next.
+        advice: In words, from the tests: what helps, and what hurts a good first stage.
         passages: Those of the corpus and of the questions, by question id and id.
         explain: Asks a component again for explanations; None where the comparison was interrupted.
     """
@@ -226,37 +227,25 @@ class Comparison:
     def explained(self, component: str, question: Question) -> Explained:
         """Why the first few results of a component stand where they stand.
 
-        The component is asked again, over the same candidates, and once for each question; with `results` the file
-        keeps what it said. What goes wrong is told and not raised.
+        The component is asked again, over the same candidates. What goes wrong is told and not raised.
         """
         record = self.results[component][question.id]
         if record.error:
             return Explained(None, f"It failed: {record.error}", failed=True)
         if not record.explains:
             return Explained(None, "It cannot say why; what it told is in the table.")
-        if not record.explanation and self.explain is None:
+        if self.explain is None:
             return Explained(None, "Not explained.")
         try:
-            if not record.explanation and self.explain is not None:
-                record.explanation = self.explain(record, question).to_dict()
-            return Explained(Explanations.from_dict(record.explanation))
+            return Explained(self.explain(record, question))
         except Exception as problem:  # whatever a component raises costs one explanation, not the report
             return Explained(None, f"Not explained: {type(problem).__name__}: {problem}"[:500], failed=True)
 
     def to_dict(self) -> dict[str, Any]:
-        """For machines: means, pairs, costs, values, answers and explanations; NaN is None.
-
-        Explanations are those that a report has asked for, by component and question.
-        """
-
-        def of_records(name: str) -> dict[str, dict[str, Any]]:
-            return {
-                of: {id_: value for id_, one in found.items() if (value := getattr(one, name)) not in (None, {})}
-                for of, found in self.results.items()
-            }
-
+        """For machines: means, pairs, costs, values and answers; NaN is None."""
         return {
             "complete": self.complete,
+            "scoring": SCORING,
             "problems": list(self.problems),
             "questions": len(self.questions),
             "primary": self.primary,
@@ -279,8 +268,10 @@ class Comparison:
                 }
                 for location, question in enumerate(self.questions)
             },
-            "answers": of_records("answer"),
-            "explanations": of_records("explanation"),
+            "answers": {
+                name: {id_: one.answer for id_, one in found.items() if one.answer is not None}
+                for name, found in self.results.items()
+            },
         }
 
     def tables(self) -> dict[str, tuple[list[str], list[list[str]]]]:
@@ -443,8 +434,6 @@ def compare(
         again, why = one.found(question.text, *run.candidates[question.id], experiment.corpus, explained=SHOWN)
         if record.ids[:SHOWN] != [passage.id for passage in again.passages[:SHOWN]]:
             raise InvalidInput("asked again, it ranks otherwise: it has changed, or its results differ by chance")
-        record.explanation = why.to_dict()
-        experiment.records.add(record)
         return why
 
     compared = Comparison(
@@ -486,11 +475,11 @@ def _pairs(found: Mapping[str, Mapping[str, Floats]], names: Sequence[str], anyw
 # What to do about it, in words that the intervals bear out
 
 
-def _advice(found: Comparison, components: Mapping[str, Any], baselines: Sequence[str]) -> list[str]:
-    """What helps, what hurts a good first stage, what nobody can tell yet, and what to try next."""
+def _advice(found: Comparison, components: Iterable[str], baselines: Sequence[str]) -> list[str]:
+    """What helps, what hurts a good first stage, and what nobody can tell yet."""
     lines = []
     failed, unjudged = found.failed, found.unjudged
-    for name, given in components.items():
+    for name in components:
         results = found.results[name].values()
         against = {pair.before: pair for pair in found.pairs if (pair.after, pair.measure) == (name, found.primary)}
         if len(results) == failed[name]:
@@ -509,7 +498,7 @@ def _advice(found: Comparison, components: Mapping[str, Any], baselines: Sequenc
                 line.append(f"{best.before} {does}: {_change(best)}.")
             if failed[name]:
                 line.append(f"It failed on {failed[name]:,} of {len(results):,} questions, which count 0.")
-            lines.append(" ".join([*line, *_next(given, helps=pair.verdict == "better")]))
+            lines.append(" ".join(line))
     missing = 1 - found.oracle_recall[FIRST_STAGE].some
     if missing >= _MISSING and failed[FIRST_STAGE] < len(found.results[FIRST_STAGE]):  # of what failed nobody knows
         lines.append(
@@ -541,22 +530,6 @@ def _verdict(pair: Pair) -> str:
     else:
         more = f"about {pair.needed:,} such questions would"
     return f"{pair.after}: {n:,} questions cannot tell, {_change(pair)}; {more}."
-
-
-def _next(given: Any, *, helps: bool) -> list[str]:
-    """Which setting or model of a component of ours has not been tried; nothing for those of others."""
-    options: Mapping[str, Any] = given if isinstance(given, Mapping) else {"component": given}
-    kind = options.get("component")
-    if kind not in ("UPR", "PromptRank", "PathSearch", "MultiViewIndex", "D3"):
-        return []
-    lexical = str(options.get("model", "unigram")).partition(":")[0] == "unigram"
-    tried = []
-    if kind in ("UPR", "PromptRank") and not helps:
-        tried += ['prior="retrieval"'] if options.get("prior") is None else []
-        tried += ["fitted=true"] if lexical and not options.get("fitted") and options.get("model") is None else []
-    if kind not in ("MultiViewIndex", "D3") and lexical:
-        tried.append('model="st:..." or "hf:..."')
-    return [f"To try next: {', '.join([*tried, f'`drillrank tune --component {kind}`'])}."]
 
 
 # Why a passage stands where it stands, whatever ranked it

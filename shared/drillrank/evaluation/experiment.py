@@ -34,7 +34,7 @@ from drillrank.views import merge_views
 
 FIRST_STAGE, BM25, FUSION = "first stage", "BM25", "first stage + BM25"  # what takes part anyway
 _KEPT = 100  # results of each question; of the first stage all, since they are what others rank
-_GIVE_UP = 5  # failures in a row
+_GIVE_UP = 5  # failures in a row: each of a server that is away takes minutes
 _CITATION = re.compile(r"\s*\[[\d, ]+\]")
 
 OnProgress = Callable[[int, int], object]
@@ -161,25 +161,21 @@ class Experiment:
             ranks = one.reranks and one.name != FIRST_STAGE
             seen = digest([[p.id, p.title, p.text] for p in given] + [scores]) if ranks else ""
             record = Record(one.name, specs[one.name], question.id, candidates=seen)
-            failed = ranks and bool(run.results[FIRST_STAGE][question.id].error)
-            known = None if failed else self.records.get(one.name, record.spec, question.id, seen)
-            if failed:
+            if ranks and run.results[FIRST_STAGE][question.id].error:
                 record.error = "the first stage failed"
-            elif known is not None:
+            elif known := self.records.get(one.name, record.spec, question.id, seen):
                 record = known
-            elif failures[one.name] >= _GIVE_UP:
+            elif failures[one.name] == _GIVE_UP:
                 record.error = f"given up after {_GIVE_UP} failures in a row"
             else:
                 self._ask(record, one, question, given, scores)
                 self.records.add(record)
+                failures[one.name] = failures[one.name] + 1 if record.error else 0
+                if record.error:
+                    run.problems.append(f"{one.name} failed on {question.location}: {record.error}")
+                if failures[one.name] == _GIVE_UP:
+                    run.problems.append(f"{one.name} failed {_GIVE_UP} times in a row and was given up.")
             run.results[one.name][question.id] = record
-            if failed:
-                return record
-            failures[one.name] = failures[one.name] + 1 if record.error else 0
-            if record.error and failures[one.name] <= _GIVE_UP:
-                run.problems.append(f"{one.name} failed on {question.location}: {record.error}")
-            if failures[one.name] == _GIVE_UP:
-                run.problems.append(f"{one.name} failed {_GIVE_UP} times in a row and was given up.")
             return record
 
         try:
@@ -201,8 +197,7 @@ class Experiment:
             run.problems.append(f"Interrupted: {done} of {len(self.questions)} questions are compared.")
         if run.problems:
             more = f"; and {len(run.problems) - 3} more" if len(run.problems) > 3 else ""
-            message = f"The comparison is not complete: {'; '.join(run.problems[:3])}{more}"
-            warn(message)
+            warn(f"The comparison is not complete: {'; '.join(run.problems[:3])}{more}")
         return run
 
     def _ask(self, record: Record, one: System, question: Question, given: Sequence[Passage], scores: Scores) -> None:

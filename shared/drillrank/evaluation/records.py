@@ -39,7 +39,6 @@ class Record:
         usage: Tokens and calls of an LLM, as far as it counts them.
         error: What it raised, if it did; then there are no ids.
         explains: Whether it can say why.
-        explanation: Of the first few, as `Explanations.to_dict` has them, where a report has asked for them.
         texts: Title and text of passages that are not in the corpus, by id.
         candidates: A digest of what it was given to rank; empty where it looks for itself.
         answer: What an LLM answers from these passages, where it was asked; empty if it finds no answer.
@@ -55,7 +54,6 @@ class Record:
     usage: dict[str, int] = field(default_factory=dict)
     error: str = ""
     explains: bool = False
-    explanation: dict[str, Any] = field(default_factory=dict)
     texts: dict[str, tuple[str, str]] = field(default_factory=dict)
     candidates: str = ""
     answer: str | None = None

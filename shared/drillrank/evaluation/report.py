@@ -43,8 +43,8 @@ def html_report(found: Comparison, on_progress: OnProgress | None = None) -> str
     """The whole page.
 
     Args:
-        found: What `compare` returned; as long as its components are there, they are asked again for explanations of
-            the questions that are listed, outside of all times that are told.
+        found: What `compare` returned; its components are asked again for explanations of the questions that are
+            listed, outside of all times that are told.
         on_progress: Callback, called as `(done, total)` after every explanation.
     """
     title = f"{len(found.questions):,} questions, {len(found.components)} components"
@@ -157,13 +157,10 @@ def _questions(found: Comparison, on_progress: OnProgress | None) -> list[str]:
     )
     questions = {question.id: question for question in found.questions}
     why: dict[tuple[str, str], str] = {}
-    try:
-        for done, (id_, name) in enumerate(wanted, start=1):
-            why[id_, name] = _why(found, questions[id_], name)
-            if on_progress is not None:
-                on_progress(done, len(wanted))
-    except KeyboardInterrupt:  # what was explained is shown
-        pass
+    for done, (id_, name) in enumerate(wanted, start=1):
+        why[id_, name] = _why(found, questions[id_], name)
+        if on_progress is not None:
+            on_progress(done, len(wanted))
     parts = ["<h2>Questions that differ most</h2>"] if wanted else []
     for pair, some in listed.items():
         parts += [f"<h3>{escape(pair[0])} → {escape(pair[1])}</h3>"] if any(some) else []
@@ -185,19 +182,15 @@ def _question(found: Comparison, pair: tuple[str, str], question: Question, why:
             text = text if len(text) <= _EXCERPT else f"{text[: _EXCERPT - 1]}…"
             rows.append([str(rank), "–" if score is None else f"{score:#.4g}", text])
         rows += [["answer", "", record.answer or "none"]] if record.answer is not None else []
-        reason = why.get((question.id, name), '<p class="partial">Not explained: interrupted.</p>')
-        sides += f"<div>{_table(f'First {SHOWN} of {name}', ['rank', 'score', 'passage'], rows)}{reason}</div>"
+        table = _table(f"First {SHOWN} of {name}", ["rank", "score", "passage"], rows)
+        sides += f"<div>{table}{why[question.id, name]}</div>"
     summary = f"{escape(question.text)} ({found.primary} {before:.2f} → {after:.2f})"
     return f'<details><summary>{summary}</summary><div class="sides">{sides}</div></details>'
 
 
 def _why(found: Comparison, question: Question, name: str) -> str:
     """What explains these results, or a sentence that says why nothing does."""
-    explained = found.explained(name, question)
-    note, failed = explained.note, explained.failed
-    if explained.why is not None:
-        try:
-            return f"<details><summary>Why: {escape(name)}</summary>{explained.why._repr_html_()}</details>"
-        except Exception as problem:  # a file of results may hold anything
-            note, failed = f"Not explained: {type(problem).__name__}: {problem}"[:500], True
-    return f'<p class="{"partial" if failed else "note"}">{escape(note)}</p>'
+    why, note, failed = found.explained(name, question)
+    if why is None:
+        return f'<p class="{"partial" if failed else "note"}">{escape(note)}</p>'
+    return f"<details><summary>Why: {escape(name)}</summary>{why._repr_html_()}</details>"

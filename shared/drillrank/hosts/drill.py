@@ -20,8 +20,7 @@ from drillrank.explanation.explanations import explains, request
 from drillrank.hosts.filters import AccessFilter
 from drillrank.hosts.metadata import PREFIX, RANKING_NOTES
 from drillrank.hosts.pages import at_pages, joined, without_page
-from drillrank.hosts.records import ChunkRecord, Name, Record, StoredDocument, held_spans
-from drillrank.hosts.sections import check_searched
+from drillrank.hosts.records import ChunkRecord, Name, Record, StoredDocument, check_searched, held_spans
 from drillrank.hosts.settings import D3RetrieverSettings
 from drillrank.hosts.shared import Indexes, Shared, shared
 from drillrank.hosts.store import THE_QUESTION, Answer, Store, answered

@@ -13,7 +13,7 @@ from drillrank.explanation import Explanation, Explanations
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.filters import AccessFilter
 from drillrank.hosts.metadata import added_metadata, path_notes
-from drillrank.hosts.sections import StoredSection, deduplicate_sections, warn_missing
+from drillrank.hosts.records import StoredSection, deduplicate_sections, warn_missing
 from drillrank.hosts.settings import LinkedRecordSettings
 from drillrank.hosts.shared import Indexes, Shared, shared
 from drillrank.hosts.store import THE_QUESTION, Answer, Store, answered

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, OnFailure, check_positive
@@ -14,34 +14,14 @@ from drillrank.likelihood import LanguageModel
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.prompts import check_question_templates
 from drillrank.rerank.brmgr import BRMGRSettings
-from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.prior import Prior, check_prior
-from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, Ensemble, PromptRank, PromptRankSettings
-from drillrank.settings import as_settings, check_one_of
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, Demonstration, Ensemble, PromptRank, PromptRankSettings
+from drillrank.settings import Settings, check_one_of
 from drillrank.views import ViewSettings
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-
-class HostSettings:
-    """Base of the settings that stand before others: each checks its own, and then has the next ones do so."""
-
-    def __post_init__(self) -> None:
-        getattr(super(), "__post_init__", tuple)()
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Settings by name, as JSON has them.
-
-        Raises:
-            InvalidInput: a name is unknown, or a value cannot be used.
-        """
-        return as_settings(cls, given)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RerankSettings(HostSettings):
+class RerankSettings(Settings):
     """Of every reranker.
 
     Attributes:
@@ -65,12 +45,12 @@ class GeneratedRecordSettings(BRMGRSettings):
     origin_key: str = prefixed("origin")
 
     def __post_init__(self) -> None:
-        BRMGRSettings.__post_init__(self)
         check_keys(origin_key=self.origin_key)
+        super().__post_init__()
 
 
 @dataclass(frozen=True, kw_only=True)
-class GenerationSettings(HostSettings):
+class GenerationSettings(Settings):
     """How records are generated.
 
     Attributes:
@@ -118,12 +98,11 @@ class LinkedRecordSettings(PathSettings, PromptRankSettings):
     title_key: str = "title"
 
     def __post_init__(self) -> None:
-        PathSettings.__post_init__(self)
-        PromptRankSettings.__post_init__(self)
         shown: tuple[Any, ...] = self.demonstrations  # mappings from JSON
         read = tuple(Demonstration.from_dict(one) if isinstance(one, Mapping) else one for one in shown)
         object.__setattr__(self, "demonstrations", read)
         check_keys(links_key=self.links_key, title_key=self.title_key)
+        super().__post_init__()
 
     def prompt_rank(self, model: LanguageModel, prior: Prior | None) -> PromptRank:
         """What scores paths."""
@@ -157,7 +136,7 @@ class PathRetrieverSettings(LinkedRecordSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SectionSettings(HostSettings):
+class SectionSettings(Settings):
     """How documents are put together and sections named.
 
     Attributes:

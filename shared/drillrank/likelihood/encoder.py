@@ -417,7 +417,7 @@ def fitted_concentration(
         documents: From the rests of the texts to unit vectors.
         otherwise: κ where fewer than 30 texts have two sentences; a `DrillrankWarning` says so.
     """
-    from drillrank.structure.sentences import sentences  # loads what parses documents
+    from drillrank.structure.cutting import sentences  # loads what parses documents
 
     split = [(text, spans) for text in dict.fromkeys(texts) if len(spans := sentences(text)) > 1]
     if len(split) < LEAST:

@@ -46,6 +46,7 @@ from drillrank.likelihood.base import (
 )
 from drillrank.likelihood.process import PerProcess
 from drillrank.likelihood.tokenizer import TextTokenizer, TokenModel, as_one_string, fit_to_budgets
+from drillrank.progress import progress_bar
 from drillrank.prompts import Evidence, Wording, prompt_text
 from drillrank.text import without_surrogates
 
@@ -431,6 +432,7 @@ class ServedModel(TokenModel):
         retries: How often a request is tried again, with growing pauses: after 408, 429 and 5xx, and where the server
             cannot be reached.
         chat: Whether each prompt is the user's turn of a conversation, by the tokenizer's chat template.
+        show_progress: Whether a bar on standard error counts what has been read.
 
     Scores are natural log-probabilities per token, as of the same model on this machine; a temperature other than 1 is
     refused, since no server rescales a prompt's logits. In a process that is forked it makes connections of its own.
@@ -453,6 +455,7 @@ class ServedModel(TokenModel):
         timeout: float = 120.0,
         retries: int = 5,
         chat: bool = False,
+        show_progress: bool = False,
     ) -> None:
         require("httpx", "server")
         require("transformers", "server")
@@ -550,11 +553,15 @@ class ServedModel(TokenModel):
         groups = [distinct[at : at + size] for at in range(0, len(distinct), size)]
 
         def read(number: int, answer: Any) -> list[_Values]:
-            return [server.read(*pair) for pair in zip(groups[number], server.split(answer), strict=True)]
+            values = [server.read(*pair) for pair in zip(groups[number], server.split(answer), strict=True)]
+            advance(len(values))
+            return values
 
         requests = [server.request(self._served_name, group) for group in groups]
-        values = chain.from_iterable(self._client().send(requests, read, server.engine, server.advice))
-        found = dict(zip(distinct, values, strict=True))
+        with progress_bar(self._options["show_progress"], "Reading") as (expect, advance):
+            expect(len(distinct))
+            values = chain.from_iterable(self._client().send(requests, read, server.engine, server.advice))
+            found = dict(zip(distinct, values, strict=True))
         return [found[prompt] for prompt in prompts]
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import os
 from collections.abc import Callable, Sequence
 from itertools import compress, count, pairwise
 from operator import ne
@@ -21,6 +22,7 @@ import transformers
 from transformers.activations import GELUTanh, NewGELUActivation
 from transformers.cache_utils import DynamicLayer
 
+from drillrank.errors import DrillrankError
 from drillrank.likelihood.local import Engine, TokenSequence, longest_target
 from drillrank.likelihood.process import settle_threads
 from drillrank.likelihood.tokenizer import TextTokenizer
@@ -138,6 +140,7 @@ class TorchEngine(Engine):
         self._head.register_forward_pre_hook(self._only_what_is_read)
         self._at: tuple[torch.Tensor, torch.Tensor] | None = None
         self.device: torch.device = next(model.parameters()).device
+        self._process = os.getpid()
         kind = self.device.type
         super().__init__(
             model,
@@ -158,8 +161,17 @@ class TorchEngine(Engine):
             self._shared_length = getattr(text, "sliding_window", None) or _UNLIMITED
 
     def read(self, readings: Sequence[TokenSequence], temperature: float | None) -> list[npt.NDArray[np.float64]]:
-        """As `Engine.read`; the softmax is computed in float32."""
+        """As `Engine.read`; the softmax is computed in float32.
+
+        Raises:
+            DrillrankError: the model lies on a GPU, and the process was forked from the one that loaded it.
+        """
         settle_threads()
+        if self.device.type == "cuda" and self._process != os.getpid():
+            raise DrillrankError(
+                "The model was loaded on a GPU before this process was forked, and CUDA does not come along: load it "
+                "in each process, or start processes by spawn."
+            )
         found: list[tuple[Sequence[int], torch.Tensor]] = []  # on the device: nothing waits for it between batches
 
         def compute(batch: Sequence[int], begins: Sequence[int] | None = None, **inputs: Any) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import accumulate, islice
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.llm import Fetch, Requests, Retrieve
@@ -129,12 +129,28 @@ class NamedLinks(ABC):
         """The names of a passage."""
 
     @abstractmethod
-    def among(self, names: Names, /) -> Links | PathLinks:
-        """The links to the passages with these names."""
+    def targets(self, names: Names, query: str, path: Path, /) -> Targets:
+        """Where a path goes on, by these names."""
 
-    def over(self, passages: Sequence[Passage], /) -> Any:
+    def over(self, passages: Sequence[Passage], /) -> BoundLinks:
         """The links to these passages."""
-        return self.among(NameTable(passages, self.rows, least=self.least))
+        return BoundLinks(self, NameTable(passages, self.rows, least=self.least))
+
+
+@dataclass(frozen=True, slots=True)
+class BoundLinks:
+    """Links to the passages that have some names; called with a passage, where a path of it alone goes on."""
+
+    links: NamedLinks
+    names: Names
+
+    def follow(self, query: str, path: Path, /) -> Targets:
+        """Where a path goes on."""
+        return self.links.targets(self.names, query, path)
+
+    def __call__(self, passage: Passage, /) -> Targets:
+        """Where a passage links to, whatever the question."""
+        return self.follow("", Path((passage,)))
 
 
 def given_links(passage: Passage) -> Iterable[str]:
@@ -226,7 +242,7 @@ def bound_links(
     name = "link" if found is given_links else getattr(found, "kind", getattr(found, "__name__", type(found).__name__))
     if not isinstance(found, type):
         if names is not None and isinstance(found, NamedLinks):
-            found = found.among(names(found))
+            found = BoundLinks(found, names(found))
         elif isinstance(found, UnboundLinks) and not isinstance(found, PathLinks):
             found = found.over(passages)
         if isinstance(found, PathLinks):

@@ -9,12 +9,10 @@ from typing import Any, Literal
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explainable
 from drillrank.llm import Requests, run
-from drillrank.multihop.hyperlinks import Hyperlinks
 from drillrank.multihop.links import LinkSource, MetadataLinks, RetrievedLinks, given_links
-from drillrank.multihop.mentions import NameMentions, TitleMentions
 from drillrank.multihop.path_settings import PathSettings
-from drillrank.multihop.reference_links import ReferenceLinks
 from drillrank.multihop.search import LINKS, Nowhere, OnHop, PathSearch, Source, handlers
+from drillrank.multihop.text_links import Hyperlinks, NameMentions, ReferenceLinks, TitleMentions
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, by_id, check_query, check_top_n
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
 from drillrank.multihop.prior import PathPrior
 from drillrank.prompts import Template, check_places
-from drillrank.settings import as_settings, check_one_of
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from drillrank.settings import Settings, check_one_of
 
 Prune = Literal["residual", "tfidf"]
 # What a path of documents still lacks (as IRCoT and BridgeRAG ask an LLM between retrievals); the wording is ours.
@@ -34,7 +31,7 @@ PAPER: Mapping[str, Any] = {  # section 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class PathSettings:
+class PathSettings(Settings):
     """How paths are searched.
 
     Attributes:
@@ -96,12 +93,4 @@ class PathSettings:
         check_places(self.missing_prompt, "documents", "question")
         check_one_of(OnFailure, on_failure=self.on_failure)
         check_one_of(Prune, prune=self.prune)
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Settings by name, as JSON has them.
-
-        Raises:
-            InvalidInput: a name is unknown, or a value cannot be used.
-        """
-        return as_settings(cls, given)
+        super().__post_init__()

@@ -28,7 +28,7 @@ from typing import Any, Protocol
 
 from drillrank.errors import InvalidInput
 from drillrank.multihop.links import NameTable
-from drillrank.multihop.mentions import word_weights
+from drillrank.multihop.text_links import word_weights
 from drillrank.passages import PARENTHETICAL, Passage, Path, Ranked, counted_title, ranked
 from drillrank.rerank.base import RetrievalScores, divisor
 from drillrank.rerank.prior import NO_PRIOR, FirstStage, Prior, check_paired, posteriors

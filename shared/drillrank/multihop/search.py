@@ -29,13 +29,12 @@ from drillrank.explanation import Explainable, Explanations
 from drillrank.files import opened, whole_file
 from drillrank.likelihood import EmbeddingModel, UnigramModel
 from drillrank.llm import LLM, Fetch, Handlers, Requests, Retrieve, Usage, arun, run
-from drillrank.multihop.hyperlinks import Hyperlinks
 from drillrank.multihop.links import LinkSource, NamedLinks, Names, bound_links, given_links
-from drillrank.multihop.mentions import NameMentions, TitleMentions
 from drillrank.multihop.missing import Missing
 from drillrank.multihop.path_settings import PAPER, PathSettings
 from drillrank.multihop.prior import FirstHop, Namesakes, Titles, named_in, titles_of
 from drillrank.multihop.state import DocumentModel, PathWithPrior, Residual, SearchState
+from drillrank.multihop.text_links import Hyperlinks, NameMentions, TitleMentions
 from drillrank.passages import (
     Passage,
     Path,

@@ -38,7 +38,7 @@ from drillrank.rerank.prior import (
     scores_by_question,
 )
 from drillrank.rerank.upr import UPR, UPR_PROMPT, split_template
-from drillrank.settings import as_settings, check_one_of
+from drillrank.settings import Settings, as_settings, check_one_of
 from drillrank.text import without_surrogates
 
 Passages = Iterable[Passage | str]
@@ -60,7 +60,7 @@ _TERMS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class BRMGRSettings:
+class BRMGRSettings(Settings):
     """How passages are read and paired.
 
     Attributes:
@@ -94,6 +94,7 @@ class BRMGRSettings:
         check_positive(max_generated_tokens=self.max_generated_tokens)
         check_one_of(Origin, first=self.first)
         check_one_of(GeneratedScore, generated_score=self.generated_score)
+        super().__post_init__()
 
 
 class BRMGR:

@@ -29,7 +29,7 @@ from drillrank.likelihood import LanguageModel, NextTokenRequest, NextTokens, Re
 from drillrank.passages import Passage, Ranked, as_passages
 from drillrank.prompts import Evidence, Prompt, Wording
 from drillrank.rerank.base import Ranker, Scored, log_sigmoid, name_of
-from drillrank.settings import as_settings, check_one_of
+from drillrank.settings import Settings, as_settings, check_one_of
 
 Transform = Literal["softmax", "margin", "logit"]
 
@@ -110,7 +110,7 @@ ANSWER_PRESETS: dict[str, AnswerPreset] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class RelevanceSettings:
+class RelevanceSettings(Settings):
     """What counts as the model's answer. What is None is as the preset has it.
 
     Attributes:
@@ -147,6 +147,7 @@ class RelevanceSettings:
             check_one_of(Transform, transform=self.transform)
         if not isinstance(self.chat, bool | None):
             raise InvalidInput(f"chat is a bool, not {self.chat!r:.200}.")
+        super().__post_init__()
 
 
 class Relevance(Ranker[Passage | str, Passage]):

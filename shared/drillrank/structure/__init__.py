@@ -1,9 +1,9 @@
 """Parse a document into a section tree with exact spans."""
 
+from drillrank.structure.cutting import sentences
 from drillrank.structure.document import Block, Document, Section, breadcrumb
 from drillrank.structure.pages import Pages
 from drillrank.structure.read import PARSER_VERSION, file_key, parse_document, read_document
-from drillrank.structure.sentences import sentences
 
 __all__ = [
     "PARSER_VERSION",

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from drillrank import limits
 from drillrank.errors import InvalidInput
 from drillrank.limits import read_json
-from drillrank.structure.lines import trimmed_end
+from drillrank.structure.cutting import trimmed_end
 from drillrank.structure.pages import Pages
 
 BlockKind = Literal["heading", "paragraph", "list", "table", "code", "other"]
@@ -197,18 +197,16 @@ class Scan:
     confidences: Sequence[float] = ()
 
 
-def assemble(text: str, scan: Scan, format: str, max_depth: int | None = None) -> Document:
+def assemble(text: str, scan: Scan, format: str) -> Document:
     """Sort the blocks into sections that tile the text.
 
     A section runs from its heading to the next one. Text before the first heading is a section with an empty path;
     white space there belongs to the first section. A text of white space is one section without blocks, an empty
-    text has no sections. Headings below `max_depth` open no section and become paragraphs. Depth and length of paths
-    are within `drillrank.limits`.
+    text has no sections. Depth and length of paths are within `drillrank.limits`: deeper headings become paragraphs.
     """
     sections: list[tuple[tuple[str, ...], int, int, float]] = []  # path, level, start, confidence
     blocks: list[list[Block]] = []
     branch: list[tuple[int, str]] = []  # the open headings, levels rising
-    deepest = min(max_depth or limits.HEADING_DEPTH, limits.HEADING_DEPTH)
     headings = zip(scan.headings, scan.confidences or [1.0] * len(scan.headings), strict=True)
 
     def begin(level: int, start: int, confidence: float = 1.0) -> None:
@@ -220,7 +218,7 @@ def assemble(text: str, scan: Scan, format: str, max_depth: int | None = None) -
             (level, title), confidence = next(headings)
             while branch and branch[-1][0] >= level:
                 branch.pop()
-            if len(branch) < deepest:
+            if len(branch) < limits.HEADING_DEPTH:
                 room = limits.PATH_CHARACTERS - sum(len(name) for _, name in branch)
                 branch.append((level, title[: room // 2]))  # paths are repeated with every paragraph
                 begin(level, block.start, confidence)
@@ -248,6 +246,99 @@ def _with_gaps(text: str, blocks: Iterable[Block]) -> Iterator[Block]:
         if block.start < block.end:
             yield block
         at = block.end
+
+
+class Shown(NamedTuple):
+    """A visible block of a format with markup.
+
+    Attributes:
+        start: Offset of its first character, markup included.
+        kind: What the block is.
+        rendering: Its readable text.
+        level: Level of a heading, from 1 on.
+    """
+
+    start: int
+    kind: BlockKind
+    rendering: str
+    level: int = 0
+
+
+def spread(text: str, shown: Sequence[Shown]) -> Scan:
+    """Give each visible block the source up to the next one, so that no markup stands alone.
+
+    Args:
+        text: The source.
+        shown: The visible blocks, starts rising.
+    """
+    blocks: list[Block] = []
+    headings: list[tuple[int, str]] = []
+    ends = [block.start for block in shown[1:]] + [len(text)]
+    start = len(text) - len(text.lstrip())
+    for block, end in zip(shown, ends, strict=False):
+        blocks.append(Block(block.kind, start, trimmed_end(text, start, end), block.rendering))
+        if block.kind == "heading":
+            headings.append((block.level, " ".join(block.rendering.split())))
+        start = end
+    if not shown and text.strip():
+        blocks.append(Block("other", start, trimmed_end(text, start, len(text)), ""))
+    return Scan(blocks, headings)
+
+
+class Rendering:
+    r"""Collects the text of a block. White space is folded, except in raw lines; empty lines are left out.
+
+    >>> rendering = Rendering()
+    >>> rendering.add("One  line,")
+    >>> rendering.add(" still one.")
+    >>> rendering.line("- ")
+    >>> rendering.add("item")
+    >>> rendering.text()
+    'One line, still one.\n- item'
+    """
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all text."""
+        self._lines: list[str] = []
+        self._cells: list[str] = []
+        self._parts: list[str] = []
+        self._prefix = ""
+        self._raw = False
+
+    def add(self, text: str) -> None:
+        """Text that continues the line."""
+        self._parts.append(text)
+
+    def cell(self) -> None:
+        """End the cell of a table's row."""
+        self._cells.append(self._take())
+
+    def line(self, prefix: str | None = None, raw: bool = False) -> None:
+        """Begin a line. A prefix, such as an item's marker, waits for the first line with text."""
+        self._flush()
+        if prefix is not None:
+            self._prefix = prefix
+        self._raw = raw
+
+    def text(self) -> str:
+        """All lines so far."""
+        self._flush()
+        return "\n".join(self._lines)
+
+    def _take(self) -> str:
+        text = "".join(self._parts)
+        self._parts.clear()
+        return text.strip("\n") if self._raw else " ".join(text.split())
+
+    def _flush(self) -> None:
+        cells = [*self._cells, self._take()]
+        self._cells.clear()
+        if any(cell.strip() for cell in cells):
+            self._lines.append(self._prefix + " | ".join(cells))
+            self._prefix = ""
 
 
 def document_to_json(document: Document) -> str:

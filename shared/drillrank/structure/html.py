@@ -14,8 +14,7 @@ from itertools import count, groupby
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from drillrank import limits
-from drillrank.structure.document import BlockKind, Scan
-from drillrank.structure.rendering import Rendering, Shown, spread
+from drillrank.structure.document import BlockKind, Rendering, Scan, Shown, spread
 
 if TYPE_CHECKING:
     from justhtml import Node

@@ -17,9 +17,9 @@ from typing import Any
 from drillrank import limits
 from drillrank.errors import InvalidInput
 from drillrank.limits import read_json
+from drillrank.structure.cutting import paragraphs
 from drillrank.structure.document import Block, BlockKind, Document, Scan, assemble
 from drillrank.structure.html import scan_html
-from drillrank.structure.lines import paragraphs
 from drillrank.structure.markdown import scan_markdown, table, with_closed_fence
 from drillrank.structure.pages import joined_pages
 from drillrank.structure.plain import named_rank

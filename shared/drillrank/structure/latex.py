@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from drillrank.structure.document import BlockKind, Scan
-from drillrank.structure.rendering import Rendering, Shown, spread
+from drillrank.structure.document import BlockKind, Rendering, Scan, Shown, spread
 
 
 def _words(text: str) -> frozenset[str]:
@@ -49,7 +48,7 @@ _ENVIRONMENT_ARGUMENTS = _counts(
 )
 _ARGUMENTS = _counts(  # of commands; the others' arguments are shown
     "addbibresource bibliography bibliographystyle cline cmidrule color definecolors DeclareGraphicsExtensions "
-    "documentclass documentstyle fontfamily fontseries fontshape geometry glossary graphicspath hphantom hspace "
+    "documentclass documentstyle fontfamily fontseries fontshape geometry glossary graphicspath hphantom href hspace "
     "hypersetup hyphenation includegraphics includepdf index label linespread listoffiles lstset newcounter nocite "
     "pagenumbering pagestyle parbox phantom RequirePackage rotatebox raisebox scalebox textcolor theoremstyle "
     "thispagestyle usepackage usetikzlibrary vphantom vspace colorbox captionsetup newlength newif tikzset",
@@ -100,7 +99,6 @@ _NAME = re.compile(r"\s*\{\s*([^{}\s]*)\s*\}")
 _INLINE_MATH = re.compile(r"\$\$(?:[^$\\]|\\[\s\S]|\$(?!\$)){0,5000}\$\$|\$(?:[^$\\]|\\[\s\S]){1,5000}\$")
 _LETTER = re.compile(r"\s*\{\s*(\\[ij](?![a-zA-Z])|[^\W\d_])\s*\}|\s*(\\[ij](?![a-zA-Z])|[^\W\d_])")
 _CITE = re.compile(r"[cC]ite|.*[cC]ites?$")
-_ESCAPED = re.compile(r"\\([%#_&~{}])")
 _LABEL = re.compile(r"\\label\s*\{[^{}]*\}")
 _DOCUMENT = re.compile(r"^[^%\r\n]*?\\begin\s*\{document\}", re.MULTILINE)
 _MAX_NESTING = 20
@@ -121,12 +119,11 @@ class _Reader(Rendering):
         self._start = -1  # of it, where it was touched first
         self._text = text
         self._next: dict[str, int] = {}  # where each mark comes next; the text's end if nowhere
-        self._ranks: list[tuple[int | None, bool]] = []  # of the headings, None for the highest; in the appendix?
+        self._ranks: list[int | None] = []  # of the headings, None for the highest
         self._groups: list[str] = []  # what follows the closing of each open brace
         self._special = -1  # which of them ends a heading or the title
         self._open: list[str] = []  # environments that make up one block
         self._numbers: list[int] = []  # items so far in the lists among them; -1 if not numbered
-        self._appendix = False
         self._hidden = _DOCUMENT.search(text) is not None  # the preamble is
         at = 0
         while at < len(text):
@@ -156,9 +153,9 @@ class _Reader(Rendering):
             self._start = at
 
     def shown(self) -> list[Shown]:
-        """The visible blocks. The highest rank of heading that occurs has level 1, in the appendix level 2."""
-        top = min((rank for rank, _ in self._ranks if rank is not None), default=0)
-        levels = iter([1 if rank is None else rank - top + 1 + appendix for rank, appendix in self._ranks])
+        """The visible blocks. The highest rank of heading that occurs has level 1."""
+        top = min((rank for rank in self._ranks if rank is not None), default=0)
+        levels = iter([1 if rank is None else rank - top + 1 for rank in self._ranks])
         return [block._replace(level=next(levels)) if block.kind == "heading" else block for block in self._blocks]
 
     def _read(self, token: re.Match[str]) -> int:
@@ -252,10 +249,8 @@ class _Reader(Rendering):
             self._begin_heading(at, _RANKS[plain])
             return self._open_special(opened.end(), "")
         self._touch(at)
-        if plain in ("verb", "lstinline"):
+        if plain in ("verb", "lstinline", "url"):
             return self._verb(end)
-        if plain in ("href", "url"):
-            return self._link(plain, end)
         if plain in ("item", "bibitem"):
             return self._item(at, plain, end)
         if plain in _FILES:
@@ -275,9 +270,8 @@ class _Reader(Rendering):
         if plain in _SYMBOLS:
             self.add(_SYMBOLS[plain])
             return end
-        if plain == "appendix" or (plain == "abstract" and opened):
-            self._heading(at, plain.capitalize())
-            self._appendix = self._appendix or plain == "appendix"
+        if plain == "abstract" and opened:
+            self._heading(at, "Abstract")
             return end
         if plain == "par":
             self._end_paragraph()
@@ -297,9 +291,8 @@ class _Reader(Rendering):
             close = self._find(f"\\end{{{name}}}", end)
             self._touch(at)
             return self._as_it_is(at, close + len(name) + 6) if close < self._find("", end) else end
-        elif plain in ("abstract", "appendices", "thebibliography"):
-            self._heading(at, {"abstract": "Abstract", "appendices": "Appendix"}.get(plain, "References"))
-            self._appendix = self._appendix or plain == "appendices"
+        elif plain in ("abstract", "thebibliography"):
+            self._heading(at, "Abstract" if plain == "abstract" else "References")
         elif plain in _CONTAINERS:
             if not self._open:
                 self._begin_block(_CONTAINERS[plain])
@@ -350,14 +343,6 @@ class _Reader(Rendering):
         if found:
             self.add(found[found.lastindex or 0])
         return found.end() if found else end
-
-    def _link(self, name: str, end: int) -> int:
-        target = _GROUP.match(self._text, end)
-        if not target:
-            return end
-        if name == "url":
-            self.add(_ESCAPED.sub(r"\1", target[1].strip()))
-        return target.end()
 
     def _item(self, at: int, name: str, end: int) -> int:
         if name == "bibitem":
@@ -419,7 +404,7 @@ class _Reader(Rendering):
         self._open.clear()
         self._numbers.clear()
         self._begin_block("heading", at)
-        self._ranks.append((rank, self._appendix))
+        self._ranks.append(rank)
 
     def _heading(self, at: int, title: str) -> None:
         """A heading that a command or environment implies."""

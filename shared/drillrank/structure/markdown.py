@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from drillrank.structure.cutting import trimmed_end
 from drillrank.structure.document import Block, BlockKind, Document, Scan
-from drillrank.structure.lines import trimmed_end
 from drillrank.text import without_surrogates
 
 _KINDS: dict[str, BlockKind] = {

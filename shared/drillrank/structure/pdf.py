@@ -20,7 +20,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
 from itertools import accumulate
-from multiprocessing import spawn
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
@@ -53,8 +52,7 @@ _ENVIRONMENT = (
     *("PATH", "PYTHONHOME", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT"),
     *("HOME", "TMPDIR", "TEMP", "TMP", "LANG", "LC_ALL", "LC_CTYPE"),
 )
-_READER = "_DRILLRANK_PDF_READER"  # set in the environment of the process, which starts none of its own
-_STARTED = b"\n"  # its first word, which JSON may begin with
+_READER = "_DRILLRANK_PDF_READER"  # set for the process: a frozen program, which is its own Python, starts once
 _BOOKMARKS = 20_000
 _DEPTH = 15
 _BATCH = 16  # pages that liteparse holds at once
@@ -74,8 +72,7 @@ def read_pdf(path: Path) -> tuple[str, Pages]:
     Headings are those of the file's bookmarks; where there are none or few, what stands out by its font. Running
     headers, footers and page numbers are left out. Tables have a row a line, cells between ` | `.
 
-    The interpreter of the process is `sys.executable`, or what `multiprocessing.set_executable` was told. Pages that
-    cannot be read are left out, with a warning.
+    Pages that cannot be read are left out, with a warning.
 
     Raises:
         InvalidInput: the file cannot be opened, is broken or encrypted, has no text, or takes more than 300 seconds or
@@ -103,38 +100,26 @@ def read_pdf(path: Path) -> tuple[str, Pages]:
 def _answer(path: Path, *, alone: bool) -> dict[str, Any]:
     """What the process says of a file."""
     settings = [str(SECONDS), str(MEMORY), str(int(alone))]
-    python = os.fsdecode(spawn.get_executable() or "")
+    environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     if _READER in os.environ:
-        return {"problem": _no_python(python, "it is this program, started once more")}
+        return {"problem": f"cannot be read as PDF: {sys.executable} is no Python, but this program."}
     with path.open("rb") as file:
         try:
             done = subprocess.run(
-                [python, "-c", _START, *settings, *map(str, sys.path)],
+                [sys.executable, "-c", _START, *settings, *map(str, sys.path)],
                 stdin=file,
                 capture_output=True,
                 timeout=SECONDS,
-                env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ} | {_READER: "1"},
+                env=environment | {_READER: "1"},
                 check=False,
             )
         except subprocess.TimeoutExpired:
             return {"problem": f"cannot be read as PDF: it took more than {SECONDS} seconds."}
-        except OSError as cause:
-            return {"problem": _no_python(python, cause)}
-    error = "".join(done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:])
-    if not done.stdout.startswith(_STARTED):
-        return {"problem": _no_python(python, error or f"it ended with {done.returncode}")}
     try:
         answer: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
-        answer = {"crashed": error}
+        answer = {"crashed": "".join(done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:])}
     return answer
-
-
-def _no_python(python: str, cause: object) -> str:
-    return (
-        f"cannot be read as PDF, which takes a Python that starts; {python!r} does not ({cause}). "
-        "Name one with multiprocessing.set_executable."
-    )
 
 
 def serve() -> None:
@@ -142,7 +127,6 @@ def serve() -> None:
     seconds, memory, alone = map(int, sys.argv[1:4])
     answers = os.dup(1)
     os.dup2(2, 1)  # a library that prints shall not speak in between
-    os.write(answers, _STARTED)
     _limit(seconds, memory, answers)
     content = sys.stdin.buffer.read()
     try:

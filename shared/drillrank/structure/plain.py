@@ -2,9 +2,8 @@
 
 Underlined, numbered and named lines are headings; a numbered list must not become a row of sections, so a line counts
 as a numbered heading only if it stands alone, reads like a title, continues the numbers before it, and has text or a
-deeper heading below it. What a table of contents lists, lines in capitals or bold, and short lines over prose are less
-certain: `confidence` orders the reasons, and is no probability. How often each was right is printed by
-`python -m tests.benchmarks flat_headings`.
+deeper heading below it. Lines in capitals or bold, and short lines over prose are less certain: `confidence` orders the
+reasons, and is no probability. How often each was right is printed by `python -m tests.benchmarks flat_headings`.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from collections.abc import Container, Sequence
 from itertools import pairwise, takewhile, zip_longest
 from typing import Literal, NamedTuple
 
+from drillrank.structure.cutting import line_starts, paragraphs, trimmed_end
 from drillrank.structure.document import Block, Scan
-from drillrank.structure.lines import line_starts, paragraphs, trimmed_end
 
 _NAMES_ITSELF = re.compile(
     r"(?P<name>part|book|chapter|article|item|section|appendix|annex|schedule|exhibit|§)\s*"
@@ -28,7 +27,6 @@ _UNDERLINED = re.compile(
     r"(?:([=~^-])\1{2,}[ \t]*(?:\r\n?|\n))?(?P<title>[^\r\n]*)(?:\r\n?|\n)(?P<under>([=~^-])\4{2,})[ \t]*(?=[\r\n]|$)"
 )
 _NUMBERED = re.compile(r"(?P<number>\d{1,2}(?:\.\d{1,2}){0,5})(?P<dot>\.?)[ \t]+(?P<title>\S.*)")
-_ROMAN = re.compile(r"(?P<number>[IVX]{1,5})(?P<dot>\.)[ \t]+(?P<title>\S.*)")
 _NAMED = re.compile(
     r"(?:(?P<name>part|book|chapter|appendix|annex|schedule|section|article|clause|item)[ \t]+|(?P<sign>§)[ \t]*)"
     r"(?P<number>\d{1,3}[A-Z]?|[IVXLC]+|[A-Z])(?:[.:]|(?:[ \t]*[.:–—-])?[ \t]+(?P<title>\S.*))?$",
@@ -38,12 +36,10 @@ _LEADER = re.compile(r"\.{4}|(?: \.){4}")  # of a table of contents
 _COLUMNS = re.compile(r"\S(?:\t| {3})\s*\S")  # the head of a table
 _LONGEST_TITLE = 80
 _UNEVEN = 3  # characters by which an underline may be shorter than its title
-_CERTAIN = 0.9  # confidence of numbers, names, and lines of a table of contents
 _GAP = 2  # largest step from one number to the next: one heading may have been missed
 _RANKS = {"book": 0, "part": 1, "§": 3, "section": 3, "clause": 3, "=": 3, "-": 4, "~": 5, "^": 6}
 _RANKS |= dict.fromkeys(("chapter", "appendix", "annex", "schedule", "article", "item"), 2)
 _NUMBER_RANK = 3  # of "1"; that of "1.1" is one more
-_ROMANS = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII", "XIII", "XIV", "XV", "XVI"]
 _REST_OF_LINE = re.compile(r"[ \t]*(?:\r\n?|\n)")
 _INDENT = re.compile(r"[ ]{0,3}(?=\S)")
 _BOLD = re.compile(r"(?P<mark>\*\*|__)(?P<title>[^\s*_](?:[^\r\n*]*[^\s*])?)(?P=mark):?")
@@ -51,11 +47,10 @@ _WORD = re.compile(r"[^\W\d_][\w'’-]*")
 _SIGNS = re.compile(r"[|=<>{}@\\]|\.\.|https?:|[;,]$|\t| {3}")
 _MOST_WORDS = 10  # of a short line
 _PROSE = 120  # characters below a short line
-_LEAST_LISTED = 3  # lines of a table of contents
 _RUNNING = 5  # times that a line stands in a text before it is taken for a page's own
 _LEAST_SHORT = 2  # short lines: one alone may be anything
-_RANK = {"listed": 3, "capitals": 3, "bold": 7, "short": 8}
-_CONFIDENCE = {"listed": 0.95, "short": 0.8, "bold": 0.7, "capitals": 0.6}  # capitals may be formulas or a warning
+_RANK = {"capitals": 3, "bold": 7, "short": 8}
+_CONFIDENCE = {"short": 0.8, "bold": 0.7, "capitals": 0.6}  # capitals may be formulas or a warning
 _NARROWEST = 50  # characters: what is narrower is verse, an address, a table
 _SHORT = 0.75  # of the margin, for a title
 _FULL = 0.95  # of the margin: letters are not equally wide
@@ -64,8 +59,6 @@ _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*$")
 _TITLE = re.compile(r"(?=.*[^\W\d_]{2}).*[^\s.,;:!?]")
 _ITEM = re.compile(r"[•·▪◦‣●○■]")
 _QUOTES = "\"'“‘([ \t"
-_PAGE = re.compile(r"(?:\d{1,4}|[ivxl]{1,6})$")
-_DOTS = re.compile(r"\.{3,}|\.(?:[ \t]\.){2,}")
 
 
 def named_rank(title: str) -> int | None:
@@ -84,7 +77,7 @@ class _Heading(NamedTuple):
     at: int
     title: str
     rank: int
-    style: Literal["underlined", "named", "plain", "dotted", "roman", "flat"]  # `dotted` is "1." alone, as in a list
+    style: Literal["underlined", "named", "plain", "dotted", "flat"]  # `dotted` is "1." alone, as in a list
     number: tuple[int, ...] = ()
     confidence: float = 0.95
     end: int | None = None  # of what is underlined: more may follow in its paragraph
@@ -99,7 +92,7 @@ def scan_plain(text: str) -> Scan:
     numbered = {heading.at: heading for heading in _plausible([heading for heading in candidates if heading])}
     flat = _flat_headings(text, spans, {*underlined, *numbered})
     alone = {*apart}  # in a run of lines, what is short or in capitals is mostly the head of a table
-    flat = {at: heading for at, heading in flat.items() if spans[at] in alone or heading.confidence >= _CERTAIN}
+    flat = {at: heading for at, heading in flat.items() if spans[at] in alone}
     chosen = underlined | numbered | flat
     levels = {rank: level for level, rank in enumerate(sorted({heading.rank for heading in chosen.values()}), 1)}
     blocks: list[Block] = []
@@ -136,16 +129,13 @@ def _candidate(at: int, text: str, start: int, end: int) -> _Heading | None:
     if not indent or end - indent.end() > _LONGEST_TITLE + len("appendix 100: "):
         return None
     line = text[indent.end() : end]
-    found = _NAMED.fullmatch(line) or _NUMBERED.fullmatch(line) or _ROMAN.fullmatch(line)
+    found = _NAMED.fullmatch(line) or _NUMBERED.fullmatch(line)
     if not found or not _reads_like_a_title(found["title"]):
         return None
     number: tuple[int, ...]
     if found.re is _NAMED:
         number = (int(found["number"]),) if found["number"].isdecimal() else ()
         return _Heading(at, line, _RANKS[(found["name"] or found["sign"]).lower()], "named", number)
-    if found.re is _ROMAN:
-        location = _ROMANS.index(found["number"]) + 1 if found["number"] in _ROMANS else 0
-        return _Heading(at, line, _NUMBER_RANK, "roman", (location,)) if location else None
     number = tuple(map(int, found["number"].split(".")))
     is_dotted = found["dot"] and len(number) == 1
     return _Heading(at, line, _NUMBER_RANK + len(number) - 1, "dotted" if is_dotted else "plain", number)
@@ -170,23 +160,18 @@ def _plausible(candidates: list[_Heading]) -> list[_Heading]:
         if below is None or below.at > heading.at + 1 or below.rank > heading.rank
     ]
     chosen: list[_Heading] = []
-    last: dict[str, tuple[int, ...]] = {}
+    last: tuple[int, ...] = ()
     # a "1." is a section's number, and not a list's, where there is a "1.1"
     lists = {heading.number[0] for heading in candidates if heading.style == "dotted"}
     dotted = any(
         heading.style == "plain" and heading.number[:-1] and heading.number[0] in lists for heading in candidates
     )
     for heading in candidates:
-        if heading.style == "named":
-            last["arabic"] = heading.number
+        counts = heading.style != "dotted" or dotted
+        if heading.style == "named" or (counts and _continues(last, heading.number)):
+            last = heading.number
             chosen.append(heading)
-        elif heading.style != "dotted" or dotted:
-            series = "roman" if heading.style == "roman" else "arabic"
-            if _continues(last.get(series, ()), heading.number):
-                last[series] = heading.number
-                chosen.append(heading)
-    single = sum(heading.style == "roman" for heading in chosen) == 1  # more likely an initial
-    return [heading for heading in chosen if not (single and heading.style == "roman")]
+    return chosen
 
 
 def _continues(last: tuple[int, ...], number: tuple[int, ...]) -> bool:
@@ -208,29 +193,26 @@ def _flat_headings(text: str, spans: Sequence[tuple[int, int]], known: Container
         spans: Its paragraphs.
         known: Places of those that are headings for better reasons.
     """
-    listed = _listed(text, spans)
     found: dict[int, _Heading] = {}
     for at, (start, end) in enumerate(spans):
         line = text[start:end].strip()
         below = text[slice(*spans[at + 1])] if at + 1 < len(spans) else ""
         if at in known or not below or len(line) > _LONGEST_TITLE + 4 or "\n" in line or "\r" in line:
             continue
-        kind, title = _kind(line, below, listed)
+        kind, title = _kind(line, below)
         if kind:
             found[at] = _Heading(at, title, _RANK[kind], "flat", confidence=_CONFIDENCE[kind])
     times = Counter(_key(heading.title) for heading in found.values())  # a title on page after page is the page's own
     found = {at: heading for at, heading in found.items() if times[_key(heading.title)] < _RUNNING}
     if sum(heading.rank == _RANK["short"] for heading in found.values()) < _LEAST_SHORT:
         found = {at: heading for at, heading in found.items() if heading.rank != _RANK["short"]}
-    return _with_text_below(found, len(spans), known)
+    return found
 
 
-def _kind(line: str, below: str, listed: Container[str]) -> tuple[str, str]:
+def _kind(line: str, below: str) -> tuple[str, str]:
     if bold := _BOLD.fullmatch(line):
         title = bold["title"].strip()
         return ("bold", title) if _WORD.search(title) and not _SENTENCE_END.search(title) else ("", "")
-    if _key(line) in listed:
-        return "listed", line
     words = _WORD.findall(line)
     letters = sum(map(len, words))
     if not words or letters < 4 or _SIGNS.search(line) or line[-1] in ".!?:" or letters < 0.6 * len(line):
@@ -242,43 +224,8 @@ def _kind(line: str, below: str, listed: Container[str]) -> tuple[str, str]:
     return ("short", line) if starts and over_prose and len(words) <= _MOST_WORDS else ("", "")
 
 
-def _listed(text: str, spans: Sequence[tuple[int, int]]) -> set[str]:
-    """The titles of a table of contents."""
-    titles: set[str] = set()
-    for start, end in spans:
-        lines = text[start:end].splitlines()
-        titles.update(_key(title) for line in lines if (title := _contents_title(line.strip())))
-    return titles if len(titles) >= _LEAST_LISTED else set()
-
-
-def _contents_title(line: str) -> str:
-    """What a line of a table of contents lists; dots, blanks or a tab part it from the number of its page."""
-    page = _PAGE.search(line)
-    rest = line[: page.start()] if page else ""
-    title = rest.rstrip(". \t")
-    leader = rest[len(title) :]
-    dots = leader.strip()
-    parted = _DOTS.fullmatch(dots) if dots else len(leader) > 2 or "\t" in leader
-    return title if parted and len(title) > 1 and title[0].isalnum() else ""
-
-
 def _key(title: str) -> str:
     return " ".join(title.casefold().split())
-
-
-def _with_text_below(found: dict[int, _Heading], count: int, known: Container[int]) -> dict[int, _Heading]:
-    """Without rows of headings that nothing stands below: lists, addresses, title pages."""
-
-    def leads(at: int) -> bool:
-        """Whether text, or a deeper heading that has text, comes next."""
-        below = at + 1
-        if below >= count:
-            return False
-        if below in found:
-            return found[below].rank > found[at].rank and leads(below)
-        return below not in known or found[at].rank <= _RANK["capitals"]
-
-    return {at: heading for at, heading in found.items() if leads(at)}
 
 
 def _run_on_paragraphs(text: str, start: int, end: int) -> list[tuple[int, int]]:

@@ -10,12 +10,12 @@ from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
-from drillrank.errors import InvalidInput, check_positive, warn
+from drillrank.errors import InvalidInput, warn
 from drillrank.files import opened
+from drillrank.structure.cutting import paragraphs
 from drillrank.structure.document import Document, Scan, assemble
 from drillrank.structure.html import scan_html
 from drillrank.structure.latex import scan_latex
-from drillrank.structure.lines import paragraphs
 from drillrank.structure.markdown import scan_markdown
 from drillrank.structure.office import ENDINGS, convert
 from drillrank.structure.pages import Pages
@@ -89,9 +89,7 @@ _SCANNERS: dict[str, Callable[[str], Scan]] = {
 }
 
 
-def parse_document(
-    text: str, format: str = "auto", *, metadata: Mapping[str, object] | None = None, max_depth: int | None = None
-) -> Document:
+def parse_document(text: str, format: str = "auto", *, metadata: Mapping[str, object] | None = None) -> Document:
     r"""Parse a text into sections and blocks with exact spans.
 
     The content-aware chunks of MC-indexing (section 3.2) and the sections of D3 (section 3) both start here.
@@ -105,8 +103,6 @@ def parse_document(
             and the text holds no markup. Without either, the text decides: HTML or LaTeX if it begins like a page or
             a source of these, then Markdown if it has a heading, a fence, a table or front matter, then HTML if it is
             a fragment, else plain text.
-        max_depth: The longest path, at most `limits.HEADING_DEPTH`. Deeper headings stay in the text of the section
-            above them, as paragraphs.
 
     Returns:
         The document. Its sections tile the text. Text before the first heading is a section with an empty path and
@@ -114,7 +110,7 @@ def parse_document(
         without blocks, and an empty text has no sections.
 
     Raises:
-        InvalidInput: `text` is no string, `format` is unknown, `metadata` is no mapping, or `max_depth` is below 1.
+        InvalidInput: `text` is no string, `format` is unknown, or `metadata` is no mapping.
 
     >>> document = parse_document("Intro.\n\n# Methods\n\n## Data *used*\n\nA table.\n")
     >>> [(section.path, section.start, section.end) for section in document.sections()]
@@ -130,15 +126,13 @@ def parse_document(
         raise InvalidInput(f"Unknown format {format!r:.200}. Choose one of: {', '.join(formats)}.")
     if metadata is not None and not isinstance(metadata, Mapping):
         raise InvalidInput(f"metadata must map names to values, not be a {type(metadata).__name__}.")
-    if max_depth is not None:
-        check_positive(max_depth=max_depth)
     if format == "auto":
         named = named_format(metadata or {})
         if named is None or _contradicts(text, named):
             format, scan = _guess(text, metadata or {})
-            return assemble(text, scan, format, max_depth)
+            return assemble(text, scan, format)
         format = named
-    return assemble(text, _SCANNERS[format](text), format, max_depth)
+    return assemble(text, _SCANNERS[format](text), format)
 
 
 def _guess(text: str, metadata: Mapping[str, object]) -> tuple[str, Scan]:
@@ -152,7 +146,7 @@ def _guess(text: str, metadata: Mapping[str, object]) -> tuple[str, Scan]:
     return format, _SCANNERS[format](text)
 
 
-def read_document(path: str | os.PathLike[str], *, max_depth: int | None = None) -> Document:
+def read_document(path: str | os.PathLike[str]) -> Document:
     r"""Read a file as a document with its section tree.
 
     What is no text is written as Markdown first, which is then the document's text: all offsets count its characters.
@@ -162,7 +156,6 @@ def read_document(path: str | os.PathLike[str], *, max_depth: int | None = None)
         path: A PDF (with the extra `pdf`), a DOCX file (with the extra `office`), a PPTX file, an EPUB, or a text in
             one of the formats that `parse_document` knows, in UTF-8, in UTF-16 or UTF-32 with its mark, or HTML in
             what it declares.
-        max_depth: As for `parse_document`.
 
     Raises:
         InvalidInput: the file cannot be opened, is broken or encrypted, is a scan without text, is of another kind, or
@@ -189,8 +182,8 @@ def read_document(path: str | os.PathLike[str], *, max_depth: int | None = None)
     elif (ending := path.suffix.lower()) in ENDINGS:
         text, pages = convert(content, ending, str(path))
     else:
-        return parse_document(_decoded(content, path), metadata={"file_name": path.name}, max_depth=max_depth)
-    return replace(parse_document(text, "markdown", max_depth=max_depth), pages=pages)
+        return parse_document(_decoded(content, path), metadata={"file_name": path.name})
+    return replace(parse_document(text, "markdown"), pages=pages)
 
 
 def file_key(path: str | os.PathLike[str]) -> bytes:

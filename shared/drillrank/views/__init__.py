@@ -19,13 +19,12 @@ from drillrank.views.index import (
     RetrieverName,
     ViewText,
     check_index_settings,
-    check_weights,
     expanded,
     explain_views,
     merge_views,
 )
 from drillrank.views.llm import KEYWORD_PROMPT, SUMMARY_PROMPT, HuggingFaceSummarizer, ViewWriter, parse_keywords
-from drillrank.views.views import Context, MultiViewChunker, SectionChunk, ViewSettings, check_views, section_chunks
+from drillrank.views.views import Context, MultiViewChunker, SectionChunk, ViewSettings, section_chunks
 
 __all__ = [
     "KEYWORD_PROMPT",
@@ -52,8 +51,6 @@ __all__ = [
     "ViewWriter",
     "check_index_settings",
     "check_summarizer",
-    "check_views",
-    "check_weights",
     "expanded",
     "explain_views",
     "keywords",

@@ -10,15 +10,15 @@ from __future__ import annotations
 import re
 import sys
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile, zip_longest
 from typing import Literal
 
 from drillrank.errors import InvalidInput, check_limits
 from drillrank.settings import check_one_of
-from drillrank.structure import Block, Document, Section, sentences
-from drillrank.structure.lines import line_starts
+from drillrank.structure import Block, Document, Section
+from drillrank.structure.cutting import Level, line_starts, packed, sentence_starts, tiles
 from drillrank.text import TokenCount, Tokens, token_counter, word_starts
 
 Chunking = Literal["section", "paragraph", "content_aware_fixed", "fixed"]
@@ -306,20 +306,13 @@ class Splits:
         """Join neighbours, from the first on, as long as they fit; a run that is too long alone stays alone."""
         # A space mostly belongs to the next word's token, a line break does not.
         sizes = [self.count(self._bare_text(run).rstrip(" \t")) for run in runs]
-        groups: list[Run] = []
-        at = 0
-        while at < len(runs):
-            end, left = at, (self.limit or 0) - self.count(runs[at][0].header)
-            while end == at or (end < len(runs) and sizes[end] <= left):
-                left -= sizes[end]
-                end += 1
-            group = [span for run in runs[at:end] for span in run]
-            while end > at + 1 and not self.fits(group):  # rare: the whole can have more tokens than its parts
-                end -= 1
-                group = [span for run in runs[at:end] for span in run]
-            groups.append(group)
-            at = end
-        return groups
+        headers = [self.count(run[0].header) for run in runs]
+
+        def together(start: int, end: int) -> list[Span]:
+            return [span for run in runs[start:end] for span in run]
+
+        groups = packed(sizes, self.limit or 0, lambda start, end: self.fits(together(start, end)), headers)
+        return [together(start, end) for start, end in groups]
 
     def parts_of(self, run: Run) -> list[Run]:
         """The lines (of tables, code and lists) or sentences of a run; where one is too long its words, characters."""
@@ -328,14 +321,17 @@ class Splits:
         for span in run:
             text = self._bare_text([span])
             header, behind = self._table_header(text, span) if span.block.kind == "table" else ("", 0)
-            levels = _LEVELS.get(span.block.kind, (_sentences, word_starts))
-            for begin, stop in self._split(text, limit - self.count(header), levels):
+            levels = _LEVELS.get(span.block.kind, (sentence_starts, word_starts))
+            for begin, stop in tiles(text, limit - self.count(header), self._bare_count, levels):
                 repeated = header if begin >= behind else ""
                 if span.rendering is None:
                     found.append([Span(span.block, span.start + begin, span.start + stop, None, repeated)])
                 else:
                     found.append([Span(span.block, span.start, span.end, text[begin:stop], repeated)])
         return found
+
+    def _bare_count(self, text: str) -> int:
+        return self.count(text.strip())
 
     def _bare_text(self, run: Run) -> str:
         if all(span.rendering is None for span in run):
@@ -355,33 +351,13 @@ class Splits:
         header = text[lead:behind]
         return header if 2 * self.count(header) <= (self.limit or 0) else "", behind
 
-    def _split(self, text: str, limit: int, levels: Sequence[_Level]) -> list[tuple[int, int]]:
-        """Spans that tile the text: what the first level cuts, and inside of those that are too long, the next one."""
-        if not levels:  # one long word; a character has at most four bytes, thus four tokens
-            cuts = range(0, len(text), max(limit // 4, 1))[1:]
-            return list(pairwise([0, *cuts, len(text)]))
-        spans = []
-        for start, end in pairwise([0, *levels[0](text), len(text)]):
-            if self.count(text[start:end].strip()) > limit:
-                spans += [(start + a, start + b) for a, b in self._split(text[start:end], limit, levels[1:])]
-            else:
-                spans.append((start, end))
-        return spans
-
-
-_Level = Callable[[str], list[int]]  # from a text to the offsets at which to cut it, rising
-
 
 def _lines(text: str) -> list[int]:
     return [start for start in line_starts(text) if 0 < start < len(text)]
 
 
-def _sentences(text: str) -> list[int]:
-    return [start for start, _ in sentences(text)[1:]]
-
-
-_LEVELS: dict[str, tuple[_Level, ...]] = {
-    "table": (_lines, _sentences, word_starts),
-    "list": (_lines, _sentences, word_starts),
+_LEVELS: dict[str, tuple[Level, ...]] = {
+    "table": (_lines, sentence_starts, word_starts),
+    "list": (_lines, sentence_starts, word_starts),
     "code": (_lines, word_starts),
 }

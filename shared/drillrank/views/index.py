@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -400,16 +399,6 @@ class MultiViewIndex:
             )
 
         return Explainable(found, explained)
-
-    async def asearch(
-        self, query: str, top_n: int = 5, among: Collection[int] | None = None
-    ) -> Explainable[MergedSection]:
-        """As `search`, without blocking the event loop."""
-        return await asyncio.to_thread(self.search, query, top_n, among)
-
-    def search_many(self, queries: Sequence[str], top_n: int = 5) -> list[Explainable[MergedSection]]:
-        """`search` for each question."""
-        return [self.search(query, top_n) for query in queries]
 
     def _ranks(self, view: str, question: Any, seen: Ranks | None, searched: npt.NDArray[np.bool_]) -> Ranks:
         """Of each section in the view, from 1 on; 0 of those whose text there does not match or may not be seen."""

@@ -11,7 +11,6 @@ from functools import cached_property, partial
 from typing import Any
 
 from drillrank.errors import (
-    InvalidInput,
     LLMFailure,
     OnFailure,
     check_limits,
@@ -25,7 +24,7 @@ from drillrank.likelihood.huggingface import best_device, best_dtype, longest_in
 from drillrank.likelihood.process import require_torch, settle_threads
 from drillrank.llm import Ask, Memo, Requests, strip_reasoning
 from drillrank.passages import stable_uuid
-from drillrank.prompts import Template, check_places, filled
+from drillrank.prompts import filled
 from drillrank.structure import breadcrumb, parse_document
 from drillrank.text import WORD, count_tokens
 from drillrank.views.chunks import Chunk, Chunker
@@ -63,32 +62,22 @@ class ViewWriter:
         model: Name of the LLM, part of what an answer is remembered by.
         cache: Answers by prompt and model; any mutable mapping of strings, for example a `diskcache.Cache`. By
             default a dictionary of this object's own. Writers that share it at the same time ask once.
-        retries: How often a call that failed, or whose answer is of no use, is repeated.
-        keyword_prompt: Template with `{section_name}` and `{section_text}`, or a function of these.
-        summary_prompt: Likewise.
         on_failure: Where the LLM brings nothing of use: `"continue"` with what is computed without it, or `"raise"`.
         max_calls: Most prompts of one call with documents, repeated ones and those that the cache answers not counted;
             what is beyond is computed without the LLM.
 
     Raises:
-        InvalidInput: a template lacks a place, a number is too low, or `on_failure` is something else.
+        InvalidInput: `max_calls` is too low, or `on_failure` is something else.
     """
 
     model: str = ""
     cache: MutableMapping[str, str] = field(default_factory=dict)
-    retries: int = 1
-    keyword_prompt: Template = KEYWORD_PROMPT
-    summary_prompt: Template = SUMMARY_PROMPT
     on_failure: OnFailure = "continue"
     max_calls: int = 1000
 
     def __post_init__(self) -> None:
-        for template in (self.keyword_prompt, self.summary_prompt):
-            check_places(template, "section_name", "section_text")
         check_on_failure(self.on_failure)
         check_positive(max_calls=self.max_calls)
-        if not isinstance(self.retries, int) or self.retries < 0:
-            raise InvalidInput(f"retries must be a whole number, at least 0; not {self.retries!r:.200}.")
 
     def write(
         self,
@@ -127,9 +116,9 @@ class ViewWriter:
             for position, (name, chunk) in enumerate(zip(chunk_names(chunks), chunks, strict=True)):
                 places = {"section_name": name, "section_text": chunk.body}
                 if "keywords" in views and WORD.search(chunk.body) and chunk.body not in chunk.path[-1:]:
-                    prompts[number, "keywords", position] = filled(self.keyword_prompt, **places)
+                    prompts[number, "keywords", position] = filled(KEYWORD_PROMPT, **places)
                 if "summary" in views and not is_short(chunk.body):
-                    prompts[number, "summary", position] = filled(self.summary_prompt, **places)
+                    prompts[number, "summary", position] = filled(SUMMARY_PROMPT, **places)
         answers = yield from self._ask(prompts, on_start)
         texts = [extractive_texts(chunks, views, language) for chunks in documents]
         for (number, view, position), answer in answers.items():
@@ -158,7 +147,7 @@ class ViewWriter:
             on_start(len(memos))
         found: dict[str, str] = {}
         failure: LLMFailure | None = None
-        for _ in range(1 + self.retries):
+        for _ in range(2):
             pending = [prompt for prompt in memos if prompt not in found]
             if not pending:
                 break

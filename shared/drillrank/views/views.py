@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from drillrank.errors import InvalidInput, OnFailure, check_positive
 from drillrank.llm import LLM, Requests, arun, run
 from drillrank.passages import stable_uuid
 from drillrank.progress import progress_bar
-from drillrank.settings import as_settings, check_one_of
+from drillrank.settings import Settings, as_settings, check_one_of
 from drillrank.structure import Document
 from drillrank.text import Tokens, check_language
 from drillrank.views.chunks import MAX_TOKENS, MIN_TOKENS, Chunk, Chunker, Chunking
@@ -24,9 +24,6 @@ from drillrank.views.extractive import (
     summarized,
 )
 from drillrank.views.llm import ViewWriter, chunk_names
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 Context = Literal["headings", "keywords"]
 CONTEXT_KEYWORDS = 10  # of the section
@@ -181,7 +178,7 @@ def check_context(context: Collection[Context]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ViewSettings:
+class ViewSettings(Settings):
     """The settings of `MultiViewChunker` that are rarely touched: how tokens are counted and the LLM is asked.
 
     Attributes:
@@ -212,15 +209,7 @@ class ViewSettings:
         check_one_of(OnFailure, on_failure=self.on_failure)
         check_positive(workers=self.workers, max_calls=self.max_calls)
         check_language(self.language)
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Settings by name, as JSON has them.
-
-        Raises:
-            InvalidInput: a name is unknown, or a value cannot be used.
-        """
-        return as_settings(cls, given)
+        super().__post_init__()
 
 
 class MultiViewChunker:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 from drillrank.likelihood.ct2 import convert
 from tests.drillrank.neural.conftest import saved
@@ -71,6 +72,25 @@ assert scores() == before
 """
 
 
+ON_A_GPU = """
+import json, os, signal, sys
+from drillrank import UPR, load_language_model
+
+texts, ranker = json.loads(sys.argv[1]), UPR(load_language_model(sys.argv[2]))
+before = [found.score for found in ranker.rank("Which river flows past the tower?", texts)]
+child = os.fork()
+if not child:
+    signal.alarm(20)
+    try:
+        ranker.rank("Which river flows past the tower?", texts)
+    except Exception as error:
+        print(type(error).__name__, error, flush=True)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0, "the child was ended"
+assert [found.score for found in ranker.rank("Which river flows past the tower?", texts)] == before
+"""
+
+
 def run(script: str, texts: list[str], *specs: str) -> str:
     """What a process of its own prints last."""
     done = subprocess.run(
@@ -95,6 +115,7 @@ def folder(tmp_path_factory):
     return saved("t5-tied", tmp_path_factory)
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the models would be on a GPU")
 def test_torch_goes_on_with_one_thread(folder, tmp_path):
     furthest, [said] = forked(f"hf:{folder}", f"hf:{folder}", f"st:{saved_encoder(tmp_path, TEXTS)}")
     assert furthest < 1e-4
@@ -107,6 +128,12 @@ def test_ctranslate2_loads_its_model_again(folder, tmp_path):
     assert "computes on one thread" in said
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+def test_a_gpu_does_not_come_along(folder):
+    assert run(ON_A_GPU, TEXTS[:12], f"hf:{folder}").startswith("DrillrankError The model was loaded on a GPU before")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the models would be on a GPU")
 @pytest.mark.parametrize("kind", ["hf", "ct2"])
 def test_thirty_forks_while_other_threads_score(folder, tmp_path, kind):
     spec = f"hf:{folder}" if kind == "hf" else convert(str(folder), str(tmp_path / "converted"))

@@ -1,4 +1,6 @@
-"""Links from what a text mentions: the titles of others, and names that others mention, too.
+"""Links that a text makes: the hyperlinks its author set, references inside its document, and what it mentions.
+
+A text mentions the titles of others, and names that others mention, too:
 
     P(d' | d, q) = Σ_m P(m | d, q) P(d' | m),    P(m | d, q) ∝ exp(a c(m, q))
 
@@ -14,6 +16,7 @@ Which names a passage has depends on nothing but that passage, so that a pool ca
 from __future__ import annotations
 
 import math
+import posixpath
 import re
 from bisect import bisect_right
 from collections import defaultdict
@@ -23,12 +26,188 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from operator import itemgetter
 from typing import ClassVar, NamedTuple
+from urllib.parse import unquote, urljoin, urlsplit
+from zlib import crc32
 
 from drillrank.data import read_table
 from drillrank.likelihood.unigram import UNLISTED, background
 from drillrank.multihop.links import NamedLinks, Names, Row, links_from_metadata
 from drillrank.passages import PARENTHETICAL, Passage, Path, counted_name, short_title
+from drillrank.structure.html import html_links
+from drillrank.structure.markdown import markdown_links
+from drillrank.structure.references import Label, caption_label, heading_labels, references
 from drillrank.text import name_tokens, terms, unaccented
+
+# As the readers of LlamaIndex and the loaders of LangChain call them, the most telling first.
+ADDRESS_KEYS = ("url", "source_url", "source", "file_path", "path", "file_name", "filename")
+_HEADING_KEYS = ("anchor", "drillrank_section_path", "section_path")
+_ANCHOR = re.compile(r"<a\s[^<>]*href", re.IGNORECASE)
+_NOT_IN_SLUG = re.compile(r"[^\w\- ]")
+_BACKSLASH = re.compile(r"\\|%5C", re.IGNORECASE)
+_DRIVE = re.compile(r"[a-zA-Z]:[\\/]")
+_INDEX_PAGE = re.compile(r"(?<=/)index\.x?html?$")
+
+
+@dataclass(frozen=True)
+class Hyperlinks(NamedLinks):
+    """Links a passage to those that its Markdown links, autolinks and HTML anchors point to.
+
+    A link is read relative to the passage's own address, which is the first of `keys` that its metadata holds. It
+    leads to the passages with that address, whatever the scheme; with a fragment (`#early-life`) to those among them
+    under that heading, if there are any: the metadata `anchor`, the last heading in `drillrank_section_path`, or the
+    title. Where no address is known that way, the last part of the link decides: a file name that one document has, or
+    else a title (`/wiki/Alan_Turing`). A page that was cut into many passages is linked as a whole; path search then
+    follows the best of them.
+
+    Args:
+        keys: Metadata keys with a passage's address: a URL, a path, or a file name.
+
+    >>> turing = Passage("Born in [Maida Vale](vale.md#history).", id="1", metadata={"file_path": "lives/turing.md"})
+    >>> vale = Passage("Laid out long ago.", id="2", title="History", metadata={"file_path": "lives/vale.md"})
+    >>> list(Hyperlinks().over([turing, vale])(turing))
+    ['2']
+    """
+
+    keys: Sequence[str] = ADDRESS_KEYS
+    kind: ClassVar[str] = "hyperlink"
+
+    def rows(self, passage: Passage, /) -> Iterator[Row]:
+        """Where a passage is found: its address and its file name, both with its heading, too, and its title."""
+        address = _address(self._address_of(passage))
+        heading = _slug(_heading(passage))
+        yield f"at {address}#{heading}", 0.0
+        if address:  # passages without are no page
+            yield f"at {address}", 0.0
+            name, which = posixpath.basename(address), float(crc32(address.encode(errors="replace")))
+            yield f"file {name}", which
+            yield f"file {name}#{heading}", which
+        if passage.title.strip():
+            yield f"title {_folded(passage.title)}", 0.0
+
+    def targets(self, names: Names, _query: str, path: Path, /) -> list[str]:
+        """Ids of the passages that the last one's text links to, in the order of the links."""
+        passage = path.passages[-1]
+        base = self._address_of(passage)
+        return list(dict.fromkeys(id_ for link in hyperlinks(passage.text) for id_ in _linked(names, link, base)))
+
+    def _address_of(self, passage: Passage) -> str:
+        return _with_slashes(next((value for key in self.keys if (value := _text(passage.metadata, key))), ""))
+
+
+def _linked(names: Names, link: str, base: str) -> Iterable[str]:
+    """Ids of the passages that a link leads to, from a page with the address `base`."""
+    try:
+        parts = urlsplit(urljoin(base, _with_slashes(link)))
+    except ValueError:  # such as an unclosed bracket in the host
+        return ()
+    if parts.scheme not in ("", "http", "https", "file"):
+        return ()
+    address = _address(parts._replace(fragment="").geturl())
+    last = posixpath.basename(unquote(parts.path).rstrip("/"))
+    under = f"#{_slug(unquote(parts.fragment))}"
+    titles = [f"title {_folded(last)}", f"title {_folded(posixpath.splitext(last)[0])}"]
+    pages = [f"at {address}", *([f"file {last}"] if last and not parts.netloc else [])]
+    known = names.of([*pages, *(page + under for page in pages), *titles])
+    for page in pages:
+        if page == "at " or (page in known and (page == pages[0] or len({*known[page].values()}) == 1)):
+            of_heading = known.get(page + under, ()) if parts.fragment else ()
+            return of_heading or (() if address == _address(base) else known.get(page, ()))  # not the own page
+    return next((known[title] for title in titles if title in known), ())
+
+
+def hyperlinks(text: str) -> list[str]:
+    """The addresses that the Markdown links, autolinks and HTML anchors of a text name, in order.
+
+    >>> hyperlinks('See [whales](/whales), <http://a.b> and <a href="owls.html">owls</a>; `[no](link)`.')
+    ['/whales', 'http://a.b', 'owls.html']
+    """
+    found = [(at, target) for at, target, _ in markdown_links(text)] if "]" in text or "<" in text else []
+    if _ANCHOR.search(text):
+        found += [(at, target) for at, target, _ in html_links(text)]
+    return list(dict.fromkeys(target for _, target in sorted(found, key=lambda link: link[0])))
+
+
+def _address(url: str) -> str:
+    """What two spellings of an address have in common: host and path, without scheme, escapes and index page."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url
+    path = _INDEX_PAGE.sub("", unquote(parts.path)).rstrip("/")
+    return f"{parts.netloc.lower()}{path and posixpath.normpath(path)}{parts.query and '?' + parts.query}"
+
+
+def _with_slashes(address: str) -> str:
+    address = address.strip()
+    return _BACKSLASH.sub("/", address[2:] if _DRIVE.match(address) else address)
+
+
+def _heading(passage: Passage) -> str:
+    found = next((value for key in _HEADING_KEYS if (value := _text(passage.metadata, key))), passage.title)
+    return found.rpartition(" > ")[2]
+
+
+def _slug(heading: str) -> str:
+    """As GitHub and most site generators make an anchor from a heading."""
+    return _NOT_IN_SLUG.sub("", heading.strip().casefold()).replace(" ", "-")
+
+
+def _folded(title: str) -> str:
+    return " ".join(title.replace("_", " ").split()).casefold()
+
+
+def _text(metadata: Mapping[str, object], key: str) -> str:
+    value = metadata.get(key)
+    return value if isinstance(value, str) else ""
+
+
+_DOCUMENT_KEYS = ("drillrank_source_id", "document", "file_path", "file_name", "source")
+
+
+@dataclass(frozen=True)
+class ReferenceLinks(NamedLinks):
+    """Links a passage to the passages of its document that its text refers to, in the order of the references.
+
+    A passage is called by its own heading, the last of `section_path`, `drillrank_section_path` or the title: "8.2
+    Term" is Section 8.2, "Note 12. Leases" is Note 12, and both go by their title in quotation marks, too. It is also
+    called by a caption, such as "Table 3: ...", that begins one of its lines. Passages that share a label are all
+    linked.
+
+    Passages are of one document if they share the first of these metadata that they have: `drillrank_source_id`,
+    `document`, `file_path`, `file_name`, `source`. Those without any are all of one.
+
+    >>> term = Passage("Notice is given as Section 8 says.", id="3", title="Lease > 3 Term")
+    >>> notice = Passage("In writing.", id="8", title="Lease > 8 Notices")
+    >>> list(ReferenceLinks().over([term, notice])(term))
+    ['8']
+    """
+
+    kind: ClassVar[str] = "reference"
+
+    def rows(self, passage: Passage, /) -> Iterator[Row]:
+        """What a passage is called in its document."""
+        document = _document(passage)
+        for label in _labels(passage):
+            yield repr((document, label)), 0.0
+
+    def targets(self, names: Names, _query: str, path: Path, /) -> list[str]:
+        """Ids of those that the path's last passage refers to, in the order of the references."""
+        passage = path.passages[-1]
+        document = _document(passage)
+        found = names.of([repr((document, label)) for label in references(passage.text)])
+        return [id_ for id_ in dict.fromkeys(id_ for ids in found.values() for id_ in ids) if id_ != passage.id]
+
+
+def _document(passage: Passage) -> str | None:
+    return next((str(passage.metadata[key]) for key in _DOCUMENT_KEYS if passage.metadata.get(key) is not None), None)
+
+
+def _labels(passage: Passage) -> list[Label]:
+    path = passage.metadata.get("section_path") or passage.metadata.get("drillrank_section_path") or passage.title
+    heading = str(path).rpartition(" > ")[2] if isinstance(path, str) else str(path[-1])
+    captions = [label for line in passage.text.splitlines() if (label := caption_label(line))]
+    return list(dict.fromkeys([*(heading_labels(heading) if heading else ()), *captions]))
+
 
 CONTEXT, TITLED = 4.0, 10.0  # chosen on training questions (docs/links.md)
 _MOST_PASSAGES = 100  # a name that more of them mention hardly tells where to go, and bounds the work of a hop
@@ -304,29 +483,18 @@ class TitleMentions(NamedLinks):
             if tokens := counted_name(name, _MIN_ALIAS_LENGTH):
                 yield " ".join(tokens), 0.5
 
-    def among(self, names: Names, /) -> FollowedTitles:
-        """Links to the passages with these names."""
-        return FollowedTitles(names, self.context)
-
-
-@dataclass(frozen=True, slots=True)
-class FollowedTitles:
-    """Links over titles; called with a passage, it tells the ids of those that the text mentions."""
-
-    names: Names
-    context: float
-
-    def __call__(self, passage: Passage, /) -> Iterable[str]:
-        """Ids of the passages whose titles are mentioned."""
-        return dict.fromkeys(id_ for _, _, ids in self._found(passage) for id_ in ids)
-
-    def follow(self, query: str, path: Path, /) -> dict[str, float]:
+    def targets(self, names: Names, query: str, path: Path, /) -> dict[str, float]:
         """The passages whose titles the path's last one mentions, likeliest first."""
         last = path.passages[-1]
         read = _read(last.title, last.text)
+        title = name_tokens(short_title(last))
         places = defaultdict[tuple[str, ...], list[tuple[int, int]]](list)
-        for start, end, ids in self._found(last):
-            places[ids].append((start, end))
+        for first, behind, found in names.mentions(read.tokens[read.text_start :]):
+            best = max(found.values())
+            ids = tuple(id_ for id_, weight in found.items() if weight == best)
+            start, end = first + read.text_start, behind + read.text_start
+            if last.id not in ids and read.tokens[start:end] != title:
+                places[ids].append((start, end))
         mentioned = [
             Mentioned(
                 _terms_of(" ".join(read.tokens[slice(*at[-1])])),
@@ -336,17 +504,6 @@ class FollowedTitles:
             for ids, at in places.items()
         ]
         return chances(query, last, mentioned, self.context)
-
-    def _found(self, passage: Passage) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-        """Mentions of others than the passage itself."""
-        read = _read(passage.title, passage.text)
-        title = name_tokens(short_title(passage))
-        for start, end, found in self.names.mentions(read.tokens[read.text_start :]):
-            best = max(found.values())
-            ids = tuple(id_ for id_, weight in found.items() if weight == best)
-            start, end = start + read.text_start, end + read.text_start
-            if passage.id not in ids and read.tokens[start:end] != title:
-                yield start, end, ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,27 +539,14 @@ class NameMentions(NamedLinks):
         for name in _Read(passage.title, passage.text).names:
             yield name, 1.0 if in_title.issuperset(name.split()) else 0.0
 
-    def among(self, names: Names, /) -> FollowedNames:
-        """Links over these names."""
-        return FollowedNames(names, self.context, self.titled)
-
-
-@dataclass(frozen=True, slots=True)
-class FollowedNames:
-    """Links over the names of a path's last passage, which need not be one of those that they lead to."""
-
-    names: Names
-    context: float
-    titled: float
-
-    def follow(self, query: str, path: Path, /) -> dict[str, float]:
+    def targets(self, names: Names, query: str, path: Path, /) -> dict[str, float]:
         """The passages that a name of the path's last one leads to, likeliest first."""
         last = path.passages[-1]
         read = _read(last.title, last.text)
         question = f" {' '.join(unaccented(token.lower()) for token in name_tokens(query))} "
         not_in_question = {name: places for name, places in read.names.items() if f" {name} " not in question}
         mentioned = []
-        for name, ids in self.names.of(not_in_question).items():
+        for name, ids in names.of(not_in_question).items():
             if 1 < len(ids) <= _MOST_PASSAGES + (last.id in ids):
                 titled = sum(1 for id_, weight in ids.items() if weight and id_ != last.id)
                 total = titled * self.titled + len(ids) - (last.id in ids) - titled

@@ -1,0 +1,44 @@
+"""What many tests of the core need: tables of refusals, an LLM along a script, files of rows, and quiet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drillrank.errors import InvalidInput
+
+quiet = pytest.mark.filterwarnings("ignore::drillrank.errors.DrillrankWarning")
+
+
+def refuses(*rows: tuple[Callable[[], object], str], error: type[Exception] = InvalidInput) -> Callable[..., None]:
+    """A test of calls that cannot be: each with what its error says, or an empty string where the kind will do."""
+
+    @pytest.mark.parametrize(("call", "says"), rows, ids=[says for _, says in rows])
+    def refused(call: Callable[[], object], says: str) -> None:
+        with pytest.raises(error, match=says or None):
+            call()
+
+    return refused
+
+
+class Says:
+    """An LLM along a script, whose last answer stays: texts, functions of the prompt, errors; keeps its prompts."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers, self.prompts = answers, list[str]()
+
+    def __call__(self, prompt: str) -> Any:
+        self.prompts.append(prompt)
+        answer = self.answers[min(len(self.prompts), len(self.answers)) - 1]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer(prompt) if callable(answer) else answer
+
+
+def write_rows(file: str | Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """One JSON object a line."""
+    Path(file).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
