@@ -48,7 +48,6 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, Output]):
         prompt: Asks for the next step: with `{question}` and `{transcript}`, which ends the prompt.
         answer_prompt: Asks for an answer from documents: with `{contents}` and `{question}`.
         on_failure: Where a call fails: `"continue"` with what there is without it, or `"raise"`.
-        workers: Most LLM calls at the same time.
 
     The input is the question. The output has `answer`, `steps` (each with `question`, `answer` and `documents`),
     `problems` and `usage` (`prompt_tokens`, `completion_tokens` and `llm_calls`, the retriever's own not counted).
@@ -86,7 +85,6 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, Output]):
         default=ANSWER_PROMPT, description="Asks for an answer."
     )
     on_failure: OnFailure = Field(default="continue", description="What a failed call means.")
-    workers: int = Field(default=4, description="Most LLM calls at the same time.")
     title_key: str = Field(default="title", description="Metadata key of the title.")
     filters: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
 
@@ -152,7 +150,6 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, Output]):
             max_prompt_tokens=self.max_prompt_tokens,
             tokens=self.tokens,
             on_failure=self.on_failure,
-            workers=self.workers,
             prompt=step_prompt("prompt", self.prompt),
             answer_prompt=step_prompt("answer_prompt", self.answer_prompt),
         )

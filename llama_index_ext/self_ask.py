@@ -46,7 +46,6 @@ class SelfAskQueryEngine(Prompted, BaseQueryEngine):
         prompt: Asks for the next step: with `{question}` and `{transcript}`, which ends the prompt.
         answer_prompt: Asks for an answer from nodes: with `{contents}` and `{question}`.
         on_failure: Where a call fails: `"continue"` with what there is without it, or `"raise"`.
-        workers: Most LLM calls at the same time.
         callback_manager: As for every LlamaIndex query engine.
         verbose: Print each step.
 
@@ -81,7 +80,6 @@ class SelfAskQueryEngine(Prompted, BaseQueryEngine):
     prompt: BasePromptTemplate | str = SELF_ASK_PROMPT
     answer_prompt: BasePromptTemplate | str = ANSWER_PROMPT
     on_failure: OnFailure = "continue"
-    workers: int = 4
     callback_manager: InitVar[CallbackManager | None] = None
     verbose: InitVar[bool] = False
 
@@ -99,7 +97,6 @@ class SelfAskQueryEngine(Prompted, BaseQueryEngine):
             max_prompt_tokens=self.max_prompt_tokens,
             tokens=self.tokens,
             on_failure=self.on_failure,
-            workers=self.workers,
         )
 
     def _store(self, question: str) -> StoreLookups:

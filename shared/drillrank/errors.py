@@ -134,16 +134,6 @@ def check_number(least: float = 0.0, **numbers: float) -> None:
             raise InvalidInput(f"{name} is a finite number above {least:g}, not {number!r:.200}.")
 
 
-def check_on_failure(on_failure: str) -> None:
-    """Reject what says neither to go on after a failed LLM call nor to raise.
-
-    Raises:
-        InvalidInput: it is neither `"continue"` nor `"raise"`.
-    """
-    if on_failure not in ("continue", "raise"):
-        raise InvalidInput(f"on_failure is 'continue' or 'raise', not {on_failure!r:.200}.")
-
-
 def require(module: str, extra: str) -> ModuleType:
     """Import an optional dependency, or say which extra brings it.
 

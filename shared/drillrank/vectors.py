@@ -6,7 +6,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -179,13 +179,6 @@ def _counts(texts: Iterable[Sequence[str]], columns: Mapping[str, int]) -> Spars
         bounds.append(len(places))
     counts = SparseMatrix(np.asarray(data), np.asarray(places), np.asarray(bounds), len(columns))
     return counts.transposed().transposed()
-
-
-class TextIndex(Protocol):
-    """Scores every indexed text for a query; higher is better."""
-
-    def scores(self, query: str) -> Floats:
-        """Array of shape `(texts,)`."""
 
 
 class TfidfIndex:

@@ -25,7 +25,7 @@ from drillrank.likelihood import LanguageModel
 from drillrank.multihop.links import RetrievedLinks, given_links
 from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.text_links import NameMentions, TitleMentions
-from drillrank.vectors import BM25Index, TextIndex, TfidfIndex, top
+from drillrank.vectors import BM25Index, TfidfIndex, top
 
 from .data import multihop_pool, read
 from .minilm import INSTALLED, minilm
@@ -100,7 +100,7 @@ def methods(
     tfidf, bm25 = TfidfIndex(texts), BM25Index(texts)
     upr = UPR(lm.fitted(texts))
 
-    def best(index: TextIndex, question: str) -> list[Passage]:
+    def best(index: BM25Index | TfidfIndex, question: str) -> list[Passage]:
         return [pool[i] for i in top(index.scores(question), FIRST_STAGE)]
 
     def expanded(question: str) -> list[Passage]:

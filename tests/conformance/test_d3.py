@@ -69,7 +69,6 @@ def test_the_llm_chooses_and_its_cost_is_told(host):
 
 VARIANTS = [
     {},
-    {"sections_by": "ids"},
     {"sections_by": "json"},
     {"paragraphs": "hierbase"},
     {"summary_words": 3, "summarizer": "llm"},
@@ -223,7 +222,7 @@ def test_what_is_no_source_is_an_error(host, source):
 @given(
     scripts,
     st.sampled_from(["base", "hierbase", "likelihood"]),
-    st.sampled_from(["names", "ids", "json"]),
+    st.sampled_from(["names", "json"]),
     st.sampled_from([150, 4000]),
     st.sampled_from([0, 60]),
     st.sampled_from([0, 1]),

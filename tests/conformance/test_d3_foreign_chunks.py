@@ -225,8 +225,7 @@ def test_restricted_sections_are_neither_read_nor_named(host):
     retriever = host.ext.D3Retriever(
         [host.document(text, "fox")],
         source=host.index(*pieces),
-        llm=host.llm(["1"], prompts=prompts),
-        settings={"sections_by": "ids"},
+        llm=host.llm(["Fox", "1"], prompts=prompts),
         filters=host.filters(role="all"),
     )
     assert [one.text for one in host.retrieve(retriever, QUESTION)] == ["The fox hunts at night."]

@@ -29,7 +29,7 @@ def test_it_is_told_of_each_result_to_no_model_and_forgotten_with_the_next_quest
 
 
 def test_what_the_llm_chose_did_match():
-    found = D3(lambda prompt: "1, 2, 3", settings={"sections_by": "ids"}).retrieve("Which foxes sing?", [SECTIONS])
+    found = D3(lambda prompt: "1, 2, 3", settings={"sections_by": "json"}).retrieve("Which foxes sing?", [SECTIONS])
     assert [item.passage.text for item in found] == TEXTS
     assert not any(item.details["nothing_matched"] for item in found)
 

@@ -74,7 +74,7 @@ def test_two_hops_with_every_step_in_sight(host, capsys):
 
 @each_reader
 async def test_eight_questions_at_once_give_the_same_at_the_same_cost(host, kind):
-    asked = asking(host, Crowd(0.1), kind, workers=4)
+    asked = asking(host, Crowd(0.1), kind)
     expected = host.answer(asked, HOPS)
     assert await asyncio.gather(*(host.aanswer(asked, HOPS) for _ in range(8))) == [expected] * 8
     with ThreadPoolExecutor(8) as pool:

@@ -424,7 +424,7 @@ def test_what_has_changed_is_computed_anew_and_nothing_else(tmp_path, one, other
 def test_results_of_another_version_are_computed_anew_and_no_secret_is_written_down(tmp_path, monkeypatch):
     file, counts = tmp_path / "results.jsonl", Depth(3)
     compare(BACKWARDS, {"ours": counts}, CORPUS, measures=["RR"], results=file)
-    monkeypatch.setattr("drillrank.evaluation.records.version", lambda _: "9.9")
+    monkeypatch.setattr("drillrank.evaluation.experiment.version", lambda _: "9.9")
     with pytest.warns(DrillrankWarning, match="of another version"):
         compare(BACKWARDS, {"ours": counts}, CORPUS, measures=["RR"], results=file)
     assert counts.asked == 20

@@ -83,7 +83,7 @@ BY_LLM, BY_MONOT5 = ["base", "hierbase", "paragraph", "map-reduce-optimised"], [
 settings_of_d3 = st.fixed_dictionaries(
     {
         "paragraphs": st.sampled_from([*BY_LLM, *BY_MONOT5, "likelihood"]),
-        "sections_by": st.sampled_from(["names", "ids", "json"]),
+        "sections_by": st.sampled_from(["names", "json"]),
         "max_prompt_tokens": st.sampled_from([150, 400, 4000]),
         "max_calls": st.integers(1, 6),
         "guard_tokens": st.sampled_from([0, 40]),
@@ -151,7 +151,7 @@ def _chapters(tree):
 
 
 @quiet
-@given(st.lists(behaviours, min_size=1, max_size=3), documents, st.sampled_from(["names", "ids", "json"]))
+@given(st.lists(behaviours, min_size=1, max_size=3), documents, st.sampled_from(["names", "json"]))
 def test_asked_to_raise_it_raises_one_error_of_ours_or_gives_what_the_llm_said(script, texts, sections_by):
     asked = {"sections_by": sections_by, "on_failure": "raise", "workers": 1}
     with suppress(LLMFailure):

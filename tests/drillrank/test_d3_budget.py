@@ -45,7 +45,7 @@ def all_of_it(prompt: str) -> str:
 @given(
     st.lists(markdown | html, max_size=3),
     st.integers(90, 700),
-    st.sampled_from(["names", "ids", "json"]),
+    st.sampled_from(["names", "json"]),
     st.sampled_from(["base", "hierbase"]),
     st.sampled_from([None, "llm"]),
     st.integers(1, 50),

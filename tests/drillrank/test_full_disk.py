@@ -12,7 +12,7 @@ import pytest
 
 from drillrank.__main__ import main
 from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.evaluation.records import Record, Records
+from drillrank.evaluation.experiment import Record, Records
 from drillrank.files import check_target, whole_file, whole_folder
 from drillrank.likelihood.encoder import SentenceVectors
 from drillrank.likelihood.unigram import UnigramModel

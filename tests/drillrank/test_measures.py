@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from drillrank import D3, Passage, parse_document
 from drillrank.evaluation import compare, measures
-from drillrank.evaluation.evidence import evidence_of, words_of
+from drillrank.evaluation.measures import evidence_of, words_of
 from drillrank.evaluation.metrics import answer_f1, answer_match, evidence_f1, exact_match, hit, recall, recall_all
 from drillrank.evaluation.questions import Question
 from drillrank.views import section_chunks

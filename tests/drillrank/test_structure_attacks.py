@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import struct
+import sys
 import zipfile
 from pathlib import Path
 
@@ -11,7 +11,6 @@ import pytest
 
 from drillrank import limits, parse_document, read_document
 from drillrank.errors import InvalidInput
-from drillrank.structure import pdf
 from drillrank.structure.imported import document_from_docling
 from tests.drillrank.test_structure_complete import BOOK, SPACES, packed, presentation, repacked
 from tests.pdf_files import lines, pdf_of
@@ -112,9 +111,9 @@ def test_the_process_that_reads_a_pdf_knows_no_secrets(tmp_path: Path, monkeypat
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "AKIA")
     told = tmp_path / "environment"
     python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\nenv > "{told}"\nexec "{os.fsdecode(pdf.spawn.get_executable())}" "$@"\n')
+    python.write_text(f'#!/bin/sh\nenv > "{told}"\nexec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
-    monkeypatch.setattr("multiprocessing.spawn._python_exe", os.fsencode(python))
+    monkeypatch.setattr(sys, "executable", str(python))
     file = tmp_path / "a.pdf"
     file.write_bytes(pdf_of([lines("The fox hunts.")]).content())
     assert "fox" in read_document(file).text

@@ -11,7 +11,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ def embed() -> Callable[[str], list[float]]:
     model = lru_cache(minilm)  # loaded at the first use: the stores' packages may be missing
     lock = threading.Lock()  # the tokeniser is no object for several threads
 
-    @lru_cache(maxsize=None)
+    @cache
     def embedded(text: str) -> list[float]:
         with lock:
             return model()([text])[0].tolist()

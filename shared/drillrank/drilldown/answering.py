@@ -91,24 +91,6 @@ class Reader:
         shown = max(shown, 1)
         return prompt(fitting("\n".join(texts[:shown]), self.max_prompt_tokens, prompt, self.count)), shown
 
-    def requests(self, question: str, passages: Sequence[Passage], usage: Usage | None = None) -> Requests[Answer]:
-        """Reads an answer; without passages there is none, and nobody is asked.
-
-        Raises:
-            LLMFailure: the call failed.
-        """
-        usage = usage or Usage(count=self.count)
-        if not passages:
-            return Answer("", usage=usage)
-        prompt, shown = self.asking(question, passages)
-        [reply] = yield [Ask(prompt)]
-        if reply.failure:
-            raise reply.failure
-        text = (strip_reasoning(reply.text) or "").strip()
-        if not text:
-            return Answer("", usage=usage, problems=("the LLM's answer was blank",))
-        return cited(text, passages[:shown], usage)
-
 
 def cited(text: str, passages: Sequence[Passage], usage: Usage) -> Answer:
     """An answer as an LLM wrote it, with the passages that it cites.
@@ -168,6 +150,8 @@ def answer(
 ) -> Answer:
     """What an LLM answers from passages, with citations; an empty text if they hold no answer.
 
+    Without passages nobody is asked.
+
     Args:
         question: The question.
         passages: What it may rest on, best first.
@@ -187,7 +171,20 @@ def answer(
     reader = Reader(check_places(prompt, "contents", "question"), max_prompt_tokens, token_counter(tokens))
     check_room(question, reader.count, max_prompt_tokens, filled(prompt, contents="", question=check_query(question)))
     usage = Usage(count=reader.count)
-    return run(reader.requests(question, passages, usage), load_llm(llm), usage=usage)
+    return run(_read(reader, question, passages, usage), load_llm(llm), usage=usage)
+
+
+def _read(reader: Reader, question: str, passages: Sequence[Passage], usage: Usage) -> Requests[Answer]:
+    if not passages:
+        return Answer("", usage=usage)
+    prompt, shown = reader.asking(question, passages)
+    [reply] = yield [Ask(prompt)]
+    if reply.failure:
+        raise reply.failure
+    text = (strip_reasoning(reply.text) or "").strip()
+    if not text:
+        return Answer("", usage=usage, problems=("the LLM's answer was blank",))
+    return cited(text, passages[:shown], usage)
 
 
 def check_room(question: str, count: TokenCount, max_prompt_tokens: int, *prompts: str) -> None:

@@ -15,7 +15,7 @@ from drillrank.drilldown.condensing import Summariser
 from drillrank.drilldown.evidence import distinct
 from drillrank.drilldown.outline import BEGINNING, OutlinePath
 from drillrank.drilldown.prepared import PreparedDocuments
-from drillrank.drilldown.selection import Deputy, Item, Likelihoods, Selection
+from drillrank.drilldown.selection import By, Deputy, Item, Likelihoods, Selection
 from drillrank.drilldown.settings import BOOLEAN_PROMPT, WITHOUT_SECTIONS, Strategy
 from drillrank.drilldown.versions import as_date
 from drillrank.explanation import Explanation, Explanations, Node
@@ -93,6 +93,7 @@ class Drill:
         on_step: Callable[[Step], object] | None,
     ) -> None:
         self._selection, self._settings, self.question = selection, selection.settings, selection.question
+        self._paragraphs_by: By = "json" if self._settings.sections_by == "json" else "ids"  # they have no names
         self._ready = ready
         self._summariser = summariser
         self._on_step = on_step
@@ -344,7 +345,7 @@ class Drill:
             BOOLEAN_PROMPT if alone else self._settings.prompts[1],
             [Item(text) for text in texts],
             self._likelihoods_of([(at,) for at in candidates]),
-            by="yes" if alone else self._settings.paragraphs_by,
+            by="yes" if alone else self._paragraphs_by,
             spare=int(stage == "summaries"),
         )
         self._paragraph_reasons.append(partial(_by_llm, [(at,) for at in candidates], found, deputies))
@@ -361,7 +362,7 @@ class Drill:
         order = [candidates[item.details["position"]] for item in ranking]
         if settings.paragraphs == "monot5+base":
             items = [Item(self._ready.readable[position].text) for position in order]
-            selected = order[: self._selection.holds(settings.prompts[1], items, settings.paragraphs_by)]
+            selected = order[: self._selection.holds(settings.prompts[1], items, self._paragraphs_by)]
         else:
             selected = order[: top_n or max(1, sum(log_probability(item) >= _RELEVANT for item in ranking))]
             self._judged = {at: (item.score, item.details) for at, item in zip(order, ranking, strict=True)}

@@ -160,17 +160,13 @@ class Levels:
         """What pages and documents add to these paragraphs' own likelihood under `UnigramModel`."""
         alone = np.zeros(len(paragraphs))
         for word, of_collection in enumerate(self._counts.collection):
-            smoothed = self._tf(word)[paragraphs] + ALONE * of_collection
+            tf = np.zeros(len(self._counts.section_of))
+            places, times = self._counts.paragraphs[word]
+            tf[places] = times
+            smoothed = tf[paragraphs] + ALONE * of_collection
             alone += np.log(smoothed / (self._counts.lengths[paragraphs] + ALONE))
         context: Floats = self._sums[paragraphs] - alone
         return context
-
-    def _tf(self, word: int) -> Floats:
-        """How often each paragraph holds a word, shape (paragraphs,)."""
-        counted = np.zeros(len(self._counts.section_of))
-        places, times = self._counts.paragraphs[word]
-        counted[places] = times
-        return counted
 
     def terms(self, paragraph: int) -> tuple[Term, ...]:
         """S of a paragraph as terms, each token's gain by level; of none where no paragraph matches."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from drillrank.drilldown.last_used import LastUsed
@@ -343,10 +343,6 @@ class CoveredText:
     metadata: Mapping[str, object] = field(default_factory=dict, hash=False)
 
     @cached_property
-    def _starts(self) -> list[int]:
-        return [held_span.start for held_span in self.held_spans]
-
-    @cached_property
     def _gapless_spans(self) -> list[tuple[int, int]]:
         """Spans that are held without a gap; white space of an original between two chunks is none."""
         if self.whole is not None:
@@ -364,13 +360,9 @@ class CoveredText:
     def _only_space(self, end: int, held_span: HeldSpan, last: int) -> bool:
         return self.original and held_span.chunk != last and self.text[end : held_span.start].isspace()
 
-    @cached_property
-    def _held_starts(self) -> list[int]:
-        return [start for start, _ in self._gapless_spans]
-
     def held_of(self, block: Block) -> Iterator[tuple[int, int]]:
         """The spans of a block that are held, without white space around them."""
-        at = max(bisect_right(self._held_starts, block.start) - 1, 0)
+        at = max(bisect_right(self._gapless_spans, block.start, key=itemgetter(0)) - 1, 0)
         for start, end in self._gapless_spans[at:]:
             if start >= block.end:
                 return
@@ -383,7 +375,7 @@ class CoveredText:
 
     def held_span_of(self, start: int, end: int) -> HeldSpan:
         """What holds a span, or else its beginning."""
-        at = bisect_right(self._starts, start) - 1
+        at = bisect_right(self.held_spans, start, key=attrgetter("start")) - 1
         around = range(at, max(at - _NEIGHBOURS, -1), -1)
         for position in around:
             if self.held_spans[position].end >= end:
@@ -396,7 +388,7 @@ class CoveredText:
         """The offset in the document of an offset in the text."""
         if not self.shifts:
             return None
-        return at + self.shifts[bisect_right(self.shifts, at, key=lambda shift: shift[0]) - 1][1]
+        return at + self.shifts[bisect_right(self.shifts, at, key=itemgetter(0)) - 1][1]
 
 
 def covered_sections(number: int, group: str, covered: CoveredText) -> list[OutlineSection]:

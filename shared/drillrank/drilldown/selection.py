@@ -14,13 +14,13 @@ from typing import Literal, NamedTuple
 
 from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names, said_yes
 from drillrank.drilldown.evidence import Evidence
-from drillrank.drilldown.settings import AnswerBy, D3Settings
+from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, LLMFailure
 from drillrank.llm import Ask, Reply, Requests, strip_reasoning
 from drillrank.prompts import LEAST, Template, filled, fitting, shortened
 from drillrank.text import TokenCount
 
-By = AnswerBy | Literal["yes"]
+By = Literal["names", "ids", "json", "yes"]
 Deputy = Literal["budget", "failure"]
 """Why likelihood decided in the LLM's place: no call was left, or the answer was unusable."""
 

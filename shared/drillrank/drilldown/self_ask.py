@@ -113,7 +113,6 @@ class SelfAsk:
             these.
         on_failure: Where a call fails, or brings nothing of use: `"continue"` with what there is without it, and a
             `DrillrankWarning`; or `"raise"`.
-        workers: Most LLM calls at the same time, of one question.
 
     Raises:
         InvalidInput: a setting is out of its range, or a prompt lacks a place.
@@ -140,9 +139,8 @@ class SelfAsk:
         prompt: Template = SELF_ASK_PROMPT,
         answer_prompt: Template = ANSWER_PROMPT,
         on_failure: OnFailure = "continue",
-        workers: int = 4,
     ) -> None:
-        check_positive(max_steps=max_steps, max_prompt_tokens=max_prompt_tokens, workers=workers)
+        check_positive(max_steps=max_steps, max_prompt_tokens=max_prompt_tokens)
         check_one_of(OnFailure, on_failure=on_failure)
         self.llm = load_llm(llm)
         self.retrieve = retrieve
@@ -152,8 +150,8 @@ class SelfAsk:
         self.answer_prompt = check_places(answer_prompt, "contents", "question")
         self.on_failure = on_failure
         self._count = token_counter(tokens)
-        self.workers = workers
-        self._retriever("retrieve", "aretrieve")
+        self._reader = Reader(self.answer_prompt, max_prompt_tokens, self._count, cites=False)
+        self._handlers("retrieve", "aretrieve")
 
     def answer(self, question: str) -> SelfAskAnswer:
         """The final answer, whatever the LLM says; one `DrillrankWarning` tells what went wrong.
@@ -172,33 +170,33 @@ class SelfAsk:
 
     def stream(self, question: str) -> Iterator[FollowUp | SelfAskAnswer]:
         """Each follow-up question as soon as it is answered, and the final answer at the end; see `answer`."""
-        retrieve = self._retriever("retrieve", "aretrieve")
-        if is_async(retrieve):
-            raise InvalidInput(f"{self.retrieve!r:.100} cannot be asked synchronously: use the asynchronous method.")
-        handlers = {Retrieve: lambda request: retrieve(request.query)}
+        handlers = self._handlers("retrieve", "aretrieve", synchronous=True)
         progress = _Progress(question, Usage(count=self._count))
         while True:
-            item = run(self._next(progress), self.llm, handlers, usage=progress.usage, workers=self.workers)
+            item = run(self._next(progress), self.llm, handlers, usage=progress.usage)
             yield item
             if isinstance(item, SelfAskAnswer):
                 return
 
     async def astream(self, question: str) -> AsyncIterator[FollowUp | SelfAskAnswer]:
         """As `stream`, without blocking the event loop."""
-        retrieve = self._retriever("aretrieve", "retrieve")
-        handlers = {Retrieve: lambda request: retrieve(request.query)}
+        handlers = self._handlers("aretrieve", "retrieve")
         progress = _Progress(question, Usage(count=self._count))
         while True:
-            item = await arun(self._next(progress), self.llm, handlers, usage=progress.usage, workers=self.workers)
+            item = await arun(self._next(progress), self.llm, handlers, usage=progress.usage)
             yield item
             if isinstance(item, SelfAskAnswer):
                 return
 
-    def _retriever(self, *names: str) -> Callable[[str], Any]:
-        functions = [function for name in names if callable(function := getattr(self.retrieve, name, None))]
-        if not functions and not callable(self.retrieve):
+    def _handlers(self, *names: str, synchronous: bool = False) -> dict[type, Callable[[Retrieve], Any]]:
+        """The retriever, by the first of these methods that it has, or itself a function."""
+        methods = [getattr(self.retrieve, name, None) for name in names]
+        function: Any = next(filter(callable, [*methods, self.retrieve]), None)
+        if function is None:
             raise InvalidInput(f"retrieve is a function from a question to passages, not {self.retrieve!r:.100}.")
-        return functions[0] if functions else cast("Callable[[str], Any]", self.retrieve)
+        if synchronous and is_async(function):
+            raise InvalidInput(f"{self.retrieve!r:.100} cannot be asked synchronously: use the asynchronous method.")
+        return {Retrieve: lambda request: function(request.query)}
 
     def _next(self, progress: _Progress) -> Requests[FollowUp | SelfAskAnswer]:
         """The next follow-up question with its answer; at the end, the final answer."""
@@ -246,8 +244,7 @@ class SelfAsk:
         passages = tuple(map(_passage, found))
         answer = ""
         if passages:
-            reader = Reader(self.answer_prompt, self.max_prompt_tokens, self._count, cites=False)
-            prompt, _ = reader.asking(question, passages)
+            prompt, _ = self._reader.asking(question, passages)
             answer = yield from self._ask(prompt, progress.problems)
         return FollowUp(question, " ".join(answer.split())[:_LONGEST], passages)
 

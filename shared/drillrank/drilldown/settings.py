@@ -20,19 +20,13 @@ Strategy = Literal[
 WITHOUT_SECTIONS: tuple[Strategy, ...] = ("paragraph", "chunk", "map-reduce", "map-reduce-optimised")
 """Strategies that read all sections: what the paper compares D3 with."""
 SummarizeBy = Summarizer | Literal["llm"] | None
-AnswerBy = Literal["names", "ids", "json"]
+AnswerBy = Literal["names", "json"]
 
 # D3 (Nair et al. 2023) section 3.3 and its experiment settings: the section step and the paragraph step.
 SECTION_PROMPT = (
     "Document section structure:\n{outline}\n\nQuestion: {question}\n\nList all section names that may be relevant "
     "for answering the question. Respond with comma-separated section name list. Provide an empty response if none "
     "of the sections are relevant."
-)
-# The same question with numbers in place of names, which no model can misspell; the wording is ours.
-SECTION_ID_PROMPT = (
-    "Document section structure:\n{outline}\n\nQuestion: {question}\n\nList the ids of all sections that may be "
-    "relevant for answering the question. Respond with comma-separated id list. Provide an empty response if none of "
-    "the sections are relevant."
 )
 PARAGRAPH_PROMPT = (
     "{paragraphs}\n\nQuestion: {question}\n\nFind paragraph ids that contains relevant information for answering the "
@@ -43,7 +37,7 @@ BOOLEAN_PROMPT = (
     "{paragraphs}\n\nQuestion: {question}\n\nDoes the paragraph contain relevant information for answering the "
     "question? Respond with yes or no."
 )
-# The same for LLMs that can be held to a JSON schema; the wording is ours.
+# The same with numbers, which no model can misspell, for LLMs that can be held to a JSON schema; the wording is ours.
 _AS_JSON = 'Respond with a JSON object whose "ids" is the list of their numbers, empty if none of them are relevant.'
 SECTION_JSON_PROMPT = (
     "Document section structure:\n{outline}\n\nQuestion: {question}\n\nList the ids of all sections that may be "
@@ -56,7 +50,6 @@ PARAGRAPH_JSON_PROMPT = (
 
 _PROMPTS: dict[AnswerBy, tuple[str, str]] = {
     "names": (SECTION_PROMPT, PARAGRAPH_PROMPT),
-    "ids": (SECTION_ID_PROMPT, PARAGRAPH_PROMPT),
     "json": (SECTION_JSON_PROMPT, PARAGRAPH_JSON_PROMPT),
 }
 
@@ -193,11 +186,6 @@ class D3Settings(Settings):
         if self.paragraph_prompt is not None:
             check_places(self.paragraph_prompt, "paragraphs", "question")
         super().__post_init__()
-
-    @property
-    def paragraphs_by(self) -> AnswerBy:
-        """How the LLM answers about paragraphs, which have no names."""
-        return "json" if self.sections_by == "json" else "ids"
 
     @property
     def prompts(self) -> tuple[Template, Template]:

@@ -16,11 +16,9 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from drillrank.errors import InvalidInput
-from drillrank.evaluation.evidence import Evidence
-from drillrank.evaluation.experiment import BM25, FIRST_STAGE, FUSION, Experiment, OnProgress, Ranks
-from drillrank.evaluation.measures import check_measures, default_measures
+from drillrank.evaluation.experiment import BM25, FIRST_STAGE, FUSION, Experiment, OnProgress, Ranks, Record
+from drillrank.evaluation.measures import Evidence, check_measures, default_measures
 from drillrank.evaluation.questions import CorpusSource, Question, QuestionSource
-from drillrank.evaluation.records import Record
 from drillrank.evaluation.statistics import (
     Floats,
     Pair,
@@ -361,7 +359,7 @@ def compare(
     All rerankers see the same candidates: those that the questions name, else those that the first stage finds. The
     first stage itself takes part as `"first stage"`, and beside it `"BM25"` and their reciprocal rank fusion,
     `"first stage + BM25"`, unless the first stage is BM25 itself. A component that looks for itself is compared as it
-    is. What a component brought is judged without regard to the others (`drillrank.evaluation.evidence`).
+    is. What a component brought is judged without regard to the others (`drillrank.evaluation.measures`).
 
     Args:
         questions: A `.jsonl` or `.csv` file or mappings: `question`, one at least of `gold` (ids of passages), `spans`

@@ -132,7 +132,7 @@ def system(name: str, given: Any, corpus: Collection) -> System:
             passages or ids. A mapping may also hold `depth`, how many candidates it is shown, `fitted`: a lexical
             model then takes its statistics from the corpus, `settings`: a file that `drillrank tune` wrote; with
             `trust_settings`, as for `load_settings`; and `version`: of code whose results would else be taken for those
-            of an earlier run (`drillrank.evaluation.records`).
+            of an earlier run (`drillrank.evaluation.experiment`).
         corpus: What is searched.
 
     Raises:

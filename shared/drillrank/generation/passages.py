@@ -17,7 +17,6 @@ import numpy as np
 from drillrank.errors import (
     InvalidInput,
     OnFailure,
-    check_on_failure,
     check_positive,
     require,
     warn,
@@ -25,6 +24,7 @@ from drillrank.errors import (
 from drillrank.llm import Ask, Requests, strip_reasoning
 from drillrank.passages import Passage, check_query, stable_uuid
 from drillrank.prompts import check_question_templates, fill_question
+from drillrank.settings import check_one_of
 from drillrank.text import WORD, first_words, terms
 from drillrank.vectors import Embed, Tfidf, embedded
 
@@ -80,7 +80,7 @@ def generated_passages(
     """
     check_query(question)
     check_positive(n=n)
-    check_on_failure(on_failure)
+    check_one_of(OnFailure, on_failure=on_failure)
     templates = check_question_templates(prompts)
     replies = yield [Ask(fill_question(templates[i % len(templates)], question)) for i in range(n)]
     failures = [reply.failure for reply in replies if reply.failure]

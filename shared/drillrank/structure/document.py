@@ -180,21 +180,27 @@ def breadcrumb(path: Sequence[str], separator: str = " > ") -> str:
     return separator.join(filter(None, (" ".join(heading.split()) for heading in path)))
 
 
+class Heading(NamedTuple):
+    """What a block of kind `heading` says: level from 1 on, readable text, and how certain it is, from 0 to 1."""
+
+    level: int
+    title: str
+    confidence: float = 1.0
+
+
 @dataclass(frozen=True, slots=True)
 class Scan:
     """The blocks of a text in order, before they are sorted into sections.
 
     Attributes:
         blocks: Ordered and disjoint. Text between them is kept as blocks of kind `other`.
-        headings: Level and readable text of every block of kind `heading`, in the same order.
-        confidences: How certain each heading is, from 0 to 1; all are if there are none.
+        headings: Of every block of kind `heading`, by its start.
         marks: How many things were found that only this format has, so that it may be chosen without being named.
     """
 
     blocks: list[Block]
-    headings: list[tuple[int, str]] = field(default_factory=list)
+    headings: dict[int, Heading] = field(default_factory=dict)
     marks: int = 0
-    confidences: Sequence[float] = ()
 
 
 def assemble(text: str, scan: Scan, format: str) -> Document:
@@ -207,7 +213,6 @@ def assemble(text: str, scan: Scan, format: str) -> Document:
     sections: list[tuple[tuple[str, ...], int, int, float]] = []  # path, level, start, confidence
     blocks: list[list[Block]] = []
     branch: list[tuple[int, str]] = []  # the open headings, levels rising
-    headings = zip(scan.headings, scan.confidences or [1.0] * len(scan.headings), strict=True)
 
     def begin(level: int, start: int, confidence: float = 1.0) -> None:
         sections.append((tuple(name for _, name in branch), level, start if sections else 0, confidence))
@@ -215,7 +220,7 @@ def assemble(text: str, scan: Scan, format: str) -> Document:
 
     for block in _with_gaps(text, scan.blocks):
         if block.kind == "heading":
-            (level, title), confidence = next(headings)
+            level, title, confidence = scan.headings[block.start]
             while branch and branch[-1][0] >= level:
                 branch.pop()
             if len(branch) < limits.HEADING_DEPTH:
@@ -272,13 +277,13 @@ def spread(text: str, shown: Sequence[Shown]) -> Scan:
         shown: The visible blocks, starts rising.
     """
     blocks: list[Block] = []
-    headings: list[tuple[int, str]] = []
+    headings: dict[int, Heading] = {}
     ends = [block.start for block in shown[1:]] + [len(text)]
     start = len(text) - len(text.lstrip())
     for block, end in zip(shown, ends, strict=False):
         blocks.append(Block(block.kind, start, trimmed_end(text, start, end), block.rendering))
         if block.kind == "heading":
-            headings.append((block.level, " ".join(block.rendering.split())))
+            headings[start] = Heading(block.level, " ".join(block.rendering.split()))
         start = end
     if not shown and text.strip():
         blocks.append(Block("other", start, trimmed_end(text, start, len(text)), ""))

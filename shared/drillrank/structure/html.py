@@ -33,12 +33,10 @@ _DROPPED = frozenset({
     "noembed", "noframes", "noscript", "object", "script", "style", "symbol", "template", "title", "video",
 })  # fmt: skip
 _DROPPED_ROLES = frozenset({"navigation", "menu", "menubar", "doc-toc", "doc-pagelist"})
-_SECTIONS = frozenset({"article", "aside", "section"})
-_SECTION_ROLES = frozenset({"article", "complementary", "region"})
 _HEADING = re.compile(r"h[1-6]$")
 _LEVEL = re.compile(r"[1-9]\d?$")
 _NOT_DISPLAYED = re.compile(r"display\s*:\s*none", re.IGNORECASE)
-_MAX_LEVEL = 30  # paths would otherwise grow with the nesting of sections
+_MAX_LEVEL = 30
 _MAX_INDENT = 10
 # What justhtml would take for text, since it keeps track of places, or what would make it join text piece by piece, in
 # quadratic time: declarations, the rest of an end tag, a `<` that opens no tag. The end of a comment is left alone.
@@ -74,40 +72,17 @@ def html_links(text: str) -> list[tuple[int, str, str]]:
 
 
 @dataclass
-class _Frame:
-    """A sectioning element: rank and level of its first heading, and the nearest one around it that has a heading."""
-
-    outer: _Frame | None
-    rank: int = 0
-    level: int = 0
-
-    def level_of(self, rank: int) -> int:
-        """Level of a heading in this element.
-
-        The rank of its tag, but a heading of the same rank as that of the element around lies below that one.
-        """
-        above = self if self.level else self.outer
-        level = above.level + rank - above.rank if above and rank >= above.rank else rank
-        if above is not self:
-            level += above is not None and rank == above.rank
-            self.rank, self.level = rank, level
-        return min(level, _MAX_LEVEL)
-
-
-@dataclass
 class _Heading:
     """A heading ends with its element, or at the first block that begins in it after some text."""
 
-    rank: int
-    frame: _Frame
-    level: int = 0
+    level: int
+    begun: bool = False
     ended: bool = False
 
 
 class _Context(NamedTuple):
     """What the elements around a text make of it."""
 
-    frame: _Frame
     kind: BlockKind = "paragraph"
     raw: bool = False
     quoted: bool = False
@@ -149,7 +124,7 @@ class _Page:
         text = _shallow(_ODD_MARKUP.sub(self._harmless, text), self._nothing)
         root = JustHTML(text, sanitize=False, track_node_locations=True).root
         self._layout = _layout_tables(root)
-        todo: list[tuple[Node | None, _Context | None]] = [(root, _Context(_Frame(None)))]
+        todo: list[tuple[Node | None, _Context | None]] = [(root, _Context())]
         while todo:
             node, context = todo.pop()
             if context is None:  # after a heading
@@ -215,18 +190,18 @@ class _Page:
             self._add(attributes.get("alt", ""), context, node)
         inner = context
         behind: list[tuple[Node | None, _Context | None]] = []
-        rank = _rank(name, role, attributes)
+        level = _heading_level(name, role, attributes)
         if name in _CELLS and context.kind == "table":
             if context.numbers and next(context.numbers):
                 self._put("cell", context)
             inner = context._replace(numbers=None)
-        elif name in _BLOCKS or name in _CELLS or rank:
+        elif name in _BLOCKS or name in _CELLS or level:
             self._border(context)
             behind.append((None, context))
-            inner = self._inside(node, name, role, context)
-            if rank and not context.quoted and not context.heading:
+            inner = self._inside(node, name, context)
+            if level and not context.quoted and not context.heading:
                 self._block += 1
-                inner = inner._replace(heading=_Heading(rank, context.frame))
+                inner = inner._replace(heading=_Heading(level))
                 behind.append((None, None))
         elif name == "a" and "href" in attributes:
             link: list[str] = []
@@ -234,11 +209,9 @@ class _Page:
             self.links.append((self._at, attributes["href"].strip().replace(self._less_than, "<"), link))
         return [*behind, *((child, inner) for child in reversed(node.children or ()))]
 
-    def _inside(self, node: Node, name: str, role: str, context: _Context) -> _Context:
+    def _inside(self, node: Node, name: str, context: _Context) -> _Context:
         """The context inside a block."""
         inner = context
-        if name in _SECTIONS or role in _SECTION_ROLES:
-            inner = inner._replace(frame=_Frame(context.frame if context.frame.level else context.frame.outer))
         kind = _CONTAINERS.get(name)
         if kind == "code":
             self._put("raw line", context)
@@ -262,7 +235,7 @@ class _Page:
         """Between two blocks, or lines of a list, or words of a table's cell."""
         heading = context.heading
         if heading and not heading.ended:
-            heading.ended = heading.level > 0
+            heading.ended = heading.begun
             self._block += heading.ended
         elif context.kind == "paragraph":
             self._block += 1
@@ -278,8 +251,8 @@ class _Page:
     def _add(self, text: str, context: _Context, node: Node) -> None:
         text = text.replace(self._less_than, "<").replace(self._nothing, "")
         heading = context.heading
-        if text.strip() and heading and not heading.level:
-            heading.level = heading.frame.level_of(heading.rank)
+        if text.strip() and heading:
+            heading.begun = True
         if context.link is not None:
             context.link.append(text)
         self._put("add", context, text, node)
@@ -291,13 +264,13 @@ class _Page:
         self._pieces.append(_Piece(self._at, self._block, kind, level, does, text, node))
 
 
-def _rank(name: str, role: str, attributes: dict[str, str]) -> int:
-    """Rank of a heading; 0 for other elements."""
+def _heading_level(name: str, role: str, attributes: dict[str, str]) -> int:
+    """Level of a heading; 0 for other elements."""
     if role != "heading" and (role or not _HEADING.match(name)):
         return 0
     level = attributes.get("aria-level", "").strip()
     if _LEVEL.match(level):
-        return int(level)
+        return min(int(level), _MAX_LEVEL)
     return int(name[1]) if _HEADING.match(name) else 2
 
 

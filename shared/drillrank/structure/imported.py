@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -18,7 +17,7 @@ from drillrank import limits
 from drillrank.errors import InvalidInput
 from drillrank.limits import read_json
 from drillrank.structure.cutting import paragraphs
-from drillrank.structure.document import Block, BlockKind, Document, Scan, assemble
+from drillrank.structure.document import Block, BlockKind, Document, Heading, Scan, assemble
 from drillrank.structure.html import scan_html
 from drillrank.structure.markdown import scan_markdown, table, with_closed_fence
 from drillrank.structure.pages import joined_pages
@@ -67,19 +66,19 @@ def document_of(parts: Iterable[Part], *, rebuild: bool = False) -> Document:
     """
     texts: list[tuple[str, int | None]] = []
     blocks: list[Block] = []
-    headings: list[tuple[int, str]] = []
+    headings: dict[int, Heading] = {}
     at = 0
     for part in parts:
         text = " ".join(part.text.split()) if part.kind == "heading" else part.text.strip()
         if not text:
             continue
         if part.kind == "heading":
-            headings.append((part.level, text))
+            headings[at] = Heading(part.level, text)
         texts.append((text, part.page))
         blocks.append(Block(part.kind, at, at + len(text)))
         at += len(text) + 2
     text, pages = joined_pages(texts)
-    scan = Scan(blocks, rebuilt_levels(headings) if rebuild else headings)
+    scan = Scan(blocks, rebuilt(headings) if rebuild else headings)
     return replace(assemble(text, scan, "text"), pages=pages)
 
 
@@ -104,49 +103,35 @@ def page_number(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def rebuilt_levels(headings: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Levels by numbering, or by titles that recur below others; as they are where they differ already.
+def rebuilt(headings: Mapping[int, Heading]) -> dict[int, Heading]:
+    """Headings with levels by numbering, where two or more are numbered; as they are where they differ already.
 
     The first heading may stand alone above all others, as a title does. A heading without a number is below the
-    numbered one before it, but for those before the first and after the last number. Where nothing is numbered, a
-    title that comes several times, such as "Revenue" below each segment, is below one that comes once.
+    numbered one before it, but for those before the first and after the last number.
 
     Args:
-        headings: Level and title of each.
+        headings: By the start of their blocks.
 
-    >>> rebuilt_levels([(2, "Abstract"), (2, "1 Data"), (2, "1.1 Units"), (2, "Kilograms"), (2, "2 Use")])
-    [(2, 'Abstract'), (2, '1 Data'), (3, '1.1 Units'), (4, 'Kilograms'), (2, '2 Use')]
-    >>> rebuilt_levels([(1, "Asia"), (1, "Revenue"), (1, "Europe"), (1, "Revenue")])
-    [(1, 'Asia'), (2, 'Revenue'), (1, 'Europe'), (2, 'Revenue')]
+    >>> titles = ["Abstract", "1 Data", "1.1 Units", "Kilograms", "2 Use"]
+    >>> [heading.level for heading in rebuilt({at: Heading(2, title) for at, title in enumerate(titles)}).values()]
+    [2, 2, 3, 4, 2]
     """
-    rest = list(headings[1:])
-    if rest and headings[0][0] >= rest[0][0]:  # no title
-        rest = list(headings)
-    if len({level for level, _ in rest}) != 1:
-        return list(headings)
-    titles = [name for _, name in rest]
-    depths = _numbered(titles)
-    if depths is None:
-        counts = Counter(map(str.casefold, titles))
-        recurs = [int(counts[title.casefold()] > 1) for title in titles]
-        depths = [0] * len(titles) if recurs[0] else recurs
-    levels = [rest[0][0] + depth for depth in depths]
-    return [*headings[: len(headings) - len(rest)], *zip(levels, titles, strict=True)]
-
-
-def _numbered(titles: Sequence[str]) -> list[int] | None:
-    """Depths by numbers; None where fewer than two are numbered."""
-    given_depths = [_depth(title) for title in titles]
+    found = dict(headings)
+    rest = list(headings)
+    if len(rest) > 1 and headings[rest[0]].level < headings[rest[1]].level:
+        rest = rest[1:]  # behind the title
+    given_depths = [_depth(headings[start].title) for start in rest]
     places = [at for at, depth in enumerate(given_depths) if depth is not None]
-    if len(places) < 2:
-        return None
+    if len({headings[start].level for start in rest}) != 1 or len(places) < 2:
+        return found
     ranks = sorted({depth for depth in given_depths if depth is not None})
-    depths, last = [], 0
-    for at, depth in enumerate(given_depths):
+    last = 0
+    for at, (start, depth) in enumerate(zip(rest, given_depths, strict=True)):
+        below = depth is None and places[0] < at < places[-1]
         last = last if depth is None else ranks.index(depth)
-        unnumbered = last + 1 if places[0] < at < places[-1] else 0
-        depths.append(unnumbered if depth is None else last)
-    return depths
+        if depth is not None or below:
+            found[start] = headings[start]._replace(level=headings[start].level + last + below)
+    return found
 
 
 def _depth(title: str) -> float | None:
@@ -162,7 +147,7 @@ def document_from_docling(given: object) -> Document:
     r"""Read what Docling has parsed.
 
     Running headers and footers are left out. Docling gives most PDFs' headings one level: it is rebuilt from their
-    numbering, or from titles that recur.
+    numbering.
 
     Args:
         given: A `DoclingDocument`, what its `export_to_dict` returns, or that as JSON; or what `export_to_markdown`
@@ -284,7 +269,7 @@ def document_from_unstructured(elements: Iterable[object]) -> Document:
 def document_from_llamaparse(given: object) -> Document:
     r"""Read a result of LlamaParse: the pages' Markdown as one document, so that sections run across pages.
 
-    Where all headings are on one level, levels are rebuilt from their numbering, or from titles that recur.
+    Where all headings are on one level, levels are rebuilt from their numbering.
 
     Args:
         given: The result in JSON mode (`pages`, each with `page` and `md`), a job's result with `markdown` expanded
@@ -299,7 +284,7 @@ def document_from_llamaparse(given: object) -> Document:
     ('# Sea\n\nWide.\n\nAnd deep.', [(3, 4)])
     """
     texts: list[tuple[str, int | None]] = []
-    for location, page in enumerate(_pages(given), start=1):
+    for location, page in enumerate(_listed(given, "LlamaParse", "pages", "markdown"), start=1):
         saved = as_mapping(page, "LlamaParse")
         text = next((saved[key] for key in ("md", "markdown", "text") if saved.get(key)), None)
         if isinstance(text, str) and text.strip():
@@ -313,18 +298,26 @@ def document_from_llamaparse(given: object) -> Document:
 
 def _with_rebuilt_levels(text: str) -> Document:
     scan = scan_markdown(text)
-    return assemble(text, Scan(scan.blocks, rebuilt_levels(scan.headings)), "markdown")
+    return assemble(text, Scan(scan.blocks, rebuilt(scan.headings)), "markdown")
 
 
-def _pages(given: object) -> Iterable[object]:
+def _listed(given: object, tool: str, *keys: str) -> Sequence[object]:
+    """A list, or the one that a mapping has under the first of some keys; the last key may lead to the first.
+
+    Raises:
+        InvalidInput: there is none.
+    """
+    if isinstance(given, str):
+        given = read_json(given, f"The output of {tool}")
     if isinstance(given, list | tuple):
         return given
-    saved = as_mapping(given, "LlamaParse")
-    markdown = saved.get("markdown")
-    pages = saved.get("pages", markdown.get("pages") if isinstance(markdown, Mapping) else None)
-    if not isinstance(pages, list | tuple):
-        raise InvalidInput("This is no result of LlamaParse: it has no pages.")
-    return pages
+    saved = as_mapping(given, tool)
+    for key in keys:
+        found = saved.get(key)
+        found = found.get(keys[0]) if isinstance(found, Mapping) else found
+        if isinstance(found, list | tuple):
+            return found
+    raise InvalidInput(f"This is no output of {tool}: it has no {keys[0]}.")
 
 
 @dataclass(frozen=True)
@@ -372,7 +365,8 @@ def document_from_pageindex(tree: object, pages: Sequence[str] | None = None) ->
     >>> tree.document.text.split(), tree.summaries([tree.document.body(tree.document.sections()[0]).strip()])
     (['Sea', 'is', 'wide.', 'And', 'deep.'], ['On water.'])
     """
-    nodes = list(_nodes(_roots(tree), 1))
+    single = [tree] if isinstance(tree, Mapping) and "title" in tree else tree
+    nodes = list(_nodes(_listed(single, "PageIndex", "structure", "result", "nodes"), 1))
     from_nodes = all(node.text is not None for node in nodes)
     document = document_of(
         [part for node in nodes for part in _own_parts(node)] if from_nodes else _from_pages(nodes, pages or ())
@@ -430,20 +424,6 @@ def _from_pages(nodes: Sequence[_Node], pages: Sequence[str]) -> list[Part]:
             page = bisect_right(firsts, start + first)
             parts.append(Part("paragraph", text[start + first : start + last], page=page))
     return parts
-
-
-def _roots(tree: object) -> Sequence[object]:
-    if isinstance(tree, str):
-        tree = read_json(tree, "The tree of PageIndex")
-    if isinstance(tree, list | tuple):
-        return tree
-    saved = as_mapping(tree, "PageIndex")
-    if "title" in saved:
-        return [saved]
-    for key in ("structure", "result", "nodes"):
-        if isinstance(saved.get(key), list):
-            return list(saved[key])
-    raise InvalidInput("This is no tree of PageIndex: it has no structure.")
 
 
 def _nodes(given: Sequence[object], level: int) -> Iterator[_Node]:

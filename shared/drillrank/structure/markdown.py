@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from drillrank.structure.cutting import trimmed_end
-from drillrank.structure.document import Block, BlockKind, Document, Scan
+from drillrank.structure.document import Block, BlockKind, Document, Heading, Scan
 from drillrank.text import without_surrogates
 
 _KINDS: dict[str, BlockKind] = {
@@ -62,7 +62,7 @@ def _read(text: str) -> tuple[Scan, Links]:
     )
     offset = _character_offsets(source)
     blocks: list[Block] = []
-    headings: list[tuple[int, str]] = []
+    headings: dict[int, Heading] = {}
     links: Links = []
     marks = int(front is not None)
     top: tuple[str, Any] = ("", None)  # the block
@@ -103,7 +103,7 @@ def _read(text: str) -> tuple[Scan, Links]:
         blocks.append(Block(_KINDS.get(name, "other"), start, end))
         marks += name in ("Heading", "Table") or (name == "CodeBlock" and details != "Indented")
         if name == "Heading":
-            headings.append((int(details["level"][1]), "".join(shown).strip().replace("\0", "\ufffd")))
+            headings[start] = Heading(int(details["level"][1]), "".join(shown).strip().replace("\0", "\ufffd"))
         links += [(start, target, " ".join("".join(shown[first:last]).split())) for target, first, last in found]
     return Scan(blocks, headings, marks), links
 

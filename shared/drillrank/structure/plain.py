@@ -15,7 +15,7 @@ from itertools import pairwise, takewhile, zip_longest
 from typing import Literal, NamedTuple
 
 from drillrank.structure.cutting import line_starts, paragraphs, trimmed_end
-from drillrank.structure.document import Block, Scan
+from drillrank.structure.document import Block, Heading, Scan
 
 _NAMES_ITSELF = re.compile(
     r"(?P<name>part|book|chapter|article|item|section|appendix|annex|schedule|exhibit|§)\s*"
@@ -96,19 +96,17 @@ def scan_plain(text: str) -> Scan:
     chosen = underlined | numbered | flat
     levels = {rank: level for level, rank in enumerate(sorted({heading.rank for heading in chosen.values()}), 1)}
     blocks: list[Block] = []
-    headings: list[tuple[int, str]] = []
-    confidences: list[float] = []
+    headings: dict[int, Heading] = {}
     for at, (start, end) in enumerate(spans):
         if heading := chosen.get(at):
-            headings.append((levels[heading.rank], heading.title))
-            confidences.append(heading.confidence)
+            headings[start] = Heading(levels[heading.rank], heading.title, heading.confidence)
             stop = heading.end or end
             blocks.append(Block("heading", start, stop))
             rest = _REST_OF_LINE.match(text, stop, end)
             start = rest.end() if rest else end
         if start < end:
             blocks.append(Block("paragraph", start, end))
-    return Scan(blocks, headings, confidences=confidences)
+    return Scan(blocks, headings)
 
 
 def _underlined(at: int, text: str, start: int, end: int) -> _Heading | None:

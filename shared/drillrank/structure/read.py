@@ -68,17 +68,14 @@ def _scan_markdown(text: str) -> Scan:
     if scan.headings:
         return scan
     plain = scan_plain(text)
-    spans = [(block.start, block.end) for block in plain.blocks if block.kind == "heading"]
-    named = dict(zip(spans, zip(plain.headings, plain.confidences, strict=True), strict=True))
-    found = [
-        named.get((block.start, block.end)) if block.kind in ("paragraph", "list") else None for block in scan.blocks
-    ]
+    found = {(block.start, block.end) for block in plain.blocks if block.kind == "heading"}
     blocks = [
-        block if heading is None else replace(block, kind="heading")
-        for block, heading in zip(scan.blocks, found, strict=True)
+        replace(block, kind="heading")
+        if block.kind in ("paragraph", "list") and (block.start, block.end) in found
+        else block
+        for block in scan.blocks
     ]
-    chosen = [heading for heading in found if heading is not None]
-    return Scan(blocks, [heading for heading, _ in chosen], scan.marks, [confidence for _, confidence in chosen])
+    return Scan(blocks, plain.headings, scan.marks)
 
 
 _SCANNERS: dict[str, Callable[[str], Scan]] = {

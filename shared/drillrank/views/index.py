@@ -17,7 +17,7 @@ from drillrank.passages import check_query
 from drillrank.settings import check_one_of
 from drillrank.structure import breadcrumb
 from drillrank.text import check_language
-from drillrank.vectors import BM25Index, Embed, TextIndex, TfidfIndex, embedded, of_unit_length
+from drillrank.vectors import BM25Index, Embed, TfidfIndex, embedded, of_unit_length
 from drillrank.views.extractive import VIEWS, View
 from drillrank.views.views import SectionChunk, check_views
 
@@ -344,7 +344,7 @@ class MultiViewIndex:
         self._chunks: dict[str, Ranks] = {}
         self._sections: dict[str, Ranks] = {}
         self._embed = embed
-        self._indexes: dict[str, TextIndex | _DenseIndex] = {}
+        self._indexes: dict[str, BM25Index | TfidfIndex | _DenseIndex] = {}
         for view, of_view in by_view.items():
             self._chunks[view] = np.array([number for number, _ in of_view], dtype=np.int64)
             self._sections[view] = np.array([numbers[chunk.section_id] for _, chunk in of_view], dtype=np.int64)

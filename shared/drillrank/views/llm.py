@@ -13,8 +13,6 @@ from typing import Any
 from drillrank.errors import (
     LLMFailure,
     OnFailure,
-    check_limits,
-    check_on_failure,
     check_positive,
     invalid_input,
     require,
@@ -25,6 +23,7 @@ from drillrank.likelihood.process import require_torch, settle_threads
 from drillrank.llm import Ask, Memo, Requests, strip_reasoning
 from drillrank.passages import stable_uuid
 from drillrank.prompts import filled
+from drillrank.settings import check_one_of
 from drillrank.structure import breadcrumb, parse_document
 from drillrank.text import WORD, count_tokens
 from drillrank.views.chunks import Chunk, Chunker
@@ -51,6 +50,7 @@ _LISTED = re.compile(r"\s*(?:[-*•+]|\d{1,3}[.)])\s")
 _LABEL = re.compile(r"^(?:\d{1,3}[.)]\s|key ?words?:)", re.IGNORECASE)
 _BEFORE, _BEHIND = " \"'`*•+-[", " \"'`*].,;:"
 
+_BATCH = 8  # texts that a summariser reads at once
 _lock = threading.Lock()  # a summariser's tokenizer and model serve one thread at a time
 
 
@@ -76,7 +76,7 @@ class ViewWriter:
     max_calls: int = 1000
 
     def __post_init__(self) -> None:
-        check_on_failure(self.on_failure)
+        check_one_of(OnFailure, on_failure=self.on_failure)
         check_positive(max_calls=self.max_calls)
 
     def write(
@@ -225,14 +225,11 @@ class HuggingFaceSummarizer:
         name: Model id or directory; its weights must be safetensors.
         device: `"cuda"`, `"mps"`, `"cpu"` ...; None takes the first of these that is there.
         dtype: Of the weights, such as `"float32"`; `"auto"` is bfloat16 where the device computes in it fast.
-        batch_size: Texts read at once.
-        max_tokens: Longest summary in tokens of the model; None for what its configuration says.
         min_tokens: Up to so many tokens a text is its own summary: 200 in MC-indexing (Appendix G), 0 in D3.
-        revision: Branch, tag or commit of the model.
 
     Raises:
         MissingExtra: torch or transformers is not installed.
-        InvalidInput: a number is below 1, or, at the first use, there is no such model.
+        InvalidInput: at the first use, there is no such model.
 
     Results are the same in every run: nothing is sampled.
 
@@ -243,13 +240,9 @@ class HuggingFaceSummarizer:
     _: KW_ONLY
     device: str | None = field(default=None, repr=False)  # caches know a summariser by what its summaries depend on
     dtype: str = "auto"
-    batch_size: int = field(default=8, repr=False)
-    max_tokens: int | None = None
     min_tokens: int = SHORT_SECTION
-    revision: str | None = None
 
     def __post_init__(self) -> None:
-        check_limits(batch_size=self.batch_size, max_tokens=self.max_tokens)
         require_torch("hf")
         require("transformers", "hf")
 
@@ -284,25 +277,24 @@ class HuggingFaceSummarizer:
 
         device = torch.device(self.device or best_device())
         with invalid_input(f"{self.name!r:.200} is no sequence-to-sequence model that can be loaded"):
-            tokenizer = transformers.AutoTokenizer.from_pretrained(self.name, revision=self.revision)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(self.name)
         dtype = best_dtype(device) if self.dtype == "auto" else self.dtype
         kind = transformers.AutoModelForSeq2SeqLM
-        model = pretrained(kind, self.name, revision=self.revision, dtype=dtype, use_safetensors=True).to(device)
+        model = pretrained(kind, self.name, dtype=dtype, use_safetensors=True).to(device)
         return tokenizer, model, longest_input(model.config, tokenizer)
 
     def _generated(self, parts: Collection[str]) -> dict[str, str]:
         import torch
 
         tokenizer, model, _ = self._loaded
-        longest = {} if self.max_tokens is None else {"max_new_tokens": self.max_tokens, "min_length": 0}
         order = sorted(parts, key=lambda part: (len(part), part))
         written: dict[str, str] = {}
-        for first in range(0, len(order), self.batch_size):
-            batch = order[first : first + self.batch_size]
+        for first in range(0, len(order), _BATCH):
+            batch = order[first : first + _BATCH]
             padded = tokenizer(batch, padding=True, return_tensors="pt", verbose=False)
             inputs = {name: padded[name].to(model.device) for name in ("input_ids", "attention_mask")}
             with torch.inference_mode():
-                answers = model.generate(**inputs, do_sample=False, **longest)
+                answers = model.generate(**inputs, do_sample=False)
             texts = tokenizer.batch_decode(answers, skip_special_tokens=True)
             written |= zip(batch, map(str.strip, texts), strict=True)
         return written

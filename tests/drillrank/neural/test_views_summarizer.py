@@ -34,7 +34,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def summarizer(folder):
-    return HuggingFaceSummarizer(folder, dtype="float32", device="cpu", batch_size=3)
+    return HuggingFaceSummarizer(folder, dtype="float32", device="cpu")
 
 
 def generated(folder, text):
