@@ -78,7 +78,8 @@ def passages(host: Any, tenant: str, document: str, version: int) -> Made:
     made = []
     for place in range(PLACES):
         linked = [stable_uuid(other, document, (place + 1) % PLACES) for other in TENANTS]
-        metadata = {"tenant": tenant, "title": HEADINGS[place], "source": f"{document}/{place}.md", "links": linked}
+        links = linked if host is LangChain else ",".join(linked)  # stores of LlamaIndex take flat metadata
+        metadata = {"tenant": tenant, "title": HEADINGS[place], "source": f"{document}/{place}.md", "links": links}
         text = passage(tenant, document, place, version)
         record = host.record(text, stable_uuid(tenant, document, place), **metadata)
         if host is LlamaIndex:

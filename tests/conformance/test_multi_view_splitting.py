@@ -193,6 +193,13 @@ def test_context_is_in_the_page_content_and_the_source_in_the_metadata():
     assert found.metadata["drillrank_section_path"] == "Rivers > The Rhine"
 
 
+def test_the_host_s_other_ways_to_split():
+    splitter, expected = LangChain.splitter(), dumped(split(LangChain))
+    assert dumped(splitter.transform_documents(documents(LangChain))) == expected
+    given = [document.metadata for document in documents(LangChain)[1:]]
+    assert dumped(splitter.create_documents([BOOK] * 2, given)) == dumped(split(LangChain, documents(LangChain)[1:]))
+
+
 def test_pieces_name_what_is_around_them():
     raw = [piece.metadata for piece in LangChain.sections(("book", BOOK)) if view_of(piece) == "raw"]
     preface, rivers, rhine = (metadata["drillrank_section_id"] for metadata in raw)
