@@ -19,7 +19,7 @@ EXPECTED = {  # beginnings of names
     f"{_LANGCHAIN}cross_encoder.py::test_in_the_host_s_reranker": _CROSS_ENCODERS,
     "tests/conformance/test_langchain_interactions.py::test_the_evidence_comes_through[cross encoder-": _CROSS_ENCODERS,
     "tests/conformance/test_event_loop.py::test_the_loop_comes_round_while_a_component_waits_for_what_it_is_made_of"
-    "[langchain_ext.LikelihoodCrossEncoder]": _CROSS_ENCODERS,
+    "[langchain-LikelihoodCrossEncoder]": _CROSS_ENCODERS,
     f"{_LLAMA_INDEX}filters.py::test_the_guard_says_what_the_hosts_store_says_where_records_say_all": _STORE,
     f"{_LLAMA_INDEX}filters.py::test_where_records_do_not_say_the_guard_lets_no_more_through": _STORE,
 }

@@ -54,7 +54,7 @@ AREAS = {
     ),
     "filters": Area(
         "hosts/filters",
-        "filters conformance/filters_bad_input conformance/given_documents_are_filtered langchain_ext/filters"
+        "filters conformance/filters_bad_input conformance/equal_ids langchain_ext/filters"
         " langchain_ext/filters_inside llama_index_ext/filters llama_index_ext/filters_inside",
     ),
     "merging": Area("views/index views/chunks", "views_index views_chunks views_sections"),

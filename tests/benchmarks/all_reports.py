@@ -30,7 +30,7 @@ _PARAGRAPHS = 200  # of a ranking: they hold ten different pages
 _TIMED = 7  # commands
 
 
-def main(data: str | None = None, vectors: str | None = None, questions: int | None = None) -> None:
+def main(data: str, vectors: str | None = None, questions: int | None = None) -> None:
     """Print what reading costs, what a question costs, and the table.
 
     Args:
@@ -39,9 +39,6 @@ def main(data: str | None = None, vectors: str | None = None, questions: int | N
         questions: Only so many.
     """
     console = Console(width=120)
-    if data is None:
-        console.print("all_reports: give a checkout of github.com/patronus-ai/financebench as --data.")
-        return
     with TemporaryDirectory() as temporary:
         _print(Path(data), Path(vectors or temporary), questions, console)
 

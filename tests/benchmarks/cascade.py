@@ -22,7 +22,7 @@ from drillrank.prompts import Evidence
 
 from . import random_models
 from .data import multihop_pool, read
-from .measure import medians
+from .measure import mean_of, medians
 from .multihop import DATASETS
 
 CASCADES = (None, 50, 30, 20, 10)
@@ -63,12 +63,7 @@ def main(questions: int | None = None) -> None:
             model.requests = 0
             search = PathSearch(PromptRank(model, instructions=["{path} "]), pool, settings={"cascade": cascade})
             rankings = [[item.passage.id for item in search.search(one["question"])] for one in asked]
-            recalls = [
-                sum(recall_all(ranking, one["gold"], k) for ranking, one in zip(rankings, asked, strict=True))
-                / len(asked)
-                for k in (2, 10)
-            ]
-            figures = [f"{value:.3f}" for value in recalls]
+            figures = [f"{mean_of(recall_all, rankings, asked, k):.3f}" for k in (2, 10)]
             table.add_row(dataset, str(len(asked)), str(cascade), *figures, f"{model.requests / len(asked):.0f}")
     console = Console(width=120)
     console.print(table)

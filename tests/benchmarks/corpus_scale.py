@@ -25,7 +25,7 @@ from drillrank import Corpus, Passage, PathSearch, PromptRank
 from drillrank.views import VIEWS, MultiViewIndex, ViewText
 from tests.linked_passages import linked_passages, questions, word
 
-from .data import multihop_pool, read
+from .data import multihop_pool, read, rerank_pool
 from .growth import print_growth, sizes_of
 from .measure import resident
 
@@ -50,9 +50,7 @@ def pools() -> Iterator[tuple[str, list[Passage], list[str]]]:
     for name, files in MULTIHOP.items():
         yield name, multihop_pool(name), [item["question"] for file in files for item in read(f"multihop/{file}")]
     for name in ("squad", "nq"):
-        rows = read(f"rerank/{name}_passages")
-        passages = [Passage(row["text"], id=row["id"], title=row["title"]) for row in rows]
-        yield name, passages, [item["question"] for item in read(f"rerank/{name}")]
+        yield name, rerank_pool(name), [item["question"] for item in read(f"rerank/{name}")]
     for name in ("qasper", "qasper_tune"):
         papers = read(f"longdoc/{name}")
         passages = [

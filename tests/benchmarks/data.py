@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import random
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,19 @@ def data_folder() -> Path:
 def read(name: str) -> list[dict[str, Any]]:
     with gzip.open(data_folder() / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
+
+
+def rerank_pool(dataset: str) -> list[Passage]:
+    """The passages of SQuAD or NQ."""
+    return [Passage(item["text"], id=item["id"], title=item["title"]) for item in read(f"rerank/{dataset}_passages")]
+
+
+def drawn(dataset: str, count: int | None) -> list[dict[str, Any]]:
+    """So many questions of SQuAD or NQ, drawn with a seed, in the order of the file; None is all."""
+    rows = read(f"rerank/{dataset}")
+    if count is None or count >= len(rows):
+        return rows
+    return [rows[place] for place in sorted(random.Random(15).sample(range(len(rows)), count))]
 
 
 def multihop_pool(dataset: str) -> list[Passage]:

@@ -15,7 +15,7 @@ from drillrank.llm import Usage
 from drillrank.text import count_tokens
 
 from .long_documents import Paper, bm25, dense, papers
-from .minilm import minilm
+from .minilm import INSTALLED, minilm
 from .oracle import Oracle
 
 BOOKS = ((10,), (10, 10), (10, 10, 10), (10, 25, 40), (10, 10, 10, 10), (100, 100))
@@ -126,7 +126,7 @@ Ranking = Callable[[str, PreparedDocuments], list[str]]
 
 def _without_llm(questions: int | None, ranker: MonoT5 | None) -> Table:
     table = Table("method", "evidence F1", "paragraphs", "recall@10", title="QASPER dev without an LLM")
-    lexical, embed = D3(), minilm()
+    lexical = D3()
     read = papers("qasper", lexical, questions)
     table.add_row("BM25, top 3", *_measured(read, bm25, lambda *asked: bm25(*asked)[:3]))
     if ranker is not None:
@@ -138,8 +138,8 @@ def _without_llm(questions: int | None, ranker: MonoT5 | None) -> Table:
             f"MonoT5 ({ranker.language_model.spec}), top 3", *_measured(read, monot5, lambda *asked: monot5(*asked)[:3])
         )
     table.add_row("D3, lexical", *_measured(read, *_drilling(lexical)))
-    if embed is not None:
-        fused = D3(embed=embed)
+    if INSTALLED:
+        fused = D3(embed=minilm())
         read = papers("qasper", fused, questions)
         table.add_row("MiniLM, top 3", *_measured(read, dense, lambda *asked: dense(*asked)[:3]))
         table.add_row("D3 with MiniLM", *_measured(read, *_drilling(fused)))

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import islice
 from typing import Any
@@ -25,9 +24,10 @@ from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
 import langchain_ext
 import llama_index_ext
+from tests.conformance.hosts import LangChain, LlamaIndex
 from tests.linked_passages import linked_passages, questions
 
-from .stores import Hashed, HashedHere
+from .stores import vector
 
 SECTIONS, TENANTS, ASKED = 1_600, 4, 15
 VIEWS = ("raw", "keywords", "summary")
@@ -60,7 +60,7 @@ def _llama_index(texts: list[str]) -> Iterator[tuple[str, Work, Work, Work, Work
         LlamaIndexDocument(text=text, id_=str(at), metadata={"tenant": f"t{at % TENANTS}"})
         for at, text in enumerate(texts)
     ]
-    index = VectorStoreIndex(llama_index_ext.MultiViewNodeParser()(documents), embed_model=HashedHere(Counter()))
+    index = VectorStoreIndex(llama_index_ext.MultiViewNodeParser()(documents), embed_model=LlamaIndex.embedding(vector))
     mine = MetadataFilter(key="tenant", value="t1")
     for kind, filters, known in (
         ("declared", MetadataFilters(filters=[mine]), [mine]),
@@ -81,7 +81,7 @@ def _llama_index(texts: list[str]) -> Iterator[tuple[str, Work, Work, Work, Work
 
 def _langchain(texts: list[str]) -> Iterator[tuple[str, Work, Work, Work, Work]]:
     documents = [Document(text, id=str(at), metadata={"tenant": f"t{at % TENANTS}"}) for at, text in enumerate(texts)]
-    store = InMemoryVectorStore(Hashed(Counter()))
+    store = InMemoryVectorStore(LangChain.embedding(vector))
     store.add_documents(langchain_ext.MultiViewTextSplitter().split_documents(documents))
 
     def passes(view: str) -> Callable[[Document], bool]:

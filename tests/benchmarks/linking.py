@@ -23,7 +23,7 @@ from drillrank.passages import PARENTHETICAL
 from drillrank.text import name_tokens, unaccented
 
 from .data import multihop_pool, read
-from .measure import medians
+from .measure import mean_of, medians
 
 DATASETS = ("hotpotqa", "2wiki", "musique")
 TITLES = 100_000
@@ -121,11 +121,8 @@ def worth(pools: dict[str, list[Passage]], most: int | None) -> Table:
         for name, links in SOURCES.items():
             search = PathSearch(PromptRank(), pool, links=links)
             found = [[item.passage.id for item in search.search(asked["question"])] for asked in questions]
-            recalls = (
-                sum(recall_all(ids, asked["gold"], k) for ids, asked in zip(found, questions, strict=True))
-                for k in (2, 10, 20)
-            )
-            table.add_row(dataset, str(len(questions)), name, *(f"{value / len(questions):.3f}" for value in recalls))
+            recalls = (f"{mean_of(recall_all, found, questions, k):.3f}" for k in (2, 10, 20))
+            table.add_row(dataset, str(len(questions)), name, *recalls)
     return table
 
 

@@ -21,11 +21,8 @@ from drillrank.structure import Block, Document, Section
 from .financebench import METHODS, Method, Report, drilled, print_tables, reports
 
 
-def main(data: str | None = None, questions: int | None = None) -> None:
+def main(data: str, questions: int | None = None) -> None:
     console = Console(width=120)
-    if data is None:
-        console.print("loaded_pages: give a checkout of github.com/patronus-ai/financebench as --data.")
-        return
     methods = METHODS | {"D3, the text without its headings": flat}
     print_tables(console, reports(Path(data), console, questions, loaded), methods)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ def medians(variants: dict[str, Callable[[], object]], repeats: int = 15) -> dic
     seconds: dict[str, list[float]] = {name: [] for name in variants}
     for repeat in range(repeats + 1):
         for name, run in variants.items():
+            gc.collect()
             started = time.perf_counter()
             run()
             if repeat:
@@ -41,6 +43,17 @@ def bootstrap_interval(differences: npt.NDArray[Any], samples: int = 10_000, see
     drawn = np.random.default_rng(seed).multinomial(len(differences), counts / len(differences), size=samples)
     low, high = np.quantile(drawn @ values / len(differences), [0.025, 0.975])
     return float(low), float(high)
+
+
+def mean_of(measure: Callable[..., float], rankings: Any, asked: Sequence[dict[str, Any]], k: int) -> float:
+    """A measure of rankings of ids, mean over the questions."""
+    return mean(measure(ids, one["gold"], k) for ids, one in zip(rankings, asked, strict=True))
+
+
+def gain(differences: npt.NDArray[Any]) -> str:
+    """The mean of paired differences with its interval."""
+    low, high = bootstrap_interval(differences)
+    return f"{np.mean(differences):+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
 @contextmanager

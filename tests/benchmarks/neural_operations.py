@@ -9,65 +9,26 @@ from __future__ import annotations
 
 import asyncio
 import random
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from rich.console import Console
-from rich.table import Table
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
-from drillrank.likelihood import HuggingFaceModel, Request
+from drillrank.likelihood import HuggingFaceModel
 from drillrank.likelihood.torch_engine import common_prefix
-from drillrank.prompts import Evidence, Prompt, prompt_text
+from drillrank.prompts import Evidence, Prompt
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
 from drillrank.rerank.upr import UPR_PROMPT
 
-from . import random_models
-from .data import read
-from .plain_loops import Example, examples_of, harness_like_loop, reference_loop
+from .plain_loops import Example
 
 QUESTION = "Who was the first person to write a history of the old town"
 DEMONSTRATION_TOKENS = 400
-_LOOPS = (reference_loop, harness_like_loop)
-MIXES = {"100 to 200 tokens": (100, 200), "10 to 400 tokens": (10, 400)}
-
-
-def main(passages: int = 100) -> None:
-    """Print what drillrank executes for each shape, mix of passages and kind of prompts, and for one what loops do."""
-    texts = [passage["text"] for passage in read("rerank/squad_passages")]
-    table = Table(
-        *("model", "passages", "prompts", "papers' loop", "harness-like loop", "drillrank"),
-        *("over one instruction", "fewest over one"),
-        title=f"Operations over the fewest possible; {passages} passages",
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        for save in (random_models.save_t5, random_models.save_gpt2):
-            model = HuggingFaceModel(save(Path(folder), texts), dtype="float32")
-            for mix, lengths in MIXES.items():
-                some = passages_of(texts, model.engine.tokenizer, passages, lengths)
-                once: tuple[int, int] | None = None
-                for case, prompts in prompts_of(model, some, texts).items():
-                    examples = examples_of(model, [(prompt_text(prompt), QUESTION) for prompt in prompts])
-                    least = fewest(model.engine.model, examples)
-                    requests = [Request(prompt, QUESTION) for prompt in prompts]
-                    ours = executed_by(model, partial(model.log_likelihood, requests))
-                    loops = ["", ""]
-                    if once is None:
-                        once = ours, least
-                        runs = [partial(loop, model.engine.model, examples) for loop in _LOOPS]
-                        loops = [f"{executed(run) / least:.3f}" for run in runs]
-                    row = [*loops, f"{ours / least:.3f}", f"{ours / once[0]:.2f}", f"{least / once[1]:.2f}"]
-                    table.add_row(Path(model.spec).name, mix, case, *row)
-            table.add_section()
-    Console(width=140).print(table)
 
 
 def prompts_of(model: HuggingFaceModel, passages: Sequence[str], texts: Sequence[str]) -> Mapping[str, list[Prompt]]:
@@ -180,7 +141,3 @@ def _of_decoder(network: Any, examples: Sequence[Example]) -> float:
         total += token * (len(ids) - shared) + pair * sum(range(shared + 1, len(ids) + 1))
     reads = {(*example.context, *example.target[:end]) for example in examples for end in range(len(example.target))}
     return float(total + logit * len(reads))
-
-
-if __name__ == "__main__":
-    main()

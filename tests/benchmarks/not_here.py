@@ -26,16 +26,13 @@ PAPERS = 25
 Asked = tuple[PreparedDocuments, str]
 
 
-def main(data: str | None = None) -> None:
+def main(data: str) -> None:
     """Print the table of each half.
 
     Args:
         data: The checkout.
     """
     console = Console(width=120)
-    if data is None:
-        console.print("not_here: give a checkout of github.com/patronus-ai/financebench as --data.")
-        return
     found = reports(Path(data), console)
     for half, part, papers in (
         ("A to J and tuning papers", True, "qasper_tune"),

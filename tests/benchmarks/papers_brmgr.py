@@ -24,7 +24,7 @@ from drillrank.generation import generated_passages
 from drillrank.llm import run
 from drillrank.passages import Ranked
 
-from .data import read
+from .data import read, rerank_pool
 from .kept import MODELS, KeptModel, KeptWriter, named
 
 QUESTIONS, EACH, WRITTEN_TOKENS, ANSWER_TOKENS, READ = 200, 10, 100, 24, 5
@@ -35,7 +35,7 @@ def main(model: str = ",".join(MODELS), questions: int | None = None) -> None:
     models = named(model)
     asked = read("rerank/nq")[: questions or QUESTIONS]
     texts = [item["question"] for item in asked]
-    pool = {p["id"]: Passage(p["text"], id=p["id"], title=p["title"]) for p in read("rerank/nq_passages")}
+    pool = {passage.id: passage for passage in rerank_pool("nq")}
     retrieved = [[pool[id_] for id_ in item["bm25_top"][:EACH]] for item in asked]
     writer = KeptWriter(models[0], WRITTEN_TOKENS)
     with warnings.catch_warnings(action="ignore", category=DrillrankWarning):

@@ -21,10 +21,10 @@ from drillrank.llm import run
 from drillrank.views import VIEWS, Chunk, View, ViewWriter, section_chunks
 
 from .kept import MODELS, KeptModel, KeptWriter, named
-from .minilm import Embed, minilm, minilm_folder
+from .minilm import INSTALLED, Embed, minilm, minilm_folder
 from .static_embeddings import distilled
 from .view_arrangements import ARRANGEMENTS, WHOLE, Chunks, Paper, load
-from .views import Asked, Dense, Retriever, Scores, asked, bm25, chunking_errors, tfidf, union
+from .views import Dense, Retriever, Scores, asked, bm25, chunking_errors, tfidf, union
 
 PAPERS = 60
 WRITTEN_TOKENS = {"keyword extractor": 64, "summarization": 128}
@@ -65,15 +65,11 @@ def sample(count: int) -> list[Paper]:
 def main(model: str = ",".join(MODELS), questions: int | None = None) -> None:
     models = named(model)
     papers = sample(PAPERS if questions is None else questions)
-    embed, folder = minilm(), minilm_folder()
     retrievers: dict[str, Retriever] = {"BM25": bm25, "TF-IDF": tfidf}
-    with TemporaryDirectory() as temporary:
-        if embed is not None and folder is not None:
-            distilled(folder, Path(temporary) / "static")
-            retrievers |= {
-                "MiniLM": Dense(embed),
-                "m2v": Dense(_encoder(Path(temporary) / "static")),
-            }
+    if INSTALLED:
+        with TemporaryDirectory() as temporary:
+            distilled(minilm_folder(), Path(temporary))
+            retrievers |= {"MiniLM": Dense(minilm()), "m2v": Dense(_encoder(Path(temporary)))}
     by_likelihood = {f"P(q | text), {name}": Likely(KeptModel(name)) for name in models[:1]}
     console = Console(width=220)
     count = f"{sum(len(paper.questions) for paper in papers)} questions, {len(papers)} papers"
@@ -83,7 +79,7 @@ def main(model: str = ",".join(MODELS), questions: int | None = None) -> None:
     table = Table("found by", *retrievers, *by_likelihood, "mean", title=f"MC-indexing, tables 2, 3 and 9: {count}")
     means = {}
     for name, chunks in held.items():
-        recalls = [_recalls(asked(papers, chunks, one)) for one in (*retrievers.values(), *by_likelihood.values())]
+        recalls = [union(asked(papers, chunks, one)) for one in (*retrievers.values(), *by_likelihood.values())]
         means[name] = np.mean(recalls, axis=0)
         table.add_row(name, *map(_cell, recalls), _cell(means[name]))
     console.print(table)
@@ -99,7 +95,7 @@ def main(model: str = ",".join(MODELS), questions: int | None = None) -> None:
                 arranged(paper, own, UNITED[name], texts and texts[place])
                 for place, (paper, own) in enumerate(zip(papers, cut, strict=True))
             ]
-            recalls = [_recalls(asked(papers, chunks, one)) for one in retrievers.values()]
+            recalls = [union(asked(papers, chunks, one)) for one in retrievers.values()]
             label = writer or "sentences and statistics"
             by_writer.add_row(label, name, *map(_cell, recalls), _cell(np.mean(recalls, axis=0)))
     console.print(by_writer)
@@ -127,10 +123,6 @@ def arranged(
     place = {chunk.id: position for position, chunk in enumerate(raw)}
     found = {view: [(place[c.section_id], c.indexed_text) for c in made if c.view == view] for view in views}
     return Chunks([(chunk.start, chunk.end) for chunk in raw], [len(chunk.text.split()) for chunk in raw], found)
-
-
-def _recalls(questions: Sequence[Asked]) -> np.ndarray:
-    return np.array([recall for recall, _, _ in union(questions)])
 
 
 def _cell(recalls: np.ndarray) -> str:

@@ -20,14 +20,14 @@ from drillrank.likelihood import EmbeddingModel
 from drillrank.vectors import TfidfIndex, top
 
 from .data import multihop_pool, read
-from .minilm import minilm
+from .minilm import INSTALLED, minilm
 
 POOL, CONSTANT = 100, 60  # of reciprocal ranks
 
 
 def main(vectors: str | None = None, questions: int | None = None) -> None:
     """Print the share of gold among the first 5, 10 and all passages, and R@10."""
-    pool, embed = multihop_pool("musique"), minilm()
+    pool = multihop_pool("musique")
     asked = [*read("multihop/musique_tune")[:questions], *read("multihop/musique")[:questions]]
     tune = len(asked) - len(read("multihop/musique")[:questions])
     groups = {
@@ -40,9 +40,9 @@ def main(vectors: str | None = None, questions: int | None = None) -> None:
         "  four hops": PathSearch(PromptRank(), pool, settings={"hops": 4}),
         "  beam of 20": PathSearch(PromptRank(), pool, settings={"beam": 20}),
     }
-    if embed is not None:
+    if INSTALLED:
         directory = Path(vectors) / "musique" if vectors else None
-        model = EmbeddingModel(embed, directory=directory).fit([passage.titled_text for passage in pool])
+        model = EmbeddingModel(minilm(), directory=directory).fit([passage.titled_text for passage in pool])
         fused = fused_seeds(pool, model)
         searches["  seeds fused"] = PathSearch(PromptRank(), pool, first_stage=fused)
         searches["st:MiniLM, which is seeds, links and scores by words and meaning"] = PathSearch(

@@ -31,11 +31,8 @@ QUESTIONS = (
 )
 
 
-def main(data: str | None = None) -> None:
+def main(data: str) -> None:
     console = Console(width=100)
-    if data is None:
-        console.print("pdf_folder: give a folder of PDFs, or a checkout of github.com/patronus-ai/financebench.")
-        return
     given = Path(data)
     files = sorted(given.glob("*.pdf")) or [f for f in sorted(given.glob("pdfs/*.pdf")) if f.name[0] <= "J"]
     with tempfile.TemporaryDirectory() as at:

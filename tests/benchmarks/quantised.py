@@ -7,13 +7,11 @@ question, the ways taking turns. Models lie below `DRILLRANK_MODELS`.
 
 from __future__ import annotations
 
-import gc
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
-from statistics import median
-from time import perf_counter
 
 import numpy as np
 import numpy.typing as npt
@@ -27,15 +25,16 @@ from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.likelihood.ct2 import convert
 from tests.integration.test_vllm import PYTHON, VLLM
 
-from .data import read
+from .data import read, rerank_pool
 from .kept import MODELS, folder_of, named
+from .measure import medians
 
 QUESTIONS, CANDIDATES, ROUNDS, THREADS = 20, 20, 3, (2, 1)
 Floats = npt.NDArray[np.float64]
 
 
 def main(model: str = ",".join(MODELS), questions: int = QUESTIONS) -> None:
-    pool = {p["id"]: Passage(p["text"], id=p["id"], title=p["title"]) for p in read("rerank/nq_passages")}
+    pool = {passage.id: passage for passage in rerank_pool("nq")}
     asked = read("rerank/nq")[:questions]
     candidates = [[pool[id_] for id_ in item["bm25_top"][:CANDIDATES]] for item in asked]
     texts = [item["question"] for item in asked]
@@ -83,12 +82,4 @@ def _scores(lm: LanguageModel, texts: Sequence[str], candidates: Sequence[Sequen
 def _timed(models: Mapping[str, LanguageModel], text: str, given: Sequence[Passage], threads: int) -> dict[str, float]:
     """Median seconds of a question; the models take turns, and a round of warm-up does not count."""
     torch.set_num_threads(threads)
-    seconds: dict[str, list[float]] = {way: [] for way in models}
-    for number in range(ROUNDS + 1):
-        for way, lm in models.items():
-            gc.collect()
-            started = perf_counter()
-            UPR(lm).likelihoods(text, given)
-            if number:
-                seconds[way].append(perf_counter() - started)
-    return {way: median(times) for way, times in seconds.items()}
+    return medians({way: partial(UPR(lm).likelihoods, text, given) for way, lm in models.items()}, ROUNDS)

@@ -14,17 +14,14 @@ from drillrank.rerank.upr import UPR_PROMPT
 PIECES = 16_000  # of the tokenizers; the models' vocabularies are as large as the real ones
 
 
-def save_t5(folder: Path, texts: list[str], *, xl: bool = False) -> str:
-    """flan-t5-small's shape (77 M parameters), or flan-t5-xl's (2.8 B)."""
-    small = {"d_model": 512, "d_kv": 64, "d_ff": 1024, "num_layers": 8, "num_heads": 6}
-    large = {"d_model": 2048, "d_kv": 64, "d_ff": 5120, "num_layers": 24, "num_heads": 32}
-    config = transformers.T5Config(
-        vocab_size=32128, feed_forward_proj="gated-gelu", decoder_start_token_id=0, **(large if xl else small)
-    )
+def save_t5(folder: Path, texts: list[str]) -> str:
+    """flan-t5-small's shape (77 M parameters)."""
+    shape = {"d_model": 512, "d_kv": 64, "d_ff": 1024, "num_layers": 8, "num_heads": 6}
+    config = transformers.T5Config(vocab_size=32128, feed_forward_proj="gated-gelu", decoder_start_token_id=0, **shape)
     torch.manual_seed(0)
     model = transformers.T5ForConditionalGeneration(config)
     model.lm_head.weight = torch.nn.Parameter(torch.randn_like(model.lm_head.weight))
-    return _save(folder / ("t5-xl" if xl else "t5-small"), model, _unigram_tokenizer(texts))
+    return _save(folder / "t5-small", model, _unigram_tokenizer(texts))
 
 
 def save_gpt2(folder: Path, texts: list[str]) -> str:
@@ -33,18 +30,12 @@ def save_gpt2(folder: Path, texts: list[str]) -> str:
     return _save(folder / "gpt2-small", transformers.GPT2LMHeadModel(transformers.GPT2Config()), byte_pairs(texts))
 
 
-def save_llama(folder: Path, texts: list[str], *, eight_billion: bool = False) -> str:
-    """A Llama with grouped-query attention: SmolLM-135M's shape, or Llama-3-8B's."""
-    small = {"hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30, "num_attention_heads": 9}
-    large = {"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32}
-    config = transformers.LlamaConfig(
-        num_key_value_heads=8 if eight_billion else 3,
-        vocab_size=128256 if eight_billion else 49152,
-        **(large if eight_billion else small),
-    )
+def save_llama(folder: Path, texts: list[str]) -> str:
+    """A Llama with grouped-query attention: SmolLM-135M's shape."""
+    shape = {"hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30, "num_attention_heads": 9}
+    config = transformers.LlamaConfig(num_key_value_heads=3, vocab_size=49152, **shape)
     torch.manual_seed(0)
-    name = "llama-8b" if eight_billion else "llama-135m"
-    return _save(folder / name, transformers.LlamaForCausalLM(config), byte_pairs(texts))
+    return _save(folder / "llama-135m", transformers.LlamaForCausalLM(config), byte_pairs(texts))
 
 
 def _save(folder: Path, model: transformers.PreTrainedModel, tokenizer: transformers.PreTrainedTokenizerFast) -> str:

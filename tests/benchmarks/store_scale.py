@@ -11,7 +11,6 @@ import os
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import islice
@@ -22,11 +21,12 @@ from langchain_core.vectorstores import VectorStore
 
 from drillrank.passages import Passage
 from langchain_ext import MultiViewRetriever, MultiViewTextSplitter, PromptRankRetriever
+from tests.conformance.hosts import LangChain
 from tests.linked_passages import linked_passages, questions
 
 from .growth import print_growth, sizes_of
 from .measure import resident
-from .stores import DIMENSIONS, Hashed
+from .stores import DIMENSIONS, vector
 
 SIZES = (10_000, 100_000)
 ASKED = 20
@@ -87,7 +87,7 @@ def _chroma(folder: Path, _: ExitStack) -> tuple[VectorStore, Room]:
     from langchain_chroma import Chroma
 
     client = chromadb.PersistentClient(str(folder), chromadb.Settings(anonymized_telemetry=False))
-    store = Chroma("passages", Hashed(Counter()), client=client)
+    store = Chroma("passages", LangChain.embedding(vector), client=client)
     return store, lambda: sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
@@ -104,7 +104,7 @@ def _pgvector(folder: Path, stack: ExitStack) -> tuple[VectorStore, Room]:
     engine = PGEngine.from_connection_string(f"postgresql+psycopg://postgres:@/postgres?host={socket}")
     text_ids = Column("langchain_id", "TEXT", nullable=False)
     engine.init_vectorstore_table("passages", DIMENSIONS, id_column=text_ids)
-    store = PGVectorStore.create_sync(engine, Hashed(Counter()), "passages")
+    store = PGVectorStore.create_sync(engine, LangChain.embedding(vector), "passages")
     told = "SELECT 'bytes', pg_total_relation_size('passages')"
     return store, lambda: int(next(word for word in server.psql(told).split() if word.isdigit()))
 

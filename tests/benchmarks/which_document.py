@@ -32,7 +32,7 @@ Place = tuple[int | str, int]  # of a page: the number of its report, and its ow
 Ranker = Callable[[str, int], Iterable[Place]]  # a question, and its report
 
 
-def main(data: str | None = None, model: str | None = None, vectors: str | None = None) -> None:
+def main(data: str, model: str | None = None, vectors: str | None = None) -> None:
     """Print the table of each half.
 
     Args:
@@ -41,9 +41,6 @@ def main(data: str | None = None, model: str | None = None, vectors: str | None 
         vectors: A folder that MiniLM's vectors of pages are kept in: then BM25 is also fused with it. Takes long.
     """
     console = Console(width=120)
-    if data is None:
-        console.print("which_document: give a checkout of github.com/patronus-ai/financebench as --data.")
-        return
     read = reports(Path(data), console)
     for half, part in (("A to J, for tuning", True), ("K to Z, the test", False)):
         chosen = [report for report in read if is_for_tuning(report.name) == part]
@@ -80,8 +77,8 @@ def _rankers(chosen: Sequence[Report], models: Sequence[str], folder: Path | Non
     texts = [text for report in chosen for text in report.pages]
     bm25 = BM25Index(texts)
     yield "BM25 over pages", lambda question, _: [places[at] for at in top(bm25.scores(question), 1000)]
-    embed = minilm("bfloat16") if folder is not None else None
-    if folder is not None and embed is not None:
+    if folder is not None:
+        embed = minilm("bfloat16")
         folder.mkdir(parents=True, exist_ok=True)
         kept = folder / f"pages-{hashlib.sha1(repr(texts).encode()).hexdigest()[:16]}.npy"
         if not kept.exists():

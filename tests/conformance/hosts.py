@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+import pickle
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
+from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -19,7 +20,7 @@ from langchain_core.retrievers import BaseRetriever as Retriever
 from langchain_core.runnables import RunnableLambda
 from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
-from llama_index.core import MockEmbedding, VectorStoreIndex
+from llama_index.core import VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.event_handlers.base import BaseEventHandler
@@ -33,18 +34,26 @@ from pydantic import PrivateAttr
 
 import langchain_ext
 import llama_index_ext
+from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.text import terms
 from tests.conformance import langchain_reader, llama_index_reader
 from tests.conformance.readers import Crowd, everything
 
 
+def build(cls: Any, *arguments: Any, **fields: Any) -> Any:
+    """A component; fields that are none of its arguments are its settings."""
+    return cls(*arguments, **keyword_arguments(cls, fields))
+
+
 class Found(NamedTuple):
-    """A result."""
+    """A result, and where its text stands in which document."""
 
     id: str | None
     score: float
     text: str
     metadata: dict[str, Any]
+    start: int | None = None
+    document: str | None = None
 
 
 class Nodes(BaseRetriever):
@@ -114,27 +123,60 @@ def hashed(text: str) -> list[float]:
     return vector
 
 
-class WordEmbedding(BaseEmbedding):
-    """Of LlamaIndex."""
+Vector = Callable[[str], list[float]]
+
+
+class NodeEmbedding(BaseEmbedding):
+    """A function, or one for texts and one for questions, as a model of LlamaIndex that remembers what it embedded."""
+
+    _vectors: tuple[Vector, Vector] = PrivateAttr()
+    _texts: list[str] = PrivateAttr(default_factory=list)
+    _questions: list[str] = PrivateAttr(default_factory=list)
+
+    def __init__(self, vector: Vector = hashed, of_question: Vector | None = None, **fields: Any) -> None:
+        super().__init__(**fields)
+        self._vectors = vector, of_question or vector
+
+    @property
+    def texts(self) -> list[str]:
+        return self._texts
+
+    @property
+    def questions(self) -> list[str]:
+        return self._questions
 
     def _get_text_embedding(self, text: str) -> list[float]:
-        return hashed(text)
+        self._texts.append(text)
+        return self._vectors[0](text)
 
     def _get_query_embedding(self, query: str) -> list[float]:
-        return hashed(query)
+        self._questions.append(query)
+        return self._vectors[1](query)
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
-        return hashed(query)
+        await asyncio.sleep(0)
+        return self._get_query_embedding(query)
 
 
-class WordEmbeddings(Embeddings):
-    """Of LangChain."""
+class DocumentEmbeddings(Embeddings):
+    """The same of LangChain."""
 
-    def embed_query(self, text: str) -> list[float]:
-        return hashed(text)
+    def __init__(self, vector: Vector = hashed, of_question: Vector | None = None) -> None:
+        self._vectors = vector, of_question or vector
+        self.texts: list[str] = []
+        self.questions: list[str] = []
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return list(map(hashed, texts))
+        self.texts += texts
+        return list(map(self._vectors[0], texts))
+
+    def embed_query(self, text: str) -> list[float]:
+        self.questions.append(text)
+        return self._vectors[1](text)
+
+    async def aembed_query(self, text: str) -> list[float]:
+        await asyncio.sleep(0)
+        return self.embed_query(text)
 
 
 class Script:
@@ -200,10 +242,64 @@ class ScriptedChatModel(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=AIMessage(await self.script.anext(messages)))])
 
 
-class LlamaIndex:
+class Host:
+    """What both do by what each does."""
+
+    ext: ModuleType
+    rerank: Any
+    arerank: Any
+    retrieve: Any
+    aretrieve: Any
+    splitter: Any
+    document: Any
+    llm: Any
+
+    @classmethod
+    def ask(cls, component: Any, query: str, *records: Any, asynchronous: bool = False) -> list[Found]:
+        """What a retriever finds, or a reranker makes of records."""
+        if asynchronous:
+            return asyncio.run(cls.arerank(component, query, *records) if records else cls.aretrieve(component, query))
+        return cls.rerank(component, query, *records) if records else cls.retrieve(component, query)
+
+    @classmethod
+    def both(cls, component: Any, query: str, *records: Any) -> list[Found]:
+        """The same, which is also what is found asynchronously."""
+        found = cls.ask(component, query, *records)
+        assert cls.ask(component, query, *records, asynchronous=True) == found
+        return found
+
+    @classmethod
+    def sections(cls, *documents: tuple[str, str], **fields: Any) -> list[Any]:
+        """The views of documents, which are ids and texts."""
+        return cls.split([cls.document(text, id_) for id_, text in documents], **fields)
+
+    @classmethod
+    def split(cls, documents: Sequence[Any], **fields: Any) -> list[Any]:
+        """The views of documents of the host."""
+        made = cls.splitter(**fields)
+        return list((made.split_documents if hasattr(made, "split_documents") else made)(documents))
+
+    @classmethod
+    def made(cls, name: str, documents: Sequence[Any] = (), /, **fields: Any) -> Any:
+        """Any component, over documents where it takes any, and with an LLM where it needs one."""
+        component, fields = getattr(cls.ext, name), dict(fields)
+        if name in ("BRMGRRetriever", "PromptRankRetriever", "SelfAskChain", "SelfAskQueryEngine"):
+            fields.setdefault("source", cls.ext.D3Retriever(documents, top_n=4))
+        if name in ("BRMGRRetriever", "SelfAskChain", "SelfAskQueryEngine"):
+            fields.setdefault("llm", cls.llm(["An answer."]))
+        if name == "D3Retriever":
+            fields.setdefault("documents", documents)
+        if name == "MultiViewRetriever":
+            fields.setdefault("documents", cls.split(documents))
+        return component(**fields)
+
+
+class LlamaIndex(Host):
     """Nodes."""
 
-    ext: ModuleType = llama_index_ext
+    ext = llama_index_ext
+    embedding = NodeEmbedding
+    splitter = llama_index_ext.MultiViewNodeParser
     readers = (
         llama_index_reader.Reader,
         llama_index_reader.ChatReader,
@@ -220,23 +316,21 @@ class LlamaIndex:
         return (AsyncFinds if asynchronous else Finds)(finds)
 
     @staticmethod
-    def index(*records: TextNode, by_words: bool = False) -> VectorStoreIndex:
-        model = WordEmbedding() if by_words else MockEmbedding(4)
-        return VectorStoreIndex([record.model_copy() for record in records], embed_model=model)
-
-    @staticmethod
-    def sections(*documents: tuple[str, str], **fields: Any) -> list[TextNode]:
-        """The views of documents, which are ids and texts."""
-        parser = llama_index_ext.MultiViewNodeParser(**fields)
-        return parser.get_nodes_from_documents([NodesDocument(text=text, id_=id_) for id_, text in documents])
+    def index(*records: TextNode, embedding: BaseEmbedding | None = None, **fields: Any) -> VectorStoreIndex:
+        nodes = [record.model_copy() for record in records]
+        return VectorStoreIndex(nodes, embed_model=embedding or NodeEmbedding(), **fields)
 
     @staticmethod
     def over(index: VectorStoreIndex, k: int = 4, **wanted: Any) -> Any:
         return index.as_retriever(similarity_top_k=k, filters=LlamaIndex.filters(**wanted) if wanted else None)
 
     @staticmethod
-    def delete(index: VectorStoreIndex, id: str) -> None:
-        index.delete_nodes([id])
+    def add(index: VectorStoreIndex, *records: TextNode) -> None:
+        index.insert_nodes([record.model_copy() for record in records])
+
+    @staticmethod
+    def delete(index: VectorStoreIndex, *ids: str) -> None:
+        index.delete_nodes(list(ids))
 
     @staticmethod
     def filters(**wanted: Any) -> MetadataFilters:
@@ -251,6 +345,23 @@ class LlamaIndex:
             return LlamaIndex.retrieve(retriever, query), ears._heard
         finally:
             root.event_handlers.remove(ears)
+
+    @staticmethod
+    def document(text: str, id: str | None = None, **metadata: Any) -> NodesDocument:
+        return NodesDocument(text=text, metadata=metadata, **({} if id is None else {"id_": id}))
+
+    @staticmethod
+    def id_of(record: TextNode) -> str:
+        return record.node_id
+
+    @staticmethod
+    def text_of(record: TextNode) -> str:
+        return record.text
+
+    @staticmethod
+    def changed(record: TextNode, text: str | None = None, **metadata: Any) -> TextNode:
+        update = {"text": record.text if text is None else text, "metadata": {**record.metadata, **metadata}}
+        return record.model_copy(update={**update, "embedding": None})
 
     @staticmethod
     def self_ask(source: Any, llm: Any, **fields: Any) -> Any:
@@ -290,13 +401,18 @@ class LlamaIndex:
         return llm
 
     @staticmethod
-    def rerank(reranker: Any, query: str, *records: TextNode) -> list[Found]:
-        given = [NodeWithScore(node=node, score=0.5) for node in records]
-        return LlamaIndex._found(reranker.postprocess_nodes(given, query_str=query))
+    def hit(record: TextNode, score: float | None = 0.5) -> NodeWithScore:
+        """A record as a retriever brings it."""
+        return record if isinstance(record, NodeWithScore) else NodeWithScore(node=record, score=score)
 
     @staticmethod
-    async def arerank(reranker: Any, query: str, *records: TextNode) -> list[Found]:
-        given = [NodeWithScore(node=node, score=0.5) for node in records]
+    def rerank(reranker: Any, query: str, *records: Any) -> list[Found]:
+        """Of records, or of hits."""
+        return LlamaIndex._found(reranker.postprocess_nodes(list(map(LlamaIndex.hit, records)), query_str=query))
+
+    @staticmethod
+    async def arerank(reranker: Any, query: str, *records: Any) -> list[Found]:
+        given = list(map(LlamaIndex.hit, records))
         return LlamaIndex._found(await reranker.apostprocess_nodes(given, query_str=query))
 
     @staticmethod
@@ -309,18 +425,34 @@ class LlamaIndex:
 
     @staticmethod
     def _found(hits: Sequence[NodeWithScore]) -> list[Found]:
-        return [Found(hit.node.node_id, hit.score, hit.node.get_content(), hit.node.metadata) for hit in hits]
+        return [
+            Found(
+                *(hit.node_id, hit.score, hit.get_content(), hit.metadata),
+                *(getattr(hit.node, name, None) for name in ("start_char_idx", "ref_doc_id")),
+            )
+            for hit in hits
+        ]
 
     @staticmethod
     def again(component: Any) -> Any:
         """Built from what the component is serialised as."""
         return type(component).from_json(component.to_json())
 
+    @staticmethod
+    def copies(component: Any) -> Iterator[Any]:
+        """The same in all ways, and by pickle."""
+        yield type(component).from_dict(component.to_dict())
+        yield type(component).model_validate(component.model_dump())
+        yield from (LlamaIndex.again(component), pickle.loads(pickle.dumps(component)))
+        yield component.model_copy(deep=True)
 
-class LangChain:
+
+class LangChain(Host):
     """Documents."""
 
-    ext: ModuleType = langchain_ext
+    ext = langchain_ext
+    embedding = DocumentEmbeddings
+    splitter = langchain_ext.MultiViewTextSplitter
     readers = (
         langchain_reader.Reader,
         langchain_reader.AsyncReader,
@@ -341,16 +473,10 @@ class LangChain:
         return RunnableLambda(lambda question: list(finds(question)), *([awaited] if asynchronous else []))
 
     @staticmethod
-    def index(*records: Document, by_words: bool = False) -> InMemoryVectorStore:
-        store = InMemoryVectorStore(WordEmbeddings() if by_words else DeterministicFakeEmbedding(size=8))
+    def index(*records: Document, embedding: Embeddings | None = None) -> InMemoryVectorStore:
+        store = InMemoryVectorStore(embedding or DocumentEmbeddings())
         store.add_documents(list(records))
         return store
-
-    @staticmethod
-    def sections(*documents: tuple[str, str], **fields: Any) -> list[Document]:
-        """The views of documents, which are ids and texts."""
-        splitter = langchain_ext.MultiViewTextSplitter(**fields)
-        return splitter.split_documents([Document(text, id=id_) for id_, text in documents])
 
     @staticmethod
     def over(index: InMemoryVectorStore, k: int = 4, **wanted: Any) -> Any:
@@ -358,8 +484,12 @@ class LangChain:
         return index.as_retriever(search_kwargs={"k": k, **({"filter": holds} if wanted else {})})
 
     @staticmethod
-    def delete(index: InMemoryVectorStore, id: str) -> None:
-        index.delete([id])
+    def add(index: InMemoryVectorStore, *records: Document) -> None:
+        index.add_documents(list(records))
+
+    @staticmethod
+    def delete(index: InMemoryVectorStore, *ids: str) -> None:
+        index.delete(list(ids))
 
     @staticmethod
     def filters(**wanted: Any) -> dict[str, Any]:
@@ -371,6 +501,19 @@ class LangChain:
         ears = DocumentEars()
         run = RunnableLambda(lambda question: LangChain.retrieve(retriever, question))
         return run.invoke(query, {"callbacks": [ears]}), ears.heard
+
+    @staticmethod
+    def id_of(record: Document) -> str | None:
+        return record.id
+
+    @staticmethod
+    def text_of(record: Document) -> str:
+        return record.page_content
+
+    @staticmethod
+    def changed(record: Document, text: str | None = None, **metadata: Any) -> Document:
+        update = {"page_content": record.page_content if text is None else text}
+        return record.model_copy(update={**update, "metadata": {**record.metadata, **metadata}})
 
     @staticmethod
     def self_ask(source: Any, llm: Any, **fields: Any) -> Any:
@@ -393,6 +536,8 @@ class LangChain:
     @staticmethod
     def record(text: str, id: str | None = None, **metadata: Any) -> Document:
         return Document(text, id=id, metadata=metadata)
+
+    document = record
 
     @staticmethod
     def retriever(*records: Document) -> Documents:
@@ -417,6 +562,11 @@ class LangChain:
         return LangChain._found(await retriever.ainvoke(query))
 
     @staticmethod
+    def hit(record: Document, score: float | None = None) -> Document:
+        """A record as a retriever brings it."""
+        return record if score is None else LangChain.changed(record, relevance_score=score)
+
+    @staticmethod
     def rerank(reranker: Any, query: str, *records: Document) -> list[Found]:
         return LangChain._found(reranker.compress_documents(list(records), query))
 
@@ -426,12 +576,24 @@ class LangChain:
 
     @staticmethod
     def _found(documents: Sequence[Document]) -> list[Found]:
-        return [Found(d.id, d.metadata.get("relevance_score", 0.0), d.page_content, d.metadata) for d in documents]
+        names = ("start_index", "drillrank_source_id")
+        return [
+            Found(d.id, d.metadata.get("relevance_score", 0.0), d.page_content, d.metadata, *map(d.metadata.get, names))
+            for d in documents
+        ]
 
     @staticmethod
     def again(component: Any) -> Any:
         """Built from what the component is serialised as."""
         return type(component)(**json.loads(component.model_dump_json()))
+
+    @staticmethod
+    def copies(component: Any) -> Iterator[Any]:
+        """The same in all ways, and by pickle."""
+        yield type(component)(**component.model_dump())
+        yield type(component).model_validate_json(component.model_dump_json())
+        yield from (LangChain.again(component), pickle.loads(pickle.dumps(component)))
+        yield component.model_copy(deep=True)
 
 
 each_reader = pytest.mark.parametrize(
@@ -439,4 +601,6 @@ each_reader = pytest.mark.parametrize(
     [(LlamaIndex, 0), (LlamaIndex, 1), (LangChain, 0), (LangChain, 1)],
     ids=["llama_index", "llama_index, asynchronous", "langchain", "langchain, asynchronous"],
 )
-both_hosts = pytest.mark.parametrize("host", [LlamaIndex, LangChain], ids=["llama_index", "langchain"])
+HOSTS = {"llama_index": LlamaIndex, "langchain": LangChain}
+both_hosts = pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
+COMPONENTS = [pytest.param(host, name, id=f"{id_}-{name}") for id_, host in HOSTS.items() for name in host.ext.__all__]

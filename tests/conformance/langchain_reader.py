@@ -40,5 +40,5 @@ class AsyncReader(Reader):
         with self.crowd:
             await asyncio.sleep(self.crowd.seconds)
             self.crowd.prompts.append(str(messages[-1].content))
-            said = self.answer(str(messages[-1].content))
+            said = await asyncio.to_thread(self.answer, str(messages[-1].content))
         return ChatResult(generations=[ChatGeneration(message=AIMessage(content=said))])

@@ -59,5 +59,5 @@ class ChatReader(Reader):
         with self._crowd:
             await asyncio.sleep(self._crowd.seconds)
             self._crowd.prompts.append(str(messages[-1].content))
-            said = self._answer(str(messages[-1].content))
+            said = await asyncio.to_thread(self._answer, str(messages[-1].content))
         return ChatResponse(message=ChatMessage(role="assistant", content=said))

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from langchain_core.documents import Document as LangChainDocument
-from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
-from llama_index.core import Document as LlamaIndexDocument
-from llama_index.core import StorageContext, VectorStoreIndex
-from llama_index.core.embeddings import BaseEmbedding
-from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
-from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
+from llama_index.core import StorageContext
+from llama_index.core.schema import NodeRelationship, RelatedNodeInfo
 
-import langchain_ext
-import llama_index_ext
 from drillrank.hosts.metadata import result_metadata
+from tests.conformance.hosts import LangChain, LlamaIndex
 from tests.conformance.text_store import TextStore
 
-Kind = Literal["new", "foreign"]
 QUESTION = "question"
 
 
@@ -37,67 +30,64 @@ def vector(text: str) -> list[float]:
     return [near, math.sqrt(1 - near * near)]
 
 
-class NearEmbeddings(Embeddings):
-    """Of LangChain; counts questions."""
+class Searched(InMemoryVectorStore):
+    """Takes any filter, and counts searches."""
 
-    def __init__(self) -> None:
-        self.questions = 0
+    searches = 0
 
-    def embed_query(self, text: str) -> list[float]:
-        self.questions += 1
-        return vector(text)
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return [vector(text) for text in texts]
-
-
-class NearEmbedding(BaseEmbedding):
-    """Of LlamaIndex; counts questions."""
-
-    questions: int = 0
-
-    def _get_text_embedding(self, text: str) -> list[float]:
-        return vector(text)
-
-    def _get_query_embedding(self, query: str) -> list[float]:
-        self.questions += 1
-        return vector(query)
-
-    async def _aget_query_embedding(self, query: str) -> list[float]:
-        return self._get_query_embedding(query)
+    def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> Any:
+        self.searches += 1
+        return super().similarity_search_by_vector(embedding, k, **kwargs)
 
 
 @dataclass
 class Row:
-    """A record, as the model of a store knows it."""
+    """A record, as the model of a store knows it: `kind` is "new" of ours, or "foreign"."""
 
-    kind: Kind
+    kind: str
     tenant: str
     section: str
     view: str
     text: str
+    record: Any
 
 
-class Host:
-    """A store of a host, and the rows that are in it."""
+class Mixed:
+    """A store of a host, and the rows that are in it.
 
-    def __init__(self) -> None:
-        self.rows: list[Row] = []
-        self.searches = 0
+    Args:
+        host: One of both.
+        texts: Whether an index of LlamaIndex is over a store of texts, or over vectors beside a document store.
+    """
 
-    def fill(self, kind: Kind, document: str, sections: int, tenant: str) -> None:
+    def __init__(self, host: Any, texts: bool = False) -> None:
+        self.host, self.rows, self.model = host, list[Row](), host.embedding(vector)
+        if host is LangChain:
+            self.store: Any = Searched(self.model)
+        else:
+            storage = StorageContext.from_defaults(vector_store=TextStore()) if texts else None
+            self.store = host.index(embedding=self.model, storage_context=storage)
+
+    def fill(self, kind: str, document: str, sections: int, tenant: str) -> None:
         """Store a document of so many sections, or a splitter's chunks of one."""
         heads = [f"{document} part {number}" for number in range(sections)]
-        text = "".join(f"# {head}\n\nIn {head} word{number} is said.\n\n" for number, head in enumerate(heads))
-        records = self.chunks(heads, document, tenant) if kind == "foreign" else self.views(text, document, tenant)
-        self.add(records)
+        if kind == "foreign":
+            given = [self.host.record(head, f"chunk of {head}", source=document, tenant=tenant) for head in heads]
+        else:
+            text = "".join(f"# {head}\n\nIn {head} word{number} is said.\n\n" for number, head in enumerate(heads))
+            given = [self.host.document(text, document, tenant=tenant)]
+        for one in given if self.host is LlamaIndex else ():
+            one.excluded_embed_metadata_keys = ["tenant", "source"]
+            if kind == "foreign":
+                one.relationships = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=document)}
+        records = given if kind == "foreign" else self.host.split(given)
+        self.host.add(self.store, *records)
         for record in records:
             found = result_metadata(record.metadata) if kind != "foreign" else {}
-            id_ = getattr(record, "id", None) or record.node_id
-            section, view = found.get("section_id", id_), found.get("view", "raw")
-            self.rows.append(Row(kind, tenant, section, view, self.text(record)))
+            section, view = found.get("section_id", self.host.id_of(record)), found.get("view", "raw")
+            self.rows.append(Row(kind, tenant, section, view, self.host.text_of(record), record))
 
-    def model(self, tenant: str | None) -> dict[str, list[str]]:
+    def model_of(self, tenant: str | None) -> dict[str, list[str]]:
         """The sections of each view, best first: the view's own records, and chunks that have no views."""
         seen = [row for row in self.rows if tenant in (None, row.tenant)]
         seen.sort(key=lambda row: -nearness(row.text))
@@ -107,119 +97,16 @@ class Host:
             if view == "raw" or any(row.view == view for row in seen)
         }
 
-    def chunks(self, texts: Sequence[str], document: str, tenant: str) -> list[Any]:
-        """Of another splitter."""
-        raise NotImplementedError
-
-    def views(self, text: str, document: str, tenant: str) -> list[Any]:
-        """Of ours."""
-        raise NotImplementedError
-
-    def add(self, records: list[Any]) -> None:
-        """Store them."""
-        raise NotImplementedError
-
-    def text(self, record: Any) -> str:
-        """What is embedded of a record."""
-        raise NotImplementedError
-
-    def retriever(self, k: int, tenant: str | None, form: str) -> Callable[[str], list[str]]:
-        """Asks a component over the store; the ids of the sections that it finds."""
-        raise NotImplementedError
-
-    def embedded(self) -> int:
-        """How many questions were embedded."""
-        raise NotImplementedError
-
-
-class Searched(InMemoryVectorStore):
-    """Takes any filter, and counts searches."""
-
-    searches = 0
-
-    def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[LangChainDocument]:
-        self.searches += 1
-        return super().similarity_search_by_vector(embedding, k, **kwargs)
-
-
-class LangChain(Host):
-    """A store in memory."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.store = Searched(NearEmbeddings())
-
-    def chunks(self, texts: Sequence[str], document: str, tenant: str) -> list[LangChainDocument]:
-        metadata = {"source": document, "tenant": tenant}
-        return [LangChainDocument(text, id=f"chunk of {text}", metadata=dict(metadata)) for text in texts]
-
-    def views(self, text: str, document: str, tenant: str) -> list[LangChainDocument]:
-        given = LangChainDocument(text, id=document, metadata={"tenant": tenant})
-        return langchain_ext.MultiViewTextSplitter().split_documents([given])
-
-    def add(self, records: list[LangChainDocument]) -> None:
-        self.store.add_documents(records)
-
-    def text(self, record: LangChainDocument) -> str:
-        return record.page_content
-
-    def retriever(self, k: int, tenant: str | None, form: str) -> Callable[[str], list[str]]:
-        declared = {"tenant": tenant} if form == "declared" else lambda document: document.metadata["tenant"] == tenant
-        made = langchain_ext.MultiViewRetriever(
-            source=self.store, top_n=k, filters=None if tenant is None else declared
-        )
-        return lambda question: [str(document.id) for document in made.invoke(question)]
-
-    def embedded(self) -> int:
-        return self.store.embeddings.questions
-
-    @property
-    def searched(self) -> int:
-        return self.store.searches
-
-
-class LlamaIndex(Host):
-    """An index over vectors beside a document store, or over a store of texts."""
-
-    def __init__(self, texts: bool = False) -> None:
-        super().__init__()
-        self.embedding = NearEmbedding()
-        self.store = TextStore() if texts else None
-        storage = StorageContext.from_defaults(vector_store=self.store) if texts else None
-        self.index = VectorStoreIndex([], embed_model=self.embedding, storage_context=storage)
-
-    def chunks(self, texts: Sequence[str], document: str, tenant: str) -> list[TextNode]:
-        source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=document)}
-        unread = {"excluded_embed_metadata_keys": ["tenant"], "metadata": {"tenant": tenant}}
-        return [TextNode(text=text, id_=f"chunk of {text}", relationships=dict(source), **unread) for text in texts]
-
-    def views(self, text: str, document: str, tenant: str) -> list[Any]:
-        given = LlamaIndexDocument(
-            text=text, id_=document, metadata={"tenant": tenant}, excluded_embed_metadata_keys=["tenant"]
-        )
-        return llama_index_ext.MultiViewNodeParser()([given])
-
-    def add(self, records: list[Any]) -> None:
-        self.index.insert_nodes(records)
-
-    def text(self, record: Any) -> str:
-        return record.get_content()
-
-    def retriever(self, k: int, tenant: str | None, form: str) -> Callable[[str], list[str]]:
-        declared: Any = MetadataFilters(filters=[MetadataFilter(key="tenant", value=tenant or "")])
+    def retriever(self, k: int, tenant: str | None, form: str) -> Any:
+        """A component over the store."""
+        filters = self.host.filters(tenant=tenant)
         if form == "function":
-            declared = lambda node: node.metadata["tenant"] == tenant  # noqa: E731
-        made = llama_index_ext.MultiViewRetriever(
-            source=self.index, top_n=k, filters=None if tenant is None else declared
-        )
-        return lambda question: [hit.node.node_id for hit in made.retrieve(question)]
-
-    def embedded(self) -> int:
-        return self.embedding.questions
+            filters = lambda record: record.metadata["tenant"] == tenant  # noqa: E731
+        return self.host.ext.MultiViewRetriever(source=self.store, top_n=k, filters=None if tenant is None else filters)
 
 
-HOSTS: dict[str, Callable[[], Host]] = {
-    "langchain": LangChain,
-    "llama_index": LlamaIndex,
-    "llama_index over texts": lambda: LlamaIndex(texts=True),
+STORES: dict[str, Callable[[], Mixed]] = {
+    "langchain": lambda: Mixed(LangChain),
+    "llama_index": lambda: Mixed(LlamaIndex),
+    "llama_index over texts": lambda: Mixed(LlamaIndex, texts=True),
 }

@@ -1,132 +1,128 @@
-"""What a question costs a store: one embedding, and so many calls, sync and async, in both hosts."""
+"""What a question costs a store: one embedding, and so many calls; and what a failing store leaves behind."""
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
 
 import pytest
-from langchain_core.documents import Document as Page
 from langchain_core.indexing import InMemoryRecordManager, index
-from llama_index.core import Document, StorageContext, VectorStoreIndex
+from llama_index.core import StorageContext
 from llama_index.core.node_parser import SentenceSplitter
-from pydantic import PrivateAttr
 
-import langchain_ext
-import llama_index_ext
-from tests.conformance import langchain_leaks, llama_index_leaks
-from tests.conformance.building import build
 from tests.conformance.corpus import BOOK, QUESTION
+from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts, build
+from tests.conformance.leaks import letters
 from tests.conformance.server_store import ServerStore
 from tests.conformance.text_store import TextStore
 
 DOCUMENTS = 4
 TEXTS = [f"{BOOK}\n\n# Volume {number}\n\nIt is number {number}.\n" for number in range(DOCUMENTS + 2)]
-Ask = Callable[[bool], tuple[list[Any], Counter[str]]]
-"""Synchronously or not: what is found, and what was asked for it."""
 
 
-class Embeddings(langchain_leaks.Words):
-    """Counts questions."""
+class Stored:
+    """A store that counts, as those on servers, filled with sections, by LangChain's `index()`, or with chunks."""
 
-    def __init__(self) -> None:
-        self.questions = 0
+    def __init__(self, host, how="", texts=TEXTS, vector=letters):
+        self.host, self.model = host, host.embedding(vector)
+        documents = [host.document(text, str(n), source=f"{n}.md") for n, text in enumerate(texts)]
+        pieces = SentenceSplitter(chunk_size=80, chunk_overlap=10)(documents) if how == "chunks" else None
+        pieces = pieces or host.split(documents)
+        if host is LlamaIndex:
+            self.store = TextStore()
+            storage = StorageContext.from_defaults(vector_store=self.store)
+            self.source = host.index(*pieces, embedding=self.model, storage_context=storage)
+            return
+        self.source = self.store = ServerStore(self.model)
+        if how == "index()":
+            options = {"cleanup": "scoped_full", "source_id_key": "source", "key_encoder": "sha256"}
+            index(pieces, InMemoryRecordManager("books"), self.store, **options)
+        else:
+            self.store.add_documents(pieces)
 
-    def embed_query(self, text: str) -> list[float]:
-        self.questions += 1
-        return super().embed_query(text)
+    def component(self, name, **fields):
+        source = self.host.over(self.source) if name == "PromptRankRetriever" else self.source
+        return build(getattr(self.host.ext, name), source=source, **fields)
 
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return [langchain_leaks.Words.embed_query(self, text) for text in texts]
-
-
-class Model(llama_index_leaks.Words):
-    """Counts questions."""
-
-    _questions: int = PrivateAttr(default=0)
-
-    def _get_query_embedding(self, query: str) -> list[float]:
-        self._questions += 1
-        return self._get_text_embedding(query)
-
-    async def _aget_query_embedding(self, query: str) -> list[float]:
-        return self._get_query_embedding(query)
-
-
-def in_langchain(name: str, by_index: bool, **fields: Any) -> Ask:
-    embeddings = Embeddings()
-    store = ServerStore(embeddings)
-    pages = [Page(text, id=str(n), metadata={"source": f"{n}.md"}) for n, text in enumerate(TEXTS)]
-    pieces = langchain_ext.MultiViewTextSplitter().split_documents(pages)
-    if by_index:
-        records = InMemoryRecordManager("books")
-        index(pieces, records, store, cleanup="scoped_full", source_id_key="source", key_encoder="sha256")
-    else:
-        store.add_documents(pieces)
-    component = build(getattr(langchain_ext, name), source=store, **fields)
-
-    def ask(asynchronous: bool) -> tuple[list[Any], Counter[str]]:
-        store.asked.clear()
-        embeddings.questions = 0
-        found = asyncio.run(component.ainvoke(QUESTION)) if asynchronous else component.invoke(QUESTION)
-        return found, store.asked + Counter(questions=embeddings.questions)
-
-    return ask
+    def asked(self, component, asynchronous=False, question=QUESTION):
+        """What is found, and what was asked for it."""
+        self.store.asked.clear()
+        self.model.questions.clear()
+        found = self.host.ask(component, question, asynchronous=asynchronous)
+        return found, self.store.asked + Counter(questions=len(self.model.questions))
 
 
-def in_llama_index(name: str, parser: Any, **fields: Any) -> Ask:
-    model, store = Model(), TextStore()
-    nodes = parser([Document(text=text, id_=str(n)) for n, text in enumerate(TEXTS)])
-    over = VectorStoreIndex(nodes, storage_context=StorageContext.from_defaults(vector_store=store), embed_model=model)
-    component = build(getattr(llama_index_ext, name), source=over, **fields)
-
-    def ask(asynchronous: bool) -> tuple[list[Any], Counter[str]]:
-        store.asked.clear()
-        model._questions = 0
-        found = asyncio.run(component.aretrieve(QUESTION)) if asynchronous else component.retrieve(QUESTION)
-        asked = {"search": store.asked["search"], "records": store.asked["nodes"], "questions": model._questions}
-        return found, Counter(asked)
-
-    return ask
+STORES = [(LangChain, ""), (LangChain, "index()"), (LlamaIndex, "")]
 
 
-VIEWS = "MultiViewRetriever"
-OVER_VIEWS = {
-    "langchain": lambda **fields: in_langchain(VIEWS, by_index=False, **fields),
-    "langchain, index()": lambda **fields: in_langchain(VIEWS, by_index=True, **fields),
-    "llama_index": lambda **fields: in_llama_index(VIEWS, llama_index_ext.MultiViewNodeParser(), **fields),
-}
-DRILLING = {
-    "langchain": lambda **fields: in_langchain("D3Retriever", by_index=False, **fields),
-    "langchain, index()": lambda **fields: in_langchain("D3Retriever", by_index=True, **fields),
-    "llama_index": lambda **fields: in_llama_index("D3Retriever", llama_index_ext.MultiViewNodeParser(), **fields),
-    "llama_index, sentences": lambda **fields: in_llama_index(
-        "D3Retriever", SentenceSplitter(chunk_size=80, chunk_overlap=10), **fields
-    ),
-}
-
-
-@pytest.mark.parametrize("build", OVER_VIEWS.values(), ids=OVER_VIEWS)
+@pytest.mark.parametrize(("host", "how"), STORES)
 @pytest.mark.parametrize(("expand", "look_ups"), [(None, 2), ("neighbours", 4), ("parent", 4)])
-def test_sections_cost_one_embedding_and_three_searches(build: Callable[..., Ask], expand: Any, look_ups: int):
+def test_sections_cost_one_embedding_and_three_searches(host, how, expand, look_ups):
     """Look-ups do not depend on how many sections there are: by ids, and by metadata where ids are not ours."""
-    ask = build(top_n=6, expand=expand)
+    stored = Stored(host, how)
+    component = stored.component("MultiViewRetriever", top_n=6, expand=expand)
     for asynchronous in (False, True):
-        found, asked = ask(asynchronous)
+        found, asked = stored.asked(component, asynchronous)
         assert len(found) >= 6
-        assert asked["questions"] <= 1
+        assert asked["questions"] == 1
         assert asked["search"] <= 3
         assert asked["records"] <= look_ups
 
 
-@pytest.mark.parametrize("build", DRILLING.values(), ids=DRILLING)
+@pytest.mark.parametrize(("host", "how"), [*STORES, (LlamaIndex, "chunks")])
 @pytest.mark.parametrize("documents", [1, DOCUMENTS])
-def test_drilling_down_costs_one_embedding_and_a_call_a_document(build: Callable[..., Ask], documents: int):
-    ask = build(max_documents=documents, top_n=9)
+def test_drilling_down_costs_one_embedding_and_a_call_a_document(host, how, documents):
+    stored = Stored(host, how)
+    component = stored.component("D3Retriever", max_documents=documents, top_n=9)
     for asynchronous in (False, True):
-        found, asked = ask(asynchronous)
+        found, asked = stored.asked(component, asynchronous)
         assert found
         assert asked["questions"] == 1
         assert asked["search"] + asked["records"] <= 2 + documents
+
+
+MOST = 50  # calls of one question
+
+
+class Failing(Counter[str]):
+    """Counts what a store is asked; the one that is to fail does."""
+
+    fails_at = 0
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        if self.total() == self.fails_at:
+            raise ConnectionError("the store went away")
+
+
+@both_hosts
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("MultiViewRetriever", {"expand": "parent"}),
+        ("MultiViewRetriever", {"expand": "neighbours"}),
+        ("D3Retriever", {"max_documents": 3}),
+        ("PromptRankRetriever", {}),
+    ],
+)
+def test_each_call_of_a_store_may_fail_the_application_hears_of_it_and_the_next_question_is_whole(
+    host, name, fields, asynchronous
+):
+    stored = Stored(host)
+    wanted, _ = stored.asked(stored.component(name, **fields), asynchronous)
+    assert wanted
+    component, stored.store.asked = stored.component(name, **fields), Failing()
+    failures = 0
+    for at in range(1, MOST):
+        stored.store.asked.fails_at = at
+        try:
+            found, _ = stored.asked(component, asynchronous)
+        except ConnectionError:
+            failures += 1
+        else:
+            assert found == wanted  # the component was done before
+            break
+        finally:
+            stored.store.asked.fails_at = 0
+        assert stored.asked(component, asynchronous)[0] == wanted
+    assert 0 < failures < MOST - 1

@@ -5,24 +5,18 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document as Page
-from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.runnables import RunnableLambda
-from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import MarkdownHeaderTextSplitter, RecursiveCharacterTextSplitter
-from llama_index.core import Document, MockEmbedding, VectorStoreIndex
 from llama_index.core.node_parser import MarkdownNodeParser, SentenceSplitter
-from llama_index.core.schema import TextNode
-from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 
-import langchain_ext
-import llama_index_ext
 from drillrank.errors import DrillrankWarning
+from tests.conformance.hosts import Found, LangChain, LlamaIndex, both_hosts
 
 QUESTION = "When does the fox hunt at night?"
 BLOCKS = [
@@ -35,8 +29,6 @@ BLOCKS = [
     "Über 🦊 schläft man nicht. Nachts jagt er.",
 ]
 HEADINGS = ["# Fox", "## Fox", "## Owls *and* foxes", "### Fox", "# Night"]
-Found = list[tuple[str, int | None, str, dict[str, Any]]]
-"""Text, offset, document, metadata."""
 
 
 def markdown(blocks: Sequence[str]) -> str:
@@ -71,78 +63,64 @@ def along_headings(strip: bool, again: int = 0) -> Callable[[list[Page]], list[P
     return split
 
 
-def in_langchain(split: Callable[[list[Page]], list[Page]], originals: Sequence[str], lent: bool) -> Found:
-    pages = [Page(page_content=text, metadata={"source": f"{n}.md"}) for n, text in enumerate(originals)]
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
-    store.add_documents(split(pages))
-    found = langchain_ext.D3Retriever(
-        source=store,
-        documents=pages if lent else [],
-        top_n=10_000,
-        settings={"repeats": True, "max_documents": len(pages)},
-    ).invoke(QUESTION)
-    assert len({document.id for document in found}) == len(found)
-    return [(d.page_content, d.metadata.get("start_index"), d.metadata["source"][:-3], d.metadata) for d in found]
-
-
-def in_llama_index(parser: Any, originals: Sequence[str], lent: bool) -> Found:
-    documents = [Document(text=text, id_=str(n)) for n, text in enumerate(originals)]
-    index = VectorStoreIndex(parser.get_nodes_from_documents(documents), embed_model=MockEmbedding(4))
-    hits = llama_index_ext.D3Retriever(
-        documents if lent else [],
-        source=index,
-        top_n=10_000,
-        settings={"repeats": True, "max_documents": len(documents)},
-    ).retrieve(QUESTION)
-    assert len({hit.node.node_id for hit in hits}) == len(hits)
-    assert all((h.node.start_char_idx is None) == (h.node.end_char_idx is None) for h in hits)
-    return [(h.node.get_content(), h.node.start_char_idx, h.node.ref_doc_id, h.node.metadata) for h in hits]
+def found_in(host: Any, split: Any, originals: Sequence[str], lent: bool) -> list[tuple[Found, str]]:
+    """All that is found, each with the text of its document."""
+    if host is LangChain:
+        documents = [host.document(text, source=f"{n}.md") for n, text in enumerate(originals)]
+    else:
+        documents = [host.document(text, str(n)) for n, text in enumerate(originals)]
+    fields = {"repeats": True, "max_documents": len(documents)}
+    retriever = host.ext.D3Retriever(
+        documents if lent else [], source=host.index(*split(documents)), top_n=10_000, settings=fields
+    )
+    found = host.retrieve(retriever, QUESTION)
+    assert len({one.id for one in found}) == len(found)
+    names = [one.metadata["source"][:-3] if host is LangChain else one.document for one in found]
+    return [(one, originals[int(name)]) for one, name in zip(found, names, strict=True)]
 
 
 SPLITTERS = {
-    "recursive": (in_langchain, recursive(90, 0, index=True), False),
-    "recursive, overlap": (in_langchain, recursive(90, 40, index=True), False),
-    "recursive, no index, lent": (in_langchain, recursive(90, 40, index=False), True),
-    "sentences": (in_llama_index, SentenceSplitter(chunk_size=60, chunk_overlap=20), False),
-    "sentences, lent": (in_llama_index, SentenceSplitter(chunk_size=60, chunk_overlap=0), True),
-    "markdown nodes": (in_llama_index, MarkdownNodeParser(), False),
-    "markdown nodes, lent": (in_llama_index, MarkdownNodeParser(), True),
+    "recursive": (LangChain, recursive(90, 0, index=True), False),
+    "recursive, overlap": (LangChain, recursive(90, 40, index=True), False),
+    "recursive, no index, lent": (LangChain, recursive(90, 40, index=False), True),
+    "sentences": (LlamaIndex, SentenceSplitter(chunk_size=60, chunk_overlap=20), False),
+    "sentences, lent": (LlamaIndex, SentenceSplitter(chunk_size=60, chunk_overlap=0), True),
+    "markdown nodes": (LlamaIndex, MarkdownNodeParser(), False),
+    "markdown nodes, lent": (LlamaIndex, MarkdownNodeParser(), True),
 }
-OFFSETS = pytest.mark.parametrize(("retrieve", "splitter", "lent"), SPLITTERS.values(), ids=SPLITTERS)
 
 
-@OFFSETS
-def test_a_thousand_citations_are_where_they_say(retrieve, splitter, lent):
-    originals = [generated(number) for number in range(40)]
-    found = retrieve(splitter, originals, lent)
+@pytest.mark.parametrize(("host", "split", "lent"), SPLITTERS.values(), ids=SPLITTERS)
+def test_a_thousand_citations_are_where_they_say(host, split, lent):
+    found = found_in(host, split, [generated(number) for number in range(40)], lent)
     assert len(found) >= 1000
-    for text, start, document, _ in found:
-        assert start is not None
-        assert originals[int(document)][start : start + len(text)] == text
+    for one, original in found:
+        assert one.start is not None
+        assert original[one.start : one.start + len(one.text)] == one.text
 
 
 UNSURE = {
-    "recursive, no index": (in_langchain, recursive(90, 40, index=False)),
-    "headings": (in_langchain, along_headings(strip=True)),
-    "headings, recursive": (in_langchain, along_headings(strip=False, again=60)),
-    **{name: (retrieve, splitter) for name, (retrieve, splitter, lent) in SPLITTERS.items() if not lent},
+    "recursive, no index": (LangChain, recursive(90, 40, index=False)),
+    "headings": (LangChain, along_headings(strip=True)),
+    "headings, recursive": (LangChain, along_headings(strip=False, again=60)),
+    **{name: (host, split) for name, (host, split, lent) in SPLITTERS.items() if not lent},
 }
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(texts, min_size=1, max_size=3, unique=True), st.sampled_from(sorted(UNSURE)))
 def test_no_citation_is_wrong_and_nothing_is_invented(originals, name):
-    retrieve, splitter = UNSURE[name]
     if "headings" in name:  # a lone chunk without any cannot be told from a whole document
         originals = [f"# Fox\n\n{text}" for text in originals]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = retrieve(splitter, originals, False)
-    for text, start, document, _ in found:
-        original = originals[int(document)]
-        if start is not None:
-            assert original[start : start + len(text)] == text
-        for part in text.splitlines() if "headings" in name else [text]:  # headings between two lines are left out
+        found = found_in(*UNSURE[name], originals, False)
+    for one, original in found:
+        if one.start is not None:
+            assert original[one.start : one.start + len(one.text)] == one.text
+        for part in (
+            one.text.splitlines() if "headings" in name else [one.text]
+        ):  # headings between two lines are left out
             assert "".join(part.split()) in "".join(original.split())
     unknown = name in ("headings", "headings, recursive", "recursive, no index")
     assert {warning.category for warning in caught} <= {DrillrankWarning}
@@ -153,198 +131,112 @@ def test_no_citation_is_wrong_and_nothing_is_invented(originals, name):
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(texts, st.integers(20, 200), st.integers(0, 15), st.booleans())
 def test_any_setting_of_a_splitter(text, size, overlap, lent):
-    found = in_langchain(recursive(size, overlap, index=True), [text], lent)
-    for shown, start, _, _ in found:
-        assert text[start : start + len(shown)] == shown
+    found = [one for one, _ in found_in(LangChain, recursive(size, overlap, index=True), [text], lent)]
+    for one in found:
+        assert text[one.start : one.start + len(one.text)] == one.text
     words = {word for word in text.split() if word.isalpha() and "#" not in word}
     headed = {word for line in text.splitlines() if line.startswith("#") for word in line.split()}
-    assert words - headed <= {word.strip("*") for shown, *_ in found for word in shown.split()} | headed
+    assert words - headed <= {word.strip("*") for one in found for word in one.text.split()} | headed
 
 
 def test_headings_come_from_metadata_where_texts_have_none():
     text = "# Animals\n\n## Foxes\n\nThe fox hunts at night.\n\n## Owls\n\nThe owl does, too."
     with pytest.warns(DrillrankWarning, match="add_start_index"):
-        found = in_langchain(along_headings(strip=True), [text], False)
-    paths = {shown: metadata["drillrank_section_path"] for shown, _, _, metadata in found}
-    assert paths == {"The fox hunts at night.": "Animals > Foxes", "The owl does, too.": "Animals > Owls"}
-    paths = {
-        shown: metadata["drillrank_section_path"]
-        for shown, *_, metadata in in_llama_index(MarkdownNodeParser(), [text], False)
-    }
-    assert paths == {"The fox hunts at night.": "Animals > Foxes", "The owl does, too.": "Animals > Owls"}
-
-
-# The store
-
-
-class Counting(InMemoryVectorStore):
-    """Counts what it is asked."""
-
-    searches = 0
-
-    def _similarity_search_with_score_by_vector(self, *args: Any, **kwargs: Any) -> Any:
-        type(self).searches += 1
-        return super()._similarity_search_with_score_by_vector(*args, **kwargs)
-
-
-class Embeddings(DeterministicFakeEmbedding):
-    """Counts questions."""
-
-    questions: int = 0
-
-    def embed_query(self, text: str) -> list[float]:
-        self.questions += 1
-        return super().embed_query(text)
-
-
-@pytest.mark.parametrize(
-    "split", [recursive(200, 40, index=True), langchain_ext.MultiViewTextSplitter().split_documents]
-)
-def test_one_embedding_and_one_look_up_a_document(split):
-    pages = [Page(page_content=generated(n), id=str(n), metadata={"source": f"{n}.md"}) for n in range(3)]
-    embeddings = Embeddings(size=4)
-    store = Counting(embeddings)
-    store.add_documents([Page(page_content=c.page_content, metadata=c.metadata) for c in split(pages)])
-    Counting.searches = embeddings.questions = 0
-    assert langchain_ext.D3Retriever(source=store, top_n=5).invoke(QUESTION)
-    assert embeddings.questions == 1
-    assert Counting.searches <= 2 + len(pages)
-
-
-async def test_an_update_between_two_questions_is_seen():
-    for split in (recursive(200, 0, index=True), langchain_ext.MultiViewTextSplitter().split_documents):
-        store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
-        old, new = ("# Fox\n\nThe fox hunts at night.", "# Fox\n\nThe fox hunts by day.")
-        page = Page(page_content=old, id="p", metadata={"source": "p.md"})
-        retriever = langchain_ext.D3Retriever(source=store, documents=[page])
-        ids = store.add_documents(split([page]))
-        assert [d.page_content for d in retriever.invoke(QUESTION)] == ["The fox hunts at night."]
-        store.delete(ids)
-        with pytest.warns(DrillrankWarning, match="The source holds nothing"):
-            assert retriever.invoke(QUESTION) == []
-        store.add_documents(split([Page(page_content=new, id="p", metadata={"source": "p.md"})]))
-        with pytest.warns(DrillrankWarning, match="differs from what the source found"):
-            assert [d.page_content for d in retriever.invoke(QUESTION)] == ["The fox hunts by day."]
-        assert [d.page_content for d in await retriever.ainvoke(QUESTION)] == ["The fox hunts by day."]
-
-
-async def test_an_update_of_an_index_is_seen():
-    for parser in (SentenceSplitter(), llama_index_ext.MultiViewNodeParser(), MarkdownNodeParser()):
-        old, new = (Document(text=f"# Fox\n\nThe fox hunts {when}.", id_="fox") for when in ("at night", "by day"))
-        index = VectorStoreIndex(parser.get_nodes_from_documents([old]), embed_model=MockEmbedding(4))
-        retriever = llama_index_ext.D3Retriever([old], source=index)
-        assert [h.node.get_content() for h in retriever.retrieve(QUESTION)] == ["The fox hunts at night."]
-        index.delete_ref_doc("fox", delete_from_docstore=True)
-        with pytest.warns(DrillrankWarning, match="The source holds nothing"):
-            assert retriever.retrieve(QUESTION) == []
-        index.insert_nodes(parser.get_nodes_from_documents([new]))
-        with pytest.warns(DrillrankWarning, match="differs from what the source found"):
-            found = retriever.retrieve(QUESTION)
-        again = await retriever.aretrieve(QUESTION)
-        assert [h.node.get_content() for h in found + again] == ["The fox hunts by day."] * 2
-
-
-@pytest.mark.parametrize("tenant", [None, "a"])
-def test_two_owners_in_one_index_are_never_mixed(tenant):
-    words = {"a": "The fox of Ada hunts at night. " * 8, "b": "The fox of Bob hunts by day. " * 8}
-    nodes = [
-        node
-        for owner, text in words.items()
-        for node in SentenceSplitter(chunk_size=30, chunk_overlap=8).get_nodes_from_documents(
-            [Document(text=text, id_="fox", metadata={"tenant": owner})]
-        )
-    ]
-    index = VectorStoreIndex(nodes, embed_model=MockEmbedding(4))
-    mine = MetadataFilters(filters=[MetadataFilter(key="tenant", value="a")]) if tenant else None
-    retriever = llama_index_ext.D3Retriever(source=index, filters=mine, top_n=99)
-    if tenant:
-        found = [hit.node for hit in retriever.retrieve(QUESTION)]
-        assert {node.metadata["tenant"] for node in found} == {"a"}
-    else:
-        with pytest.warns(DrillrankWarning, match="same place"):
-            found = [hit.node for hit in retriever.retrieve(QUESTION)]
-    assert found
-    assert len({node.node_id for node in found}) == len(found)
-    for node in found:
-        assert words[node.metadata["tenant"]][node.start_char_idx : node.end_char_idx] == node.get_content()
-
-
-def test_what_is_given_with_another_label_gives_way():
-    node = TextNode(text="# Fox\n\nThe fox hunts at night.", id_="fox", metadata={"tenant": "b"})
-
-    class Plain(langchain_ext._retriever.ConfiguredRetriever):
-        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Page]:
-            return [Page(page_content="The fox hunts at night.", metadata={"source": "fox.md", "tenant": "a"})]
-
-    given = Page(page_content=f"{node.text}\n\nB's secret.", metadata={"source": "fox.md", "tenant": "b"})
-    with pytest.warns(DrillrankWarning, match="differs"):
-        found = langchain_ext.D3Retriever(source=Plain(), documents=[given], top_n=9).invoke(QUESTION)
-    assert [(d.page_content, d.metadata["tenant"]) for d in found] == [("The fox hunts at night.", "a")]
-
-
-@pytest.mark.parametrize("tenant", [None, "a"])
-def test_two_owners_of_one_place_are_never_mixed(tenant):
-    split = recursive(60, 20, index=True)
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
-    words = {"a": "The fox of Ada hunts at night. " * 8, "b": "The fox of Bob hunts by day. " * 8}
-    for owner, text in words.items():
-        store.add_documents(split([Page(page_content=text, metadata={"source": "fox.md", "tenant": owner})]))
-    retriever = langchain_ext.D3Retriever(source=store, top_n=99, filters={"tenant": tenant} if tenant else None)
-    if tenant:
-        found = retriever.invoke(QUESTION)
-        assert {d.metadata["tenant"] for d in found} == {"a"}
-    else:
-        with pytest.warns(DrillrankWarning, match="same place"):
-            found = retriever.invoke(QUESTION)
-    assert found
-    assert len({d.id for d in found}) == len(found)
-    for document in found:
-        start = document.metadata["start_index"]
-        assert words[document.metadata["tenant"]][start:].startswith(document.page_content)
-
-
-def test_restricted_sections_are_neither_read_nor_named():
-    text = "# Fox\n\nThe fox hunts at night.\n\n## Secret den\n\nBelow the oak.\n\n# Owl\n\nIt hunts at night, too."
-    pieces = langchain_ext.MultiViewTextSplitter().split_documents([Page(page_content=text, id="fox")])
-    for piece in pieces:
-        piece.metadata["role"] = "hunter" if piece.metadata["drillrank_section_path"].endswith("den") else "all"
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
-    store.add_documents(pieces)
-    prompts: list[str] = []
-    llm = RunnableLambda(
-        lambda prompt: prompts.append(prompt.to_string()) or ("Fox" if "section names" in prompts[-1] else "1")
-    )
-    retriever = langchain_ext.D3Retriever(
-        source=store,
-        llm=llm,
-        documents=[Page(page_content=text, id="fox")],
-        filters={"role": "all"},
-    )
-    assert [d.page_content for d in retriever.invoke(QUESTION)] == ["The fox hunts at night."]
-    assert prompts
-    assert not [word for word in ("oak", "Secret") if word in "".join(prompts)]
-
-
-def test_an_empty_result_says_why():
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
-    store.add_documents([Page(page_content="The fox.", metadata={"tenant": "a"})])
-    with pytest.warns(DrillrankWarning, match="filter shows"):
-        assert langchain_ext.D3Retriever(source=store, filters={"tenant": "c"}).invoke(QUESTION) == []
+        found = found_in(LangChain, along_headings(strip=True), [text], False)
+    for some in (found, found_in(LlamaIndex, MarkdownNodeParser(), [text], False)):
+        paths = {one.text: one.metadata["drillrank_section_path"] for one, _ in some}
+        assert paths == {"The fox hunts at night.": "Animals > Foxes", "The owl does, too.": "Animals > Owls"}
 
 
 def test_offsets_in_what_was_cut_again_are_not_those_of_the_document():
     text = "Words   first, in   front.\n\n\n\nThe   fox hunts at night.\n\n# Fox\n\nIt sleeps by day. It hunts."
     with pytest.warns(DrillrankWarning, match="add_start_index"):
-        found = in_langchain(along_headings(strip=True, again=30), [text], False)
-    assert [start for _, start, *_ in found] == [None] * len(found)
+        found = found_in(LangChain, along_headings(strip=True, again=30), [text], False)
+    assert [one.start for one, _ in found] == [None] * len(found)
+
+
+# The store
+
+
+@pytest.mark.parametrize(
+    ("host", "split"),
+    [
+        (LangChain, recursive(200, 0, index=True)),
+        (LangChain, LangChain.split),
+        (LlamaIndex, SentenceSplitter()),
+        (LlamaIndex, LlamaIndex.split),
+        (LlamaIndex, MarkdownNodeParser()),
+    ],
+)
+def test_an_update_between_two_questions_is_seen(host, split):
+    old, new = (host.document(f"# Fox\n\nThe fox hunts {when}.", "p", source="p.md") for when in ("at night", "by day"))
+    store, pieces = host.index(), split([old])
+    retriever = host.ext.D3Retriever([old], source=store)
+    host.add(store, *pieces)
+    assert [one.text for one in host.retrieve(retriever, QUESTION)] == ["The fox hunts at night."]
+    if host is LangChain:
+        store.delete([*store.store])
+    else:
+        store.delete_ref_doc("p", delete_from_docstore=True)
+    with pytest.warns(DrillrankWarning, match="The source holds nothing"):
+        assert host.retrieve(retriever, QUESTION) == []
+    host.add(store, *split([new]))
+    with pytest.warns(DrillrankWarning, match="differs from what the source found"):
+        assert [one.text for one in host.both(retriever, QUESTION)] == ["The fox hunts by day."]
+
+
+@pytest.mark.parametrize("tenant", [None, "a"])
+@pytest.mark.parametrize(
+    ("host", "split"),
+    [(LangChain, recursive(60, 20, index=True)), (LlamaIndex, SentenceSplitter(chunk_size=30, chunk_overlap=8))],
+)
+def test_two_owners_of_one_place_are_never_mixed(host, split, tenant):
+    words = {"a": "The fox of Ada hunts at night. " * 8, "b": "The fox of Bob hunts by day. " * 8}
+    path = {"source": "fox.md"} if host is LangChain else {}
+    chunks = [chunk for one, text in words.items() for chunk in split([host.document(text, "fox", tenant=one, **path)])]
+    mine = host.filters(tenant="a") if tenant else None
+    retriever = host.ext.D3Retriever(source=host.index(*chunks), filters=mine, top_n=99)
+    with nullcontext() if tenant else pytest.warns(DrillrankWarning, match="same place"):
+        found = host.retrieve(retriever, QUESTION)
+    assert found
+    assert {one.metadata["tenant"] for one in found} <= {tenant or "b", "a"}
+    assert len({one.id for one in found}) == len(found)
+    for one in found:
+        assert words[one.metadata["tenant"]][one.start :].startswith(one.text)
+
+
+def test_what_is_given_with_another_label_gives_way():
+    chunk = LangChain.record("The fox hunts at night.", source="fox.md", tenant="a")
+    given = LangChain.document("# Fox\n\nThe fox hunts at night.\n\nB's secret.", source="fox.md", tenant="b")
+    retriever = LangChain.ext.D3Retriever([given], source=LangChain.retriever(chunk), top_n=9)
+    with pytest.warns(DrillrankWarning, match="differs"):
+        found = LangChain.retrieve(retriever, QUESTION)
+    assert [(one.text, one.metadata["tenant"]) for one in found] == [("The fox hunts at night.", "a")]
+
+
+@both_hosts
+def test_restricted_sections_are_neither_read_nor_named(host):
+    text = "# Fox\n\nThe fox hunts at night.\n\n## Secret den\n\nBelow the oak.\n\n# Owl\n\nIt hunts at night, too."
+    pieces = [
+        host.changed(one, role="hunter" if one.metadata["drillrank_section_path"].endswith("den") else "all")
+        for one in host.sections(("fox", text))
+    ]
+    prompts: list[str] = []
+    retriever = host.ext.D3Retriever(
+        [host.document(text, "fox")],
+        source=host.index(*pieces),
+        llm=host.llm(["Fox", "1"], prompts=prompts),
+        filters=host.filters(role="all"),
+    )
+    assert [one.text for one in host.retrieve(retriever, QUESTION)] == ["The fox hunts at night."]
+    assert prompts
+    assert not [word for word in ("oak", "Secret") if word in "".join(prompts)]
 
 
 @pytest.mark.parametrize("cut", [False, True])
 def test_an_offset_of_the_users_own_stays(cut):
-    page = Page(
-        page_content="# Fox\n\nIt hunts at night.", id="fox", metadata={"start_index": "page 7", "view": "mine"}
-    )
-    given = langchain_ext.MultiViewTextSplitter().split_documents([page]) if cut else [page]
-    [found] = langchain_ext.D3Retriever(documents=given, top_n=1).invoke(QUESTION)
+    page = LangChain.document("# Fox\n\nIt hunts at night.", "fox", start_index="page 7", view="mine")
+    given = LangChain.split([page]) if cut else [page]
+    [found] = LangChain.ext.D3Retriever(documents=given, top_n=1).invoke(QUESTION)
     assert (found.metadata["start_index"], found.metadata["view"]) == ("page 7", "mine")
     assert page.page_content[found.metadata["drillrank_start"] : found.metadata["drillrank_end"]] == found.page_content

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_core.documents import Document as LangChainDocument
-from langchain_core.runnables import Runnable
-from langchain_core.vectorstores import InMemoryVectorStore
-from llama_index.core import Document, VectorStoreIndex
-from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
-from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 
-import langchain_ext
-import llama_index_ext
 from drillrank import load_language_model
 from drillrank.errors import InvalidInput
-from tests.conformance import langchain_leaks, llama_index_leaks
+from tests.conformance.hosts import LangChain, both_hosts
 
 QUESTION = "What is the code of the harbour door?"
 SECRET = "9876"
@@ -30,174 +18,105 @@ TEXTS = {
     "a": "# Doors\n\nThe code of the harbour is 1234.\n",
     "b": f"# Doors\n\nThe code of the harbour is {SECRET}.\n",
 }
-MINE = MetadataFilters(filters=[MetadataFilter(key="tenant", value="a")])
 
 
-def mine(record: Any) -> bool:
+def mine(record):
     return record.metadata["tenant"] == "a"
 
 
-def documents(tenants: str = "ba") -> list[LangChainDocument]:
-    return [LangChainDocument(TEXTS[one], id="guide", metadata={"tenant": one, "title": "Doors"}) for one in tenants]
+def documents(host, tenants="ba", kind="document"):
+    return [getattr(host, kind)(TEXTS[one], "guide", tenant=one, title="Doors") for one in tenants]
 
 
-def nodes(tenants: str = "ba") -> list[BaseNode]:
-    return [TextNode(text=TEXTS[one], id_="guide", metadata={"tenant": one, "title": "Doors"}) for one in tenants]
-
-
-def wholes(tenants: str = "ba") -> list[Document]:
-    return [Document(text=TEXTS[one], id_="guide", metadata={"tenant": one}) for one in tenants]
-
-
-def views(tenants: str = "ba") -> list[BaseNode]:
-    return [node for one in wholes(tenants) for node in llama_index_ext.MultiViewNodeParser()([one])]
-
-
-def split(tenants: str = "ba") -> list[LangChainDocument]:
-    return langchain_ext.MultiViewTextSplitter().split_documents(documents(tenants))
-
-
-def one_by_one(tenants: str) -> list[LangChainDocument]:
+def one_by_one(host, tenants):
     """Cut apart, so that sections of two tenants have one id."""
-    return [piece for one in tenants for piece in split(one)]
+    return [piece for document in documents(host, tenants) for piece in host.split([document])]
 
 
-def finds(question: str) -> list[LangChainDocument]:
-    return documents("a")
-
-
-def store(tenants: str = "a") -> InMemoryVectorStore:
-    filled = InMemoryVectorStore(langchain_leaks.Words())
-    filled.add_documents(documents(tenants))
-    return filled
-
-
-def index() -> VectorStoreIndex:
-    return VectorStoreIndex(nodes("a"), embed_model=llama_index_leaks.Words())
-
-
-def summaries(question: str) -> list[LangChainDocument]:
+def summaries(host):
     """Views of tenant a's sections, in a store that nobody can ask for the sections."""
-    return [piece for piece in split("a") if piece.metadata["drillrank_view"] == "summary"]
+    views = [piece for piece in one_by_one(host, "a") if piece.metadata["drillrank_view"] == "summary"]
+    return host.finds(lambda question: views)
 
 
-class Summaries(BaseRetriever):
-    """As `summaries`."""
+def paths(host, tenants="ba", store=False, source_filter=None, **fields):
+    ours = documents(host, "a", "record")
+    source = host.over(host.index(*ours), **(source_filter or {})) if store else host.finds(lambda question: ours)
+    return host.ext.PromptRankRetriever(source=source, documents=documents(host, tenants, "record"), **fields)
 
-    def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
-        return [NodeWithScore(node=node) for node in views("a") if node.metadata["drillrank_view"] == "summary"]
 
-
-IN_LANGCHAIN: dict[str, Callable[[Any], Runnable]] = {
-    "d3": lambda filter: langchain_ext.D3Retriever(documents=documents(), filters=filter),
-    "d3 over sections": lambda filter: langchain_ext.D3Retriever(documents=split(), filters=filter),
-    "views": lambda filter: langchain_ext.MultiViewRetriever(documents=split(), filters=filter),
-    "views lent": lambda filter: langchain_ext.MultiViewRetriever(
-        source=summaries, documents=one_by_one("ab"), filters=filter
+BUILD = {
+    "d3": lambda host, filters: host.ext.D3Retriever(documents(host), filters=filters),
+    "d3 over sections": lambda host, filters: host.ext.D3Retriever(one_by_one(host, "ba"), filters=filters),
+    "views": lambda host, filters: host.ext.MultiViewRetriever(one_by_one(host, "ba"), filters=filters),
+    "views lent": lambda host, filters: host.ext.MultiViewRetriever(
+        one_by_one(host, "ab"), source=summaries(host), filters=filters
     ),
-    "paths": lambda filter: langchain_ext.PromptRankRetriever(source=finds, documents=documents(), filters=filter),
-    "paths behind a store": lambda filter: langchain_ext.PromptRankRetriever(
-        source=store().as_retriever(), documents=documents(), filters=filter
-    ),
-}
-IN_LLAMA_INDEX: dict[str, Callable[[Any], Any]] = {
-    "d3": lambda filters: llama_index_ext.D3Retriever(wholes(), filters=filters),
-    "d3 over sections": lambda filters: llama_index_ext.D3Retriever(views(), filters=filters),
-    "views": lambda filters: llama_index_ext.MultiViewRetriever(views(), filters=filters),
-    "views lent": lambda filters: llama_index_ext.MultiViewRetriever(views("ab"), source=Summaries(), filters=filters),
-    "paths behind an index": lambda filters: llama_index_ext.PromptRankRetriever(
-        source=index().as_retriever(), documents=nodes(), filters=filters
-    ),
+    "paths": lambda host, filters: paths(host, filters=filters),
+    "paths behind a store": lambda host, filters: paths(host, store=True, filters=filters),
 }
 
 
-def texts_of(found: Sequence[Any]) -> list[str]:
-    return [one.page_content if isinstance(one, LangChainDocument) else one.node.get_content() for one in found]
-
-
-@pytest.mark.parametrize("build", IN_LANGCHAIN.values(), ids=IN_LANGCHAIN)
-@pytest.mark.parametrize("filter", [{"tenant": "a"}, mine], ids=["dictionary", "function"])
-def test_langchain_sees_the_one_that_the_filter_shows(build: Callable[[Any], Runnable], filter: Any):
-    retriever = build(filter)
-    for found in (retriever.invoke(QUESTION), asyncio.run(retriever.ainvoke(QUESTION))):
-        assert any("1234" in text for text in texts_of(found))
+@both_hosts
+@pytest.mark.parametrize("build", BUILD.values(), ids=BUILD)
+def test_the_one_that_the_filter_shows_is_seen(host, build):
+    for filters in (host.filters(tenant="a"), mine):
+        found = host.both(build(host, filters), QUESTION)
+        assert any("1234" in one.text for one in found)
         assert SECRET not in repr(found)
 
 
-@pytest.mark.parametrize("build", IN_LLAMA_INDEX.values(), ids=IN_LLAMA_INDEX)
-@pytest.mark.parametrize("filters", [MINE, mine], ids=["declared", "function"])
-def test_llama_index_sees_the_one_that_the_filters_show(build: Callable[[Any], Any], filters: Any):
-    retriever = build(filters)
-    for found in (retriever.retrieve(QUESTION), asyncio.run(retriever.aretrieve(QUESTION))):
-        assert any("1234" in text for text in texts_of(found))
-        assert SECRET not in repr(found)
+@both_hosts
+def test_components_that_share_documents_do_not_share_what_their_filters_show(host):
+    given = documents(host)
+    retrievers = [host.ext.D3Retriever(given, filters=host.filters(tenant=tenant), top_n=9) for tenant in ("a", "b")]
+    shown = [[one.metadata["tenant"] for one in host.retrieve(made, QUESTION)] for made in retrievers * 2]
+    assert shown == [["a"], ["b"]] * 2
 
 
-def test_the_filter_of_the_source_decides_as_well():
-    source = store("a").as_retriever(search_kwargs={"filter": mine})
-    found = langchain_ext.PromptRankRetriever(source=source, documents=documents()).invoke(QUESTION)
-    assert texts_of(found) == [TEXTS["a"]]
-    filtered = index().as_retriever(filters=MINE)
-    assert texts_of(llama_index_ext.PromptRankRetriever(source=filtered, documents=nodes()).retrieve(QUESTION)) == [
-        TEXTS["a"]
-    ]
+@both_hosts
+def test_the_filter_of_the_source_decides_as_well(host):
+    found = host.retrieve(paths(host, store=True, source_filter={"tenant": "a"}), QUESTION)
+    assert [one.text for one in found] == [TEXTS["a"]]
 
 
-def test_who_asks_may_change_from_question_to_question():
+@both_hosts
+def test_who_asks_may_change_from_question_to_question(host):
     """One component for both tenants: what it has prepared for one is not shown to the other."""
-    start = LangChainDocument("See the Doors.", id="start", metadata={"tenant": "b", "title": "Start"})
     asking = ["a"]
-    retriever = langchain_ext.PromptRankRetriever(
-        source=lambda question: [start.model_copy(update={"metadata": {"tenant": asking[0]}})],
-        documents=documents(),
+    retriever = host.ext.PromptRankRetriever(
+        source=host.finds(lambda question: [host.record("See the Doors.", "start", title="Start", tenant=asking[0])]),
+        documents=documents(host, kind="record"),
         links=("titles",),
-        filters=lambda document: document.metadata["tenant"] == asking[0],
+        filters=lambda record: record.metadata["tenant"] == asking[0],
     )
     for tenant in "abab":
         asking[0] = tenant
-        assert sorted(texts_of(retriever.invoke(QUESTION))) == sorted(["See the Doors.", TEXTS[tenant]])
+        assert {one.text for one in host.retrieve(retriever, QUESTION)} == {"See the Doors.", TEXTS[tenant]}
 
 
-BUILDERS = {
-    "langchain": lambda filter: langchain_ext.PromptRankRetriever(
-        source=finds, documents=documents("aba"), filters=filter
-    ),
-    "llama_index": lambda filters: llama_index_ext.PromptRankRetriever(
-        source=index().as_retriever(), documents=nodes("aba"), filters=filters
-    ),
-}
-
-
-@pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS)
-@pytest.mark.parametrize("filter", [mine, None], ids=["a filter", "none"])
-def test_a_clash_of_what_may_be_seen_is_refused_and_shows_no_text(build: Callable[[Any], Any], filter: Any):
-    def asked() -> None:
-        retriever = build(filter)
-        (retriever.invoke if isinstance(retriever, Runnable) else retriever.retrieve)(QUESTION)
-
-    with pytest.raises(InvalidInput, match="share the id 'guide'") as caught:
-        asked()
-    assert not any(text in str(caught.value) for text in (SECRET, "1234", "Doors"))
-
-
-IN_MEMORY = {
-    "langchain": lambda filter: langchain_ext.MultiViewRetriever(documents=one_by_one("aba"), filters=filter),
-    "llama_index": lambda filters: llama_index_ext.MultiViewRetriever(views("aba"), filters=filters),
-}
-
-
-@pytest.mark.parametrize("build", IN_MEMORY.values(), ids=IN_MEMORY)
-def test_sections_of_one_id_are_refused_where_two_texts_may_be_seen(build: Callable[[Any], Any]):
-    def asked(filter: Any) -> list[str]:
-        retriever = build(filter)
-        return texts_of((retriever.invoke if isinstance(retriever, Runnable) else retriever.retrieve)(QUESTION))
-
-    assert "1234" in asked(mine)[0]  # the same twice is one
-    with pytest.raises(InvalidInput, match="with different texts") as caught:
-        asked(None)
-    assert not any(text in str(caught.value) for text in (SECRET, "1234", "Doors"))
-    with pytest.raises(InvalidInput, match="with different texts"):
-        asked(lambda record: True)
+@both_hosts
+@pytest.mark.parametrize(
+    ("build", "said"),
+    [
+        (lambda host, filters: paths(host, "aba", filters=filters), "share the id 'guide'"),
+        (
+            lambda host, filters: host.ext.MultiViewRetriever(one_by_one(host, "aba"), filters=filters),
+            "different texts",
+        ),
+    ],
+    ids=["paths", "views"],
+)
+def test_a_clash_of_what_may_be_seen_is_refused_and_shows_no_text(host, build, said):
+    for filters in (None, lambda record: True):
+        with pytest.raises(InvalidInput, match=said) as caught:
+            host.retrieve(build(host, filters), QUESTION)
+        assert not any(text in str(caught.value) for text in (SECRET, "1234", "Doors"))
+    if said == "different texts":  # the same twice is one section, but two documents
+        assert "1234" in host.retrieve(build(host, mine), QUESTION)[0].text
+    else:
+        with pytest.raises(InvalidInput, match=said):
+            host.retrieve(build(host, mine), QUESTION)
 
 
 records = st.lists(
@@ -216,23 +135,20 @@ WORDS = load_language_model("unigram").fit(["The Pier", "Ada Holm lives in Esbje
 
 @settings(max_examples=60, deadline=None)
 @given(records, st.booleans())
-@pytest.mark.filterwarnings("ignore::drillrank.errors.DrillrankWarning")
-def test_what_is_hidden_under_an_equal_id_might_as_well_not_be_there(made: list[tuple], function: bool):
+def test_what_is_hidden_under_an_equal_id_might_as_well_not_be_there(made, function):
     held = [
-        LangChainDocument(
-            text, id=id_, metadata={"tenant": one, "title": title, "source": f"s{id_}.md", "links": links}
-        )
+        LangChain.record(text, id_, tenant=one, title=title, source=f"s{id_}.md", links=links)
         for one, id_, title, text, links in made
     ]
     theirs = [document for document in held if mine(document)]
-    common: dict[str, Any] = {"model": WORDS, "top_n": None, "links": ("metadata", "titles", "hyperlinks")}
 
-    def found(given: list[LangChainDocument], filter: Any) -> dict[str | None, tuple[str, float]]:
-        retriever = langchain_ext.PromptRankRetriever(
-            source=lambda question: theirs[:2], documents=given, filters=filter, **common
+    def found(given, filters):
+        source, links = LangChain.retriever(*theirs[:2]), ("metadata", "titles", "hyperlinks")
+        retriever = LangChain.ext.PromptRankRetriever(
+            source=source, documents=given, filters=filters, model=WORDS, top_n=None, links=links
         )
-        ranked = retriever.invoke("Where does Ada Holm of The Pier live?")
-        return {one.id: (one.page_content, round(one.metadata["relevance_score"], 9)) for one in ranked}
+        ranked = LangChain.retrieve(retriever, "Where does Ada Holm of The Pier live?")
+        return {one.id: (one.text, round(one.score, 9)) for one in ranked}
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

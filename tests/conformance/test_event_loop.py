@@ -6,63 +6,95 @@ Whatever a component is made of blocks until the loop has come round: on the loo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
+import threading
+from collections.abc import Awaitable
+from typing import Any, TypeVar
 
 import pytest
 from langchain_classic.retrievers.document_compressors import CrossEncoderReranker
-from langchain_core.cross_encoders import BaseCrossEncoder
-from langchain_core.documents import BaseDocumentCompressor
-from langchain_core.documents import Document as LangChainDocument
 from langchain_core.embeddings import Embeddings
-from langchain_core.retrievers import BaseRetriever as LangChainRetriever
 from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_core.vectorstores import VectorStore as LangChainVectorStore
-from llama_index.core import Document, StorageContext, VectorStoreIndex
-from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse
-from llama_index.core.llms.callbacks import llm_chat_callback
-from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core import StorageContext
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import SimpleVectorStore
 
-import langchain_ext
-import llama_index_ext
-from tests.conformance import langchain_reader, llama_index_reader
 from tests.conformance.corpus import BOOK, QUESTION
-from tests.conformance.heartbeat import Heartbeat, SlowJudge
-from tests.conformance.readers import everything
+from tests.conformance.hosts import COMPONENTS, DocumentEmbeddings, LangChain, LlamaIndex
+from tests.conformance.readers import Judge, everything
 
-LONG = "\n\n".join(f"# Part {part}\n\n{'The Rhine flows through Basel. ' * 50}" for part in range(2))
-Probe = tuple[Awaitable[Any], set[str]]
-"""What is done, and who has to be asked meanwhile."""
+PATIENCE = 5.0  # seconds until a loop counts as held up
 
-
-def answers(heart: Heartbeat) -> Callable[[str], str]:
-    def answer(prompt: str) -> str:
-        heart.wait("llm")
-        return everything(prompt) or "[river, town]"
-
-    return answer
+Result = TypeVar("Result")
 
 
-class Embedding(BaseEmbedding):
-    """Its asynchronous method is the synchronous one, as with most models on the same machine."""
+class Heartbeat:
+    """Whoever waits for it on the loop's own thread waits in vain.
 
-    heart: Any
+    Attributes:
+        waited: Names of those who have waited.
+        in_vain: Those of them during whose call the loop never came round.
+    """
 
-    def _get_query_embedding(self, query: str) -> list[float]:
-        self.heart.wait("embedding")
-        return [1.0, 0.0]
+    def __init__(self) -> None:
+        self.waited: set[str] = set()
+        self.in_vain: set[str] = set()
+        self._beating = False
+        self._waiting: list[threading.Event] = []
 
-    async def _aget_query_embedding(self, query: str) -> list[float]:
-        return self._get_query_embedding(query)
+    def __reduce__(self) -> str:
+        return "Heartbeat"
 
-    def _get_text_embedding(self, text: str) -> list[float]:
-        return [float(len(text)), 1.0]
+    def __deepcopy__(self, memo: object) -> Heartbeat:
+        return self
+
+    def wait(self, name: str) -> None:
+        """What a blocking call of that name does: nothing before the loop has come round again."""
+        if not self._beating or name in self.in_vain:
+            return
+        self.waited.add(name)
+        beat = threading.Event()
+        self._waiting.append(beat)
+        if not beat.wait(PATIENCE):
+            self.in_vain.add(name)
+
+    async def during(self, work: Awaitable[Result]) -> Result:
+        """Beats while the work is done."""
+
+        async def beat() -> None:
+            while True:
+                while self._waiting:
+                    self._waiting.pop().set()
+                await asyncio.sleep(0.001)
+
+        beating = asyncio.create_task(beat())
+        await asyncio.sleep(0)
+        self._beating = True
+        try:
+            return await work
+        finally:
+            self._beating = False
+            beating.cancel()
+
+
+class SlowJudge(Judge):
+    """A language model of which every ranker takes all that it says, and takes long to say it."""
+
+    def __init__(self, heart: Heartbeat) -> None:
+        super().__init__()
+        self._heart = heart
+
+    def _log_likelihood(self, *arguments):
+        self._heart.wait("model")
+        return super()._log_likelihood(*arguments)
+
+    def _next_tokens(self, *arguments):
+        self._heart.wait("model")
+        return super()._next_tokens(*arguments)
+
+
+_hearts: list[Heartbeat] = []
 
 
 class VectorStore(SimpleVectorStore):
@@ -78,162 +110,6 @@ class Docstore(SimpleDocumentStore):
 
     async def aget_document(self, doc_id, raise_error=True):
         return await asyncio.to_thread(self.get_document, doc_id, raise_error)
-
-
-_hearts: list[Heartbeat] = []
-
-
-class Found(BaseRetriever):
-    """Synchronous only."""
-
-    def __init__(self, heart: Heartbeat, nodes: list[TextNode]) -> None:
-        super().__init__()
-        self._heart, self._nodes = heart, nodes
-
-    def _retrieve(self, query_bundle):
-        self._heart.wait("retriever")
-        return [NodeWithScore(node=node, score=1.0) for node in self._nodes]
-
-
-class Asynchronous(Found):
-    """With a method of its own that waits."""
-
-    async def _aretrieve(self, query_bundle):
-        return await asyncio.to_thread(self._retrieve, query_bundle)
-
-
-class OwnChat(llama_index_reader.Reader):
-    """A chat model with an asynchronous method that waits."""
-
-    @property
-    def metadata(self):
-        return super().metadata.model_copy(update={"is_chat_model": True})
-
-    @llm_chat_callback()
-    async def achat(self, messages, **kwargs) -> ChatResponse:
-        answer = await asyncio.to_thread(self._answer, str(messages[-1].content))
-        return ChatResponse(message=ChatMessage(role="assistant", content=answer))
-
-
-DOCUMENT = Document(text=BOOK, id_="book")
-NODES = [TextNode(text=f"The Rhine flows through Basel {number} times.", id_=str(number)) for number in range(2)]
-FOUND = [NodeWithScore(node=node, score=1.0) for node in NODES]
-
-
-def view_index(heart: Heartbeat) -> VectorStoreIndex:
-    nodes = llama_index_ext.MultiViewNodeParser().get_nodes_from_documents([DOCUMENT])
-    storage = StorageContext.from_defaults(vector_store=VectorStore(), docstore=Docstore())
-    return VectorStoreIndex(nodes, embed_model=Embedding(heart=heart), storage_context=storage)
-
-
-def llama_index_probes(name: str, heart: Heartbeat) -> list[Probe]:
-    component, judge = getattr(llama_index_ext, name), SlowJudge(heart)
-    if issubclass(component, BaseNodePostprocessor):
-        return [(component(model=judge).apostprocess_nodes(FOUND, query_str=QUESTION), {"model"})] + (
-            [(_linked(heart, component).apostprocess_nodes(FOUND[:1], query_str=QUESTION), {"retriever", "docstore"})]
-            if name == "PromptRankRerank"
-            else []
-        )
-    retrievers = Found(heart, NODES), Asynchronous(heart, NODES)
-    readers = [kind(answers(heart)) for kind in (llama_index_reader.Reader, OwnChat)]
-    views = llama_index_ext.MultiViewNodeParser().get_nodes_from_documents([DOCUMENT])
-    every_part = {"retriever", "llm"}
-    return {
-        "BRMGRRetriever": lambda: [
-            (component(found, llm, model=judge).aretrieve(QUESTION), every_part | {"model"})
-            for found, llm in zip(retrievers, readers, strict=True)
-        ],
-        "D3Retriever": lambda: (
-            [
-                (component(source=found, llm=llm, model=judge).aretrieve(QUESTION), every_part | {"model"})
-                for found, llm in zip(retrievers, readers, strict=True)
-            ]
-            + [(component(source=view_index(heart), model=judge).aretrieve(QUESTION), {"embedding", "store", "model"})]
-        ),
-        "MultiViewRetriever": lambda: [
-            (component(source=Found(heart, views)).aretrieve(QUESTION), {"retriever"}),
-            (component(source={"raw": Asynchronous(heart, views)}).aretrieve(QUESTION), {"retriever"}),
-            (component(source=view_index(heart)).aretrieve(QUESTION), {"embedding", "store"}),
-        ],
-        "PromptRankRetriever": lambda: (
-            [
-                (
-                    component(source=found, links=("metadata", "retrieval"), store=_docstore(), model=judge).aretrieve(
-                        QUESTION
-                    ),
-                    {"retriever", "docstore", "model"},
-                )
-                for found in (Found(heart, _linking()), Asynchronous(heart, _linking()))
-            ]
-            + [
-                (component(source=found, llm=llm, model=judge).aretrieve(QUESTION), every_part | {"model"})
-                for found, llm in zip(retrievers, readers, strict=True)
-            ]
-        ),
-        "SelfAskQueryEngine": lambda: [
-            (component(found, kind(_follow_up(heart))).aquery(QUESTION), every_part)
-            for found, kind in zip(retrievers, (llama_index_reader.Reader, OwnChat), strict=True)
-        ],
-        "MultiViewNodeParser": lambda: (
-            [(component(llm=llm).acall([Document(text=LONG)]), {"llm"}) for llm in readers]
-            + [(component(summarizer=_Summarizer(heart)).acall([Document(text=LONG)]), {"summarizer"})]
-        ),
-    }[name]()
-
-
-def _linking() -> list[TextNode]:
-    return [NODES[0].model_copy(update={"metadata": {"links": "1"}})]
-
-
-def _docstore() -> Docstore:
-    docstore = Docstore()
-    docstore.add_documents(NODES)
-    return docstore
-
-
-def _linked(heart: Heartbeat, component: Any) -> Any:
-    FOUND[0].node.metadata["links"] = "1"
-    return component(links=("metadata",), source=Found(heart, NODES), store=_docstore())
-
-
-def _follow_up(heart: Heartbeat) -> Callable[[str], str]:
-    says = answers(heart)
-
-    def answer(prompt: str) -> str:
-        answered = "Intermediate" in prompt.rpartition(QUESTION)[2]
-        return says(prompt) and ("So the final answer is: Basel" if answered else "Follow up: What flows there?")
-
-    return answer
-
-
-class _Summarizer:
-    def __init__(self, heart: Heartbeat) -> None:
-        self._heart = heart
-
-    def __call__(self, texts):
-        self._heart.wait("summarizer")
-        return list(texts)
-
-
-class LangChainFound(LangChainRetriever):
-    heart: Any
-    documents: list[LangChainDocument]
-
-    def _get_relevant_documents(self, query, *, run_manager):
-        self.heart.wait("retriever")
-        return self.documents
-
-
-class LangChainEmbedding(Embeddings):
-    def __init__(self, heart: Heartbeat) -> None:
-        self._heart = heart
-
-    def embed_query(self, text):
-        self._heart.wait("embedding")
-        return [1.0, 0.0]
-
-    def embed_documents(self, texts):
-        return [[float(len(text)), 1.0] for text in texts]
 
 
 class LangChainStore(InMemoryVectorStore):
@@ -255,87 +131,120 @@ class LangChainDocstore(InMemoryStore):
         return await asyncio.to_thread(self.mget, keys)
 
 
-DOCUMENTS = [LangChainDocument(page_content=node.text, id=node.node_id) for node in NODES]
+class OnThisMachine(DocumentEmbeddings):
+    """A model without a method that waits; LlamaIndex's are so by their own."""
+
+    aembed_query = Embeddings.aembed_query
 
 
-def langchain_probes(name: str, heart: Heartbeat) -> list[Probe]:
-    component, judge = getattr(langchain_ext, name), SlowJudge(heart)
-    if issubclass(component, BaseDocumentCompressor):
-        reranker = component(model=judge)
-        return [
-            (reranker.acompress_documents(DOCUMENTS, QUESTION), {"model"}),
-            (reranker.as_runnable().ainvoke({"query": QUESTION, "documents": DOCUMENTS}), {"model"}),
-        ]
-    if issubclass(component, BaseCrossEncoder):
-        return [(CrossEncoderReranker(model=component(judge)).acompress_documents(DOCUMENTS, QUESTION), {"model"})]
-    llm = langchain_reader.Reader(answer=answers(heart))
-    found = LangChainFound(heart=heart, documents=DOCUMENTS)
-    pieces = langchain_ext.MultiViewTextSplitter().create_documents([BOOK])
-    store = LangChainStore(LangChainEmbedding(heart))
-    store.add_documents(pieces)
-    every_part = {"retriever", "llm"}
-    return {
-        "BRMGRRetriever": lambda: [
-            (component(source=found, llm=llm, model=judge).ainvoke(QUESTION), every_part | {"model"})
-        ],
-        "D3Retriever": lambda: [
-            (component(source=found, llm=llm, model=judge).ainvoke(QUESTION), every_part | {"model"}),
-            (component(source=store, model=judge).ainvoke(QUESTION), {"embedding", "store", "model"}),
-        ],
-        "MultiViewRetriever": lambda: [
-            (component(source=LangChainFound(heart=heart, documents=pieces)).ainvoke(QUESTION), {"retriever"}),
-            (component(source=store).ainvoke(QUESTION), {"embedding", "store"}),
-        ],
-        "PromptRankRetriever": lambda: [
-            (
-                component(
-                    source=LangChainFound(heart=heart, documents=_linking_documents()),
-                    links=("metadata", "retrieval"),
-                    store=_langchain_docstore(),
-                    model=judge,
-                ).ainvoke(QUESTION),
-                {"retriever", "docstore", "model"},
-            ),
-            (component(source=found, llm=llm, model=judge).ainvoke(QUESTION), every_part | {"model"}),
-        ],
-        "SelfAskChain": lambda: [
-            (
-                component(source=found, llm=langchain_reader.Reader(answer=_follow_up(heart))).ainvoke(QUESTION),
-                every_part,
-            )
-        ],
-        "MultiViewTextSplitter": lambda: [
-            (component(llm=llm).atransform_documents([LangChainDocument(page_content=LONG)]), {"llm"}),
-            (
-                component(summarizer=_Summarizer(heart)).atransform_documents([LangChainDocument(page_content=LONG)]),
-                {"summarizer"},
-            ),
-        ],
-    }[name]()
+class Parts:
+    """What components are made of, each of which takes long."""
+
+    def __init__(self, host: Any, heart: Heartbeat) -> None:
+        self.host, self.heart = host, heart
+        self.records = [host.record(f"The Rhine flows through Basel {n} times.", str(n)) for n in range(2)]
+        self.linking = host.changed(self.records[0], links="1")
+        self.views = host.sections(("book", BOOK))
+
+    def source(self, *records: Any, asynchronous: bool = False) -> Any:
+        found = list(records or self.records)
+        return self.host.finds(lambda question: self.heart.wait("retriever") or found, asynchronous)
+
+    def llm(self, asynchronous: bool = False) -> Any:
+        def answer(prompt: str) -> str:
+            self.heart.wait("llm")
+            asked, _, behind = prompt.rpartition(QUESTION)
+            if "Follow up" in asked:  # of self-ask
+                return "So the final answer is: Basel" if "Intermediate" in behind else "Follow up: What flows there?"
+            return everything(prompt) or "[river, town]"
+
+        return self.host.reader(answer, kind=int(asynchronous))
+
+    def docstore(self) -> Any:
+        if self.host is LlamaIndex:
+            docstore = Docstore()
+            docstore.add_documents(self.records)
+        else:
+            docstore = LangChainDocstore()
+            docstore.mset([(record.id, record) for record in self.records])
+        return docstore
+
+    def store(self) -> Any:
+        def vector(text: str) -> list[float]:
+            return [float(len(text)), 1.0]
+
+        def of_question(text: str) -> list[float]:
+            self.heart.wait("embedding")
+            return [1.0, 0.0]
+
+        if self.host is LlamaIndex:
+            storage = StorageContext.from_defaults(vector_store=VectorStore(), docstore=Docstore())
+            model = self.host.embedding(vector, of_question)
+            return self.host.index(*self.views, embedding=model, storage_context=storage)
+        filled = LangChainStore(OnThisMachine(vector, of_question))
+        filled.add_documents(self.views)
+        return filled
+
+    def summarizer(self, texts: list[str]) -> list[str]:
+        self.heart.wait("summarizer")
+        return list(texts)
 
 
-def _linking_documents() -> list[LangChainDocument]:
-    return [DOCUMENTS[0].model_copy(update={"metadata": {"links": "1"}})]
+def rerankers(name: str, p: Parts) -> list[tuple[Awaitable[Any], set[str]]]:
+    component = getattr(p.host.ext, name)
+    made = component(model=SlowJudge(p.heart))
+    works = [(p.host.arerank(made, QUESTION, *p.records), {"model"})]
+    if p.host is LangChain:
+        works.append((made.as_runnable().ainvoke({"query": QUESTION, "documents": p.records}), {"model"}))
+    if name == "PromptRankRerank":
+        linked = component(links=("metadata",), source=p.source(), store=p.docstore())
+        works.append((p.host.arerank(linked, QUESTION, p.linking), {"retriever", "docstore"}))
+    return works
 
 
-def _langchain_docstore() -> LangChainDocstore:
-    docstore = LangChainDocstore()
-    docstore.mset([(document.id, document) for document in DOCUMENTS])
-    return docstore
+def others(name: str, p: Parts) -> list[tuple[Awaitable[Any], set[str]]]:
+    component, judge = getattr(p.host.ext, name), {"model": SlowJudge(p.heart)}
+
+    def asked(**fields: Any) -> Awaitable[Any]:
+        return p.host.aretrieve(component(**fields), QUESTION)
+
+    def split(**fields: Any) -> Awaitable[Any]:
+        long = "\n\n".join(f"# Part {part}\n\n{'The Rhine flows through Basel. ' * 50}" for part in range(2))
+        made = component(**fields)
+        again = made.acall if p.host is LlamaIndex else made.atransform_documents
+        return again([p.host.document(long)])
+
+    if name == "LikelihoodCrossEncoder":
+        made = CrossEncoderReranker(model=component(judge["model"]))
+        return [(made.acompress_documents(p.records, QUESTION), {"model"})]
+    if name.startswith("MultiView"):
+        if name != "MultiViewRetriever":
+            by_llm = [(split(llm=p.llm(how)), {"llm"}) for how in (False, True)]
+            return [*by_llm, (split(summarizer=p.summarizer), {"summarizer"})]
+        waiting = {"raw": p.source(*p.views, asynchronous=True)}
+        over = [(asked(source=source), {"retriever"}) for source in (p.source(*p.views), waiting)]
+        return [*over, (asked(source=p.store()), {"embedding", "store"})]
+    works, parts = [], {"retriever", "llm"}
+    for how in (False, True):
+        source, llm = p.source(asynchronous=how), p.llm(how)
+        if name.startswith("SelfAsk"):
+            works.append((p.host.aanswer(component(source=source, llm=llm), QUESTION), parts))
+        else:
+            works.append((asked(source=source, llm=llm, **judge), parts | {"model"}))
+        if name == "PromptRankRetriever":
+            links = {"links": ("metadata", "retrieval"), "store": p.docstore()}
+            linked = asked(source=p.source(p.linking, asynchronous=how), **links, **judge)
+            works.append((linked, {"retriever", "docstore", "model"}))
+    if name == "D3Retriever":
+        works.append((asked(source=p.store(), **judge), {"embedding", "store", "model"}))
+    return works
 
 
-COMPONENTS = [
-    pytest.param(probes, name, id=f"{package.__name__}.{name}")
-    for package, probes in ((llama_index_ext, llama_index_probes), (langchain_ext, langchain_probes))
-    for name in package.__all__
-]
-
-
-@pytest.mark.parametrize(("probes", "name"), COMPONENTS)
-async def test_the_loop_comes_round_while_a_component_waits_for_what_it_is_made_of(probes, name):
+@pytest.mark.parametrize(("host", "name"), COMPONENTS)
+async def test_the_loop_comes_round_while_a_component_waits_for_what_it_is_made_of(host, name):
     heart = Heartbeat()
     _hearts[:] = [heart]
-    for work, parts in probes(name, heart):
+    for work, parts in (rerankers if name.endswith("Rerank") else others)(name, Parts(host, heart)):
         heart.waited.clear()
         await heart.during(work)
         assert parts <= heart.waited
@@ -343,7 +252,7 @@ async def test_the_loop_comes_round_while_a_component_waits_for_what_it_is_made_
 
 
 async def test_the_probe_notices_a_loop_that_is_held_up(monkeypatch):
-    monkeypatch.setattr("tests.conformance.heartbeat.PATIENCE", 0.01)
+    monkeypatch.setitem(globals(), "PATIENCE", 0.01)
     heart = Heartbeat()
 
     async def holds_up() -> None:

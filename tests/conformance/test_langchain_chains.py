@@ -16,11 +16,10 @@ from langchain_core.runnables import ConfigurableField, RunnableConfig, Runnable
 import langchain_ext
 from drillrank.errors import InvalidInput
 from langchain_ext._retriever import ConfiguredRetriever
-from tests.conformance.building import build
 from tests.conformance.corpus import QUERY, QUESTION, QUESTIONS, TEXTS, VARIANTS
-from tests.conformance.heartbeat import Heartbeat, SlowJudge
-from tests.conformance.hosts import LangChain
+from tests.conformance.hosts import LangChain, build
 from tests.conformance.langchain_reader import Reader
+from tests.conformance.readers import Judge
 from tests.conformance.test_retrievers import BUILD
 from tests.conformance.test_retrievers import DOCUMENTS as OF_BOTH
 
@@ -36,7 +35,7 @@ each_reranker = pytest.mark.parametrize("component", RERANKERS)
 
 
 def reranker(component: Any, **fields: Any) -> Any:
-    return build(component, model=SlowJudge(Heartbeat()), top_n=None, **fields)
+    return build(component, model=Judge(), top_n=None, **fields)
 
 
 # No score in the metadata

@@ -1,7 +1,7 @@
 """Our retrievers and rerankers in whatever of LlamaIndex's stands around them: the evidence comes through.
 
 Ingestion, its cache and upserts: `tests/llama_index_ext/test_multi_view_ingestion.py`; parents, siblings and merging:
-`test_d3_hierarchies.py`; stores behind sources and their filters: `test_index_behind.py`, `test_filters.py`.
+`test_d3_hierarchies.py`; filters of what stands in between: `tests/llama_index_ext/test_filters.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from llama_index.core import Document, MockEmbedding, SummaryIndex, VectorStoreIndex, get_response_synthesizer
+from llama_index.core import MockEmbedding, SummaryIndex, VectorStoreIndex, get_response_synthesizer
 from llama_index.core.agent.workflow import ReActAgent
 from llama_index.core.base.base_selector import BaseSelector, SelectorResult, SingleSelection
 from llama_index.core.base.response.schema import Response
@@ -40,32 +40,31 @@ from llama_index.core.query_engine import (
 )
 from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
 from llama_index.core.retrievers import QueryFusionRetriever, RecursiveRetriever, RouterRetriever, TransformRetriever
-from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.tools import QueryEngineTool, RetrieverTool, ToolMetadata
 from llama_index.core.workflow import Context, StartEvent, StopEvent, Workflow, step
 
 import llama_index_ext
 from tests.conformance.corpus import BOOK, NOTE, QUESTION
+from tests.conformance.hosts import LlamaIndex
 
 EVIDENCE = "The Rhine flows through Basel"
-DOCUMENTS = [Document(text=BOOK, id_="book"), Document(text=NOTE, id_="note")]
+DOCUMENTS = [LlamaIndex.document(BOOK, "book"), LlamaIndex.document(NOTE, "note")]
 LLM = MockLLM()  # answers with its prompt: what it was given is in the answer
 
 
-def d3(**fields: Any) -> llama_index_ext.D3Retriever:
-    return llama_index_ext.D3Retriever(DOCUMENTS, **fields)
+RETRIEVERS = ["D3Retriever", "MultiViewRetriever", "PromptRankRetriever", "BRMGRRetriever"]
 
 
-def views() -> llama_index_ext.MultiViewRetriever:
-    return llama_index_ext.MultiViewRetriever(llama_index_ext.MultiViewNodeParser()(DOCUMENTS))
+def made(name: str) -> Any:
+    return LlamaIndex.made(name, DOCUMENTS, **({"guard": True} if name == "BRMGRRetriever" else {}))
 
 
-RETRIEVERS: dict[str, Callable[[], Any]] = {
-    "D3Retriever": d3,
-    "MultiViewRetriever": views,
-    "PromptRankRetriever": lambda: llama_index_ext.PromptRankRetriever(source=d3()),
-    "BRMGRRetriever": lambda: llama_index_ext.BRMGRRetriever(d3(), MockLLM(max_tokens=3), guard=True),
-}
+def d3() -> Any:
+    return made("D3Retriever")
+
+
+def views() -> Any:
+    return made("MultiViewRetriever")
 
 
 class First(BaseSelector):
@@ -129,50 +128,46 @@ def context_chat(retriever: Any) -> ContextChatEngine:
 
 
 ENGINES: dict[str, Callable[[Any], Any]] = {
-    "query engine": lambda retriever: engine(retriever).query(QUESTION),
-    "asynchronous": lambda retriever: asyncio.run(engine(retriever).aquery(QUESTION)),
-    "streaming": lambda retriever: engine(retriever, streaming=True).query(QUESTION).get_response(),
-    "citations": lambda retriever: CitationQueryEngine.from_args(
-        index=VectorStoreIndex([], embed_model=MockEmbedding(8)), retriever=retriever, llm=LLM
+    "query engine": lambda r: engine(r).query(QUESTION),
+    "asynchronous": lambda r: asyncio.run(engine(r).aquery(QUESTION)),
+    "streaming": lambda r: engine(r, streaming=True).query(QUESTION).get_response(),
+    "citations": lambda r: CitationQueryEngine.from_args(
+        index=VectorStoreIndex([], embed_model=MockEmbedding(8)), retriever=r, llm=LLM
     ).query(QUESTION),
-    "router": lambda retriever: RouterQueryEngine(First(), [tool(retriever)], llm=LLM).query(QUESTION),
-    "sub-questions": lambda retriever: SubQuestionQueryEngine(
-        Two(), get_response_synthesizer(llm=LLM), [tool(retriever)], use_async=False, verbose=False
+    "router": lambda r: RouterQueryEngine(First(), [tool(r)], llm=LLM).query(QUESTION),
+    "sub-questions": lambda r: SubQuestionQueryEngine(
+        Two(), get_response_synthesizer(llm=LLM), [tool(r)], use_async=False, verbose=False
     ).query(QUESTION),
-    "transformed query": lambda retriever: TransformQueryEngine(engine(retriever), IdentityQueryTransform()).query(
-        QUESTION
-    ),
-    "query engine tool": lambda retriever: tool(retriever).call(QUESTION).raw_output,
-    "chat with context": lambda retriever: context_chat(retriever).chat(QUESTION),
-    "chat with context, asynchronous": lambda retriever: asyncio.run(context_chat(retriever).achat(QUESTION)),
-    "chat, condensed and context": lambda retriever: CondensePlusContextChatEngine.from_defaults(
-        retriever, llm=LLM, memory=memory()
+    "transformed query": lambda r: TransformQueryEngine(engine(r), IdentityQueryTransform()).query(QUESTION),
+    "query engine tool": lambda r: tool(r).call(QUESTION).raw_output,
+    "chat with context": lambda r: context_chat(r).chat(QUESTION),
+    "chat with context, asynchronous": lambda r: asyncio.run(context_chat(r).achat(QUESTION)),
+    "chat, condensed and context": lambda r: CondensePlusContextChatEngine.from_defaults(
+        r, llm=LLM, memory=memory()
     ).chat(QUESTION),
-    "chat, condensed question": lambda retriever: CondenseQuestionChatEngine.from_defaults(
-        engine(retriever), llm=LLM, memory=memory()
+    "chat, condensed question": lambda r: CondenseQuestionChatEngine.from_defaults(
+        engine(r), llm=LLM, memory=memory()
     ).chat(QUESTION),
-    "fusion, reciprocal ranks": lambda retriever: engine(fused(retriever, "reciprocal_rerank")).query(QUESTION),
-    "fusion, relative scores": lambda retriever: engine(fused(retriever, "relative_score")).query(QUESTION),
-    "fusion, simple": lambda retriever: engine(fused(retriever, "simple")).query(QUESTION),
-    "recursive": lambda retriever: engine(recursive(retriever)).query(QUESTION),
-    "routed retrievers": lambda retriever: engine(routed(retriever)).query(QUESTION),
-    "transformed retriever": lambda retriever: engine(TransformRetriever(retriever, IdentityQueryTransform())).query(
-        QUESTION
-    ),
+    "fusion, reciprocal ranks": lambda r: engine(fused(r, "reciprocal_rerank")).query(QUESTION),
+    "fusion, relative scores": lambda r: engine(fused(r, "relative_score")).query(QUESTION),
+    "fusion, simple": lambda r: engine(fused(r, "simple")).query(QUESTION),
+    "recursive": lambda r: engine(recursive(r)).query(QUESTION),
+    "routed retrievers": lambda r: engine(routed(r)).query(QUESTION),
+    "transformed retriever": lambda r: engine(TransformRetriever(r, IdentityQueryTransform())).query(QUESTION),
 }
 
 
 @pytest.mark.parametrize("name", RETRIEVERS)
 @pytest.mark.parametrize("around", ENGINES)
 def test_the_evidence_reaches_the_llm(name, around):
-    response: Response = ENGINES[around](RETRIEVERS[name]())
+    response: Response = ENGINES[around](made(name))
     assert EVIDENCE in str(response)
     assert any(EVIDENCE in found.get_content() for found in response.source_nodes)
 
 
 @pytest.mark.parametrize("name", RETRIEVERS)
 def test_a_retriever_as_a_tool(name):
-    found = RetrieverTool.from_defaults(RETRIEVERS[name](), description="Of rivers").call(QUESTION)
+    found = RetrieverTool.from_defaults(made(name), description="Of rivers").call(QUESTION)
     assert EVIDENCE in found.content
 
 
@@ -221,51 +216,46 @@ def test_a_workflow():
 
 # Rerankers
 
-INDEX = VectorStoreIndex(llama_index_ext.MultiViewNodeParser(views=("raw",))(DOCUMENTS), embed_model=MockEmbedding(8))
+INDEX = LlamaIndex.index(*LlamaIndex.split(DOCUMENTS, views=("raw",)))
 WINDOWS = SentenceWindowNodeParser.from_defaults(window_size=1).get_nodes_from_documents(DOCUMENTS)
 
 
-def stored(nodes: list[Any]) -> SimpleDocumentStore:
-    store = SimpleDocumentStore()
-    store.add_documents(nodes)
-    return store
-
-
-def probable(**fields: Any) -> llama_index_ext.UPRRerank:
-    return llama_index_ext.UPRRerank(score="probability", **fields)
-
-
 AROUND: dict[str, Callable[[Any], Any]] = {
-    "an index's engine": lambda reranker: INDEX.as_query_engine(
-        llm=LLM, similarity_top_k=9, node_postprocessors=[reranker]
-    ).query(QUESTION),
-    "an index's chat": lambda reranker: INDEX.as_chat_engine(
-        "context", llm=LLM, similarity_top_k=9, node_postprocessors=[reranker], memory=memory()
-    ).chat(QUESTION),
-    "all nodes of a summary index": lambda reranker: (
-        SummaryIndex(DOCUMENTS).as_query_engine(llm=LLM, node_postprocessors=[reranker]).query(QUESTION)
+    "an index's engine": lambda c: INDEX.as_query_engine(llm=LLM, similarity_top_k=9, node_postprocessors=[c]).query(
+        QUESTION
     ),
-    "reordered for a long context": lambda reranker: engine(
-        views(), node_postprocessors=[reranker, LongContextReorder()]
-    ).query(QUESTION),
-    "windows of sentences": lambda reranker: (
+    "an index's chat": lambda c: INDEX.as_chat_engine(
+        "context", llm=LLM, similarity_top_k=9, node_postprocessors=[c], memory=memory()
+    ).chat(QUESTION),
+    "all nodes of a summary index": lambda c: (
+        SummaryIndex(DOCUMENTS).as_query_engine(llm=LLM, node_postprocessors=[c]).query(QUESTION)
+    ),
+    "reordered for a long context": lambda c: engine(views(), node_postprocessors=[c, LongContextReorder()]).query(
+        QUESTION
+    ),
+    "windows of sentences": lambda c: (
         VectorStoreIndex(WINDOWS, embed_model=MockEmbedding(8))
         .as_query_engine(
             llm=LLM,
             similarity_top_k=99,
-            node_postprocessors=[reranker, MetadataReplacementPostProcessor(target_metadata_key="window")],
+            node_postprocessors=[c, MetadataReplacementPostProcessor(target_metadata_key="window")],
         )
         .query(QUESTION)
     ),
-    "neighbours added": lambda reranker: engine(
+    "neighbours added": lambda c: engine(
         INDEX.as_retriever(similarity_top_k=9),
-        node_postprocessors=[reranker, PrevNextNodePostprocessor(docstore=INDEX.docstore, mode="both")],
+        node_postprocessors=[c, PrevNextNodePostprocessor(docstore=INDEX.docstore, mode="both")],
     ).query(QUESTION),
-    "two rerankers": lambda reranker: engine(
-        views(), node_postprocessors=[llama_index_ext.UPRRerank(top_n=9), reranker]
-    ).query(QUESTION),
-    "a cut-off behind probabilities": lambda reranker: engine(
-        views(), node_postprocessors=[reranker, probable(), SimilarityPostprocessor(similarity_cutoff=1e-9)]
+    "two rerankers": lambda c: engine(views(), node_postprocessors=[llama_index_ext.UPRRerank(top_n=9), c]).query(
+        QUESTION
+    ),
+    "a cut-off behind probabilities": lambda c: engine(
+        views(),
+        node_postprocessors=[
+            c,
+            llama_index_ext.UPRRerank(score="probability"),
+            SimilarityPostprocessor(similarity_cutoff=1e-9),
+        ],
     ).query(QUESTION),
 }
 

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from functools import partial
-
 import pytest
-from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
-from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import NodeWithScore, TextNode
-from pydantic import PrivateAttr
 
-import langchain_ext
-import llama_index_ext
 from drillrank import Passage, PromptRank
 from drillrank.errors import InvalidInput
 from drillrank.multihop.path_rerank import PathRerank
-from tests.conformance.building import build
+from tests.conformance.hosts import LangChain, both_hosts, build
 
 QUESTION = "In which port did the director of The Silent Pier grow up?"
 TEXTS = {
@@ -30,123 +19,54 @@ TEXTS = {
 LINKS = {"film": ["holm", "aunt"]}
 
 
-def vectors(texts: list[str]) -> list[list[float]]:
-    return [[0.1, float("port" in text or "harbour" in text)] for text in texts]
+def vector(text):
+    return [0.1, float("port" in text or "harbour" in text)]
 
 
-class LangChainModel(Embeddings):
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        self.texts += texts
-        return vectors(texts)
-
-    def embed_query(self, text: str) -> list[float]:
-        return vectors([text])[0]
+def vectors(texts):
+    return list(map(vector, texts))
 
 
-class LlamaIndexModel(BaseEmbedding):
-    _texts: list[str] = PrivateAttr(default_factory=list)
-
-    @property
-    def texts(self) -> list[str]:
-        return self._texts
-
-    def _get_text_embedding(self, text: str) -> list[float]:
-        self._texts.append(text)
-        return vectors([text])[0]
-
-    def _get_query_embedding(self, query: str) -> list[float]:
-        return vectors([query])[0]
-
-    async def _aget_query_embedding(self, query: str) -> list[float]:
-        return self._get_query_embedding(query)
+def made(host, kind, **fields):
+    """A component, and the records that it ranks."""
+    records = [host.record(text, name, links=LINKS.get(name, [])) for name, text in TEXTS.items()]
+    if kind == "rerank":
+        return build(host.ext.PromptRankRerank, **fields), records
+    return build(host.ext.PromptRankRetriever, source=host.retriever(records[0]), documents=records, **fields), []
 
 
-DOCUMENTS = [Document(text, id=name, metadata={"links": LINKS.get(name, [])}) for name, text in TEXTS.items()]
-NODES = [TextNode(text=text, id_=name, metadata={"links": LINKS.get(name, [])}) for name, text in TEXTS.items()]
-
-
-class Film(BaseRetriever):
-    def _retrieve(self, query_bundle):
-        return [NodeWithScore(node=NODES[0])]
-
-
-def of_langchain(component, asynchronous):
-    if isinstance(component, langchain_ext.PromptRankRerank):
-        asked = (DOCUMENTS, QUESTION)
-        found = (
-            asyncio.run(component.acompress_documents(*asked)) if asynchronous else component.compress_documents(*asked)
-        )
-    else:
-        found = asyncio.run(component.ainvoke(QUESTION)) if asynchronous else component.invoke(QUESTION)
-    return [(document.id, document.metadata["relevance_score"]) for document in found]
-
-
-def of_llama_index(component, asynchronous):
-    if isinstance(component, llama_index_ext.PromptRankRerank):
-        nodes = [NodeWithScore(node=node) for node in NODES]
-        asked = {"nodes": nodes, "query_str": QUESTION}
-        ask = component.apostprocess_nodes if asynchronous else component.postprocess_nodes
-    else:
-        asked, ask = {"str_or_query_bundle": QUESTION}, component.aretrieve if asynchronous else component.retrieve
-    found = asyncio.run(ask(**asked)) if asynchronous else ask(**asked)
-    return [(item.node.node_id, item.score) for item in found]
-
-
-HOSTS = {
-    "langchain": (langchain_ext, LangChainModel, of_langchain),
-    "llama_index": (llama_index_ext, LlamaIndexModel, of_llama_index),
-}
-
-
-def retriever(host, **fields):
-    if host is langchain_ext:
-        return build(langchain_ext.PromptRankRetriever, source=lambda _: DOCUMENTS[:1], documents=DOCUMENTS, **fields)
-    return build(llama_index_ext.PromptRankRetriever, source=Film(), documents=NODES, **fields)
-
-
-@pytest.mark.parametrize("name", HOSTS)
+@both_hosts
 @pytest.mark.parametrize("kind", ["rerank", "retrieve"])
-def test_what_a_path_leads_to_is_chosen_by_meaning_each_text_embedded_once(name, kind):
-    host, model, ask = HOSTS[name]
-    embed = model()
+def test_what_a_path_leads_to_is_chosen_by_meaning_each_text_embedded_once(host, kind):
+    model = host.embedding(vector)
     fields = {"branch": 1, "pairs": 0, "top_n": 2, "links": ("metadata",)}
-    made = partial(build, host.PromptRankRerank) if kind == "rerank" else partial(retriever, host)
-    component = made(embed=embed, **fields)
-    first = ask(component, asynchronous=False)
-    assert {found for found, _ in first} == {"film", "holm"}
-    assert ask(component, asynchronous=True) == first
-    assert sorted(embed.texts) == sorted(TEXTS.values())
-    assert ask(made(embed=vectors, **fields), asynchronous=False) == first  # a function is a model, too
-    assert {found for found, _ in ask(made(**fields), asynchronous=False)} == {"film", "aunt"}
+
+    def found(**more):
+        component, records = made(host, kind, **fields, **more)
+        return [(one.id, one.score) for one in host.both(component, QUESTION, *records)]
+
+    first = found(embed=model)
+    assert {id_ for id_, _ in first} == {"film", "holm"}
+    assert sorted(model.texts) == sorted(TEXTS.values())
+    assert found(embed=vectors) == first  # a function is a model, too
+    assert {id_ for id_, _ in found()} == {"film", "aunt"}
 
 
-@pytest.mark.parametrize("name", HOSTS)
-def test_scores_are_those_of_the_core(name):
-    host, model, ask = HOSTS[name]
+@both_hosts
+def test_scores_are_those_of_the_core_and_a_model_is_no_part_of_a_configuration_and_kept_by_copies(host):
     passages = [Passage(text, id=name, links=tuple(LINKS.get(name, ()))) for name, text in TEXTS.items()]
     expected = PathRerank(PromptRank(), embed=vectors).rank(QUESTION, passages)
-    found = ask(host.PromptRankRerank(embed=model(), top_n=None), asynchronous=False)
-    assert [found_id for found_id, _ in found] == [item.passage.id for item in expected]
-    assert [score for _, score in found] == pytest.approx([item.score for item in expected])
+    component, records = made(host, "rerank", embed=host.embedding(vector), top_n=None)
+    found = host.rerank(component, QUESTION, *records)
+    assert [one.id for one in found] == [item.passage.id for item in expected]
+    assert [one.score for one in found] == pytest.approx([item.score for item in expected])
+    assert "embed" not in (component.model_dump() if host is LangChain else component.to_dict())
+    assert host.rerank(component.model_copy(update={"top_n": 1}), QUESTION, *records) == found[:1]
 
 
-@pytest.mark.parametrize("name", HOSTS)
-def test_an_embedding_model_is_no_part_of_a_configuration_and_is_kept_by_copies(name):
-    host, model, ask = HOSTS[name]
-    reranker = host.PromptRankRerank(embed=model(), top_n=2)
-    assert "embed" not in (reranker.model_dump() if host is langchain_ext else reranker.to_dict())
-    copied = reranker.model_copy(update={"top_n": 1})
-    assert ask(copied, asynchronous=False) == ask(reranker, asynchronous=False)[:1]
-
-
-@pytest.mark.parametrize("name", HOSTS)
+@both_hosts
+@pytest.mark.parametrize("kind", ["rerank", "retrieve"])
 @pytest.mark.parametrize("wrong", [5, "openai"])
-def test_what_embeds_nothing_is_refused(name, wrong):
-    host, *_ = HOSTS[name]
+def test_what_embeds_nothing_is_refused(host, kind, wrong):
     with pytest.raises((InvalidInput, ValueError), match="embed"):
-        host.PromptRankRerank(embed=wrong)
-    with pytest.raises((InvalidInput, ValueError), match="embed"):
-        retriever(host, embed=wrong)
+        made(host, kind, embed=wrong)

@@ -10,19 +10,24 @@ from hypothesis import strategies as st
 
 from drillrank.errors import DrillrankWarning
 from drillrank.views import merge_views
-from tests.conformance.mixed_stores import HOSTS, QUESTION, LangChain
+from tests.conformance.mixed_stores import QUESTION, STORES
 
 KINDS = ["new", "foreign"]
 FILL = st.tuples(st.sampled_from(KINDS), st.integers(1, 12), st.sampled_from("ab"))
 
 
-def found_by(ask):
+def found_by(store, component):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DrillrankWarning)
-        return ask(QUESTION)
+        return [one.id for one in store.host.retrieve(component, QUESTION)]
 
 
-@pytest.mark.parametrize("host", HOSTS)
+def expected(store, k, tenant=None):
+    cut = merge_views({view: ranking[:k] for view, ranking in store.model_of(tenant).items()}, k)
+    return [section.section_id for section in cut]
+
+
+@pytest.mark.parametrize("name", STORES)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     fills=st.lists(st.lists(FILL, max_size=3), min_size=1, max_size=3),
@@ -30,44 +35,36 @@ def found_by(ask):
     tenant=st.sampled_from([None, "a"]),
     form=st.sampled_from(["declared", "function"]),
 )
-def test_what_is_found_is_what_is_nearest_of_all_kinds_at_every_moment(host, fills, k, tenant, form):
-    store = HOSTS[host]()
-    ask = store.retriever(k, tenant, form)
+def test_what_is_found_is_what_is_nearest_of_all_kinds_at_every_moment(name, fills, k, tenant, form):
+    store = STORES[name]()
+    component = store.retriever(k, tenant, form)
     for step, several in enumerate(fills):
         for number, (kind, sections, owner) in enumerate(several):
             store.fill(kind, f"{owner}{step}{number}", sections, owner)
-        cut = merge_views({view: ranking[:k] for view, ranking in store.model(tenant).items()}, k)
-        assert found_by(ask) == [section.section_id for section in cut]
+        assert found_by(store, component) == expected(store, k, tenant)
 
 
-@pytest.mark.parametrize("host", HOSTS)
-def test_one_more_document_takes_no_other_one_and_no_chunk_away(host):
-    store = HOSTS[host]()
+@pytest.mark.parametrize("name", STORES)
+def test_one_more_document_takes_no_other_one_and_no_chunk_away(name):
+    store = STORES[name]()
     for number in range(20):
         store.fill("new", f"old{number}", 3, "a")
         store.fill("foreign", f"foreign{number}", 3, "a")
-    ask = store.retriever(6, None, "declared")
-    before = found_by(ask)
+    component = store.retriever(6, None, "declared")
+    before = found_by(store, component)
     store.fill("new", "one new document", 1, "a")
-    after = found_by(ask)
+    after = found_by(store, component)
     assert len(set(before) & set(after)) >= 4
-    assert after == [section.section_id for section in merge_views({v: r[:6] for v, r in store.model(None).items()}, 6)]
+    assert after == expected(store, 6)
 
 
-@pytest.mark.parametrize("sections", [1, 40])
-def test_an_ordinary_store_is_searched_three_times_for_one_embedding(sections):
-    store = LangChain()
-    store.fill("new", "book", sections, "a")
-    ask = store.retriever(5, None, "declared")
+@pytest.mark.parametrize(("kinds", "sections", "searches"), [(["new"], 1, 3), (["new"], 40, 3), (KINDS, 40, 4)])
+def test_a_store_is_searched_three_times_for_one_embedding_one_of_all_kinds_four_times(kinds, sections, searches):
+    store = STORES["langchain"]()
+    for kind in kinds:
+        store.fill(kind, kind, sections, "a")
+    component = store.retriever(5, None, "declared")
     for question in range(1, 4):
-        ask(QUESTION)
-        assert (store.searched, store.embedded()) == (3 * question, question)
-
-
-def test_a_store_of_all_kinds_is_searched_four_times_at_most():
-    store = LangChain()
-    for kind in KINDS:
-        store.fill(kind, kind, 40, "a")
-    found_by(store.retriever(5, None, "declared"))
-    assert store.searched <= 4
-    assert store.embedded() == 1
+        found_by(store, component)
+        assert store.store.searches <= searches * question
+        assert len(store.model.questions) == question

@@ -8,7 +8,7 @@ import pytest
 from langchain_classic.retrievers import EnsembleRetriever
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableLambda
-from llama_index.core import StorageContext, SummaryIndex, VectorStoreIndex
+from llama_index.core import StorageContext, SummaryIndex
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.llms import MockLLM
 from llama_index.core.retrievers import QueryFusionRetriever
@@ -17,7 +17,7 @@ from llama_index.core.storage.docstore import SimpleDocumentStore
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.views import VIEWS
 from tests.conformance.corpus import BOOK, QUESTION, QUESTIONS
-from tests.conformance.hosts import AsyncFinds, LangChain, LlamaIndex, WordEmbedding, both_hosts
+from tests.conformance.hosts import AsyncFinds, LangChain, LlamaIndex, both_hosts
 
 SECTIONS = {host: host.sections(("book", BOOK)) for host in (LlamaIndex, LangChain)}
 
@@ -47,7 +47,7 @@ def retriever(host, source=None, **fields):
 
 
 def store(host, records=None, **how):
-    return host.index(*(SECTIONS[host] if records is None else records), by_words=True, **how)
+    return host.index(*(SECTIONS[host] if records is None else records), **how)
 
 
 def outcome(found):
@@ -159,7 +159,7 @@ def test_expansion_in_memory_and_in_a_store(host, expand, expected):
     if host is LlamaIndex:
         storage = StorageContext.from_defaults(docstore=SimpleDocumentStore())
         storage.docstore.add_documents(SECTIONS[host])
-        index = VectorStoreIndex(SECTIONS[host], embed_model=WordEmbedding(), storage_context=storage)
+        index = host.index(*SECTIONS[host], storage_context=storage)
         kinds += [{"source": index}, {"source": store(host), "documents": SECTIONS[host]}]
     for fields in kinds:
         found = host.retrieve(retriever(host, **fields, top_n=1, expand=expand), QUESTION)

@@ -8,32 +8,22 @@ import threading
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_core.documents import Document
-from llama_index.core.schema import Document as NodesDocument
 
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.text import count_tokens
-from tests.conformance.hosts import LlamaIndex, both_hosts
+from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
 
 BOOK = "Preface.\n\n# Rivers\n\nThey carry water.\n\n## The Rhine\n\nIt flows through Basel.\n"
 
 
 def documents(host):
     """Of LangChain also twins without ids."""
-    if host is LlamaIndex:
-        return [NodesDocument(text=BOOK, id_=id_, metadata={"source": f"{id_}.md"}) for id_ in "ab"]
-    first = Document(id="a", page_content=BOOK, metadata={"source": "a.md"})
-    return [first, *(Document(page_content=BOOK, metadata={"source": "b.md"}) for _ in "bc")]
-
-
-def splitter(host, *arguments, **fields):
-    cls = host.ext.MultiViewNodeParser if host is LlamaIndex else host.ext.MultiViewTextSplitter
-    return cls(*arguments, **fields)
+    names = ["a", "b"] if host is LlamaIndex else ["a", None, None]
+    return [host.document(BOOK, name, source=f"{name or 'b'}.md") for name in names]
 
 
 def split(host, given_ones=None, **fields):
-    made, given_ones = splitter(host, **fields), documents(host) if given_ones is None else given_ones
-    return made(given_ones) if host is LlamaIndex else made.split_documents(given_ones)
+    return host.split(documents(host) if given_ones is None else given_ones, **fields)
 
 
 async def asplit(host, made):
@@ -45,16 +35,12 @@ def dumped(records):
     return [record.model_dump_json() for record in records]
 
 
+def cut(splitter, given_ones):
+    return getattr(splitter, "split_documents", splitter)(given_ones)
+
+
 def view_of(record):
     return record.metadata["drillrank_view"]
-
-
-def text_of(record):
-    return record.page_content if isinstance(record, Document) else record.text
-
-
-def id_of(record):
-    return record.id if isinstance(record, Document) else record.node_id
 
 
 @both_hosts
@@ -66,14 +52,14 @@ def id_of(record):
     | st.text(max_size=60)
 )
 def test_raw_pieces_tile_the_document_and_spans_are_exact(host, text):
-    document = NodesDocument(text=text, id_="d") if host is LlamaIndex else Document(text, id="d")
+    document = host.document(text, "d")
     pieces = split(host, [document])
     kept, spans = set(), {}
     for piece in (piece for piece in pieces if view_of(piece) == "raw"):
         start, end = piece.metadata["drillrank_start"], piece.metadata["drillrank_end"]
         host_s = (piece.start_char_idx, piece.end_char_idx) if host is LlamaIndex else (piece.metadata["start_index"],)
         assert host_s == (start, end)[: len(host_s)]
-        assert text[start:end] == text_of(piece)
+        assert text[start:end] == host.text_of(piece)
         assert kept.isdisjoint(range(start, end))
         kept.update(range(start, end))
         spans[piece.metadata["drillrank_section_id"]] = start, end
@@ -89,19 +75,19 @@ def test_ids_are_unique_and_the_same_in_every_run_and_documents_are_not_mutated(
     before = dumped(given_ones)
     pieces = split(host, given_ones)
     assert dumped(given_ones) == before
-    assert len(set(map(id_of, pieces))) == len(pieces)
+    assert len(set(map(host.id_of, pieces))) == len(pieces)
     assert dumped(split(host)) == dumped(pieces)
 
 
 @both_hosts
 def test_other_views_lead_to_their_section_and_hold_no_copy_of_it(host):
     pieces = split(host)
-    raw = {id_of(piece): piece for piece in pieces if view_of(piece) == "raw"}
+    raw = {host.id_of(piece): piece for piece in pieces if view_of(piece) == "raw"}
     others = [piece for piece in pieces if view_of(piece) != "raw"]
     assert set(map(view_of, others)) == {"keywords", "summary"}
     for piece in others:
-        section = text_of(raw[piece.metadata["drillrank_section_id"]])
-        assert section not in text_of(piece)
+        section = host.text_of(raw[piece.metadata["drillrank_section_id"]])
+        assert section not in host.text_of(piece)
         assert not any(section in str(value) for value in piece.metadata.values())
 
 
@@ -122,7 +108,7 @@ async def test_async_equals_sync_and_runs_on_a_thread(host):
         threads.append(threading.get_ident())
         return count_tokens(text)
 
-    made = splitter(host, settings={"tokens": recorded})
+    made = host.splitter(settings={"tokens": recorded})
     threads.clear()  # of what it was made with
     assert await asplit(host, made) == dumped(split(host))
     assert threads
@@ -131,11 +117,10 @@ async def test_async_equals_sync_and_runs_on_a_thread(host):
 
 @both_hosts
 def test_empty_input_and_pickle(host):
-    blank = [NodesDocument(text=text) if host is LlamaIndex else Document(text) for text in ("", " \n")]
+    blank = [host.document(text) for text in ("", " \n")]
     assert split(host, []) == split(host, blank, views=["raw"]) == []
-    copy = pickle.loads(pickle.dumps(splitter(host, views=["raw"])))
-    again = copy(documents(host)) if host is LlamaIndex else copy.split_documents(documents(host))
-    assert dumped(again) == dumped(split(host, views=["raw"]))
+    copy = pickle.loads(pickle.dumps(host.splitter(views=["raw"])))
+    assert dumped(cut(copy, documents(host))) == dumped(split(host, views=["raw"]))
 
 
 @both_hosts
@@ -155,7 +140,7 @@ def test_empty_input_and_pickle(host):
 )
 def test_senseless_fields_are_refused(host, fields, match):
     with pytest.raises(InvalidInput, match=match):
-        splitter(host, **fields)
+        host.splitter(**fields)
 
 
 @both_hosts
@@ -170,13 +155,14 @@ def test_records_of_another_splitter_are_ranked_as_they_are_with_a_warning(host)
 
 
 @both_hosts
-async def test_a_model_writes_the_views_once(host):
+async def test_a_model_writes_the_views_once(host, capsys):
     prompts, cache = [], {}
     llm = host.llm(['["written words"]'], prompts=prompts)
-    made = splitter(host, llm=llm, cache=cache, **({} if host is LlamaIndex else {"show_progress": True}))
-    pieces = made(documents(host)) if host is LlamaIndex else made.split_documents(documents(host))
+    made = host.splitter(llm=llm, cache=cache, **({} if host is LlamaIndex else {"show_progress": True}))
+    pieces = cut(made, documents(host))
+    assert host is LlamaIndex or "Writing views" in capsys.readouterr().err
     assert len(prompts) == len(cache) == 3  # equal documents share what was written
-    written = [text_of(piece) for piece in pieces if view_of(piece) == "keywords"]
+    written = [host.text_of(piece) for piece in pieces if view_of(piece) == "keywords"]
     assert len(written) == 3 * len(documents(host))
     assert all(text.endswith("written words") for text in written)
     assert await asplit(host, made) == dumped(pieces)
@@ -187,6 +173,36 @@ async def test_a_model_writes_the_views_once(host):
 def test_what_counts_tokens_is_named(host):
     fields = {"views": ["raw"], "chunking": "fixed", "max_tokens": 4}
     text = "One two three four five six seven eight nine."
-    document = NodesDocument(text=text) if host is LlamaIndex else Document(text)
-    pieces = split(host, [document], settings={"tokens": lambda text: len(text.split())}, **fields)
-    assert [len(text_of(piece).split()) for piece in pieces] == [4, 4, 1]
+    pieces = split(host, [host.document(text)], settings={"tokens": lambda text: len(text.split())}, **fields)
+    assert [len(host.text_of(piece).split()) for piece in pieces] == [4, 4, 1]
+
+
+# LangChain's own: what is around a piece is in its metadata, context in its text
+
+
+def test_context_is_in_the_page_content_and_the_source_in_the_metadata():
+    pieces = split(LangChain, chunking="paragraph", max_tokens=50, context=["headings", "keywords"])
+    raw = [piece for piece in pieces if view_of(piece) == "raw"]
+    for piece in raw:
+        start, text = piece.metadata["start_index"], piece.metadata.get("drillrank_section_text", piece.page_content)
+        assert BOOK[start : start + len(text)] == text
+        assert piece.page_content.endswith(text)
+    assert raw[2].page_content.startswith("The Rhine\nflows, Basel\n\n## The Rhine")
+    [found] = LangChain.ext.MultiViewRetriever(pieces, top_n=1).invoke("the Rhine")
+    assert BOOK[found.metadata["start_index"] :].startswith(found.page_content)
+    assert found.metadata["drillrank_section_path"] == "Rivers > The Rhine"
+
+
+def test_the_host_s_other_ways_to_split():
+    splitter, expected = LangChain.splitter(), dumped(split(LangChain))
+    assert dumped(splitter.transform_documents(documents(LangChain))) == expected
+    given = [document.metadata for document in documents(LangChain)[1:]]
+    assert dumped(splitter.create_documents([BOOK] * 2, given)) == dumped(split(LangChain, documents(LangChain)[1:]))
+
+
+def test_pieces_name_what_is_around_them():
+    raw = [piece.metadata for piece in LangChain.sections(("book", BOOK)) if view_of(piece) == "raw"]
+    preface, rivers, rhine = (metadata["drillrank_section_id"] for metadata in raw)
+    names = ("previous", "next", "parent")
+    around = [tuple(metadata.get(f"drillrank_{name}_id") for name in names) for metadata in raw]
+    assert around == [(None, rivers, None), (preface, rhine, preface), (rivers, None, rivers)]

@@ -1,62 +1,31 @@
-"""Every reranker of both hosts that counts words says where nothing matched, and leaves the order alone."""
+"""Every component that counts words says where nothing matched, and leaves the order alone."""
 
 from __future__ import annotations
 
 import pytest
-from langchain_core.documents import Document
-from llama_index.core.schema import Document as LlamaDocument
-from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
+from llama_index.core.schema import MetadataMode
 
-import langchain_ext
-import llama_index_ext
 from drillrank import D3
+from tests.conformance.hosts import LlamaIndex, both_hosts
 
-RERANKERS = ["UPRRerank", "BRMGRRerank", "PromptRankRerank"]
 TEXTS = ["It was a town of many long streets and squares.", "Whales.", "It was a town."]
+SECTIONS = "".join(f"# {title}\n\n{text}\n\n" for title, text in zip("ABC", TEXTS, strict=True))
 KEY = "drillrank_nothing_matched"
 
-for_each = pytest.mark.parametrize("name", RERANKERS)
 
-
-@for_each
-def test_langchain(name):
-    documents = [Document(page_content=text) for text in TEXTS]
-    reranker = getattr(langchain_ext, name)()
-    found = reranker.compress_documents(documents, "Which foxes sing?")
-    assert [document.page_content for document in found] == TEXTS
-    assert [document.metadata[KEY] for document in found] == [True] * 3
-    assert not any(KEY in document.metadata for document in reranker.compress_documents(found, "Which town?"))
-
-
-@for_each
-def test_llama_index(name):
-    nodes = [NodeWithScore(node=TextNode(text=text)) for text in TEXTS]
-    reranker = getattr(llama_index_ext, name)()
-    found = reranker.postprocess_nodes(nodes, query_str="Which foxes sing?")
-    assert [item.node.text for item in found] == TEXTS
-    assert [item.node.metadata[KEY] for item in found] == [True] * 3
-    assert [item.node.get_content(MetadataMode.LLM) for item in found] == TEXTS
-    assert not any(KEY in item.node.metadata for item in reranker.postprocess_nodes(found, query_str="Which town?"))
-
-
-SECTIONS = "".join(f"# {title}\n\n{text}\n\n" for title, text in zip("ABC", TEXTS, strict=True))
-
-
-def test_langchain_drilling_down():
-    retriever = langchain_ext.D3Retriever(documents=[Document(page_content=SECTIONS)], top_n=3)
-    found = retriever.invoke("Which foxes sing?")
-    assert [document.page_content for document in found] == TEXTS
-    assert [document.metadata[KEY] for document in found] == [True] * 3
-    assert not any(KEY in document.metadata for document in retriever.invoke("Which town?"))
-
-
-def test_llama_index_drilling_down():
-    retriever = llama_index_ext.D3Retriever([LlamaDocument(text=SECTIONS)], top_n=3)
-    found = retriever.retrieve("Which foxes sing?")
-    assert [item.node.text for item in found] == TEXTS
-    assert [item.node.metadata[KEY] for item in found] == [True] * 3
-    assert [item.node.get_content(MetadataMode.EMBED) for item in found] == TEXTS
-    assert not any(KEY in item.node.metadata for item in retriever.retrieve("Which town?"))
+@both_hosts
+@pytest.mark.parametrize("name", ["UPRRerank", "BRMGRRerank", "PromptRankRerank", "D3Retriever"])
+def test_it_is_told_of_each_result_to_no_model_and_forgotten_with_the_next_question(host, name):
+    component = host.made(name, [host.document(SECTIONS)], top_n=3)
+    records = [host.record(text, str(number)) for number, text in enumerate(TEXTS)] if name != "D3Retriever" else []
+    found = host.ask(component, "Which foxes sing?", *records)
+    assert [one.text for one in found] == TEXTS
+    assert [one.metadata[KEY] for one in found] == [True] * 3
+    if host is LlamaIndex:
+        for hit in component.retrieve("Which foxes sing?") if not records else []:
+            assert hit.node.get_content(MetadataMode.EMBED) == hit.node.get_content(MetadataMode.LLM) == hit.text
+    again = [host.record(one.text, one.id, **one.metadata) for one in found] if records else []
+    assert not any(KEY in one.metadata for one in host.ask(component, "Which town?", *again))
 
 
 def test_what_the_llm_chose_did_match():

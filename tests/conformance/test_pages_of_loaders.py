@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import warnings
 from itertools import pairwise
 
@@ -10,24 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
-from llama_index.core import MockEmbedding, StorageContext, VectorStoreIndex, load_index_from_storage
+from llama_index.core import MockEmbedding, StorageContext, load_index_from_storage
 from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import CitationQueryEngine
 from llama_index.core.storage.docstore import SimpleDocumentStore
-from llama_index.core.vector_stores import MetadataFilter, MetadataFilters, SimpleVectorStore
+from llama_index.core.vector_stores import SimpleVectorStore
 
 import langchain_ext
 import llama_index_ext
 from drillrank.hosts.pages import joined
 from langchain_ext.pages import join_pages as join_langchain_pages
 from llama_index_ext.pages import join_pages as join_llama_pages
+from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
 from tests.pdf_files import Text, lines, pdf_of
 
 FOX = (
@@ -88,6 +87,9 @@ def read_by_llama_index(file):
     return SimpleDirectoryReader(input_files=[str(file)], filename_as_id=True).load_data()
 
 
+READ = {LangChain: read_by_langchain, LlamaIndex: read_by_llama_index}
+
+
 @pytest.fixture
 def documents(file):
     return read_by_langchain(file)
@@ -102,68 +104,37 @@ def folded(text: str) -> str:
     return " ".join(text.split())
 
 
-def store_of(documents) -> InMemoryVectorStore:
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=16))
-    store.add_documents(documents)
-    return store
-
-
-def index_of(nodes) -> VectorStoreIndex:
-    return VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=8))
-
-
-def check_langchain(retriever) -> None:
+def check(host, retriever) -> None:
     for question, (page, section, answer) in ASKED.items():
-        for found in (retriever.invoke(question)[0], asyncio.run(retriever.ainvoke(question))[0]):
-            assert answer in folded(found.page_content)
-            assert (found.metadata["page"], found.metadata["page_label"]) == (page - 1, str(page))
-            assert found.metadata["drillrank_section_path"] == section
+        found = host.both(retriever, question)[0]
+        assert answer in folded(found.text)
+        assert (found.metadata.get("page", page - 1), found.metadata["page_label"]) == (page - 1, str(page))
+        assert found.metadata["drillrank_section_path"] == section
 
 
-def check_llama_index(retriever) -> None:
-    for question, (page, section, answer) in ASKED.items():
-        for found in (retriever.retrieve(question)[0], asyncio.run(retriever.aretrieve(question))[0]):
-            assert answer in folded(found.text)
-            assert found.metadata["page_label"] == str(page)
-            assert found.metadata["drillrank_section_path"] == section
-
-
-def test_langchain_finds_evidence_on_its_page(documents, tmp_path):
-    check_langchain(langchain_ext.D3Retriever(documents=documents))
-    store = store_of(langchain_ext.MultiViewTextSplitter().split_documents(documents))
-    check_langchain(langchain_ext.D3Retriever(source=store))
-    check_langchain(
-        langchain_ext.MultiViewRetriever(documents=langchain_ext.MultiViewTextSplitter().split_documents(documents))
-    )
-    store.dump(str(tmp_path / "store.json"))
-    loaded = InMemoryVectorStore.load(str(tmp_path / "store.json"), DeterministicFakeEmbedding(size=16))
-    check_langchain(langchain_ext.D3Retriever(source=loaded))
-
-
-def test_llama_index_finds_evidence_on_its_page(nodes, tmp_path):
-    check_llama_index(llama_index_ext.D3Retriever(nodes))
-    sections = llama_index_ext.MultiViewNodeParser().get_nodes_from_documents(nodes)
-    check_llama_index(llama_index_ext.MultiViewRetriever(sections))
-    index = index_of(sections)
-    check_llama_index(llama_index_ext.D3Retriever(source=index))
-    index.storage_context.persist(str(tmp_path / "index"))
-    stored = StorageContext.from_defaults(persist_dir=str(tmp_path / "index"))
-    loaded = load_index_from_storage(stored, embed_model=MockEmbedding(embed_dim=8))
-    check_llama_index(llama_index_ext.D3Retriever(source=loaded))
-
-
-def test_a_filter_on_pages(documents, nodes):
-    store = store_of(langchain_ext.MultiViewTextSplitter().split_documents(documents))
-    second = langchain_ext.D3Retriever(source=store, filters=lambda one: one.metadata["page"] == 1, top_n=9)
-    assert [folded(one.page_content) for one in second.invoke("badgers and foxes")] == list(BADGER)
-    index = index_of(llama_index_ext.MultiViewNodeParser().get_nodes_from_documents(nodes))
-    filters = MetadataFilters(filters=[MetadataFilter(key="page_label", value="2")])
-    found = llama_index_ext.D3Retriever(source=index, filters=filters, top_n=9).retrieve("badgers and foxes")
+@both_hosts
+def test_evidence_is_found_on_its_page(host, file, tmp_path):
+    documents = READ[host](file)
+    sections = host.split(documents)
+    check(host, host.ext.D3Retriever(documents))
+    check(host, host.ext.MultiViewRetriever(sections))
+    store = host.index(*sections)
+    check(host, host.ext.D3Retriever(source=store))
+    if host is LangChain:
+        store.dump(str(tmp_path / "store.json"))
+        loaded = InMemoryVectorStore.load(str(tmp_path / "store.json"), host.embedding())
+    else:
+        store.storage_context.persist(str(tmp_path / "index"))
+        stored = StorageContext.from_defaults(persist_dir=str(tmp_path / "index"))
+        loaded = load_index_from_storage(stored, embed_model=host.embedding())
+    check(host, host.ext.D3Retriever(source=loaded))
+    second = (lambda one: one.metadata["page"] == 1) if host is LangChain else host.filters(page_label="2")
+    found = host.retrieve(host.ext.D3Retriever(source=store, filters=second, top_n=9), "badgers and foxes")
     assert [folded(one.text) for one in found] == list(BADGER)
 
 
 def test_citations_of_llama_index_name_the_page(nodes):
-    index = index_of(llama_index_ext.MultiViewNodeParser().get_nodes_from_documents(nodes))
+    index = LlamaIndex.index(*LlamaIndex.split(nodes))
     for retriever in (llama_index_ext.D3Retriever(nodes, top_n=1), llama_index_ext.D3Retriever(source=index, top_n=1)):
         engine = CitationQueryEngine.from_args(index, retriever=retriever, llm=MockLLM())
         answer = engine.query("Where does the badger dig its sett?")
@@ -232,7 +203,7 @@ def test_a_changed_page_in_a_pipeline_with_a_docstore(file):
 
 
 def test_an_evidence_paragraph_of_a_store_is_no_heading(documents):
-    store = store_of(langchain_ext.MultiViewTextSplitter(views=["raw"]).split_documents(documents))
+    store = LangChain.index(*LangChain.split(documents, views=["raw"]))
     found = langchain_ext.D3Retriever(source=store, top_n=20).invoke("badgers, foxes, owls")
     titles = {"1 Foxes", "2 Badgers", "3 Owls"}
     assert {one.metadata["drillrank_section_path"] for one in found} == titles
@@ -240,11 +211,9 @@ def test_an_evidence_paragraph_of_a_store_is_no_heading(documents):
 
 
 def test_spans_of_pages_in_the_joined_text(documents, nodes):
-    for texts, metadata in (
-        ([one.page_content for one in documents], [one.metadata for one in documents]),
-        ([one.text for one in nodes], [one.metadata for one in nodes]),
-    ):
-        [one] = joined(zip(texts, metadata, strict=True))
+    for host, read in ((LangChain, documents), (LlamaIndex, nodes)):
+        texts = list(map(host.text_of, read))
+        [one] = joined((text, page.metadata) for text, page in zip(texts, read, strict=True))
         assert one.pages is not None
         assert one.pages.numbers == (1, 2, 3)
         spans = pairwise([*one.pages.starts, len(one.text)])

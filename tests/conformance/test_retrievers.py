@@ -11,38 +11,23 @@ from typing import Any
 
 import pytest
 from langchain_classic.retrievers import ContextualCompressionRetriever
-from langchain_core.documents import Document
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.core.schema import Document as NodesDocument
 
 from drillrank.errors import DrillrankWarning, InvalidInput
-from tests.conformance.building import build
 from tests.conformance.corpus import BOOK, NOTE, QUESTION, QUESTIONS, section_path, threads_at_work
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
+from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts, build
 
 DOCUMENTS = {
-    LlamaIndex: [
-        NodesDocument(text=BOOK, id_="book", metadata={"source": "book.md"}),
-        NodesDocument(text=NOTE, id_="note", metadata={"source": "note.txt"}),
-    ],
-    LangChain: [
-        Document(page_content=BOOK, id="book", metadata={"source": "book.md"}),
-        Document(page_content=NOTE, metadata={"source": "note.txt"}),
-    ],
+    host: [host.document(BOOK, "book", source="book.md"), host.document(NOTE, name, source="note.txt")]
+    for host, name in ((LlamaIndex, "note"), (LangChain, None))
 }
 
 
-def views(host: Any, documents: Any) -> list[Any]:
-    if host is LlamaIndex:
-        return host.ext.MultiViewNodeParser().get_nodes_from_documents(documents)
-    return host.ext.MultiViewTextSplitter().split_documents(documents)
-
-
 def multi_view(host: Any, documents: Any, **fields: Any) -> Any:
-    return build(host.ext.MultiViewRetriever, views(host, documents), **{"top_n": 3, **fields})
+    return build(host.ext.MultiViewRetriever, host.split(documents), **{"top_n": 3, **fields})
 
 
 def over_retrievers(host: Any, documents: Any, **fields: Any) -> Any:
@@ -61,11 +46,11 @@ def with_llm(host: Any, documents: Any, **fields: Any) -> Any:
 
 
 def over_sections(host: Any, documents: Any, **fields: Any) -> Any:
-    return with_llm(host, views(host, documents), **fields)
+    return with_llm(host, host.split(documents), **fields)
 
 
 def over_a_store(host: Any, documents: Any, **fields: Any) -> Any:
-    return with_llm(host, [], source=host.index(*views(host, documents)), **fields)
+    return with_llm(host, [], source=host.index(*host.split(documents)), **fields)
 
 
 def with_generated(host: Any, documents: Any, **fields: Any) -> Any:
@@ -115,9 +100,8 @@ def test_finds_the_evidence_and_a_query_that_is_not_blank(host, make):
 @for_each
 @pytest.mark.parametrize("empty", [False, True])
 def test_nothing_to_search_is_said(host, make, empty):
-    document = NodesDocument(text="") if host is LlamaIndex else Document("")
     with pytest.raises((InvalidInput, DrillrankWarning), match=r"nothing to (search|drill into)"):
-        host.retrieve(make(host, [document] if empty else []), QUESTION)
+        host.retrieve(make(host, [host.document("")] if empty else []), QUESTION)
 
 
 @both_hosts
@@ -153,7 +137,7 @@ def test_senseless_top_n_is_rejected(host, make, top_n):
 
 @for_each
 def test_equal_documents_without_ids_give_different_ids(make):
-    twins = [Document(page_content=NOTE, metadata={"source": "note.txt"}) for _ in range(2)]
+    twins = [LangChain.document(NOTE, source="note.txt") for _ in range(2)]
     fields = {"settings": {"repeats": True}} if make in (with_llm, over_a_store) else {}
     ids = [one.id for one in LangChain.retrieve(make(LangChain, twins, **fields), "Vienna?")]
     assert len(ids) == len(set(ids)) == 2
@@ -168,14 +152,12 @@ def test_scores_offsets_and_metadata(host, make):
     json.dumps(scores)
     texts = {"book.md": BOOK, "note.txt": NOTE}
     retriever = make(host, DOCUMENTS[host], top_n=99)
-    for hit in retriever.retrieve(QUESTION) if host is LlamaIndex else retriever.invoke(QUESTION):
-        text = hit.node.text if host is LlamaIndex else hit.page_content
-        start = hit.node.start_char_idx if host is LlamaIndex else hit.metadata["start_index"]
-        assert texts[hit.metadata["source"]][start : start + len(text)] == text
+    for hit in host.retrieve(retriever, QUESTION):
+        assert texts[hit.metadata["source"]][hit.start : hit.start + len(hit.text)] == hit.text
         assert all(isinstance(value, str | int | float) for value in hit.metadata.values())
-        if host is LlamaIndex:
-            assert hit.node.end_char_idx == start + len(text)
-            assert hit.metadata["source"].startswith(hit.node.ref_doc_id)
+        assert host is LangChain or hit.metadata["source"].startswith(hit.document)
+    for hit in retriever.retrieve(QUESTION) if host is LlamaIndex else ():
+        assert hit.node.end_char_idx == hit.node.start_char_idx + len(hit.node.text)
 
 
 @both_hosts

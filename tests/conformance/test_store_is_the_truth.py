@@ -1,7 +1,6 @@
 """Nothing that a store does not hold, or that a filter hides, comes out of a component, in whatever way.
 
-A new component is in this test by default: it is in a table of `langchain_leaks` or `llama_index_leaks`, or that says
-why it fetches nothing.
+A new component is in this test by default: it is in a table of `leaks`, or that says why it fetches nothing.
 """
 
 from __future__ import annotations
@@ -13,68 +12,83 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core import VectorStoreIndex
 
-import langchain_ext
-import llama_index_ext
-from tests.conformance import langchain_leaks, llama_index_leaks
-from tests.conformance.leaks import DOCUMENTS, PLACES, TENANTS, World, cases, check_story
+from tests.conformance.hearing import Heard, ask
+from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
+from tests.conformance.leaks import (
+    DOCUMENTS,
+    OVER_RETRIEVERS,
+    OVER_STORES,
+    PLACES,
+    QUESTION,
+    TENANTS,
+    World,
+    cases,
+    check_story,
+    letters,
+    scene,
+)
 from tests.conformance.server_store import ServerStore
 from tests.conformance.text_store import TextStore
 
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink]
 
 
-def in_memory(form: type[langchain_leaks.InStore]) -> World[Any]:
-    return World(form(InMemoryVectorStore(langchain_leaks.Words())))
+def in_memory(form: Any) -> World:
+    return World(LangChain, LangChain.index(embedding=LangChain.embedding(letters)), form)
 
 
-def on_a_server(form: type[langchain_leaks.InStore]) -> World[Any]:
-    return World(form(ServerStore(langchain_leaks.Words())))
+def on_a_server(form: Any) -> World:
+    return World(LangChain, ServerStore(LangChain.embedding(letters)), form)
 
 
-def vectors_only(form: type[llama_index_leaks.InIndex]) -> World[Any]:
-    return World(form(VectorStoreIndex([], embed_model=llama_index_leaks.Words())))
+def vectors_only(form: Any) -> World:
+    return World(LlamaIndex, LlamaIndex.index(embedding=LlamaIndex.embedding(letters)), form)
 
 
-def with_texts(form: type[llama_index_leaks.InIndex]) -> World[Any]:
-    return World(form(VectorStoreIndex.from_vector_store(TextStore(), embed_model=llama_index_leaks.Words())))
+def with_texts(form: Any) -> World:
+    model = LlamaIndex.embedding(letters)
+    return World(LlamaIndex, VectorStoreIndex.from_vector_store(TextStore(), embed_model=model), form)
 
 
-STORES: dict[str, tuple[Any, Any]] = {
-    "langchain": (langchain_leaks, in_memory),
-    "server": (langchain_leaks, on_a_server),
-    "simple": (llama_index_leaks, vectors_only),
-    "texts": (llama_index_leaks, with_texts),
-}
-CASES = cases({store: (leaks, (leaks, filled)) for store, (leaks, filled) in STORES.items()})
+STORES = {"langchain": in_memory, "server": on_a_server, "simple": vectors_only, "texts": with_texts}
+CASES = cases(STORES)
+ALONE = cases({"langchain": in_memory, "simple": vectors_only}, ("declared", "function"), given=True)
 
 
-@pytest.mark.parametrize(
-    ("host", "leaks"), [(langchain_ext, langchain_leaks), (llama_index_ext, llama_index_leaks)], ids=["lc", "li"]
-)
-def test_every_component_is_in_the_test_or_fetches_nothing(host: Any, leaks: Any):
-    tried = {*leaks.OVER_STORES, *leaks.OVER_RETRIEVERS}
-    fetching = {name for name in host.__all__ if _FETCH & _arguments(getattr(host, name))}
-    assert fetching == tried, "a component that fetches needs a builder in the tables"
+async def asked(world: World, component: Any, llm: Any, theirs: bool, asynchronous: bool) -> Heard:
+    return await ask(world.host, component, QUESTION, llm, theirs, asynchronous)
 
 
-_FETCH = {"source", "retriever", "docstore", "filter", "filters"}
+@both_hosts
+def test_every_component_is_in_the_test_or_fetches_nothing(host):
+    fetch = {"source", "retriever", "docstore", "filter", "filters"}
+    arguments = {name: {*inspect.signature(getattr(host.ext, name)).parameters} for name in host.ext.__all__}
+    fields = {name: {*getattr(getattr(host.ext, name), "model_fields", ())} for name in host.ext.__all__}
+    fetching = {name for name in host.ext.__all__ if fetch & (arguments[name] | fields[name])}
+    tried = {*OVER_STORES, *OVER_RETRIEVERS}
+    names = {"SelfAskChain": "SelfAsk", "SelfAskQueryEngine": "SelfAsk"}
+    assert {names.get(name, name) for name in fetching} == tried, "a component that fetches needs a builder"
 
 
-def _arguments(component: type) -> set[str]:
-    return {*getattr(component, "model_fields", {})} | {*inspect.signature(component).parameters}
-
-
-@pytest.mark.parametrize(("leaks", "filled", "way", "theirs", "form", "build"), CASES)
-def test_what_is_heard_of_a_store_is_what_may_be_seen(
-    leaks: Any, filled: Any, way: str, theirs: bool, form: Any, build: Any
-):
+@pytest.mark.parametrize(("filled", "way", "theirs", "form", "build"), CASES)
+def test_what_is_heard_of_a_store_is_what_may_be_seen(filled, way, theirs, form, build):
     world = filled(form)
-    scene = leaks.scene(world, way)
-    component = build(scene)
-    asyncio.run(check_story(world, lambda asynchronous: leaks.ask(component, theirs, scene.llm, asynchronous)))
+    beside = scene(world, way)
+    component = build(beside)
+    asyncio.run(check_story(world, lambda asynchronous: asked(world, component, beside.llm, theirs, asynchronous)))
+
+
+@pytest.mark.parametrize(("filled", "way", "theirs", "form", "build"), ALONE)
+def test_of_what_is_given_is_heard_what_may_be_seen(filled, way, theirs, form, build):
+    world = filled(form)
+    beside = scene(world, way)
+    component = build(beside)
+    for asynchronous in (False, True):
+        heard = asyncio.run(asked(world, component, beside.llm, theirs, asynchronous))
+        world.check(heard)
+        assert heard.results
 
 
 steps = st.lists(
@@ -97,13 +111,13 @@ steps = st.lists(
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
 @given(st.sampled_from(CASES), steps, st.booleans())
-def test_whatever_happens_to_the_store(case: Any, happens: list[tuple], asynchronous: bool):
-    leaks, filled, way, theirs, form, build = case.values
+def test_whatever_happens_to_the_store(case, happens, asynchronous):
+    filled, way, theirs, form, build = case.values
     world = filled(form)
-    scene = leaks.scene(world, way)
-    component = build(scene)
+    beside = scene(world, way)
+    component = build(beside)
     for name, *arguments in [*happens, ("ask",)]:
         if name == "ask":
-            world.check(asyncio.run(leaks.ask(component, theirs, scene.llm, asynchronous)))
+            world.check(asyncio.run(asked(world, component, beside.llm, theirs, asynchronous)))
         else:
             getattr(world, name)(*arguments)

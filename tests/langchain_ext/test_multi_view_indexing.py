@@ -7,11 +7,10 @@ from collections import Counter
 import pytest
 from langchain_core.documents import Document
 from langchain_core.indexing import InMemoryRecordManager, aindex, index
-from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_ext import D3Retriever, MultiViewRetriever, MultiViewTextSplitter
 from tests.conformance.corpus import BOOK, NOTE, QUESTION
-from tests.conformance.hosts import WordEmbeddings
+from tests.conformance.hosts import LangChain
 
 SPLITTER = MultiViewTextSplitter()
 LATER = BOOK.replace("The Thames flows through London.", "The Thames rises in Gloucestershire.").partition("# Towns")[0]
@@ -39,7 +38,7 @@ class Indexed:
     def __init__(self, how: str, source_id_key: str = "source") -> None:
         self.how = how
         self.source_id_key = source_id_key
-        self.store = InMemoryVectorStore(WordEmbeddings())
+        self.store = LangChain.index()
         self.records = InMemoryRecordManager("drillrank")
         self.records.create_schema()
 
@@ -89,12 +88,23 @@ async def test_incremental(how: str, source_id_key: str, batch_size: int):
 
 
 @both
-async def test_full(how: str):
+async def test_full_and_the_recipe_of_the_page_on_stores(how: str):
+    """With scoped_full, what has not changed is not stored again, however few pieces are in a batch."""
     indexed = Indexed(how)
     await indexed.take(book(), note(), cleanup="full")
     assert await indexed.take(book(), note(), cleanup="full") == (0, sections(book(), note()).total(), 0)
     assert await indexed.take(note(), cleanup="full") == (0, sections(note()).total(), sections(book()).total())
     assert indexed.holds(note())
+    everything, three = sections(book(), note()).total(), {"cleanup": "scoped_full", "batch_size": 3}
+    assert (await indexed.take(book(), note(), **three))[0] == sections(book()).total()
+    assert await indexed.take(book(), note(), **three) == (0, everything, 0)
+    added, _, deleted = await indexed.take(book(LATER), note(), **three)
+    assert added == len(sections(book(LATER)) - sections(book()))
+    assert deleted == len(sections(book()) - sections(book(LATER)))
+    assert indexed.holds(book(LATER), note())
+    added, _, deleted = await indexed.take(book(), note(), cleanup="incremental", batch_size=3)
+    added, _, deleted = await indexed.take(book(), note(), cleanup="incremental", batch_size=3)
+    assert added == deleted > 0  # the clean-up of each batch: why the page has the other
 
 
 @pytest.mark.parametrize(
@@ -121,7 +131,7 @@ async def test_sections_are_found_under_the_ids_that_the_host_gives(expand: str 
 
 def test_documents_without_an_id_are_followed_by_their_source():
     indexed_documents = [Document(page_content=text, metadata={"source": "a.md"}) for text in (BOOK, LATER)]
-    store, records = InMemoryVectorStore(WordEmbeddings()), InMemoryRecordManager("drillrank")
+    store, records = LangChain.index(), InMemoryRecordManager("drillrank")
     records.create_schema()
     for document in indexed_documents:
         pieces = SPLITTER.split_documents([document])

@@ -10,49 +10,27 @@ import pytest
 from llama_index.core import (
     ChatPromptTemplate,
     Document,
-    MockEmbedding,
     PromptTemplate,
-    StorageContext,
-    VectorStoreIndex,
 )
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
 from llama_index.core.llms import ChatMessage, LLMMetadata
-from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
-from llama_index.core.vector_stores import SimpleVectorStore
-from llama_index.core.vector_stores.types import MetadataFilters
 from pydantic import Field
 
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
 from llama_index_ext import D3Retriever, MultiViewNodeParser
+from tests.conformance.hosts import Nodes
 from tests.conformance.llama_index_reader import ChatReader, Reader
 from tests.conformance.readers import ASKED, BOOK, TARGET, Crowd, about
 
 DOCUMENT = Document(text=BOOK, id_="book", metadata={"source": "book.md"})
-TOWN = "# Town {n}\n\nBread.\n\n## People\n\n{n} people live here."
-OTHERS = [Document(text=TOWN.format(n=n), id_=f"town {n}") for n in range(4)]
 
 
 def texts(nodes: list[NodeWithScore]) -> list[str]:
     return [node.node.get_content() for node in nodes]
-
-
-def outcome(nodes: list[NodeWithScore]) -> list[dict[str, Any]]:
-    return [node.model_dump() for node in nodes]
-
-
-class Given(BaseRetriever):
-    """Hands out the nodes that it was given."""
-
-    def __init__(self, nodes: list[TextNode]) -> None:
-        super().__init__()
-        self._given = nodes
-
-    def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
-        return [NodeWithScore(node=node, score=1.0) for node in self._given]
 
 
 def finder(crowd: Crowd | None = None, kind: type[Reader] = Reader) -> Reader:
@@ -210,9 +188,6 @@ def test_an_llm_that_calls_functions_is_held_to_the_schema(how):
     assert {node.node.metadata["drillrank_section_path"] for node in found} <= {"Part 1", "Part 1 > Chapter 1.1"}
 
 
-# Embeddings
-
-
 # Collections
 
 
@@ -224,50 +199,9 @@ def test_no_document_is_lost_where_ids_are_the_same_and_none_is_doubled():
     assert {node.node.ref_doc_id for node in found} == {"scan"}
 
 
-def index_of(documents: list[Document], parser: Any, **fields: Any) -> VectorStoreIndex:
-    return VectorStoreIndex(parser.get_nodes_from_documents(documents), embed_model=MockEmbedding(8), **fields)
-
-
-class Stocked(SimpleVectorStore):
-    """A vector store that keeps texts, as servers do, so that the index has an empty docstore."""
-
-    stores_text: bool = True
-    kept: dict[str, Any] = Field(default_factory=dict)
-
-    def add(self, nodes: Any, **kwargs: Any) -> list[str]:
-        self.kept |= {node.node_id: node for node in nodes}
-        return super().add(nodes, **kwargs)
-
-    def get_nodes(self, node_ids: Any = None, filters: MetadataFilters | None = None) -> list[Any]:
-        assert filters is not None
-        [wanted] = filters.filters
-        assert wanted.key == "ref_doc_id"
-        return [node for node in self.kept.values() if node.ref_doc_id == wanted.value]
-
-    def query(self, query: Any, **kwargs: Any) -> Any:
-        query.node_ids = query.node_ids or None
-        result = super().query(query, **kwargs)
-        result.nodes = [self.kept[id_] for id_ in result.ids]
-        return result
-
-
-@pytest.mark.parametrize("views", [["raw"], ["raw", "keywords", "summary"]])
-def test_a_vector_store_that_keeps_texts_brings_the_rest_of_a_document(views):
-    storage = StorageContext.from_defaults(vector_store=Stocked())
-    index = index_of([DOCUMENT], MultiViewNodeParser(views=views), storage_context=storage)
-    crowd = Crowd()
-    assert texts(D3Retriever(source=index, llm=finder(crowd), settings={"max_documents": 1}).retrieve(ASKED)) == [
-        TARGET
-    ]
-    assert crowd.prompts[0].count("* Section: ") == 12
-
-
 def test_views_without_their_raw_node_are_told():
     nodes = MultiViewNodeParser().get_nodes_from_documents([DOCUMENT])
     view = next(node for node in nodes if node.metadata["drillrank_view"] == "summary")
     lost = TextNode(text=view.text, metadata=view.metadata, relationships=view.relationships)
     with pytest.warns(DrillrankWarning, match="raw records"):
-        assert D3Retriever(source=Given([lost]), llm=finder()).retrieve(ASKED) == []
-
-
-# Adversaries
+        assert D3Retriever(source=Nodes([lost]), llm=finder()).retrieve(ASKED) == []

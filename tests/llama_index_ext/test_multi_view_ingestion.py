@@ -7,10 +7,9 @@ import hashlib
 
 import pytest
 from llama_index.core import Document, StorageContext, VectorStoreIndex, load_index_from_storage
-from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.ingestion import DocstoreStrategy, IngestionCache, IngestionPipeline
 from llama_index.core.node_parser import MarkdownNodeParser, NodeParser, SentenceSplitter
-from llama_index.core.schema import BaseNode, IndexNode, MetadataMode, NodeRelationship
+from llama_index.core.schema import BaseNode, MetadataMode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import SimpleVectorStore
 
@@ -18,22 +17,15 @@ from drillrank.errors import DrillrankWarning
 from drillrank.views import Chunker
 from llama_index_ext import D3Retriever, MultiViewNodeParser, MultiViewRetriever
 from tests.conformance.corpus import BOOK, NOTE, QUESTION
+from tests.conformance.hosts import LlamaIndex
 
 
-class TextEmbedding(BaseEmbedding):
+def digest(text: str) -> list[float]:
     """A different vector for every text."""
-
-    def _get_text_embedding(self, text: str) -> list[float]:
-        return [byte / 255 for byte in hashlib.sha256(text.encode()).digest()[:8]]
-
-    def _get_query_embedding(self, query: str) -> list[float]:
-        return self._get_text_embedding(query)
-
-    async def _aget_query_embedding(self, query: str) -> list[float]:
-        return self._get_text_embedding(query)
+    return [byte / 255 for byte in hashlib.sha256(text.encode()).digest()[:8]]
 
 
-PARSER, EMBEDDING = MultiViewNodeParser(), TextEmbedding()
+PARSER, EMBEDDING = MultiViewNodeParser(), LlamaIndex.embedding(digest)
 LATER = BOOK.replace("The Thames flows through London.", "The Thames rises in Gloucestershire.").partition("# Towns")[0]
 
 
@@ -251,27 +243,6 @@ def test_an_index_is_the_same_after_it_was_stored(tmp_path):
         before, after = (make(each).retrieve(QUESTION) for each in (index, loaded))
         assert [(hit.node.node_id, hit.score) for hit in after] == [(hit.node.node_id, hit.score) for hit in before]
         assert dumped([hit.node for hit in after]) == dumped([hit.node for hit in before])
-
-
-def test_views_lead_to_their_section_and_hold_no_copy_of_it():
-    nodes = EMBEDDING(PARSER.get_nodes_from_documents([book()]))
-    raw = {node.node_id: node for node in nodes if node.metadata["drillrank_view"] == "raw"}
-    for node in nodes:
-        assert node.embedding is not None
-        if isinstance(node, IndexNode):
-            assert node.obj is None
-            assert node.index_id == node.metadata["drillrank_section_id"]
-            assert raw[node.index_id].text not in node.model_dump_json(exclude={"embedding"})
-            assert node.source_node.node_id == "book"
-    links = [NodeRelationship.PARENT, NodeRelationship.PREVIOUS, NodeRelationship.NEXT]
-    rhine = next(node for node in raw.values() if node.metadata["drillrank_section_path"] == "Rivers > The Rhine")
-    above, before, behind = (raw[rhine.relationships[link].node_id] for link in links)
-    assert [node.metadata["drillrank_section_path"] for node in (above, before, behind)] == [
-        "Rivers",
-        "Rivers",
-        "Rivers > The Thames",
-    ]
-    assert rhine.node_id in [child.node_id for child in above.child_nodes]
 
 
 @pytest.mark.parametrize(

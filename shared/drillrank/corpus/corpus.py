@@ -35,11 +35,10 @@ from drillrank.vectors import CollectionStatistics, top
 PATIENCE = 60.0  # seconds to wait for another process that writes
 
 # Numbers of passages rise and are not used again; those of a document follow one another from `first` on. `above`,
-# `pages`, `sections` and `digests` are those of `Prepared`. `blocks` and `postings` hold
-# statistics of units, which have the number of a passage: level 0 has passages with their titles, level 1 headings of
-# sections, level 2 what these leave out, and level 3 beginnings of documents. Others fill `annotations` (names, dates,
-# mentions, links: each kind by its name), and `vectors` (little-endian float16 or float32). `files` has the key of a
-# file's content, and the size and times that it had then.
+# `pages`, `sections` and `digests` are those of `Prepared`. `blocks` and `postings` hold statistics of units, which
+# have the number of a passage: level 0 has passages with their titles, level 1 headings of sections, level 2 what these
+# leave out, and level 3 beginnings of documents. `annotations` hold what passages are found by, each kind by its name;
+# `vectors` are little-endian float32. `files` has the key of a file's content, and the size and times that it had then.
 _SCHEMA = """
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS state (analyzer TEXT, indexed INTEGER);
@@ -56,12 +55,11 @@ CREATE TABLE IF NOT EXISTS postings (
     level INTEGER, block INTEGER, term TEXT, holding INTEGER, occurrences INTEGER, entries BLOB,
     PRIMARY KEY (level, block, term)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS annotations (
-    kind TEXT, value TEXT, passage INTEGER REFERENCES passages ON DELETE CASCADE, start INTEGER, "end" INTEGER,
-    weight REAL, PRIMARY KEY (kind, value, passage, start)) WITHOUT ROWID;
+    kind TEXT, value TEXT, passage INTEGER REFERENCES passages ON DELETE CASCADE, weight REAL,
+    PRIMARY KEY (kind, value, passage)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS of_passage ON annotations (passage);
 CREATE TABLE IF NOT EXISTS vectors (
-    passage INTEGER REFERENCES passages ON DELETE CASCADE, model TEXT, dimensions INTEGER,
-    vector BLOB CHECK (typeof(vector) = 'blob' AND length(vector) IN (2 * dimensions, 4 * dimensions)),
+    passage INTEGER REFERENCES passages ON DELETE CASCADE, model TEXT, vector BLOB,
     PRIMARY KEY (passage, model)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS files (path TEXT PRIMARY KEY, stamp TEXT, key BLOB) WITHOUT ROWID;
 INSERT INTO state SELECT '', 0 WHERE NOT EXISTS (SELECT 1 FROM state);
@@ -286,9 +284,9 @@ class Corpus:
 
     def keep_vectors(self, vectors: Mapping[int, npt.NDArray[np.float32]], model: str) -> None:
         """Keep vectors of passages as long as these are there, by their numbers, under the name of a model."""
-        rows = [(number, model, len(vector), vector.astype("<f4").tobytes()) for number, vector in vectors.items()]
+        rows = [(number, model, vector.astype("<f4").tobytes()) for number, vector in vectors.items()]
         with self._transaction("IMMEDIATE") as database:
-            query = """INSERT OR REPLACE INTO vectors SELECT ?, ?, ?, ?
+            query = """INSERT OR REPLACE INTO vectors SELECT ?, ?, ?
                 WHERE EXISTS (SELECT 1 FROM passages WHERE number = ?)"""
             database.executemany(query, [(*row, row[0]) for row in rows])
 
@@ -534,7 +532,7 @@ class StoredNames:
                     for name, weight in self._rows(passage):
                         rows.setdefault((self._kind, without_surrogates(name), number), weight)
                 sorted_rows = ((*key, rows[key]) for key in sorted(rows))  # near each other in the file
-                database.executemany("INSERT INTO annotations VALUES (?, ?, ?, 0, 0, ?)", sorted_rows)
+                database.executemany("INSERT INTO annotations VALUES (?, ?, ?, ?)", sorted_rows)
 
 
 def _numbered(database: sqlite3.Connection, after: int) -> list[tuple[int, Passage]]:

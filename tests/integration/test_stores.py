@@ -1,0 +1,205 @@
+"""Both hosts with Chroma and PostgreSQL: split, store, search, delete, store again, many at once."""
+
+from __future__ import annotations
+
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from langchain_core.indexing import InMemoryRecordManager, index
+from llama_index.core.retrievers import VectorIndexRetriever
+from llama_index.core.schema import MetadataMode
+from llama_index.core.vector_stores.types import VectorStoreQuery
+
+from tests.conformance.hosts import LangChain, LlamaIndex
+from tests.integration.conftest import STORES
+from tests.integration.corpus import WRITTEN, changed, check_matched, once, papers, writers
+
+
+@pytest.fixture(params=STORES, ids=lambda store: store.__name__)
+def stored(request, opened, embed):
+    return opened(request.param, embed, 384)
+
+
+@pytest.fixture
+def in_langchain(stored):
+    return stored if stored.host is LangChain else pytest.skip("of the other host")
+
+
+@pytest.fixture
+def in_llama_index(stored):
+    return stored if stored.host is LlamaIndex else pytest.skip("of the other host")
+
+
+def documents(host, *sources):
+    return [host.document(source.text, source.id, source=source.name) for source in sources]
+
+
+def pieces(host, *sources):
+    return host.split(documents(host, *sources))
+
+
+def expected(host, *sources):
+    """What is in a store that holds these documents and nothing else."""
+    return once([(host.id_of(piece), host.text_of(piece)) for piece in pieces(host, *sources)])
+
+
+def sections(host, *sources):
+    """Raw records by id."""
+    made = pieces(host, *sources)
+    return {host.id_of(piece): piece for piece in made if piece.metadata["drillrank_view"] == "raw"}
+
+
+def retriever(stored, source=None, **fields):
+    return stored.host.ext.MultiViewRetriever(source=source or stored.source, **fields)
+
+
+def found(stored, question, **fields):
+    return stored.host.retrieve(retriever(stored, **fields), question)
+
+
+def paths(hits):
+    return [hit.metadata["drillrank_section_path"] for hit in hits]
+
+
+def test_all_views_go_in_and_sections_come_out_as_they_were(stored):
+    host, sources = stored.host, WRITTEN + papers(3)
+    stored.put(documents(host, *sources))
+    assert once(stored.rows()) == expected(host, *sources)
+    raw = sections(host, *sources)
+    for source in sources:
+        hits = found(stored, source.question, top_n=5)
+        assert len({hit.id for hit in hits}) == len(hits) == 5
+        assert source not in WRITTEN or source.answer in paths(hits)[:2]
+        for hit in hits:
+            check_matched(hit.metadata.pop("drillrank_matched_views"), 5)
+            assert hit.score > 0
+            assert (hit.text, hit.metadata.pop("relevance_score", hit.score)) == (
+                host.text_of(raw[hit.id]),
+                hit.score,
+            )
+            assert hit.metadata == raw[hit.id].metadata
+        for hit in retriever(stored, top_n=5).retrieve(source.question) if host is LlamaIndex else ():
+            for mode in (MetadataMode.EMBED, MetadataMode.LLM):
+                assert hit.get_content(metadata_mode=mode) == raw[hit.node_id].get_content(metadata_mode=mode)
+
+
+def test_a_retriever_that_is_told_what_views_lead_to_gives_each_section_once_with_its_best_score(in_llama_index):
+    stored = in_llama_index
+    stored.put(documents(LlamaIndex, *WRITTEN))
+    raw, merged = sections(LlamaIndex, *WRITTEN), 0
+    for source in WRITTEN:
+        rows = stored.vectors.query(VectorStoreQuery(stored.model.get_query_embedding(source.question), 12))
+        best: dict[str, float] = {}
+        for node, similarity in zip(rows.nodes, rows.similarities, strict=True):
+            section = node.metadata["drillrank_section_id"]
+            best[section] = max(similarity, best.get(section, similarity))
+        followed = VectorIndexRetriever(stored.source, similarity_top_k=12, object_map=raw)
+        hits = followed.retrieve(source.question)
+        assert [(hit.node.node_id, hit.score) for hit in hits] == list(best.items())
+        assert [hit.node.text for hit in hits] == [raw[id_].text for id_ in best]
+        merged += len(rows.nodes) - len(hits)
+    assert merged > 0  # views of one section were among them
+
+
+async def test_over_a_plain_retriever_async_and_with_what_stands_around(stored):
+    host, light = stored.host, WRITTEN[0]
+    stored.put(documents(host, *WRITTEN))
+    awaited = stored.awaited if host is LangChain else stored.source
+    for source, other in ((stored.source, awaited), (host.over(stored.source, 9), host.over(awaited, 9))):
+        hits = found(stored, light.question, source=source, top_n=3)
+        assert paths(hits)[0] == light.answer
+        assert len({hit.id for hit in hits}) == 3
+        assert await host.aretrieve(retriever(stored, other, top_n=3), light.question) == hits
+    if stored.aclose:
+        await stored.aclose()
+    repairs = light.answer.rpartition(" > ")[0]
+    for expand, around in (("neighbours", [repairs, f"{repairs} > Winter of 1978"]), ("parent", [repairs])):
+        hits = found(stored, light.question, top_n=1, expand=expand)
+        assert paths(hits) == [light.answer, *around]
+        assert {hit.metadata.get("drillrank_expanded_from") for hit in hits[1:]} == {hits[0].id}
+        assert all(hit.text == host.text_of(sections(host, light)[hit.id]) for hit in hits)
+
+
+def test_what_is_embedded_has_context_and_what_comes_back_is_the_source(stored):
+    host, light = stored.host, WRITTEN[0]
+    made = host.split(documents(host, light), chunking="paragraph", context=["headings", "keywords"])
+    host.add(stored.source, *made)
+    embedded = [text for text in stored.model.texts if "nine panes of" in text]
+    assert embedded
+    assert all("Winter of 1953" in text for text in embedded)
+    (hit,) = found(stored, light.question, top_n=1)
+    assert light.text[hit.start : hit.start + len(hit.text)] == hit.text
+    assert "nine panes" in hit.text
+
+
+def test_a_deleted_document_is_gone_and_the_others_stay(stored):
+    host, (light, bread, ice) = stored.host, WRITTEN
+    stored.put(documents(host, *WRITTEN))
+    stored.delete(bread.id)
+    assert once(stored.rows()) == expected(host, light, ice)
+    hits = found(stored, bread.question, top_n=99)
+    assert {hit.metadata["source"] for hit in hits} == {light.name, ice.name}
+    assert len(hits) == len(sections(host, light, ice))
+
+
+def test_documents_stored_again_replace_themselves(stored):
+    host, (light, *others) = stored.host, WRITTEN
+    for sources in (WRITTEN, WRITTEN, [changed(light), *others]):
+        stored.put(documents(host, *sources))
+        assert once(stored.rows()) == expected(host, *sources)
+    if host is LlamaIndex:
+        stored.source.update_ref_doc(*documents(host, light))  # the host's other way, back again
+    else:
+        stored.put(documents(host, light))
+    assert once(stored.rows()) == expected(host, *WRITTEN)
+    assert paths(found(stored, light.question, top_n=1)) == [light.answer]
+
+
+def test_the_host_s_indexing_keeps_the_store_up_to_date(in_langchain):
+    stored, (light, bread, ice) = in_langchain, WRITTEN
+    records = InMemoryRecordManager("drillrank")
+    records.create_schema()
+
+    def indexed(cleanup, *sources):
+        counts = index(
+            pieces(LangChain, *sources),
+            records,
+            stored.vectors,
+            cleanup=cleanup,
+            source_id_key="source",
+            key_encoder=lambda document: str(uuid.uuid5(uuid.NAMESPACE_OID, document.model_dump_json())),
+            batch_size=5,  # fewer than the pieces of a document
+        )
+        left = sources if cleanup == "full" else (*sources, bread, ice)
+        texts = sorted(piece.page_content for piece in pieces(LangChain, *left))
+        assert sorted(text for _, text in once(stored.rows())) == texts
+        return [counts[key] for key in ("num_added", "num_updated", "num_skipped", "num_deleted")]
+
+    every, lights, later = (len(pieces(LangChain, *some)) for some in (WRITTEN, [light], [changed(light)]))
+    assert indexed("full", *WRITTEN) == [every, 0, 0, 0]
+    assert indexed("full", *WRITTEN) == [0, 0, every, 0]
+    added, updated, skipped, deleted = indexed("scoped_full", changed(light))
+    assert (updated, added + skipped) == (0, later)
+    assert deleted == lights - skipped > 0
+    assert indexed("scoped_full", changed(light)) == [0, 0, later, 0]
+    hits = found(stored, "When is the tower open?", top_n=1, expand="neighbours")
+    assert [path.rpartition(" > ")[2] for path in paths(hits)] == ["Visiting", "Winter of 1978", "See also"]
+    assert [hit.text for hit in hits] == [sections(LangChain, changed(light))[hit.id].page_content for hit in hits]
+    assert indexed("full", changed(light), ice)[3] == len(pieces(LangChain, bread))
+
+
+def test_eight_writers_at_once(stored):
+    host, shares = stored.host, writers(8)
+    later = [[changed(light), *others] for light, *others in shares]
+
+    def write(share):
+        for source in share:
+            stored.put(documents(host, source))
+
+    with ThreadPoolExecutor(8) as pool:
+        for several in (shares, later):
+            list(pool.map(write, several))
+            assert once(stored.rows()) == expected(host, *(source for share in several for source in share))
+        list(pool.map(write, [later[0]] * 8))  # and the same documents at the same time
+    assert once(stored.rows()) == expected(host, *(source for share in later for source in share))
