@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from drillrank.cli import main, terminal
 from drillrank.errors import MissingExtra
 from drillrank.likelihood import UnigramModel
+from tests.drillrank.helpers import write_rows
 
 MANUAL = """# Kettle\n\nRead this first.\n
 ## Warranty\n\nThe warranty covers the heater for two years.\n\nIt leaves out damage by lime scale.\n
@@ -38,7 +39,7 @@ def manual(tmp_path: Path, monkeypatch) -> str:
 def town_questions(manual) -> list[str]:
     towns = ["Basel", "Bonn", "Cologne", "Mainz"]
     rows = [{"id": town, "text": f"{town} is <b>a town</b> on the Rhine, with gates."} for town in towns]
-    Path("towns.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_rows("towns.jsonl", rows)
     asked = [f"How many gates has {town}?,{town},{'|'.join(reversed(towns))}\n" for town in towns]
     Path("questions.csv").write_text("question,gold,bm25_top\n" + "".join(asked), encoding="utf-8")
     return ["questions.csv", "towns.jsonl", "--column", "candidates=bm25_top", "--measure", "AllR@1"]
@@ -254,10 +255,8 @@ def test_an_output_that_is_closed_early_ends_the_command_quietly(manual):
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-m", "drillrank", "ask", manual, "How is it cleaned?"]
-    try:
+    with os.fdopen(writing, "wb"):
         result = run(command, stdout=writing)
-    finally:
-        os.close(writing)
     assert (result.returncode, result.stderr) == (141, b"")
     result = run(f"{shlex.join(command)} >&-", shell=True)
     assert (result.returncode, result.stderr) == (0, b"")
@@ -270,8 +269,7 @@ def test_compare_prints_tables_and_writes_a_report(town_questions, capsys):
     printed = capsys.readouterr().out
     assert re.search(r"┃ first stage +┃ BM25 +┃ first stage \+ BM25 +┃ UPR +┃ two +┃", printed)
     assert re.search(r"│ AllR@1 +│ 0\.250 +│ 1\.000 +│ 0\.250 +│ 1\.000 +│ 0\.500 +│", printed)
-    assert re.search(r"│ failed +│ 0 +│ 0 +│ 0 +│ 0 +│ 0 +│", printed)
-    assert re.search(r"│ unjudged +│ 0 +│ 0 +│ 0 +│ 0 +│ 0 +│", printed)
+    assert all(re.search(rf"│ {row} +│ 0 +│ 0 +│ 0 +│ 0 +│ 0 +│", printed) for row in ("failed", "unjudged"))
     assert "first stage → UPR" in printed
     html = report.read_text(encoding="utf-8")
     assert "<b>a town</b>" not in html

@@ -15,16 +15,9 @@ import llama_index_ext
 from drillrank.components import COMPONENTS, component
 
 ROOT = Path(__file__).resolve().parents[2]
-NO_COMPONENTS = {
-    "Corpus",  # public names that are not a method
-    "LanguageModel",
-    "Passage",
-    "Path",
-    "Ranked",
-    "load_language_model",
-    "load_settings",
-    "read_document",
-    "parse_document",
+NO_COMPONENTS = {  # public names that are not a method
+    *("Corpus", "LanguageModel", "Passage", "Path", "Ranked"),
+    *("load_language_model", "load_settings", "read_document", "parse_document"),
 }
 # Under what name the core class takes what the table says that it needs or takes.
 ARGUMENTS = {"neural model": "model", "passages": "passages", "chunks": "chunks", "PromptRank": "prompt_rank"}

@@ -33,7 +33,7 @@ def asks(corpus):
     """All that reads what is stored, and what writes."""
     # fmt: off
     return [
-        lambda: corpus.search("fox 9", 3), lambda: corpus.fetch(["9"]), lambda: corpus.mentions(["a"]),
+        lambda: corpus.search("fox 9", 3), lambda: corpus.fetch(["9"]), lambda: corpus.names("a", lambda _: []).of("a"),
         lambda: corpus.statistics(), lambda: corpus.document("doc"), lambda: list(corpus.file_keys([Path(__file__)])),
         lambda: list(corpus), lambda: len(corpus), lambda: D3().retrieve("fox", corpus, 3),
         lambda: corpus.add([Passage("a fox", id="9")]), lambda: corpus.remove(["8"]),

@@ -93,12 +93,6 @@ def test_concentration_is_not_found_without_texts():
     assert PathSearch(PromptRank(fitted), first_stage=corpus).search("Which fox?")
 
 
-def test_no_passage_hides_another_in_memory():
-    for other in (Passage("an owl", id="1"), Passage("a fox", id="1")):
-        with pytest.raises(InvalidInput, match="such as '1'"):
-            PathSearch(PromptRank(), [Passage("a fox", id="1"), other])
-
-
 def test_what_changes_in_the_corpus_is_found_by_a_search_that_was_made_before():
     corpus = corpus_of([Passage("a fox", id="1")])
     search = PathSearch(PromptRank(), first_stage=corpus)

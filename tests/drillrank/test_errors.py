@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from importlib import metadata
 
 import pytest
@@ -7,18 +8,11 @@ import pytest
 from drillrank import errors
 
 
-@pytest.mark.parametrize(
-    ("kind", "builtin"),
-    [
-        (errors.InvalidInput, ValueError),
-        (errors.UnknownModel, ValueError),
-        (errors.MissingExtra, ImportError),
-        (errors.LLMFailure, Exception),
-    ],
-)
-def test_each_error_is_ours_and_a_builtin(kind, builtin):
-    assert issubclass(kind, errors.DrillrankError)
-    assert issubclass(kind, builtin)
+def test_each_error_is_ours_and_a_builtin():
+    kinds = {errors.InvalidInput: ValueError, errors.UnknownModel: ValueError, errors.MissingExtra: ImportError}
+    for kind, builtin in {**kinds, errors.LLMFailure: Exception}.items():
+        assert issubclass(kind, errors.DrillrankError)
+        assert issubclass(kind, builtin)
 
 
 def test_of_warnings_the_last_ten_thousand_are_remembered():
@@ -28,14 +22,17 @@ def test_of_warnings_the_last_ten_thousand_are_remembered():
     assert warned.new("outdated", [0, 19_999]) == [0, 19_999]
 
 
+WHEEL, GIT = "file:///tmp/drillrank-0.1.0-py3-none-any.whl", "https://a.test/d.git"
+
+
 @pytest.mark.parametrize(
     ("noted", "after"),
     [
         (None, ""),  # from an index
-        ('{"url": "file:///tmp/drillrank-0.1.0-py3-none-any.whl", "archive_info": {}}', " @ file:///tmp/drillrank-0.1.0-py3-none-any.whl"),
-        ('{"url": "https://a.test/d.git", "vcs_info": {"vcs": "git", "commit_id": "1"}}', " @ git+https://a.test/d.git"),
+        ({"url": WHEEL, "archive_info": {}}, f" @ {WHEEL}"),
+        ({"url": GIT, "vcs_info": {"vcs": "git", "commit_id": "1"}}, f" @ git+{GIT}"),
     ],
-)  # fmt: skip
+)
 def test_what_installs_an_extra_comes_from_where_the_distribution_came(monkeypatch, noted, after):
-    monkeypatch.setattr(metadata.PathDistribution, "read_text", lambda self, name: noted)
+    monkeypatch.setattr(metadata.PathDistribution, "read_text", lambda *_: noted and json.dumps(noted))
     assert errors.install_command("files") == f'pip install "drillrank[files]{after}"'

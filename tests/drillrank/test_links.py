@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
 from drillrank.llm import Fetch, Retrieve, run
 from drillrank.multihop.links import (
@@ -23,6 +22,7 @@ from drillrank.multihop.search import PathSearch, as_source, handlers
 from drillrank.multihop.text_links import TitleMentions
 from drillrank.passages import Passage, Path, by_id
 from drillrank.rerank.promptrank import PromptRank
+from tests.drillrank.helpers import refuses
 
 ids = st.sampled_from("abcdefg")  # "f" and "g" exist nowhere
 graphs = st.dictionaries(st.sampled_from("abcde"), st.lists(ids, max_size=7), min_size=1)
@@ -117,12 +117,6 @@ def test_the_lookups_of_a_hop_are_asked_for_together():
     assert lookups == [Fetch(("a-linked", "b-linked")), Retrieve("a", 1), Retrieve("the same", 1), Retrieve("b", 1)]
 
 
-@pytest.mark.parametrize("n", [0, -1, "3"])
-def test_a_retrieval_of_nothing_is_refused(n):
-    with pytest.raises(InvalidInput, match="n must"):
-        RetrievedLinks(n)
-
-
 def all_targets(links, path, query=QUERY):
     return [target for _, follow in links for target in targets_of(follow, query, path)]
 
@@ -132,6 +126,8 @@ def test_combined_sources_keep_their_order():
     assert all_targets(bound_links([given_links, lambda _: ["z", "y", "w"]], []), path) == ["x", "y", "z", "y", "w"]
     assert bound_links([], []) == []
     assert [kind for kind, _ in bound_links([[given_links], [MetadataLinks()]], [])] == ["link", "metadata"]
+    source = as_source(lambda query, n: [Passage(query)] * n)  # a plain retriever function fetches nothing
+    assert (len(source.retrieve("a", 2)), list(source.fetch(["a"]))) == (2, [])
 
 
 def test_links_that_need_the_passages_get_the_pool_or_else_the_candidates():
@@ -144,16 +140,15 @@ def test_links_that_need_the_passages_get_the_pool_or_else_the_candidates():
         assert search.search(query)[0].details["path"] == ("turing", "vale")
 
 
-@pytest.mark.parametrize("links", ["titles", 7, [given_links, 7], {given_links}, TitleMentions, RetrievedLinks])
-def test_what_is_no_link_is_refused_at_once(links):
-    with pytest.raises(InvalidInput, match="are no links"):
-        PathSearch(PromptRank(), ["text"], links=links)
-
-
-@pytest.mark.parametrize("target", [7, None, ["a"], ("a",)])
-def test_a_link_that_leads_to_no_id_is_a_clear_error(target):
-    with pytest.raises(InvalidInput, match="A link leads to an id"):
-        PathSearch(PromptRank(), ["text"], links=lambda _: [target]).search("text")
+test_what_is_no_link_and_no_source_is_refused = refuses(
+    *((lambda n=n: RetrievedLinks(n), "n must") for n in (0, -1, "3")),
+    *((lambda links=links: PathSearch(PromptRank(), ["text"], links=links), "are no links")
+      for links in ("titles", 7, [given_links, 7], {given_links}, TitleMentions, RetrievedLinks)),
+    *((lambda to=to: PathSearch(PromptRank(), ["text"], links=lambda _: [to]).search("text"), "A link leads to an id")
+      for to in (7, None, ["a"], ("a",))),
+    (lambda: named_links(["title"]), "not 'title'"),
+    *((lambda source=source: as_source(source), "retrieves nothing") for source in (7, "retriever", None, object())),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", [tuple, set, dict.fromkeys, iter])
@@ -168,47 +163,20 @@ def test_names_of_links():
     passage = Passage("It is in [Bern](b.md).", links=("x",), metadata={"see": "y"})
     pool = [Passage("a", id="b", metadata={"file_name": "b.md"}), Passage("a", id="t", title="It is in")]
     names = ["relationships", "metadata", "hyperlinks", "titles", "retrieval"]
-    links = bound_links(named_links(names, metadata_key="see"), pool)
-    assert all_targets(links, Path([passage]), "who?") == [
-        "x",
-        "y",
-        "b",
-        "t",
-        Retrieve("who? It is in [Bern](b.md).", 4),
-    ]
-    with pytest.raises(InvalidInput, match="not 'title'"):
-        named_links(["title"])
+    found = all_targets(bound_links(named_links(names, metadata_key="see"), pool), Path([passage]), "who?")
+    assert found == ["x", "y", "b", "t", Retrieve("who? It is in [Bern](b.md).", 4)]
 
 
 @pytest.mark.parametrize(
     ("value", "ids"),
     [
-        (None, ()),
-        ("", ()),
-        (" , ,", ()),
+        *((nothing, ()) for nothing in (None, "", " , ,", 7, 1.5)),
         ("a", ("a",)),
         ("a,b , c", ("a", "b", "c")),
         (["a", " b ", ""], ("a", "b")),
         ((1, 2), ("1", "2")),
-        (7, ()),
-        (1.5, ()),
     ],
 )
 def test_links_from_metadata(value, ids):
     assert links_from_metadata(value) == ids
     assert MetadataLinks("see")(Passage("a", metadata={"see": value})) == ids
-
-
-# test_links_lookups
-
-
-def test_a_plain_retriever_function_fetches_nothing():
-    source = as_source(lambda query, n: [Passage(query)] * n)
-    assert len(source.retrieve("a", 2)) == 2
-    assert list(source.fetch(["a"])) == []
-
-
-@pytest.mark.parametrize("source", [7, "retriever", None, object()])
-def test_what_retrieves_nothing_is_refused(source):
-    with pytest.raises(InvalidInput, match="retrieves nothing"):
-        as_source(source)

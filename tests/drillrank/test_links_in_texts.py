@@ -91,28 +91,20 @@ def test_links_between_files(text, expected):
     assert followed(FILES, text, file_path="/data/docs/lives/a.md") == expected
 
 
-def test_an_anchor_in_the_own_document():
+def test_anchors_in_the_own_document_and_other_keys_of_addresses():
     pool = [Passage(f"[down](#part-{i})", id=str(i), title=f"Part {i}", metadata={"source": "a.md"}) for i in range(3)]
     other = Passage("same heading", id="other", title="Part 1", metadata={"source": "b.md"})
-    links = Hyperlinks().over([*pool, other])
-    assert list(links(Passage("[x](#part-1)", metadata={"source": "a.md"}))) == ["1"]
-    assert list(links(Passage("[x](#part-1)", metadata={"source": "b.md"}))) == ["other"]
-
-
-def test_passages_without_an_address_are_no_page_together():
+    for source, found in (("a.md", "1"), ("b.md", "other")):
+        assert followed([*pool, other], "[x](#part-1)", source=source) == [found]
     pool = [Passage(f"text {i}", id=str(i), title=title) for i, title in enumerate(["One", "Two", "Two"])]
-    assert followed(pool, "[x](#two)") == ["1", "2"]
+    assert followed(pool, "[x](#two)") == ["1", "2"]  # without an address they are no page together
     assert followed(pool, "[x](#three) [y](?q) [z](.)") == []
-
-
-def test_other_keys_hold_the_address():
     pool = [Passage("a", id="a", metadata={"page": "x.html", "url": "/y"}), Passage("b", id="b", metadata={"page": 7})]
     assert list(Hyperlinks(keys=["page"]).over(pool)(Passage("[x](x.html) [y](/y)"))) == ["a"]
 
 
-addresses = st.text(st.characters(codec="utf-8"), max_size=20) | st.sampled_from(
-    ["#", "//", "http://", "a:b", "\\", "%zz"]
-)
+PLAIN = st.sampled_from(["#", "//", "http://", "a:b", "\\", "%zz"])
+addresses = st.text(st.characters(codec="utf-8"), max_size=20) | PLAIN
 
 
 @given(st.lists(addresses, max_size=4), st.lists(st.tuples(addresses, addresses), max_size=4), addresses)
@@ -126,34 +118,14 @@ def test_any_text_and_any_metadata_lead_to_known_ids_each_once(texts, pool, own)
 
 # Links from references inside a document, in the core and by name in both hosts
 
-CONTRACT = """# Lease
-
-## 3 Term
-
-The lease ends as Section 8.1 and § 9 say; rents are in Table 2, and Note 12 has Section “Repairs”.
-
-## 8 Notices
-
-### 8.1 Form
-
-In writing.
-
-## § 9 Law
-
-Scots law.
-
-## Rents
-
-Table 2: Rents by year
-
-## Note 12 – Costs
-
-None.
-
-## Repairs
-
-The tenant's.
-"""
+CONTRACT = """# Lease\n
+## 3 Term\n
+The lease ends as Section 8.1 and § 9 say; rents are in Table 2, and Note 12 has Section “Repairs”.\n
+## 8 Notices\n\n### 8.1 Form\n\nIn writing.\n
+## § 9 Law\n\nScots law.\n
+## Rents\n\nTable 2: Rents by year\n
+## Note 12 – Costs\n\nNone.\n
+## Repairs\n\nThe tenant's.\n"""
 
 
 def test_every_kind_of_reference_is_followed_in_order():
@@ -206,14 +178,10 @@ def test_any_text_has_labels_without_harm(text):
 def test_by_name_in_both_hosts():
     texts = {"3": "Notice of the end is given as Section 8 says.", "8": "In writing, by letter."}
     meta = {name: {"file_name": "a", "drillrank_section_path": f"Lease > {name} X"} for name in texts}
-    question = "How is notice given, by letter?"
+    question, options = "How is notice given, by letter?", {"links": ("references",), "settings": {"pairs": 0}}
     documents = [Document(text, id=name, metadata=meta[name]) for name, text in texts.items()]
     nodes = [NodeWithScore(node=TextNode(text=text, id_=name, metadata=meta[name])) for name, text in texts.items()]
-    found = langchain_ext.PromptRankRerank(links=("references",), settings={"pairs": 0}).compress_documents(
-        documents, question
-    )
+    found = langchain_ext.PromptRankRerank(**options).compress_documents(documents, question)
     assert len({document.metadata["relevance_score"] for document in found}) == 1  # that of the path of both
-    found = llama_index_ext.PromptRankRerank(links=("references",), settings={"pairs": 0}).postprocess_nodes(
-        nodes, query_str=question
-    )
+    found = llama_index_ext.PromptRankRerank(**options).postprocess_nodes(nodes, query_str=question)
     assert len({node.score for node in found}) == 1

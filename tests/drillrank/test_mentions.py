@@ -58,16 +58,11 @@ def test_mentions_are_those_of_one_regular_expression_per_title(pool):
         assert list(mentioned(passage)) == list(expected)
 
 
-def test_a_title_longer_than_any_mention_is_not_looked_for():
+def test_a_title_longer_than_any_mention_is_not_looked_for_and_an_index_of_long_ones_can_be_pickled():
     longest, too_long = "word " * 63 + "end", "word " * 64 + "end"
-    text = too_long + "."
-    named = [Passage("text", id=name, title=name) for name in (longest, too_long)]
-    assert list(TitleMentions().over(named)(Passage(text))) == [longest]
-
-
-def test_an_index_of_long_titles_can_be_pickled():
-    index = TitleMentions().over([Passage("a", id="1", title="one more " * 30)])
-    assert list(pickle.loads(pickle.dumps(index))(Passage("one more " * 40))) == ["1"]
+    index = TitleMentions().over([Passage("text", id=name, title=name) for name in (longest, too_long)])
+    for same in (index, pickle.loads(pickle.dumps(index))):
+        assert list(same(Passage(too_long + "."))) == [longest]
 
 
 # Other names of what a passage is about, and links over them
@@ -103,17 +98,6 @@ def test_parentheses_that_do_not_begin_the_names_words_are_no_acronym(words, oth
     assume([word[0] for word in words] != [word[0] for word in others])
     acronym = "".join(word[0] for word in others)
     assert aliases(Passage(f"The {' '.join(words)} ({acronym}) met.", title=f"{' '.join(words)} ({acronym})")) == []
-
-
-passages = st.lists(
-    st.builds(
-        Passage,
-        st.sampled_from(["The WHO met.", "Fog Bank (FB) rose.", "Pier, also known as Fog Bank, is old.", "the Pier"]),
-        title=st.sampled_from(["World Health Organization (WHO)", "WHO", "FB", "The Pier", "Fog Bank", "Fog bank"]),
-        metadata=st.sampled_from([{}, {"aliases": ["WHO", "FB"]}, {"aliases": "Pier, the Pier"}]),
-    ),
-    max_size=6,
-).map(lambda found: [Passage(p.text, id=str(i), title=p.title, metadata=p.metadata) for i, p in enumerate(found)])
 
 
 def test_a_title_goes_before_another_passages_alias():
@@ -181,10 +165,8 @@ SMALL = ("town", "river", "born", "the", "in")
 def texts(draw, max_size=7):
     """Passages of names, each between small words, so that names of one word and of two stay apart."""
     words = st.tuples(st.sampled_from(NAMES), st.sampled_from(SMALL)).map(" ".join)
-    contents = draw(
-        st.lists(st.lists(words, max_size=4).map(lambda parts: " ".join(["of", *parts])), max_size=max_size)
-    )
-    return [Passage(text, id=str(i)) for i, text in enumerate(contents)]
+    contents = st.lists(words, max_size=4).map(lambda parts: " ".join(["of", *parts]))
+    return [Passage(text, id=str(i)) for i, text in enumerate(draw(st.lists(contents, max_size=max_size)))]
 
 
 def plain_chances(passages, path, question=""):

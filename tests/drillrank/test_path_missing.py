@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.errors import DrillrankWarning, LLMFailure
-from drillrank.likelihood import UnigramModel
 from drillrank.llm import Usage, arun, run
 from drillrank.multihop.links import given_links
 from drillrank.multihop.missing import missing_query
@@ -20,6 +19,7 @@ from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.search import PathSearch, handlers
 from drillrank.passages import Passage
 from drillrank.rerank.promptrank import PromptRank
+from tests.drillrank.helpers import Says
 
 FILM = Passage("The Silent Pier was directed by Ada Holm.", id="film")
 HOLM = Passage("Ada Holm, a child of Esbjerg: an article on her youth.", id="holm")
@@ -27,18 +27,6 @@ PORT = Passage("Esbjerg is a seaport on the west coast.", id="port")
 OTHERS = [Passage(f"Whales of the north sing at night, number {i}.", id=f"other{i}") for i in range(40)]
 POOL = [*OTHERS, PORT, FILM, HOLM]
 QUERY = "In which port did the director of The Silent Pier grow up?"
-
-
-class Scripted:
-    def __init__(self, *answers):
-        self.answers, self.prompts = list(answers), []
-
-    def __call__(self, prompt):
-        self.prompts.append(prompt)
-        answer = self.answers[min(len(self.prompts), len(self.answers)) - 1]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
 
 
 class Found:
@@ -52,11 +40,11 @@ class Found:
 
 
 def search(llm, **settings):
-    return PathSearch(PromptRank(UnigramModel()), POOL, links=given_links, llm=llm, settings={"pool": 3, **settings})
+    return PathSearch(PromptRank(), POOL, links=given_links, llm=llm, settings={"pool": 3, **settings})
 
 
 def test_settings_of_a_call_go_before_those_of_the_search():
-    llm = Scripted("the childhood of Ada Holm", "nothing")
+    llm = Says("the childhood of Ada Holm", "nothing")
     silent = search(None)
     asked = PathSettings(missing_prompt="Of this call: {documents} {question}")
     found = run(silent.requests(QUERY, candidates=[FILM, PORT], missing=asked), llm, handlers(Found()))
@@ -111,15 +99,14 @@ def test_answers_are_read(answer, query):
 def test_no_answer_breaks_the_search(answer):
     query = missing_query(answer)
     assert query is None or (0 < len(query) <= 300 and "\n" not in query)
-    found = search(Scripted(answer)).search(QUERY)
+    found = search(Says(answer)).search(QUERY)
     assert len({item.passage.id for item in found}) == len(found)
     assert {item.details["missing"] for item in found} == {(query,) if query else ()}
 
 
 def test_what_is_named_is_found_and_linked_to():
-    alone = PathSearch(PromptRank(UnigramModel()), POOL, links=given_links, settings={"pool": 3}).search(QUERY)
-    assert "holm" not in {item.passage.id for item in alone}  # nothing links to it
-    llm = Scripted("article on Ada Holm", "nothing")
+    assert "holm" not in {item.passage.id for item in search(None).search(QUERY)}  # nothing links to it
+    llm = Says("article on Ada Holm", "nothing")
     found = {item.passage.id: item for item in search(llm, hops=3).search(QUERY)}
     assert found["holm"].details["path"] == ("film", "holm")
     assert found["holm"].details["missing"] == ("article on Ada Holm",)
@@ -131,7 +118,7 @@ def test_what_is_named_is_found_and_linked_to():
 def test_a_named_passage_is_as_near_as_a_linked_one():
     """The prior of a step to one passage of n that were named is that of one of n links."""
     by_id = {passage.id: passage for passage in POOL}
-    llm = Scripted("the article on Ada Holm: she grew up in Esbjerg")
+    llm = Says("the article on Ada Holm: she grew up in Esbjerg")
     prior = PathPrior(jump=0.5, single=0.05, longer=0.1, aligned=0, weight=1)
     paths = search(llm, hops=2, pairs=0, branch=2, link_prior=prior).search_paths(QUERY)
     named = [item for item in paths if len(item.passage.passages) == 2 and item.passage.ids[1] == "holm"]
@@ -145,50 +132,40 @@ def test_a_named_passage_is_as_near_as_a_linked_one():
 
 
 def test_nothing_missing_ends_the_asking_and_not_the_search():
-    llm = Scripted("Nothing.")
-    found = search(llm, hops=3).search(QUERY)
-    silent = PathSearch(PromptRank(UnigramModel()), POOL, links=given_links, settings={"pool": 3, "hops": 3}).search(
-        QUERY
-    )
+    llm = Says("Nothing.")
+    found, silent = (search(one, hops=3).search(QUERY) for one in (llm, None))
     assert len(llm.prompts) == 1
     assert [(item.passage.id, item.score) for item in found] == [(item.passage.id, item.score) for item in silent]
 
 
-def test_the_same_query_is_not_retrieved_twice():
-    retrieved = []
+def test_the_same_query_is_not_retrieved_twice_and_long_documents_are_shown_with_their_beginning():
+    retrieved, long = [], Passage("The Silent Pier, a port. " * 4000, id="long")
 
     def first_stage(query, n):
         retrieved.append(query)
-        return POOL[-3:]
+        return [long, *POOL[-3:]]
 
-    llm = Scripted("Ada Holm")
-    PathSearch(PromptRank(UnigramModel()), first_stage=first_stage, llm=llm, settings={"hops": 4}).search(QUERY)
+    llm = Says("Ada Holm")
+    PathSearch(PromptRank(), first_stage=first_stage, llm=llm, settings={"hops": 4}).search(QUERY)
     assert retrieved == [QUERY, "Ada Holm"]
-    assert len(llm.prompts) == 3
+    assert [len(prompt) < 8000 for prompt in llm.prompts] == [True] * 3
 
 
 def test_failed_calls_leave_the_links_and_are_told():
-    llm = Scripted(OSError("no answer"), "article on Ada Holm")
+    llm = Says(OSError("no answer"), "article on Ada Holm")
     with pytest.warns(DrillrankWarning, match="goes on by links alone"):
         found = search(llm, hops=3).search(QUERY)
     assert "OSError: no answer" in found[0].details["problems"][0]
     assert found[0].details["missing"] == ("article on Ada Holm",)
     with pytest.raises(LLMFailure, match="no answer"):
-        search(Scripted(OSError("no answer")), on_failure="raise").search(QUERY)
-
-
-def test_long_documents_are_shown_with_their_beginning():
-    llm = Scripted("nothing")
-    long = Passage("The Silent Pier, a port. " * 4000, id="long")
-    PathSearch(PromptRank(UnigramModel()), [long], llm=llm).search(QUERY)
-    assert len(llm.prompts[0]) < 4000
+        search(Says(OSError("no answer")), on_failure="raise").search(QUERY)
 
 
 def test_async_asks_the_same():
     async def llm(prompt):
         return "article on Ada Holm"
 
-    made = search(Scripted("article on Ada Holm"))
+    made = search(Says("article on Ada Holm"))
     usage = Usage()
     source = {kind: AsyncMock(side_effect=answer) for kind, answer in handlers(made.source).items()}
     found = asyncio.run(arun(made.requests(QUERY, usage=usage), llm, source, usage=usage))

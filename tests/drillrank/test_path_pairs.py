@@ -36,26 +36,16 @@ def test_the_model_scores_no_more_paths_than_said_and_none_twice(hash_model, pas
 
 def test_by_default_the_papers_beam_and_a_wider_one_where_scores_cost_nothing(hash_model):
     passages = [Passage(f"river {i}", id=str(i), links=[str((i + k) % 60) for k in range(1, 11)]) for i in range(60)]
-    paths = {
-        model: len(
-            PathSearch(
-                ranker(model),
-                passages,
-                settings={"pool": 40, "pairs": 0, "link_prior": None},  # with a price, two hops would be enough
-            ).search_paths(QUERY)
-        )
-        for model in (hash_model(), UnigramModel())
-    }
-    assert list(paths.values()) == [40 + 5 * 3, 40 + 2 * 10 * 8]  # the paper's two hops, and three
+    settings = {"pool": 40, "pairs": 0, "link_prior": None}  # with a price, two hops would be enough
+    searches = [PathSearch(ranker(model), passages, settings=settings) for model in (hash_model(), UnigramModel())]
+    paths = [len(search.search_paths(QUERY)) for search in searches]
+    assert paths == [40 + 5 * 3, 40 + 2 * 10 * 8]  # the paper's two hops, and three
 
 
 @given(graphs(max_size=7), st.integers(2, 7))
 def test_pairs_join_the_best_passages_that_do_not_link(hash_model, passages, pairs):
-    model = hash_model()
-    search = PathSearch(
-        ranker(model), passages, settings={"pairs": pairs, "link_prior": None, "beam": 100, "branch": 100}
-    )
-    paths = search.search_paths(QUERY)
+    options = {"pairs": pairs, "link_prior": None, "beam": 100, "branch": 100}
+    paths = PathSearch(ranker(hash_model()), passages, settings=options).search_paths(QUERY)
     best = [item.passage.passages[0] for item in paths if len(item.passage.ids) == 1][:pairs]
     expected = {
         (one.id, other.id)
@@ -92,10 +82,9 @@ def test_a_question_that_compares_what_links_lead_to_finds_all_four():
     ]
     noise = [Passage(f"A film of the director number {i}.", title=f"Picture {i}") for i in range(9)]
     question = "Which film has the director who died later, The More the Merrier or Sleep, My Love?"
-    paths = PathSearch(PromptRank(), [*noise, *directors, *films]).search_paths(question)
-    assert any(set(item.passage.ids) == {"f1", "d1", "f2"} for item in paths)
-    ranking = PathSearch(PromptRank(), [*noise, *directors, *films]).search(question)
-    assert {item.passage.id for item in ranking[:4]} == {"f1", "f2", "d1", "d2"}
+    search = PathSearch(PromptRank(), [*noise, *directors, *films])
+    assert any(set(item.passage.ids) == {"f1", "d1", "f2"} for item in search.search_paths(question))
+    assert {item.passage.id for item in search.search(question)[:4]} == {"f1", "f2", "d1", "d2"}
 
 
 @given(graphs(max_size=7), st.lists(st.sampled_from(["Red Fox", "River", "Town", ""]), max_size=7), st.integers(1, 4))
@@ -104,12 +93,11 @@ def test_scores_are_posteriors(hash_model, passages, titles, hops):
     passages = [replace(passage, title=title) for passage, title in zip(passages, [*titles, *[""] * 7], strict=False)]
     options = {"hops": hops, "beam": 100, "branch": 100}
     prior = PathPrior(jump=0.3, named=0.2, single=0.1, longer=0.2, weight=1.5)
-    with_prior, alone = (
-        PathSearch(ranker(hash_model()), passages, links=given_links, settings={**settings, **options}).search_paths(
-            question
-        )
+    searches = (
+        PathSearch(ranker(hash_model()), passages, links=given_links, settings={**settings, **options})
         for settings in ({"link_prior": prior}, {"link_prior": None, "pairs": 0})
     )
+    with_prior, alone = (search.search_paths(question) for search in searches)
     likelihood = {item.passage.ids: item.score for item in alone}
     reader = prior.reader(len(passages), [p.id for p in passages if p.title in ("Red Fox", "River")])
     known = {passage.id: passage for passage in passages}
@@ -120,9 +108,8 @@ def test_scores_are_posteriors(hash_model, passages, titles, hops):
             for place, (here, there) in enumerate(pairwise(ids))
             for links in [{link for link in known[here].links if link in known and link not in ids[: place + 1]}]
         ]
-        assert item.details["log_prior"] == pytest.approx(
-            1.5 * (reader.start(ids[0]) + sum(steps) + reader.length(len(ids)))
-        )
+        whole = reader.start(ids[0]) + sum(steps) + reader.length(len(ids))
+        assert item.details["log_prior"] == pytest.approx(1.5 * whole)
         if ids in likelihood:  # not a pair
             assert item.score == pytest.approx(likelihood[ids] + item.details["log_prior"] / len(question.split()))
     assert {item.details["log_prior"] for item in alone} <= {0}
@@ -137,16 +124,13 @@ def test_links_may_be_passages_as_well_as_their_ids(hash_model, passages):
 
 
 def test_what_a_retrieval_brings_is_no_link_to_the_prior(hash_model):
+    def priors(passages, links):
+        search = PathSearch(ranker(hash_model()), passages, links=links, settings={"pairs": 0})
+        return {item.passage.ids: item.details["log_prior"] for item in search.search_paths(QUERY)}
+
     passages = [Passage(f"fox {word}", id=word) for word in ("a", "b", "c")]
     stated = [Passage("fox a", id="a", links=("b",)), *passages[1:]]
-    found = PathSearch(ranker(hash_model()), passages, links=RetrievedLinks(2), settings={"pairs": 0}).search_paths(
-        QUERY
-    )
-    linked = PathSearch(
-        ranker(hash_model()), stated, links=[given_links, RetrievedLinks(2)], settings={"pairs": 0}
-    ).search_paths(QUERY)
-    prior = {item.passage.ids: item.details["log_prior"] for item in linked}
-    jumps = {item.passage.ids: item.details["log_prior"] for item in found}
+    jumps, prior = priors(passages, RetrievedLinks(2)), priors(stated, [given_links, RetrievedLinks(2)])
     assert jumps[("a", "b")] == jumps[("b", "c")] < prior[("a", "b")]
     assert prior[("b", "c")] == pytest.approx(jumps[("b", "c")])
 

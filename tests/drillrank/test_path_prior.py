@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank import PathSearch, PromptRank
-from drillrank.errors import InvalidInput
 from drillrank.evaluation.metrics import recall_all
 from drillrank.likelihood import UnigramModel
 from drillrank.multihop.path_rerank import named_links
@@ -19,6 +18,7 @@ from drillrank.multihop.prior import PathPrior, check_by_order, named_in, titles
 from drillrank.multihop.state import Residual
 from drillrank.multihop.text_links import NameMentions, TitleMentions
 from drillrank.passages import Passage, Path
+from tests.drillrank.helpers import refuses
 from tests.registers import pages, questions
 
 SHARES = st.floats(0.01, 0.99)
@@ -39,12 +39,6 @@ def test_every_step_of_the_walk_is_a_distribution_over_the_passages(jump, share,
     reader = PathPrior(jump, share).reader(len(ids), named)
     for kinds in ([], alike(links), mentions, alike(links) + mentions):
         assert np.exp(reader.steps(ids, kinds)).sum() == pytest.approx(1)
-
-
-def test_a_cosine_needs_more_than_an_order():
-    assert [check_by_order(prior) for prior in (None, "retrieval")] == [None, None]
-    with pytest.raises(InvalidInput, match="knows the order of what it finds"):
-        check_by_order("cosine")
 
 
 @given(st.lists(st.lists(st.sampled_from(["fox", "river", "red", "town"]), max_size=4), min_size=3, max_size=5))
@@ -91,15 +85,18 @@ def test_lengths_of_paths_are_a_distribution(single, longer):
     assert sum(math.exp(reader.length(count)) for count in range(1, 4000)) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("wrong", [0, 1, -0.5, 2, "half", math.nan, None])
-@pytest.mark.parametrize("name", ["jump", "named", "single", "longer"])
-def test_shares_that_are_none(name, wrong):
-    with pytest.raises(InvalidInput, match=f"^{name} is a share"):
-        PathPrior(**{name: wrong})
+test_shares_and_weights_that_are_none = refuses(
+    *((lambda name=name, wrong=wrong: PathPrior(**{name: wrong}), f"^{name} is a share")
+      for name in ("jump", "named", "single", "longer") for wrong in (0, 1, -0.5, 2, "half", math.nan, None)),
+    *((lambda wrong=wrong: PathPrior(**wrong), next(iter(wrong)))
+      for wrong in ({"aligned": 1.5}, {"weight": -1}, {"namesake": "2"})),
+    (lambda: check_by_order("cosine"), "knows the order of what it finds"),
+)  # fmt: skip
 
 
-def titled(*titles):
-    return titles_of([Passage("", id=title, title=title) for title in titles])
+def test_shares_and_weights_at_their_ends():
+    assert PathPrior(aligned=1, weight=0, namesake=0).aligned == 1
+    assert [check_by_order(prior) for prior in (None, "retrieval")] == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -119,9 +116,8 @@ def titled(*titles):
     ],
 )
 def test_what_a_question_names(question, expected):
-    named = titled(
-        "Gold for the Caesars (film)", "Film", "Up", "1984", "3D Film", "A Day", "A Day of Roses", "Roses", ""
-    )
+    titles = ["Gold for the Caesars (film)", "Film", "Up", "1984", "3D Film", "A Day", "A Day of Roses", "Roses", ""]
+    named = titles_of([Passage("", id=title, title=title) for title in titles])
     assert named_in(question, named) == expected
 
 
@@ -132,11 +128,8 @@ def test_all_passages_of_one_title_are_named():
 
 # What the prior of a path knows of the question: namesakes, the words around a link, names in titles, lengths
 
-FILM = Passage(
-    "The Silent Pier was directed by Ada Holm. Its music is by Carl Lund. It was shown in Aarhus.",
-    id="film",
-    title="The Silent Pier",
-)
+SHOWN = "The Silent Pier was directed by Ada Holm. Its music is by Carl Lund. It was shown in Aarhus."
+FILM = Passage(SHOWN, id="film", title="The Silent Pier")
 PEOPLE = [Passage("Born in Esbjerg.", id=name.split()[0].lower(), title=name) for name in ("Ada Holm", "Carl Lund")]
 QUESTION = "Where was the director of The Silent Pier born?"
 
@@ -163,10 +156,8 @@ def test_a_name_leads_to_the_passage_that_has_it_in_its_title():
 
 
 def test_of_namesakes_the_one_is_meant_whose_parenthesis_the_question_has():
-    hotels = [
-        Passage("A comedy by Lund.", id="comedy", title="Hotel (1967 film)"),
-        Passage("A comedy by Lund.", id="drama", title="Hotel (2004 film)"),
-    ]
+    years = {"comedy": 1967, "drama": 2004}
+    hotels = [Passage("A comedy by Lund.", id=name, title=f"Hotel ({year} film)") for name, year in years.items()]
     search = PathSearch(PromptRank(), [*hotels, *PEOPLE])
     for year, best, other in (("1967", "comedy", "drama"), ("2004", "drama", "comedy")):
         question = f"Who made the {year} film Hotel?"
@@ -181,13 +172,6 @@ def test_a_neural_score_knows_no_alignment(hash_model):
     search = PathSearch(PromptRank(hash_model()), [FILM, *PEOPLE])
     [best, *_] = search.search(QUESTION).explain()
     assert "which passage explains which word" not in [term.name for of in best.terms for term in of.terms]
-
-
-@pytest.mark.parametrize("wrong", [{"aligned": 1.5}, {"weight": -1}, {"longer": 1}, {"namesake": "2"}])
-def test_shares_and_weights_that_mean_nothing_are_refused(wrong):
-    with pytest.raises(InvalidInput, match=next(iter(wrong))):
-        PathPrior(**wrong)
-    assert PathPrior(aligned=1, weight=0, namesake=0).aligned == 1
 
 
 # Path search in a domain that nothing was tuned on: registers of made-up companies

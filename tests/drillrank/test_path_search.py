@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
-from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import LanguageModel, Likelihood, UnigramModel
 from drillrank.multihop.links import given_links
 from drillrank.multihop.path_rerank import PathRerank
@@ -23,6 +22,7 @@ from drillrank.passages import Passage, Path
 from drillrank.prompts import prompt_text
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.vectors import TfidfIndex
+from tests.drillrank.helpers import refuses
 
 QUERY = "which red fox crossed the river"
 WORDS = st.sampled_from(["red", "fox", "river", "crossed", "whale", "town"])
@@ -192,25 +192,16 @@ def test_scores_of_a_lexical_model_are_those_of_the_pool_as_collection(passages)
             assert entry.score == pytest.approx(fitted.score_paths(QUERY, [path])[0][0])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({}, "needs passages"),
-        ({"passages": ["a"], "hops": 0}, "at least 1"),
-        ({"passages": ["a"], "pool": 0}, "at least 1"),
-        ({"passages": ["a"], "beam": -1}, "at least 1"),
-        ({"passages": ["a"], "branch": 0}, "at least 1"),
-        ({"passages": ["a"], "pairs": -1}, "at least 1"),
-        ({"passages": ["a"], "cascade": 0}, "at least 1"),
-        ({"passages": [Passage("a", id="1"), Passage("b", id="1"), Passage("c", id="1")]}, "2 passages share"),
-        ({"passages": ["same", "same"]}, "1 passages share"),
-        ({"passages": "text"}, "Expected a list of passages"),
-        ({"passages": [5]}, "Item 0"),
-    ],
-)
-def test_bad_arguments_are_refused_at_once(arguments, message):
-    with pytest.raises(InvalidInput, match=message):
-        PathSearch(PromptRank(), **keyword_arguments(PathSearch, arguments))
+SHARED = [Passage(text, id="1") for text in "abc"]
+test_bad_arguments_are_refused_at_once = refuses(
+    (lambda: PathSearch(PromptRank()), "needs passages"),
+    *((lambda bad=bad: PathSearch(PromptRank(), ["a"], settings=bad), "at least 1")
+      for bad in ({"hops": 0}, {"pool": 0}, {"beam": -1}, {"branch": 0}, {"pairs": -1}, {"cascade": 0})),
+    (lambda: PathSearch(PromptRank(), SHARED), r"2 passages share.*such as '1'"),
+    (lambda: PathSearch(PromptRank(), ["same", "same"]), "1 passages share"),
+    (lambda: PathSearch(PromptRank(), "text"), "Expected a list of passages"),
+    (lambda: PathSearch(PromptRank(), [5]), "Item 0"),
+)  # fmt: skip
 
 
 # Reranking a given list by its paths
@@ -242,23 +233,14 @@ def test_reranking_is_path_search_in_the_given_passages(hash_model, passages):
 
 def test_strings_and_nothing_can_be_reranked():
     assert PathRerank(PromptRank()).rank(QUERY, []) == []
-    assert [e.passage.text for e in PathRerank(PromptRank()).rank("fox", ["town", "fox", "town"])] == [
-        "fox",
-        "town",
-        "town",
-    ]
+    found = PathRerank(PromptRank()).rank("fox", ["town", "fox", "town"])
+    assert [item.passage.text for item in found] == ["fox", "town", "town"]
 
 
 def test_the_papers_search_by_one_word():
     paper = PathSettings(path_preset="paper")
-    assert (paper.hops, paper.beam, paper.branch, paper.pairs, paper.link_prior, paper.prune) == (
-        2,
-        5,
-        3,
-        0,
-        None,
-        "tfidf",
-    )
+    assert (paper.hops, paper.beam, paper.branch, paper.pairs, paper.link_prior) == (2, 5, 3, 0, None)
+    assert paper.prune == "tfidf"
     assert PathSettings.from_dict({**asdict(paper), "beam": [7, 2]}).beam == (7, 2)
     assert PathSettings(path_preset="paper", hops=3).hops == 3
     with pytest.raises(InvalidInput, match="path_preset"):
@@ -269,7 +251,7 @@ def test_the_papers_search_by_one_word():
 def test_each_hop_has_its_own_beam(beam):
     passages = [Passage(f"fox {i}", id=str(i), links=[str(k) for k in range(9) if k != i]) for i in range(9)]
     seen = []
-    settings = {"hops": 4, "beam": beam, "branch": 1, "pairs": 0, "link_prior": None}
+    settings = {"hops": 4, "beam": beam, "branch": 1, **PAPER}
     PathSearch(PromptRank(), passages, links=given_links, settings=settings).search("which fox?", on_hop=seen.append)
     paths = len(passages)
     for hop in seen[1:]:
@@ -333,33 +315,24 @@ def test_a_question_that_one_passage_answers_has_it_first():
     assert found[0].passage.id == "texmath"
 
 
-def test_passages_of_equal_text_are_two():
+def test_passages_of_equal_text_are_two_and_share_no_details():
     first, second = (Passage("silent silent", id=name, links=links) for name, links in (("1", ("2",)), ("2", ())))
     found = PathSearch(PromptRank(), [first, second]).search("silent")
     assert {item.passage.id for item in found} == {"1", "2"}
-
-
-def test_details_of_one_passage_are_not_those_of_another():
-    first, second = PathSearch(PromptRank(), [Passage("a", id="b", links=("a",)), Passage("a", id="a")]).search("a")
-    first.details["own"] = True
-    assert "own" not in second.details
+    found[0].details["own"] = True
+    assert "own" not in found[1].details
 
 
 def chain(length):
-    return [
-        Passage(f"word{i} leads on", id=str(i), links=(str(i + 1),) if i + 1 < length else ()) for i in range(length)
-    ]
+    links = [(str(i + 1),) for i in range(length - 1)] + [()]
+    return [Passage(f"word{i} leads on", id=str(i), links=links[i]) for i in range(length)]
 
 
 @pytest.mark.parametrize(("question", "hops"), [("word0 word1 word2", 3), ("word0 word0 word0 word0", 2)])
 def test_a_question_gets_the_hops_it_needs(question, hops):
     """A hop that explains nothing more costs its prior, and is the last one; a number that is given is kept to."""
     passages = [*chain(4), *(Passage(f"nothing at all {i}", id=f"x{i}") for i in range(60))]
-    seen = []
-    PathSearch(PromptRank(), passages, settings={"pairs": 0, "link_prior": PathPrior(single=0.9)}).search(
-        question, on_hop=seen.append
-    )
-    assert [hop.number for hop in seen] == list(range(1, hops + 1))
-    seen.clear()
-    PathSearch(PromptRank(), passages, settings={"pairs": 0, "hops": 4}).search(question, on_hop=seen.append)
-    assert [hop.number for hop in seen] == [1, 2, 3, 4]
+    for asked, expected in (({"link_prior": PathPrior(single=0.9)}, hops), ({"hops": 4}, 4)):
+        seen = []
+        PathSearch(PromptRank(), passages, settings={"pairs": 0, **asked}).search(question, on_hop=seen.append)
+        assert [hop.number for hop in seen] == list(range(1, expected + 1))

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
 from drillrank.llm import run
 from drillrank.multihop.path_rerank import PathRerank
@@ -18,6 +17,7 @@ from drillrank.passages import Passage, Path
 from drillrank.rerank.prior import FirstStage, first_stage, log_prior, posteriors
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.upr import UPR
+from tests.drillrank.helpers import refuses
 
 WORDS = ["a red fox", "a red fox crossed the river", "a river", "whales", "The town lies on a red river."]
 QUERIES = st.sampled_from(["red fox", "which river?", "the fox crossed", "zebra"])
@@ -96,30 +96,21 @@ class Unasked(UnigramModel):
         raise AssertionError("the model was asked")
 
 
-def test_what_cannot_be_used_is_refused_before_a_model_is_asked():
-    fox, river = Path((POOL[0],)), Path((POOL[2],))
-    ranker = PromptRank(Unasked(), prior="retrieval")
-    for scores, message in (
-        ([1.0], "1 scores and 2 paths"),
-        ([1.0, math.nan], r"score of passage 1 \(id '2'\) is nan"),
-    ):
-        with pytest.raises(InvalidInput, match=message):
-            ranker.rank("fox", [fox, river], scores=scores)
-    with pytest.raises(InvalidInput, match=r"Paths 0 and 1 begin with the same passage \(id '0'\)"):
-        ranker.rank("fox", [fox, fox.extended(POOL[1])], scores=[1.0, 2.0])
-    with pytest.raises(InvalidInput, match="needs scores, the cosine"):
-        PromptRank(Unasked(), prior="cosine").rank("fox", [fox])
-    with pytest.raises(InvalidInput, match="this ranker has no prior"):
-        PromptRank(Unasked()).rank("fox", [fox], scores=[1.0])
-    with pytest.raises(InvalidInput, match="prior"):
-        PromptRank(prior="uniform")
-    for wrong in ("uniform", 1, True):
-        with pytest.raises(InvalidInput, match="link_prior is a PathPrior or None"):
-            PathSearch(PromptRank(), POOL, settings={"link_prior": wrong})
-    with pytest.raises(InvalidInput, match="this ranker has no prior"):
-        PathRerank(PromptRank()).rank("fox", POOL, scores=[1.0] * 5)
-    with pytest.raises(InvalidInput, match="4 scores and 5 passages"):
-        PathRerank(PromptRank(prior="retrieval")).rank("fox", POOL, scores=[1.0] * 4)
+FOX, RIVER = Path((POOL[0],)), Path((POOL[2],))
+COUNTS, PLAIN = PromptRank(Unasked(), prior="retrieval"), PathRerank(PromptRank())
+test_what_cannot_be_used_is_refused_before_a_model_is_asked = refuses(
+    (lambda: COUNTS.rank("fox", [FOX, RIVER], scores=[1.0]), "1 scores and 2 paths"),
+    (lambda: COUNTS.rank("fox", [FOX, RIVER], scores=[1.0, math.nan]), r"score of passage 1 \(id '2'\) is nan"),
+    (lambda: COUNTS.rank("fox", [FOX, FOX.extended(POOL[1])], scores=[1.0, 2.0]),
+     r"Paths 0 and 1 begin with the same passage \(id '0'\)"),
+    (lambda: PromptRank(Unasked(), prior="cosine").rank("fox", [FOX]), "needs scores, the cosine"),
+    (lambda: PromptRank(Unasked()).rank("fox", [FOX], scores=[1.0]), "this ranker has no prior"),
+    (lambda: PromptRank(prior="uniform"), "prior"),
+    *((lambda wrong=wrong: PathSearch(PromptRank(), POOL, settings={"link_prior": wrong}),
+       "link_prior is a PathPrior or None") for wrong in ("uniform", 1, True)),
+    (lambda: PLAIN.rank("fox", POOL, scores=[1.0] * 5), "this ranker has no prior"),
+    (lambda: PathRerank(COUNTS).rank("fox", POOL, scores=[1.0] * 4), "4 scores and 5 passages"),
+)  # fmt: skip
 
 
 LINKED = [
@@ -134,14 +125,9 @@ QUESTION = "Which district was Turing born in?"
 @given(st.permutations(LINKED), PRIORS, st.none() | st.just(PathPrior(jump=0.2)), st.sampled_from([None, 1, 2]))
 def test_the_posterior_of_a_searched_path_is_likelihood_links_and_first_stage(passages, prior, links, cascade):
     scores = [0.1 * place for place in range(len(passages))]
-    options = {"hops": 2, "cascade": cascade}
-    alone = {
-        item.passage.ids: item
-        for item in _paths(
-            PathRerank(PromptRank(), settings={"link_prior": links, **options}).path_search, QUESTION, passages
-        )
-    }
-    search = PathRerank(PromptRank(prior=prior), settings={"link_prior": links, **options}).path_search
+    options = {"hops": 2, "cascade": cascade, "link_prior": links}
+    without, search = (PathRerank(PromptRank(prior=of), settings=options).path_search for of in (None, prior))
+    alone = {item.passage.ids: item for item in _paths(without, QUESTION, passages)}
     found = _paths(search, QUESTION, passages, scores)
     begun = {item.passage.ids[0]: item for item in found if len(item.passage.ids) == 1}
     assert set(begun) == {passage.id for passage in passages}

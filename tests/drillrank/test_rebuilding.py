@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from drillrank import D3, parse_document
@@ -61,6 +61,7 @@ def is_whole(text: str, pieces: list[StoredChunk]) -> bool:
     st.randoms(),
     st.sampled_from([" > ", " / "]),
 )
+@example("   \n\n# A\n\n## B", ("section",), random.Random(1), " > ")
 def test_all_pieces_give_the_document_back(text, cutter, order: random.Random, separator):
     pieces = pieces_of(text, cutter, separator)
     if not is_whole(text, pieces_of(text, cutter)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
 import os
 import runpy
@@ -20,16 +19,11 @@ from drillrank.likelihood.unigram import LISTED
 from drillrank.views import Chunker, section_chunks
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENT = """# Foxes
-
-Foxes hunt at night. Their dens lie below old roots, and the cubs stay there until autumn.
-
-## Food
-
-They eat mice, beetles and berries: about 500 g a day, in the city whatever the bins hold.
-
-# Whales
-
+DOCUMENT = """# Foxes\n
+Foxes hunt at night. Their dens lie below old roots, and the cubs stay there until autumn.\n
+## Food\n
+They eat mice, beetles and berries: about 500 g a day, in the city whatever the bins hold.\n
+# Whales\n
 Whales sing, and their songs travel far. Zürich has none; 東京 shows some on film.
 """
 CHUNKS = [
@@ -47,63 +41,39 @@ def readme_scores() -> list[float]:
     return [entry.score for entry in UPR().rank("Which river flows through Basel?", passages)]
 
 
-def page_scores() -> list[float]:
-    passages = [
-        Passage("Mulberry leaves feed the silkworm.", title="Mulberry"),
-        Passage("Silkworms are raised for their cocoons.", title="Sericulture"),
-    ]
-    return [entry.score for entry in UPR().rank("Why are silkworms raised?", passages)]
-
-
 def chunks() -> list[tuple[str, int, int]]:
     cutter = Chunker("section", max_tokens=20)
     made = section_chunks(parse_document(DOCUMENT), "animals.md", ["raw"], chunker=cutter)
     return [(chunk.id, chunk.start, chunk.end) for chunk in made]
 
 
-def test_the_examples_of_readme_and_page_have_these_scores():
+def test_the_examples_of_readme_and_page_have_these_scores_and_a_document_these_chunks_and_ids():
     assert readme_scores() == pytest.approx([-5.973328581621262, -8.042771177559604], abs=1e-9)
-    assert page_scores() == pytest.approx([-5.458620624842791, -6.340737257898692], abs=1e-9)
-
-
-def test_a_document_has_these_chunks_and_ids():
+    texts = {"Mulberry": "Mulberry leaves feed the silkworm.", "Sericulture": "Silkworms are raised for their cocoons."}
+    found = UPR().rank("Why are silkworms raised?", [Passage(text, title=title) for title, text in texts.items()])
+    assert [entry.score for entry in found] == pytest.approx([-5.458620624842791, -6.340737257898692], abs=1e-9)
     assert chunks() == CHUNKS
 
 
-def test_a_passage_without_an_id_has_this_one():
-    assert Passage("The Rhine flows through Basel.", title="Rhine").id == "7a7e4a03214073113ca58cf6c134d765"
-
-
 def test_neither_hash_seed_nor_locale_nor_what_is_installed_changes_them():
-    environment = {
-        "PYTHONHASHSEED": "1",
-        "LC_ALL": "C",
-        "PYTHONUTF8": "0",
-        "PYTHONCOERCECLOCALE": "0",
-        "TIKTOKEN_CACHE_DIR": os.devnull,
-        "TZ": "Asia/Tokyo",
-    }
+    environment = {"PYTHONHASHSEED": "1", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    environment |= {"TIKTOKEN_CACHE_DIR": os.devnull, "TZ": "Asia/Tokyo"}
     code = (
         "import json, sys\n"
         "for name in ('tiktoken', 'spellchecker', 'transformers', 'llama_index'): sys.modules[name] = None\n"
         "from tests.drillrank.test_same_everywhere import chunks, readme_scores\n"
         "print(json.dumps([readme_scores(), chunks()]))"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env={**os.environ, **environment}
-    )
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, **environment})
     assert result.returncode == 0, result.stderr
-    scores, made = json.loads(result.stdout)
-    assert scores == readme_scores()
-    assert made == [list(chunk) for chunk in CHUNKS]
+    assert json.loads(result.stdout) == [readme_scores(), [list(chunk) for chunk in CHUNKS]]
 
 
 @pytest.mark.parametrize(("language", "stems"), [("english", 23_938), ("german", 2_427), ("russian", 3_411)])
 def test_the_frequency_tables_are_what_their_script_makes(language, stems):
     """Also says that the installed stemmer and the table agree on every listed word."""
-    found = importlib.util.find_spec("spellchecker")
-    if found is None:
-        pytest.skip("pyspellchecker, which the script reads, is not installed")
+    pytest.importorskip("spellchecker", reason="which the script reads")
     made = runpy.run_path(str(ROOT / "tools" / "stems.py"))["stem_counts"](language)
     table = read_table(f"{language}_stems.tsv.gz")
     assert list(table.items()) == [(stem, str(count)) for stem, count in made.items()]

@@ -95,25 +95,23 @@ def test_paragraphs(text, expected):
     assert blocks(text) == [("paragraph", paragraph) for paragraph in expected]
 
 
+ENUMERATED = "\\begin{enumerate}[x]\\item b\\item c\\end{enumerate}"
+TABULAR = "\\begin{tabular}{l|l}a & b\\\\\\hline c & \\\\\\end{tabular}"
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (
-            "\\begin{itemize}\n\\item a\n\n  \\begin{enumerate}[x]\\item b\\item c\\end{enumerate}\n"
-            "\\item[t] d\\end{itemize}e",
-            [("list", "- a\n  1. b\n  2. c\n- [t] d"), ("paragraph", "e")],
-        ),
-        (
-            "\\begin{table}[ht]\\begin{tabular}{l|l}a & b\\\\\\hline c & \\\\\\end{tabular}\\caption{d}\\end{table}",
-            [("table", "a | b\nc | \nd")],
-        ),
+        (f"\\begin{{itemize}}\n\\item a\n\n  {ENUMERATED}\n\\item[t] d\\end{{itemize}}e",
+         [("list", "- a\n  1. b\n  2. c\n- [t] d"), ("paragraph", "e")]),
+        (f"\\begin{{table}}[ht]{TABULAR}\\caption{{d}}\\end{{table}}", [("table", "a | b\nc | \nd")]),
         ("\\begin{figure*}[t]\\includegraphics{a}\n\n\\caption{b}\\end{figure*}", [("paragraph", "b")]),
         ("a\\begin{verbatim}\n  b\n c%\\end{verbatim}", [("paragraph", "a"), ("code", "  b\n c%")]),
         ("\\begin{minted}{py}\nx = 1\n\\end{minted}", [("code", "x = 1")]),
         ("\\begin{itemize}\\item a\\begin{lstlisting}\n b\n\\end{lstlisting}\\end{itemize}", [("list", "- a\n b")]),
         ("% only a comment", [("other", "")]),
     ],
-)
+)  # fmt: skip
 def test_other_blocks(text, expected):
     assert blocks(text) == expected
 
@@ -125,11 +123,8 @@ inline = st.one_of(  # what is written, and what is shown
     pairs.map(lambda two: ("\\emph{{{} \\label{{no}}{}}}".format(*two), [*two])),
     pairs.map(lambda two: ("{} % \\section{{no}}\n {}".format(*two), [*two])),
 )
-KINDS = {
-    "{}\n\n": "",
-    "\\begin{{itemize}}\n\\item {}\n\\end{{itemize}}\n": "-",
-    "\\begin{{quote}}{}\\end{{quote}}\n": "",
-}
+ITEMIZED, QUOTED = "\\begin{{itemize}}\n\\item {}\n\\end{{itemize}}\n", "\\begin{{quote}}{}\\end{{quote}}\n"
+KINDS = {"{}\n\n": "", ITEMIZED: "-", QUOTED: ""}
 parts = st.tuples(st.sampled_from([*KINDS, *RANKS]), inline)
 
 

@@ -49,15 +49,10 @@ def test_headings(text, expected):
 
 
 HIDDEN = [
-    "```\n# A\n```",
-    "~~~ python\n# A\n~~~",
-    "````\n```\n# A\n```\n````",
-    "~~~\n```\n# A\n~~~",
-    "```\n# A",
-    "> # A",
-]
-HIDDEN += ["> A\n> ===", "- # A", "- text\n\n  # A\n", "1. A\n   ---", "<!--\n# A\n-->", "<!--\n\n# A\n\n-->"]
-HIDDEN += ["<div>\n# A\n</div>", "    # A", "|a|\n|-|\n|# A|", "> text\nA\n==="]
+    "```\n# A\n```", "~~~ python\n# A\n~~~", "````\n```\n# A\n```\n````", "~~~\n```\n# A\n~~~", "```\n# A", "> # A",
+    "> A\n> ===", "- # A", "- text\n\n  # A\n", "1. A\n   ---", "<!--\n# A\n-->", "<!--\n\n# A\n\n-->",
+    "<div>\n# A\n</div>", "    # A", "|a|\n|-|\n|# A|", "> text\nA\n===",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("hidden", HIDDEN)

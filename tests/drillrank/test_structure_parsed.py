@@ -16,12 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank import D3
+from drillrank.structure.document import Heading
 from drillrank.structure.imported import (
     document_from_docling,
     document_from_llamaparse,
     document_from_pageindex,
     document_from_unstructured,
-    rebuilt_levels,
+    rebuilt,
 )
 from drillrank.views import MultiViewChunker
 from tests.drillrank.helpers import Says, refuses
@@ -148,11 +149,12 @@ test_what_is_something_else_is_refused = refuses(
 
 @given(st.lists(st.tuples(st.integers(1, 3), st.sampled_from(["1 A", "1.1 B", "2 C", "Item 7", "D", "E", "D"]))))
 def test_rebuilding_keeps_titles_and_what_had_levels(headings):
-    found = rebuilt_levels(headings)
-    assert [title for _, title in found] == [title for _, title in headings]
-    assert all(after >= before for (before, _), (after, _) in zip(headings, found, strict=True))
+    given_headings = {at: Heading(*heading) for at, heading in enumerate(headings)}
+    found = rebuilt(given_headings)
+    assert [heading.title for heading in found.values()] == [title for _, title in headings]
+    assert all(found[at].level >= heading.level for at, heading in given_headings.items())
     if len({level for level, _ in headings[1:]}) > 1:
-        assert found == headings
+        assert found == given_headings
 
 
 def test_text_of_a_node_behind_its_children_is_its_own():

@@ -112,20 +112,6 @@ def test_the_probabilities_of_all_classes_add_up_to_one(collection, documents, m
     assert math.fsum(np.exp(result.log_probs)) == pytest.approx(1, abs=1e-9)
 
 
-@given(batches(), temperatures, st.randoms())
-def test_a_fitted_model_ignores_order_and_neighbours(batch, temperature, random):
-    fitted, pairs = batch
-    model = UnigramModel().fit(fitted or ["a red fox"])
-    requests = as_requests(pairs)
-    together = model.log_likelihood(requests, temperature=temperature)
-    order = random.sample(range(len(requests)), len(requests))
-    shuffled = model.log_likelihood([requests[i] for i in order], temperature=temperature)
-    for position, i in enumerate(order):
-        [alone] = model.log_likelihood([requests[i]], temperature=temperature)
-        np.testing.assert_allclose(together[i].log_probs, alone.log_probs, rtol=1e-12, atol=1e-12)
-        np.testing.assert_allclose(shuffled[position].log_probs, alone.log_probs, rtol=1e-12, atol=1e-12)
-
-
 # budgets
 
 

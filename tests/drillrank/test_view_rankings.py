@@ -63,13 +63,11 @@ def test_a_store_is_searched_as_often_as_it_takes(records, options, k):
     assert len(store.searches) == (3 if not options and len(records) < 20 else len(store.searches))
 
 
-@settings(max_examples=100, deadline=None)
-@given(
-    st.permutations(
-        [record(view, number) for number in range(8) for view in VIEWS] + [record(None, number) for number in range(4)]
-    ),
-    st.integers(1, 6),
-)
+OF_ALL_KINDS = [record(view, number) for number in range(8) for view in VIEWS] + [record(None, n) for n in range(4)]
+
+
+@settings(max_examples=100)
+@given(st.permutations(OF_ALL_KINDS), st.integers(1, 6))
 def test_of_a_store_that_is_in_sight_each_ranking_is_that_of_all_its_records(records, k):
     store = Store(records)
     assert rankings(store, k) == expected(records, k)

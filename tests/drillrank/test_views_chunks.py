@@ -9,25 +9,21 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from drillrank.errors import InvalidInput
 from drillrank.structure import parse_document
 from drillrank.text import count_tokens
 from drillrank.views import Chunker
+from tests.drillrank.helpers import refuses
 from tests.drillrank.test_structure_linear import lines_run
 
 HEADER = "| name | value |\n|---|---|\n"  # 6 words
 TABLE = HEADER + "".join(f"| row {i} | number {i} |\n" for i in range(12))
 CODE = "```\n" + "line of code\n" * 20 + "```\n"
 LONG = "Foxes hunt mice. Mice fear foxes! Owls watch them? They do, and every night they do it again.\n"
-PARTS = ["# One\n", "## Two\n", "### Three\n", "A short paragraph.\n", LONG, "word " * 60 + "\n", "x" * 300 + "\n"]
-PARTS += [
-    "漢字" * 40 + "\n",
-    "\U0001f98a" * 50 + "\n",
-    "- an item\n- another item\n- a third, longer item\n",
-    CODE,
-    TABLE,
-]
-PARTS += ["```\ncode = 1\nmore = 2\n```\n", " \t\n", "\x0c\n", "\ud800\n"]
+PARTS = [
+    "# One\n", "## Two\n", "### Three\n", "A short paragraph.\n", LONG, "word " * 60 + "\n", "x" * 300 + "\n",
+    CODE, TABLE, "漢字" * 40 + "\n", "\U0001f98a" * 50 + "\n", "- an item\n- another item\n- a third, longer item\n",
+    "```\ncode = 1\nmore = 2\n```\n", " \t\n", "\x0c\n", "\ud800\n",
+]  # fmt: skip
 documents = (
     st.lists(st.sampled_from(PARTS), max_size=7).map("\n".join).map(lambda text: parse_document(text, "markdown"))
 )
@@ -187,9 +183,8 @@ def test_packing_counts_little_and_fits_where_the_whole_has_more_tokens_than_its
     for count in (words, lambda text: words(text) + text.count(". "), lambda text: len(re.findall(r" ?\S+|\s", text))):
         counted.clear()
         chunks = Chunker("section", limit, None, tokens=lambda text, c=count: counted.append(text) or c(text))(document)
-        assert all(
-            count(chunk.text.strip()) <= limit or len(chunk.text.strip()) <= max(limit // 4, 1) for chunk in chunks
-        )
+        texts = [chunk.text.strip() for chunk in chunks]
+        assert all(count(text) <= limit or len(text) <= max(limit // 4, 1) for text in texts)
         assert len("".join(counted)) <= 12 * len(document.text) + 100
         if count is words and len(document.blocks(document.sections()[0])) == 1:
             for one, behind in pairwise(chunks):
@@ -240,42 +235,27 @@ def test_siblings_join_below_the_limit_and_not_at_it(lengths, least, most, joine
 BIG = "long " * 70
 
 
+ALONE, TO_30 = Chunker(max_tokens=None), Chunker(max_tokens=None, min_tokens=30)
+ABOUT = Chunker(min_tokens=None, exclude=["see also", "REFERENCES"])
+OAKS = "# Oak\n\nTall.\n\n## 7. See also:\n\nElm.\n\n### Lists\n\nAsh.\n\n# References\n\nA.\n\n# Elm\n\nSoft.\n"
+
+
 @pytest.mark.parametrize(
     ("chunker", "text", "expected"),
     [  # a heading without text goes with the first section below it; one with nothing below stands alone
-        (
-            Chunker(max_tokens=None),
-            f"# A\n\n## B\n\n### C\n\n{BIG}\n\n### D\n\n# E\n\n{BIG}",
-            [(("A", "B", "C"), 3, BIG), (("A", "B", "D"), 3, "D"), (("E",), 1, BIG)],
-        ),
-        (
-            Chunker(max_tokens=None, min_tokens=30),
-            f"# A\n\nIntro.\n\n## B\n\nOne.\n\n## C\n\nTwo.\n\n## D\n\n{BIG}\n\n# E\n\nThree.\n",
-            [(("A",), 1, "Intro.\n\n## B\n\nOne.\n\n## C\n\nTwo."), (("A", "D"), 2, BIG), (("E",), 1, "Three.")],
-        ),
-        (
-            Chunker(max_tokens=None, min_tokens=30),
-            f"# A\n\n{BIG}\n\n## B\n\nOne.\n\n## C\n\nTwo.\n",
-            [(("A",), 1, BIG), (("A",), 1, "## B\n\nOne.\n\n## C\n\nTwo.")],
-        ),
-        (
-            Chunker(max_tokens=None, min_tokens=30),
-            "# B\n\nOne.\n\n# C\n\nTwo.\n",
-            [((), 0, "# B\n\nOne.\n\n# C\n\nTwo.")],
-        ),
-        (  # in a document of one chunk sections stay apart
-            Chunker(),
-            "# Oak\n\n## Wood\n\nHard.\n\n## Leaves\n\nGreen.\n",
-            [(("Oak",), 1, ""), (("Oak", "Wood"), 2, "Hard."), (("Oak", "Leaves"), 2, "Green.")],
-        ),
-        (Chunker(max_tokens=None), "# Oak\n\n## Wood\n\nHard.\n", [(("Oak", "Wood"), 2, "Hard.")]),
-        (
-            Chunker(min_tokens=None, exclude=["see also", "REFERENCES"]),
-            "# Oak\n\nTall.\n\n## 7. See also:\n\nElm.\n\n### Lists\n\nAsh.\n\n# References\n\nA.\n\n# Elm\n\nSoft.\n",
-            [(("Oak",), 1, "Tall."), (("Elm",), 1, "Soft.")],
-        ),
+        (ALONE, f"# A\n\n## B\n\n### C\n\n{BIG}\n\n### D\n\n# E\n\n{BIG}",
+         [(("A", "B", "C"), 3, BIG), (("A", "B", "D"), 3, "D"), (("E",), 1, BIG)]),
+        (TO_30, f"# A\n\nIntro.\n\n## B\n\nOne.\n\n## C\n\nTwo.\n\n## D\n\n{BIG}\n\n# E\n\nThree.\n",
+         [(("A",), 1, "Intro.\n\n## B\n\nOne.\n\n## C\n\nTwo."), (("A", "D"), 2, BIG), (("E",), 1, "Three.")]),
+        (TO_30, f"# A\n\n{BIG}\n\n## B\n\nOne.\n\n## C\n\nTwo.\n",
+         [(("A",), 1, BIG), (("A",), 1, "## B\n\nOne.\n\n## C\n\nTwo.")]),
+        (TO_30, "# B\n\nOne.\n\n# C\n\nTwo.\n", [((), 0, "# B\n\nOne.\n\n# C\n\nTwo.")]),
+        (Chunker(), "# Oak\n\n## Wood\n\nHard.\n\n## Leaves\n\nGreen.\n",  # in one chunk sections stay apart
+         [(("Oak",), 1, ""), (("Oak", "Wood"), 2, "Hard."), (("Oak", "Leaves"), 2, "Green.")]),
+        (ALONE, "# Oak\n\n## Wood\n\nHard.\n", [(("Oak", "Wood"), 2, "Hard.")]),
+        (ABOUT, OAKS, [(("Oak",), 1, "Tall."), (("Elm",), 1, "Soft.")]),
     ],
-)
+)  # fmt: skip
 def test_what_stands_together(chunker, text, expected):
     chunks = chunker(parse_document(text))
     found = [(chunk.path, chunk.level, chunk.body) for chunk in chunks]
@@ -299,21 +279,15 @@ def test_one_long_line_is_cut_with_linear_work(piece):
     assert long[1] < 12 * short[1]
 
 
-@pytest.mark.parametrize(
-    ("settings", "match"),
-    [
-        ({"chunking": "page"}, "chunking is"),
-        *(({"chunking": chunking, "max_tokens": None}, "needs max_tokens") for chunking in FIXED),
-        ({"chunking": "paragraph", "min_tokens": 5}, "min_tokens"),
-        *(({name: 0}, name) for name in ("max_tokens", "min_tokens")),
-        ({"exclude": "References"}, "exclude"),
-        ({"chunking": "fixed", "exclude": ["References"]}, "exclude"),
-        ({"max_tokens": 10, "min_tokens": 20}, "above"),
-    ],
+test_settings_that_do_not_go_together_are_refused = refuses(
+    (lambda: Chunker(chunking="page"), "chunking is"),
+    *((lambda chunking=chunking: Chunker(chunking, max_tokens=None), "needs max_tokens") for chunking in FIXED),
+    (lambda: Chunker(chunking="paragraph", min_tokens=5), "min_tokens"),
+    *((lambda name=name: Chunker(**{name: 0}), name) for name in ("max_tokens", "min_tokens")),
+    (lambda: Chunker(exclude="References"), "exclude"),
+    (lambda: Chunker(chunking="fixed", exclude=["References"]), "exclude"),
+    (lambda: Chunker(max_tokens=10, min_tokens=20), "above"),
 )
-def test_settings_that_do_not_go_together_are_refused(settings, match):
-    with pytest.raises(InvalidInput, match=match):
-        Chunker(**settings)
 
 
 @pytest.mark.parametrize("chunking", ["section", "paragraph", "content_aware_fixed"])

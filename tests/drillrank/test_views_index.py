@@ -10,7 +10,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from drillrank.errors import InvalidInput
 from drillrank.structure import parse_document
 from drillrank.vectors import BM25Index, TfidfIndex
 from drillrank.views import (
@@ -24,6 +23,7 @@ from drillrank.views import (
     merge_views,
     section_chunks,
 )
+from tests.drillrank.helpers import refuses
 
 WHOLE = Chunker(max_tokens=None, min_tokens=None)
 rankings_of_views = st.dictionaries(st.sampled_from(VIEWS), st.lists(st.sampled_from("abcdefghijklmnop"), max_size=16))
@@ -88,43 +88,31 @@ FRUIT = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("arguments", "match"),
+VIEWED, NOT_MERGED = (
+    {"raw": ["a"], "keywords": ["a"]},
     [
-        *(({"k": k}, "k must be a whole number") for k in (0, -1, 1.5, True, None)),
         *(({"weights": {"raw": w}}, "weight of the view 'raw'") for w in (-0.1, math.nan, math.inf, "1", None, True)),
         ({"weights": {"keyword": 5}}, "raw, keywords, summary; there is no view 'keyword'"),
         ({"merge": "best"}, "merge"),
     ],
 )
-def test_what_cannot_be_merged_is_refused(arguments, match):
-    with pytest.raises(InvalidInput, match=match):
-        merge_views({"raw": ["a"], "keywords": ["a"]}, **{"k": 1, **arguments})
-    if "k" not in arguments:
-        with pytest.raises(InvalidInput, match=match):
-            MultiViewIndex(FRUIT, **arguments)
+test_what_cannot_be_merged_or_searched_is_refused = refuses(
+    *((lambda k=k: merge_views(VIEWED, k), "k must be a whole number") for k in (0, -1, 1.5, True, None)),
+    *((lambda bad=bad: merge_views(VIEWED, 1, **bad), says) for bad, says in NOT_MERGED),
+    *((lambda bad=bad: MultiViewIndex(FRUIT, **bad), says) for bad, says in NOT_MERGED),
+    (lambda: MultiViewIndex(FRUIT, "dense"), "'dense'"),
+    (lambda: MultiViewIndex([*FRUIT, ViewText("9", "summary", "lost")]), "no raw view, for example '9'"),
+    (lambda: MultiViewIndex([*FRUIT, ViewText("1", "title", "Fruit")]), r"'title' of section '1'.*raw"),
+    (lambda: MultiViewIndex(FRUIT, embed=lambda texts: [1.0]), "embed"),
+    (lambda: MultiViewIndex(FRUIT, views=[]), "views"),
+    (lambda: MultiViewIndex(FRUIT, language="klingon"), "language"),
+    (lambda: MultiViewIndex(FRUIT).search("pears", 0), "top_n"),
+    *((lambda query=query: MultiViewIndex(FRUIT).search(query), "query") for query in ("", " \n", None)),
+)
 
 
 def embed_letters(texts):
     return [[text.count("a"), text.count("o") - 2.0] for text in texts]
-
-
-@pytest.mark.parametrize(
-    ("make", "match"),
-    [
-        (lambda: MultiViewIndex(FRUIT, "dense"), "'dense'"),
-        (lambda: MultiViewIndex([*FRUIT, ViewText("9", "summary", "lost")]), "no raw view, for example '9'"),
-        (lambda: MultiViewIndex([*FRUIT, ViewText("1", "title", "Fruit")]), r"'title' of section '1'.*raw"),
-        (lambda: MultiViewIndex(FRUIT, embed=lambda texts: [1.0]), "embed"),
-        (lambda: MultiViewIndex(FRUIT, views=[]), "views"),
-        (lambda: MultiViewIndex(FRUIT, language="klingon"), "language"),
-        (lambda: MultiViewIndex(FRUIT).search("pears", 0), "top_n"),
-        *((lambda query=query: MultiViewIndex(FRUIT).search(query), "query") for query in ("", " \n", None)),
-    ],
-)
-def test_unusable_input_is_named(make, match):
-    with pytest.raises(InvalidInput, match=match):
-        make()
 
 
 phrases = st.lists(st.sampled_from(["red", "fox", "blue", "whale", "the", "sings", "42"]), max_size=6).map(" ".join)

@@ -142,6 +142,8 @@ def ask_files(d3: D3, corpus: FileCorpus, question: str, top_n: int) -> tuple[bo
     """Whether anything speaks of a question; what holds a word of it, or an LLM chose; and that as JSON has it."""
 
     def ask(files: PreparedCorpus) -> EvidenceRanking:
+        if d3.llm is None:
+            return d3.retrieve(question, files, top_n)
         usage = Usage(count=token_counter(d3.settings.tokens))
         requests = d3.requests(question, files, top_n, usage=usage)
         return run(requests, d3.llm, usage=usage, workers=d3.settings.workers, on_reply=_check_reply)

@@ -35,11 +35,10 @@ from drillrank.vectors import CollectionStatistics, top
 PATIENCE = 60.0  # seconds to wait for another process that writes
 
 # Numbers of passages rise and are not used again; those of a document follow one another from `first` on. `above`,
-# `pages`, `sections` and `digests` are those of `Prepared`. `blocks` and `postings` hold
-# statistics of units, which have the number of a passage: level 0 has passages with their titles, level 1 headings of
-# sections, level 2 what these leave out, and level 3 beginnings of documents. Others fill `annotations` (names, dates,
-# mentions, links: each kind by its name), and `vectors` (little-endian float16 or float32). `files` has the key of a
-# file's content, and the size and times that it had then.
+# `pages`, `sections` and `digests` are those of `Prepared`. `blocks` and `postings` hold statistics of units, which
+# have the number of a passage: level 0 has passages with their titles, level 1 headings of sections, level 2 what these
+# leave out, and level 3 beginnings of documents. `annotations` hold what passages are found by, each kind by its name;
+# `vectors` are little-endian float32. `files` has the key of a file's content, and the size and times that it had then.
 _SCHEMA = """
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS state (analyzer TEXT, indexed INTEGER);
@@ -47,22 +46,20 @@ CREATE TABLE IF NOT EXISTS documents (
     id TEXT PRIMARY KEY, key BLOB, used REAL, first INTEGER, size INTEGER, parse BLOB,
     above TEXT, pages BLOB, sections BLOB, digests BLOB);
 CREATE TABLE IF NOT EXISTS passages (
-    number INTEGER PRIMARY KEY, id TEXT UNIQUE, digest INTEGER, name TEXT,
+    number INTEGER PRIMARY KEY, id TEXT UNIQUE, digest INTEGER,
     title TEXT, text TEXT, links TEXT, metadata TEXT);
 CREATE INDEX IF NOT EXISTS by_digest ON passages (digest);
-CREATE INDEX IF NOT EXISTS by_name ON passages (name) WHERE name IS NOT NULL;
 CREATE TABLE IF NOT EXISTS blocks (
     level INTEGER, block INTEGER, units INTEGER, words INTEGER, lengths BLOB, PRIMARY KEY (level, block)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS postings (
     level INTEGER, block INTEGER, term TEXT, holding INTEGER, occurrences INTEGER, entries BLOB,
     PRIMARY KEY (level, block, term)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS annotations (
-    kind TEXT, value TEXT, passage INTEGER REFERENCES passages ON DELETE CASCADE, start INTEGER, "end" INTEGER,
-    weight REAL, PRIMARY KEY (kind, value, passage, start)) WITHOUT ROWID;
+    kind TEXT, value TEXT, passage INTEGER REFERENCES passages ON DELETE CASCADE, weight REAL,
+    PRIMARY KEY (kind, value, passage)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS of_passage ON annotations (passage);
 CREATE TABLE IF NOT EXISTS vectors (
-    passage INTEGER REFERENCES passages ON DELETE CASCADE, model TEXT, dimensions INTEGER,
-    vector BLOB CHECK (typeof(vector) = 'blob' AND length(vector) IN (2 * dimensions, 4 * dimensions)),
+    passage INTEGER REFERENCES passages ON DELETE CASCADE, model TEXT, vector BLOB,
     PRIMARY KEY (passage, model)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS files (path TEXT PRIMARY KEY, stamp TEXT, key BLOB) WITHOUT ROWID;
 INSERT INTO state SELECT '', 0 WHERE NOT EXISTS (SELECT 1 FROM state);
@@ -287,9 +284,9 @@ class Corpus:
 
     def keep_vectors(self, vectors: Mapping[int, npt.NDArray[np.float32]], model: str) -> None:
         """Keep vectors of passages as long as these are there, by their numbers, under the name of a model."""
-        rows = [(number, model, len(vector), vector.astype("<f4").tobytes()) for number, vector in vectors.items()]
+        rows = [(number, model, vector.astype("<f4").tobytes()) for number, vector in vectors.items()]
         with self._transaction("IMMEDIATE") as database:
-            query = """INSERT OR REPLACE INTO vectors SELECT ?, ?, ?, ?
+            query = """INSERT OR REPLACE INTO vectors SELECT ?, ?, ?
                 WHERE EXISTS (SELECT 1 FROM passages WHERE number = ?)"""
             database.executemany(query, [(*row, row[0]) for row in rows])
 
@@ -325,23 +322,6 @@ class Corpus:
             for (parse,) in database.execute("SELECT parse FROM documents WHERE id = ? AND parse IS NOT NULL", (id_,)):
                 return document_from_json(zlib.decompressobj().decompress(parse, limits.STORED_BYTES).decode())
         raise InvalidInput(f"There is no document {id_!r:.200} in the corpus.")
-
-    def mentions(self, tokens: Sequence[str], /) -> list[tuple[int, int, Sequence[str]]]:
-        """Where titles begin and end among the tokens, with their passages' ids; of one start the longest first."""
-        query = "SELECT min(name) FROM passages WHERE name >= ?"
-        with self._transaction() as database:
-            found = [
-                (start, end, [passage.id for passage in _passages(database, "name", [name])])
-                for start, end, name in _mentioned(database, query, [token.casefold() for token in tokens])
-            ]
-        return sorted(found, key=lambda mention: (mention[0], -mention[1]))
-
-    def titled(self, names: Iterable[str], /) -> list[Passage]:
-        """The passages whose title counts as one of these, as `drillrank.passages.counted_title` has it; no texts."""
-        query = "SELECT id, title FROM passages WHERE name = ? ORDER BY number"
-        with self._transaction() as database:
-            rows = [row for name in names for row in database.execute(query, (without_surrogates(name),))]
-        return [Passage("", id=id_, title=title) for id_, title in rows]
 
     def names(self, kind: str, rows: Callable[[Passage], Iterable[Row]], /) -> StoredNames:
         """What passages are found by, of one kind: kept on disk, those of new passages added when they are asked for.
@@ -464,7 +444,7 @@ class Corpus:
                     database.execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*new, *places))
                     numbered = ((number, *row) for number, row in enumerate(one.rows, first))
                     try:
-                        database.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?)", numbered)
+                        database.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?)", numbered)
                     except sqlite3.IntegrityError as cause:
                         raise ValueError(
                             f"the document {one.id!r:.200} has a passage with the id of another's"
@@ -508,9 +488,17 @@ class StoredNames:
 
     def mentions(self, tokens: Sequence[str], /) -> list[tuple[int, int, Mapping[str, float]]]:
         """Where names begin and end among the tokens; of one start the longest first."""
-        query = "SELECT min(value) FROM annotations WHERE value >= ? AND kind = ?"
+        query = "SELECT min(value) FROM annotations WHERE kind = ? AND value >= ?"
+        tokens = list(map(without_surrogates, tokens))
+        places: list[tuple[int, int, str]] = []
         with self._current() as database:
-            places = list(_mentioned(database, query, tokens, self._kind))
+            for start in range(len(tokens)):
+                for end, name in enumerate(accumulate(islice(tokens, start, None), "{} {}".format), start + 1):
+                    [following] = database.execute(query, (self._kind, name)).fetchone()
+                    if following == name:
+                        places.append((start, end, name))
+                    if not (following or "").startswith(name):
+                        break  # no name goes on like this
             known = self._of(database, {name for _, _, name in places})
         found = [(start, end, known[name]) for start, end, name in places]
         return sorted(found, key=lambda mention: (mention[0], -mention[1]))
@@ -544,21 +532,7 @@ class StoredNames:
                     for name, weight in self._rows(passage):
                         rows.setdefault((self._kind, without_surrogates(name), number), weight)
                 sorted_rows = ((*key, rows[key]) for key in sorted(rows))  # near each other in the file
-                database.executemany("INSERT INTO annotations VALUES (?, ?, ?, 0, 0, ?)", sorted_rows)
-
-
-def _mentioned(
-    database: sqlite3.Connection, query: str, tokens: Sequence[str], *kind: str
-) -> Iterator[tuple[int, int, str]]:
-    """Where names begin and end among the tokens; the query tells the first name from one on, as letters go."""
-    tokens = list(map(without_surrogates, tokens))
-    for start in range(len(tokens)):
-        for end, name in enumerate(accumulate(islice(tokens, start, None), "{} {}".format), start + 1):
-            [following] = database.execute(query, (name, *kind)).fetchone()
-            if following == name:
-                yield start, end, name
-            if not (following or "").startswith(name):
-                break  # no name goes on like this
+                database.executemany("INSERT INTO annotations VALUES (?, ?, ?, ?)", sorted_rows)
 
 
 def _numbered(database: sqlite3.Connection, after: int) -> list[tuple[int, Passage]]:

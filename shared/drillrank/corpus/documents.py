@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drillrank.errors import InvalidInput
-from drillrank.passages import Passage, counted_title
+from drillrank.passages import Passage
 from drillrank.structure import Document, Section, breadcrumb, file_key, read_document
 from drillrank.structure.cutting import parts
 from drillrank.structure.document import document_to_json, has_title
 from drillrank.text import check_surrogates, without_surrogates
 
 Content = Passage | Document | os.PathLike[str]
-Row = tuple[str, int, str | None, str, str, str, str]
-"""Of a passage: id, digest of the titled text, name, title, text, links, metadata."""
+Row = tuple[str, int, str, str, str, str]
+"""Of a passage: id, digest of the titled text, title, text, links, metadata."""
 BEGINNING = 1000  # characters of a document by which it may be meant
 
 
@@ -78,7 +78,7 @@ def prepared(
         return content
     if isinstance(content, Passage):
         row = _row(content)
-        above = Above([(0, row[3], "")], beginning([row[3], row[4]]))
+        above = Above([(0, row[2], "")], beginning([row[2], row[3]]))
         numbers = _numbers([0])
         return Prepared(
             id_ or content.id, _digest(repr(row)), None, [row], above, numbers, numbers, _digests([content])
@@ -199,9 +199,8 @@ def _row(passage: Passage) -> Row:
     except (TypeError, ValueError, RecursionError) as cause:
         raise InvalidInput(f"The metadata of passage {passage.id!r:.200} are nothing for JSON: {cause}.") from cause
     clean = Passage(without_surrogates(passage.text), passage.id, without_surrogates(passage.title))
-    name = " ".join(counted_title(clean)) or None
     digest = _int_digest(clean.titled_text)
-    return clean.id, digest, name, clean.title, clean.text, json.dumps(passage.links), metadata
+    return clean.id, digest, clean.title, clean.text, json.dumps(passage.links), metadata
 
 
 def _joined(texts: Iterable[str]) -> str:

@@ -19,6 +19,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -67,20 +68,24 @@ class Evidence:
         places: Integers,
     ) -> None:
         self._paragraphs, self._titles = tuple(paragraphs), tuple(titles)
-        self._ranker = UPR(lm, prior=None)
+        self._lm, self._lexical = lm, type(lm) is UnigramModel
         self._levels = levels
         self._last: tuple[str, Levels] | None = None  # of the last question
         self._vectors, self._among, self._places = vectors, among, places
 
+    @cached_property
+    def _ranker(self) -> UPR:
+        return UPR(self._lm, prior=None)
+
     @property
     def language(self) -> str:
         """Whose stemmer words go through."""
-        return self._ranker.language_model.language
+        return self._lm.language
 
     @property
     def by_words(self) -> bool:
         """Whether words alone decide."""
-        return self._vectors is None and type(self._ranker.language_model) is UnigramModel
+        return self._vectors is None and self._lexical
 
     def levels(self, question: str) -> Levels:
         """What the words say of all paragraphs."""
@@ -102,10 +107,9 @@ class Evidence:
         levels, chosen = self.levels(question), np.array(positions, dtype=np.intp)
         places = self._places[chosen]
         totals, matched, tokens = levels.totals[places], levels.matched[places], len(levels.words)
-        lexical = type(self._ranker.language_model) is UnigramModel
         by_model: dict[int, dict[str, Any]] = {}
         read: Integers = np.arange(len(chosen))
-        if not lexical and positions:
+        if not self._lexical and positions:
             read = np.array(top(totals, READ))
             ranking = self._ranker.rank(question, [self._read_as(position) for position in chosen[read]])
             tokens = ranking[0].details["tokens"]
@@ -129,7 +133,7 @@ class Evidence:
 
         def details(location: int) -> dict[str, Any]:
             found: dict[str, Any] = {"tokens": tokens, "nothing_matched": self.by_words and not levels.any_matched}
-            found |= {"matched": bool(matched[location])} if lexical else by_model.get(location, {})
+            found |= {"matched": bool(matched[location])} if self._lexical else by_model.get(location, {})
             if not np.isnan(near[0, location]):
                 cosine, section_cosine, _ = near[:, location].tolist()
                 found |= {"cosine": cosine, "section_cosine": section_cosine, "nothing_matched": False}
@@ -142,8 +146,8 @@ class Evidence:
 
     def explain(self, question: str, ranking: Sequence[Ranked[Passage]], positions: Sequence[int]) -> list[Explanation]:
         """What S of each entry is added up from, given its paragraph's position."""
-        model, found = self._ranker.language_model, self.levels(question)
-        by_words = [type(model) is UnigramModel or not item.details["read"] for item in ranking]
+        found = self.levels(question)
+        by_words = [self._lexical or not item.details["read"] for item in ranking]
         read = [at for at, lexical in zip(positions, by_words, strict=True) if not lexical]
         likelihoods: Iterator[Likelihood] = iter(())
         if read:
@@ -162,7 +166,7 @@ class Evidence:
                 explained.append(Explanation(item.rank, item.score, item.passage.title, terms, per))
             else:
                 parts = (Term("section and document", item.details["context"]), *fused)
-                explained.append(likelihood_explained(item, next(likelihoods), nothing, model=model, parts=parts))
+                explained.append(likelihood_explained(item, next(likelihoods), nothing, model=self._lm, parts=parts))
         return explained
 
     def best(self, totals: Sequence[float] | Floats) -> int:

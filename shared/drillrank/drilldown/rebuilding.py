@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from drillrank.drilldown.last_used import LastUsed
+from drillrank.drilldown.d3 import D3
 from drillrank.drilldown.outline import OutlineSection, outline
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.versions import Date, dates_in
@@ -35,7 +35,6 @@ _TECHNICAL = re.compile(
 # Of the document; and of its file, the weakest (LlamaIndex's readers, LangChain's of PDF files).
 _DATES: tuple[str, ...] = ("effective_date", "date", "publication_date", "published", "updated")
 _DATES += ("last_modified_date", "last_modified", "moddate", "creation_date", "creationdate")
-_REMEMBERED = 4  # collections; each may be large
 SourceText = Sequence["StoredChunk"] | Sequence["CoveredText"]
 """What is stored of one document: its chunks, sections or all of it; or texts of which chunks hold spans."""
 
@@ -87,43 +86,23 @@ def _sections(number: int, stored: SourceText, separator: str) -> list[OutlineSe
     return sections
 
 
-class PreparedCache:
-    r"""Rebuilds and prepares documents, and remembers the last few collections, each prepared once.
-
-    Args:
-        prepare: `D3.prepare`.
-        separator: As for `rebuilt`.
+def prepared_again(d3: D3, documents: Sequence[SourceText], separator: str = " > ") -> PreparedDocuments:
+    r"""What `D3.retrieve` takes, of documents given by what is stored of them; arguments as for `rebuilt`.
 
     >>> from drillrank import D3
-    >>> cache = PreparedCache(D3().prepare)
-    >>> cache.ready([[StoredChunk("# Sea\n\nDeep.")]]) is cache.ready([[StoredChunk("# Sea\n\nDeep.")]])
-    True
+    >>> ready = prepared_again(D3(), [[StoredChunk("# Sea\n\nDeep.")]])
+    >>> [item.passage.text for item in D3().retrieve("How deep is the sea?", ready)]
+    ['Deep.']
     """
-
-    def __init__(
-        self,
-        prepare: Callable[[Sequence[OutlineSection], Sequence[str | None], Sequence[Date | None]], PreparedDocuments],
-        separator: str = " > ",
-    ) -> None:
-        self._prepare = prepare
-        self._separator = separator
-        self._known: LastUsed[Hashable, PreparedDocuments] = LastUsed(_REMEMBERED)
-
-    def ready(self, documents: Sequence[SourceText]) -> PreparedDocuments:
-        """What `D3.retrieve` takes, of documents given by what is stored of them."""
-        key = tuple(tuple((stored, repr(stored.metadata)) for stored in material) for material in documents)
-        return self._known.make(key, lambda: self._made(documents))
-
-    def _made(self, documents: Sequence[SourceText]) -> PreparedDocuments:
-        about = [stored[0].metadata if stored else {} for stored in documents]
-        names = list(map(document_name, about))
-        known: dict[int | str, str] = {
-            at: name if names.count(name) == 1 else f"{name} ({at + 1})" for at, name in enumerate(names) if name
-        }
-        sections = rebuilt(documents, self._separator)
-        ready = self._prepare(sections, list(map(identifying_words, about)), list(map(document_date, about)))
-        ready.versions.names = {**ready.versions.names, **known}  # what a result calls the others
-        return replace(ready, names=known)
+    about = [stored[0].metadata if stored else {} for stored in documents]
+    names = list(map(document_name, about))
+    known: dict[int | str, str] = {
+        at: name if names.count(name) == 1 else f"{name} ({at + 1})" for at, name in enumerate(names) if name
+    }
+    sections = rebuilt(documents, separator)
+    ready = d3.prepare(sections, list(map(identifying_words, about)), list(map(document_date, about)))
+    ready.versions.names = {**ready.versions.names, **known}  # what a result calls the others
+    return replace(ready, names=known)
 
 
 def identifying_words(metadata: Mapping[str, object]) -> str:

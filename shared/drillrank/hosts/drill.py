@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import InitVar, dataclass, field, replace
 from functools import partial
@@ -11,8 +11,9 @@ from typing import Any, Generic
 
 from drillrank.drilldown.d3 import D3, EvidenceRanking
 from drillrank.drilldown.drill import Step
+from drillrank.drilldown.last_used import LastUsed
 from drillrank.drilldown.prepared import PreparedDocuments
-from drillrank.drilldown.rebuilding import PreparedCache
+from drillrank.drilldown.rebuilding import prepared_again
 from drillrank.drilldown.settings import MAX_DOCUMENTS
 from drillrank.errors import WarnOnce, warn
 from drillrank.explanation import Explanation, Node
@@ -27,6 +28,7 @@ from drillrank.hosts.store import THE_QUESTION, Answer, Store, answered
 from drillrank.llm import LLM, Call, Fetch, Requests, Retrieve
 from drillrank.passages import stable_uuid
 
+_REMEMBERED = 4  # collections of a store; each may be large
 _VIEWS = 3  # of a section in a store: to find so many documents, ask for more
 
 # What is wrong with some documents: how many, and the id of one.
@@ -152,7 +154,7 @@ class EvidenceRetrieval(Generic[Record]):
         self._explains: bool = component.explain
         self._most = self._settings.max_documents or MAX_DOCUMENTS
         self._warned = WarnOnce()
-        self._cache = PreparedCache(self.d3.prepare, self._settings.separator)
+        self._stored: LastUsed[Hashable, PreparedDocuments] = LastUsed(_REMEMBERED)
         self._indexes = Indexes([chunk.record for chunk in self.given], self._index)
         self._prepared = self._of_given(access) if component.source is None else None
 
@@ -173,9 +175,15 @@ class EvidenceRetrieval(Generic[Record]):
             found.nothing = f"Nothing that was given {why}: there is nothing to drill into."
         found.warn(self._warned)
         made_of = self.fields and self.fields([self.given[number].record for number in seen])
-        return found, shared(
-            "evidence", made_of, lambda: self._cache.ready([one.material() for one in found.documents])
-        )
+        return found, shared("evidence", made_of, partial(self._rebuilt, found.documents))
+
+    def _rebuilt(self, documents: Sequence[StoredDocument[Record]]) -> PreparedDocuments:
+        return prepared_again(self.d3, [one.material() for one in documents], self._settings.separator)
+
+    def _of_store(self, documents: Sequence[StoredDocument[Record]]) -> PreparedDocuments:
+        """Documents of a store, prepared; the last few collections are remembered by what is in them."""
+        key = tuple(tuple((stored, repr(stored.metadata)) for stored in one.material()) for one in documents)
+        return self._stored.make(key, lambda: self._rebuilt(documents))
 
     def _of_given(self, access: AccessFilter[Any]) -> tuple[Candidates[Record], Shared[PreparedDocuments]]:
         return self._indexes.of(self._indexes.numbers(access))
@@ -234,7 +242,7 @@ class EvidenceRetrieval(Generic[Record]):
         else:
             candidates = yield from answered(self._candidates(store, access), store.handlers)
             candidates.warn(self._warned)
-            [ready] = yield [Call(lambda: self._cache.ready([one.material() for one in candidates.documents]))]
+            [ready] = yield [Call(partial(self._of_store, candidates.documents))]
         sync, asynchronous = (
             partial(function, question, ready, top_n, llm=llm, on_step=on_step)
             for function in (self.d3.retrieve, self.d3.aretrieve)

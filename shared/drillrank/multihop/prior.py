@@ -24,10 +24,10 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol
+from typing import Any
 
 from drillrank.errors import InvalidInput
-from drillrank.multihop.links import NameTable
+from drillrank.multihop.links import Names, NameTable
 from drillrank.multihop.text_links import word_weights
 from drillrank.passages import PARENTHETICAL, Passage, Path, Ranked, counted_title, ranked
 from drillrank.rerank.base import RetrievalScores, divisor
@@ -182,25 +182,18 @@ class Namesakes:
         return found
 
 
-class Titles(Protocol):
-    """Titles of passages in small letters, wherever they are kept."""
-
-    def mentions(self, tokens: Sequence[str], /) -> Iterable[tuple[int, int, Iterable[str]]]:
-        """Where each title begins and ends among the tokens, with its passages' ids; of one start the longest first."""
-        ...
-
-
 def titles_of(passages: Iterable[Passage]) -> NameTable:
     """Titles in memory."""
-    return NameTable(passages, _title_row)
+    return NameTable(passages, title_row)
 
 
-def _title_row(passage: Passage) -> list[tuple[str, float]]:
+def title_row(passage: Passage) -> list[tuple[str, float]]:
+    """The title of a passage, as a name that it is found by."""
     title = counted_title(passage)
     return [(" ".join(title), 1.0)] if title else []
 
 
-def named_in(question: str, titles: Titles) -> set[str]:
+def named_in(question: str, titles: Names) -> set[str]:
     """Ids of the passages that a question names by their titles.
 
     Questions are written with less care than articles: letters of either case are the same, if only one letter of

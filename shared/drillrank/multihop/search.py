@@ -32,7 +32,7 @@ from drillrank.llm import LLM, Fetch, Handlers, Requests, Retrieve, Usage, arun,
 from drillrank.multihop.links import LinkSource, NamedLinks, Names, bound_links, given_links
 from drillrank.multihop.missing import Missing
 from drillrank.multihop.path_settings import PAPER, PathSettings
-from drillrank.multihop.prior import FirstHop, Namesakes, Titles, named_in, titles_of
+from drillrank.multihop.prior import FirstHop, Namesakes, named_in, title_row, titles_of
 from drillrank.multihop.state import DocumentModel, PathWithPrior, Residual, SearchState
 from drillrank.multihop.text_links import Hyperlinks, NameMentions, TitleMentions
 from drillrank.passages import (
@@ -489,7 +489,7 @@ class Collection(Nowhere):
         self._texts = [passage.titled_text for passage in passages]
         self.scorer = scorer_of(self._texts)
         self.size = len(passages)
-        self.titles: Titles = titles_of(passages)
+        self.titles: Names = titles_of(passages)
         self.links = bound_links(links, passages)
         self._namesakes = Namesakes(passages)
 
@@ -527,7 +527,7 @@ class StoredCollection:
     ) -> None:
         self.corpus, self._scorer_of, self._given_links = corpus, scorer_of, links
         self.by_id: dict[str, Passage] = {}
-        self.titles: Titles = corpus
+        self.titles = corpus.names(f"titles {NAMES_VERSION}", title_row)
         self.version: tuple[int, int] | None = None
         self.links = bound_links(links, [], self._names)
         self.linking([])
@@ -544,12 +544,14 @@ class StoredCollection:
 
     def update(self) -> None:
         """Keep the names of what is new."""
+        self.titles.update()
         bound_links(self._given_links, [], lambda links: self._names(links, update=True))
 
     def namesakes(self, query: str, passages: Iterable[Passage]) -> dict[str, float]:
         """As of `Collection`."""
         titles = {" ".join(title) for passage in passages if (title := counted_title(passage))}
-        return Namesakes(self.corpus.titled(titles)).worse(query, passages)
+        ids = [id_ for named in self.titles.of(titles).values() for id_ in named]
+        return Namesakes(self.corpus.fetch(ids)).worse(query, passages)
 
     def similarities(self, _query: str) -> dict[str, float]:
         """Nothing: the corpus knows no TF-IDF."""

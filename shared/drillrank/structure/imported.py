@@ -19,7 +19,7 @@ from drillrank.limits import read_json
 from drillrank.structure.cutting import paragraphs
 from drillrank.structure.document import Block, BlockKind, Document, Heading, Scan, assemble
 from drillrank.structure.html import scan_html
-from drillrank.structure.markdown import scan_markdown, table, with_closed_fence
+from drillrank.structure.markdown import as_markdown, scan_markdown, table, with_closed_fence
 from drillrank.structure.pages import joined_pages
 from drillrank.structure.plain import named_rank
 
@@ -257,11 +257,9 @@ def document_from_unstructured(elements: Iterable[object]) -> Document:
             level = levels.get(str(more.get("parent_id")), depth) + 1
             levels[str(element.get("element_id"))] = level
         kind, text = _OF_UNSTRUCTURED.get(category, "paragraph"), element.get("text") or ""
-        if category in _TABLES and (html := str(more.get("text_as_html") or "")):
-            page = assemble(html, scan_html(html), "html")
-            rows = "\n".join(map(page.readable, page.sections())).strip().splitlines()
-            if rows:
-                kind, text = "table", table([row.split(" | ") for row in rows])
+        html = str(more.get("text_as_html") or "") if category in _TABLES else ""
+        if shown := "\n\n".join(as_markdown(assemble(html, scan_html(html), "html"))):
+            kind, text = "table", shown
         parts.append(Part(kind, text, level, page_number(more.get("page_number"))))
     return document_of(parts, rebuild=True)
 

@@ -238,8 +238,9 @@ def named_format(metadata: Mapping[str, object]) -> str | None:
 
 
 def _names(metadata: Mapping[str, object]) -> list[str]:
-    """Names and addresses, without what follows "?" or "#"."""
-    return [re.split(r"[?#]", str(metadata.get(key, "")), maxsplit=1)[0] for key in _NAME_KEYS]
+    """Names, and addresses without what follows "?" or "#"."""
+    names = (str(metadata.get(key) or "") for key in _NAME_KEYS)
+    return [re.split(r"[?#]", name, maxsplit=1)[0] if "://" in name else name for name in names]
 
 
 def document_name(metadata: Mapping[str, object]) -> str | None:
@@ -251,13 +252,8 @@ def document_name(metadata: Mapping[str, object]) -> str | None:
     title = metadata.get("title")
     if isinstance(title, str) and title.strip():
         return title.strip()
-    for key in _NAME_KEYS:
-        where = str(metadata.get(key) or "")
-        if "://" in where:
-            where = re.split(r"[?#]", where, maxsplit=1)[0]
-        if last := re.split(r"[/\\]", where.strip(" /\\"))[-1]:
-            return last
-    return None
+    lasts = (re.split(r"[/\\]", name.strip(" /\\"))[-1] for name in _names(metadata))
+    return next(filter(None, lasts), None)
 
 
 def _marks_by_chance(text: str, marks: int, metadata: Mapping[str, object]) -> bool:

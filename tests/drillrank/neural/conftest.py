@@ -32,15 +32,9 @@ def wrapped(tokenizer: Tokenizer, **special: str) -> transformers.PreTrainedToke
 
 def t5(tokenizer: Tokenizer, *, tied: bool):
     config = transformers.T5Config(
-        vocab_size=SIZES["vocab"],
-        d_model=32,
-        d_kv=8,
-        d_ff=48,
-        num_layers=2,
-        num_heads=4,
+        vocab_size=SIZES["vocab"], d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4, decoder_start_token_id=0,
         feed_forward_proj="relu" if tied else "gated-gelu",
-        decoder_start_token_id=0,
-    )
+    )  # fmt: skip
     model = transformers.T5ForConditionalGeneration(config)
     if not tied:
         model.lm_head.weight = torch.nn.Parameter(torch.randn_like(model.lm_head.weight))
@@ -121,11 +115,9 @@ def saved(family: str, tmp_path_factory) -> Path:
     torch.manual_seed(7)
     model, tokenizer = {**FAMILIES, **MORE_TOKENIZERS}[family]()
     for weight in (*model.parameters(), *model.buffers()):
-        if (
-            not family.startswith("t5") and weight.is_floating_point()
-        ):  # most families begin so flat that mistakes would hide
-            weight.data *= 3
-        if weight.is_floating_point():  # nor are biases all 0 and norms all 1 after training
+        if weight.is_floating_point():
+            # Most families begin so flat that mistakes would hide; nor are biases all 0, norms all 1 after training.
+            weight.data *= 1 if family.startswith("t5") else 3
             weight.data += 0.2 * weight.abs().mean().clamp(min=0.1) * torch.randn_like(weight)
     place = tmp_path_factory.mktemp(family)
     model.save_pretrained(place)

@@ -59,16 +59,13 @@ def test_a_model_that_was_not_converted_says_how(gpt2, tmp_path):
             load_language_model(f"ct2:{place}").log_likelihood([("a", "b")])
 
 
-def test_a_directory_without_tokenizer_says_which_files(converted):
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        (converted / name).unlink()
-    with pytest.raises(InvalidInput, match=r"tokenizer\.json"):
-        load_language_model(f"ct2:{converted}").log_likelihood([("a", "b")])
-
-
-@pytest.mark.parametrize("broken", ["config.json", LIMITS, "model.bin"])
-def test_a_broken_file_is_named(converted, broken):
-    (converted / broken).write_bytes(b"{")
+@pytest.mark.parametrize("broken", ["config.json", LIMITS, "model.bin", "tokenizer.json"])
+def test_a_broken_file_or_a_missing_tokenizer_is_named(converted, broken):
+    if broken == "tokenizer.json":
+        for name in ("tokenizer.json", "tokenizer_config.json"):
+            (converted / name).unlink()
+    else:
+        (converted / broken).write_bytes(b"{")
     with pytest.raises(InvalidInput, match=rf"{broken}|cannot load"):
         load_language_model(f"ct2:{converted}").log_likelihood([("a", "b")])
 
@@ -89,16 +86,12 @@ def test_a_model_that_cannot_be_converted_is_named(tmp_path, t5):
         convert(str(t5), str(tmp_path / "there"))
 
 
-def test_whole_targets_of_an_encoder_decoder_want_temperature_one(t5):
-    model = loaded(t5, "ct2")
-    with pytest.raises(InvalidInput, match=r"temperature 1, not 1\.4"):
-        model.log_likelihood([("Basel", "who?")], temperature=1.4)
-
-
 def test_conversion_keeps_a_t5_that_does_not_scale_its_logits(t5):
     """The converter of CTranslate2 takes every T5 of transformers 5 for one that does."""
     pairs = [("The old town of Basel lies on the Rhine.", "which river?")]
     [one], [other] = (loaded(t5, kind).log_likelihood(pairs) for kind in ("hf", "ct2"))
+    with pytest.raises(InvalidInput, match=r"temperature 1, not 1\.4"):  # of an encoder-decoder's whole targets
+        loaded(t5, "ct2").log_likelihood(pairs, temperature=1.4)
     np.testing.assert_allclose(one.log_probs, other.log_probs, atol=1e-4)
 
 

@@ -82,13 +82,8 @@ def test_of_paths_and_of_path_search(model):
         add_up(PromptRank(model, ensemble=ensemble).rank(QUESTION, paths), model)
     search = PathSearch(PromptRank(model), PASSAGES, settings={"hops": 2})
     found = add_up(search.search(QUESTION), model)
-    assert {step.text for item in found for step in item.term(PATH).terms} <= {
-        "start",
-        "link",
-        "name mention",
-        "jump",
-        "and",
-    }
+    steps = {step.text for item in found for step in item.term(PATH).terms}
+    assert steps <= {"start", "link", "name mention", "jump", "and"}
     add_up(search.search_paths(QUESTION), model)
 
 
@@ -126,12 +121,8 @@ def test_of_relevance(kind, transform, folders, server):
     if kind == "served" and transform == "logit":
         return  # a server tells no raw logit, which Relevance refuses
     model = through(server) if kind == "served" else loaded(folders["qwen2"], kind)
-    ranker = Relevance(
-        model,
-        preset="yes-no",
-        settings={"positive": "e", "negative": "s", "transform": transform, "scale": 0.5, "shift": 0.1, "chat": False},
-    )
-    ranking = ranker.rank(QUESTION, PASSAGES)
+    asked = {"positive": "e", "negative": "s", "transform": transform, "scale": 0.5, "shift": 0.1, "chat": False}
+    ranking = Relevance(model, preset="yes-no", settings=asked).rank(QUESTION, PASSAGES)
     found = add_up(ranking, model)
     for item, entry in zip(found, ranking, strict=True):
         assert item.tokens == ()

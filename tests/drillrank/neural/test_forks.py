@@ -12,6 +12,7 @@ import torch
 
 from drillrank.likelihood.ct2 import convert
 from tests.drillrank.neural.conftest import saved
+from tests.drillrank.neural.fake_server import FakeServer
 from tests.drillrank.neural.tiny_encoder import saved_encoder
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
@@ -115,6 +116,13 @@ def folder(tmp_path_factory):
     return saved("t5-tied", tmp_path_factory)
 
 
+@pytest.fixture
+def server(tmp_path_factory):
+    started = FakeServer("vllm", saved("qwen2", tmp_path_factory))
+    yield started
+    started.stop()
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the models would be on a GPU")
 def test_torch_goes_on_with_one_thread(folder, tmp_path):
     furthest, [said] = forked(f"hf:{folder}", f"hf:{folder}", f"st:{saved_encoder(tmp_path, TEXTS)}")
@@ -134,11 +142,17 @@ def test_a_gpu_does_not_come_along(folder):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the models would be on a GPU")
-@pytest.mark.parametrize("kind", ["hf", "ct2"])
-def test_thirty_forks_while_other_threads_score(folder, tmp_path, kind):
-    spec = f"hf:{folder}" if kind == "hf" else convert(str(folder), str(tmp_path / "converted"))
+@pytest.mark.parametrize("kind", ["hf", "ct2", "served"])
+def test_thirty_forks_while_other_threads_score(folder, server, tmp_path, kind):
+    if kind == "ct2":
+        spec = convert(str(folder), str(tmp_path / "converted"))
+    else:
+        spec = f"hf:{folder}" if kind == "hf" else server.address
     run(WHILE_SCORING, TEXTS[:12], spec)
 
 
-def test_the_embedded_model_needs_nothing():
-    assert forked("unigram", "unigram") == (0, [])
+def test_the_embedded_model_and_a_served_one_need_nothing(server):
+    for spec in ("unigram", server.address):
+        furthest, told = forked(spec, spec)
+        assert furthest < 1e-9
+        assert told == []

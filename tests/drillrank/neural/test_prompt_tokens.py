@@ -37,11 +37,8 @@ def asked(text=DOCUMENT, target=TARGET, **options):
 
 def test_a_token_is_known_by_its_id_or_its_name(tokenizer):
     names = tokenizer.token_names
-    assert (tokenizer.eos_id, tokenizer.answer_id("</s>"), tokenizer.answer_id(len(names) - 1)) == (
-        1,
-        1,
-        len(names) - 1,
-    )
+    assert tokenizer.eos_id == tokenizer.answer_id("</s>") == 1
+    assert tokenizer.answer_id(len(names) - 1) == len(names) - 1
     for wrong in (-1, len(names)):
         with pytest.raises(InvalidInput, match="has no token"):
             tokenizer.answer_id(wrong)

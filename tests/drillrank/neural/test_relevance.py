@@ -19,6 +19,7 @@ from drillrank.likelihood import HuggingFaceModel, NextTokenRequest, TrainedAnsw
 from drillrank.prompts import Evidence, Wording, prompt_text
 from drillrank.rerank.base import rescaled
 from drillrank.rerank.relevance import ANSWER_PRESETS
+from tests.drillrank.helpers import refuses
 from tests.drillrank.neural.conftest import FAMILIES, KINDS_OF_MODELS, MORE_TOKENIZERS, loaded, saved
 from tests.drillrank.neural.float64 import Yardstick
 
@@ -59,11 +60,13 @@ INSTRUCTED = {
     "ctxl-rerank-v2": "<Document> D\n<Query> Q I ??",
     "yes-no": "I\n\nQuery: Q",
 }
+LEXICAL = ("unigram", load_language_model())
+PLAIN = {"positive": "e", "negative": "s", "chat": False}
 ANSWERS = ("e", "s")  # single tokens of every tiny tokenizer
 WORDS = ["Basel", "the Rhine", "river", "novel", "Emma", "東京", "42", "who wrote it?", ". ", "</s>", "<|im_start|>"]
 phrases = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
 passages = st.lists(st.builds(Passage, phrases, title=st.sampled_from(["", "Basel"])), min_size=1, max_size=5)
-hypothesis = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+hypothesis = settings(max_examples=10, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(scope="module", params=[*FAMILIES, *MORE_TOKENIZERS])
@@ -106,11 +109,8 @@ def test_every_transform_agrees_with_float64(model, yardstick, query, given_, tr
     template = "Query: {query} Document: {text} Relevant:"
     ids = [model.engine.tokenizer.answer_id(answer) for answer in ANSWERS]
     assert [yardstick.tokenizer.convert_ids_to_tokens(i).strip("▁Ġ") for i in ids] == list(ANSWERS)
-    ranking = Relevance(
-        model,
-        template=template,
-        settings={"positive": "e", "negative": "s", "transform": transform, "scale": 0.5, "shift": 1.5, "chat": False},
-    ).rank(query, given_)
+    asked = {**PLAIN, "transform": transform, "scale": 0.5, "shift": 1.5}
+    ranking = Relevance(model, template=template, settings=asked).rank(query, given_)
     assert len(ranking) == len(given_)
     for item in ranking:
         prompt = (Wording("Query: "), query, " Document: ", Evidence(item.passage.titled_text), " Relevant:")
@@ -166,25 +166,17 @@ def test_a_preset_says_what_its_publisher_says(folder, yardstick, preset):
 
 @pytest.mark.parametrize("preset", INSTRUCTED)
 def test_an_instruction_stands_where_the_publisher_puts_it(preset):
-    prompt = Relevance("hf:x", preset=preset, instruction="I", settings={"positive": 1, "negative": 2})._prompt(
-        "Q", Passage("D")
-    )
+    ranker = Relevance("hf:x", preset=preset, instruction="I", settings={"positive": 1, "negative": 2})
+    prompt = ranker._prompt("Q", Passage("D"))
     assert INSTRUCTED[preset] in prompt_text(prompt)
     assert any(isinstance(part, Wording) and "I" in part for part in prompt)
     assert [type(part) for part in prompt if part in ("Q", Evidence("D"))] in ([str, Evidence], [Evidence, str])
 
 
-@pytest.mark.parametrize("preset", [preset for preset in ANSWER_PRESETS if preset not in INSTRUCTED])
-def test_an_instruction_that_nothing_would_read_is_refused(preset):
-    with pytest.raises(InvalidInput, match="would be read nowhere"):
-        Relevance("hf:x", preset=preset, instruction="I")
-
-
 @pytest.mark.parametrize("folder", ["qwen2", "t5-tied"], indirect=True)
 def test_a_long_passage_is_cut_and_nothing_else(model):
-    settings_ = {"positive": "e", "negative": "s", "chat": False}
     long = "The Rhine flows through Basel. " * 200
-    ranker = Relevance(model, **keyword_arguments(Relevance, settings_))
+    ranker = Relevance(model, settings=PLAIN)
     prompt = ranker._prompt("who?", Passage(long))
     engine = model.engine
     read = []
@@ -202,7 +194,7 @@ def test_a_long_passage_is_cut_and_nothing_else(model):
     assert read[0][: len(head)] == head
     assert read[0][-len(tail) + 1 :] == tail[1:]
     assert item.details["cut_tokens"] > 0
-    [short] = Relevance(model, **keyword_arguments(Relevance, settings_), max_passage_tokens=5).rank("who?", [long])
+    [short] = Relevance(model, settings=PLAIN, max_passage_tokens=5).rank("who?", [long])
     assert short.details["cut_tokens"] > item.details["cut_tokens"]
 
 
@@ -251,30 +243,21 @@ def test_answers_that_a_model_cannot_give_are_refused(model, asked, match):
 
 
 PLACES = ["{query}", "{text} {text} {query}", "{text}", "{text} {query} {title}", 3]
-BAD = [({"template": template}, r"holds \{text\} once") for template in PLACES]
-BAD += [({"positive": ""}, "positive is a token's text or its id")]
-BAD += [({"negative": wrong}, "negative is a token's text or its id") for wrong in (True, -1)]
-BAD += [
+BAD = [
+    *(({"template": template}, r"holds \{text\} once") for template in PLACES),
+    ({"positive": ""}, "positive is a token's text or its id"),
+    *(({"negative": wrong}, "negative is a token's text or its id") for wrong in (True, -1)),
     ({"transform": "sigmoid"}, 'transform is "softmax", "margin" or "logit"'),
     ({"shift": "1"}, "shift is a finite"),
-]
-BAD += [({"scale": 0}, "scale is a finite number above 0"), ({"scale": math.nan}, "scale is a finite number")]
-BAD += [
+    *(({"scale": wrong}, "scale is a finite number") for wrong in (0, math.nan)),
     ({"preset": "qwen"}, "preset is one of monot5, qwen3-reranker"),
     ({"max_passage_tokens": 0}, "max_passage_tokens"),
 ]
-
-
-@pytest.mark.parametrize(("settings_", "match"), BAD)
-def test_senseless_settings_are_refused_at_once(settings_, match):
-    with pytest.raises(InvalidInput, match=match):
-        Relevance("hf:/nowhere", **keyword_arguments(Relevance, settings_))
-
-
-def test_models_that_tell_no_next_token_say_what_would_do():
-    for lexical in ("unigram", load_language_model()):
-        with pytest.raises(LacksCapability, match="take a neural model, such as"):
-            Relevance(lexical)
+test_senseless_settings_are_refused_at_once = refuses(
+    *((lambda bad=bad: Relevance("hf:/nowhere", **keyword_arguments(Relevance, bad)), says) for bad, says in BAD),
+    *((lambda of=of: Relevance("hf:x", preset=of, instruction="I"), "would be read nowhere")
+      for of in ANSWER_PRESETS if of not in INSTRUCTED),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(("folder", "model"), [("qwen2", "hf")], indirect=True)
@@ -286,12 +269,14 @@ def test_candidates_share_what_their_prompts_begin_with(model, monkeypatch):
         lambda self, input_ids=None, **rest: computed.append(input_ids.numel()) or forward(self, input_ids, **rest),
     )  # fmt: skip
     texts = [f"Emma {number}" for number in range(12)]
-    wording = "Read with care. " * 12
-    ranker = Relevance(
-        model,
-        template=wording + "Query: {query} Document: {text} Relevant:",
-        settings={"positive": "e", "negative": "s", "chat": False},
-    )
+    wording = "Read with care. " * 12 + "Query: {query} Document: {text} Relevant:"
+    ranker = Relevance(model, template=wording, settings=PLAIN)
     ranker.rank("who?", texts)
     one = len(model.engine.tokenizer(prompt_text(ranker._prompt("who?", Passage(texts[0])))).ids)
     assert sum(computed) < 12 * one / 2
+
+
+test_models_that_tell_no_next_token_say_what_would_do = refuses(
+    *((lambda lexical=lexical: Relevance(lexical), "take a neural model, such as") for lexical in LEXICAL),
+    error=LacksCapability,
+)

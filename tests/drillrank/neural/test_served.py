@@ -35,7 +35,7 @@ requests = st.lists(
     max_size=6,
 )
 QUICK = {"retries": 2, "timeout": 20.0}
-LIKELIHOOD, RELEVANCE = ["vllm", "sglang"], ["vllm", "sglang", "llama.cpp", "ollama", "openai"]
+RELEVANCE = ["vllm", "sglang", "llama.cpp", "ollama", "openai"]
 ASKED = {"positive": "e", "negative": "s"}
 
 
@@ -79,11 +79,11 @@ def served(server, **options):
     return load_language_model(server.address, tokenizer=str(server.folder), **QUICK | options)
 
 
-on_likelihood = pytest.mark.parametrize("server", LIKELIHOOD, indirect=True)
+on_likelihood = pytest.mark.parametrize("server", ["vllm", "sglang"], indirect=True)
 
 
 @on_likelihood
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, suppress_health_check=list(HealthCheck))
 @given(requests, st.booleans(), st.booleans(), st.integers(1, 4))
 def test_likelihoods_are_those_of_the_model_here(server, here, asked, include_eos, chat, per_request):
     asked = [Request(one.prompt, one.target, one.max_tokens, chat) for one in asked]
@@ -95,7 +95,7 @@ def test_likelihoods_are_those_of_the_model_here(server, here, asked, include_eo
         assert one.log_probs.dtype == np.float64
 
 
-@pytest.mark.parametrize("server", LIKELIHOOD, indirect=True)
+@on_likelihood
 @pytest.mark.parametrize("chat", [True, False])
 def test_relevance_is_that_of_the_model_here(server, here, chat):
     asked = ASKED | {"preset": "monot5", "chat": chat, "max_passage_tokens": 9}
@@ -169,23 +169,22 @@ def test_what_takes_text_is_sent_no_control_tokens_of_a_document(server):
         assert payload["prompt"].count("<|im_end|>") == 2
 
 
-@pytest.mark.parametrize("server", ["llama.cpp", "ollama", "openai"], indirect=True)
-def test_a_likelihood_that_a_server_cannot_tell_is_refused_with_what_would_do(server):
-    with pytest.raises(LacksCapability, match=r"rank with Relevance.*vLLM or SGLang"):
-        UPR(served(server)).rank("who?", ["The Rhine."])
+@pytest.mark.parametrize(
+    ("server", "rank", "match"),
+    [
+        *((engine, UPR, r"rank with Relevance.*vLLM or SGLang") for engine in ("llama.cpp", "ollama", "openai")),
+        *(
+            (engine, lambda model: relevance(model, preset="zerank-2", **ASKED), "one raw logit")
+            for engine in RELEVANCE
+        ),
+        ("openai", lambda model: relevance(model, preset="qwen3-reranker", **ASKED), "takes conversations"),
+    ],
+    indirect=["server"],
+)
+def test_what_a_server_cannot_tell_is_refused_with_what_would_do(server, rank, match):
+    with pytest.raises(LacksCapability, match=match):
+        rank(served(server)).rank("who?", ["The Rhine."])
     assert not server.requests
-
-
-@pytest.mark.parametrize("server", RELEVANCE, indirect=True)
-def test_a_raw_logit_is_refused(server):
-    with pytest.raises(LacksCapability, match="one raw logit"):
-        relevance(served(server), preset="zerank-2", **ASKED).rank("who?", ["The Rhine."])
-
-
-@pytest.mark.parametrize("server", ["openai"], indirect=True)
-def test_a_template_that_a_gateway_would_change_is_refused(server):
-    with pytest.raises(LacksCapability, match="takes conversations"):
-        relevance(served(server), preset="qwen3-reranker", **ASKED).rank("who?", ["The Rhine."])
 
 
 @pytest.mark.parametrize("fault", [429, 500, 503, "drop"])
@@ -201,9 +200,8 @@ def test_a_fault_that_passes_costs_nothing(server, here, fault):
 def test_a_fault_that_stays_fails_the_call_with_the_servers_words(server, status, times):
     model = served(server)
     server.faults += [status] * 9
-    with pytest.raises(
-        ServerFailure, match=f"/v1/completions answered {status}: .*told to fail with {status}"
-    ) as caught:
+    said = f"/v1/completions answered {status}: .*told to fail with {status}"
+    with pytest.raises(ServerFailure, match=said) as caught:
         UPR(model).rank("who?", ["The Rhine."])
     assert len(server.requests) == times
     assert ("DRILLRANK_API_KEY" in str(caught.value)) == (status == 401)
@@ -243,11 +241,21 @@ LIES += [changed("choices", 0, "index", to=7), *(changed("choices", to=to) for t
 LIES += [lambda _, answer=answer: answer for answer in ([], "<html>busy</html>", "")]
 
 
-@pytest.mark.parametrize("lie", LIES)
-def test_a_lie_is_an_error_and_never_a_score(server, lie):
+OTHER = changed(0, "meta_info", "input_token_logprobs", -1, to=[-1.0, 0, None])
+
+
+@pytest.mark.parametrize(
+    ("server", "lie", "match"),
+    [
+        *(("vllm", lie, r"/v1/completions answered(, but not as vLLM does| no JSON)") for lie in LIES),
+        ("sglang", OTHER, "other tokens were read than were sent"),
+    ],
+    indirect=["server"],
+)
+def test_a_lie_is_an_error_and_never_a_score(server, lie, match):
     model = served(server)
     server.faults.append(lie)
-    with pytest.raises(ServerFailure, match=r"/v1/completions answered(, but not as vLLM does| no JSON)"):
+    with pytest.raises(ServerFailure, match=match):
         UPR(model).rank("who?", ["The Rhine.", "Emma."])
 
 
@@ -271,14 +279,6 @@ def test_a_lie_about_the_next_token_is_an_error(server, lie):
     server.faults.append(lie)
     with pytest.raises(ServerFailure, match=r"answered, but not as .* does"):
         relevance(model, **ASKED).rank("who?", ["The Rhine."])
-
-
-@pytest.mark.parametrize("server", ["sglang"], indirect=True)
-def test_a_lie_about_the_prompt_is_an_error(server):
-    model = served(server)
-    server.faults.append(changed(0, "meta_info", "input_token_logprobs", -1, to=[-1.0, 0, None]))
-    with pytest.raises(ServerFailure, match="other tokens were read than were sent"):
-        UPR(model).rank("who?", ["The Rhine."])
 
 
 def test_the_key_is_sent_and_never_kept(server, monkeypatch):
@@ -322,22 +322,14 @@ def test_the_servers_window_is_kept(server, here):
     assert model.count_tokens("Basel lies") == here.count_tokens("Basel lies")
 
 
-WITH_SECRETS = [
-    "http://me:secret@host/v1",
-    "http://:secret@host/v1",
-    "http://secret@host/v1",
-    "http://host/v1?key=secret",
-]
-SENSELESS = [(f"{url}#m", {}, "without a login") for url in WITH_SECRETS]
-SENSELESS += [(f"http://{url}#m", {}, "A server's address is") for url in ("", "[::1", "host:99999999/v1", "ho\nst/v1")]
-SENSELESS += [
+SENSELESS = [
+    *((f"http://{url}#m", {}, "without a login") for url in
+      ("me:secret@host/v1", ":secret@host/v1", "secret@host/v1", "host/v1?key=secret")),
+    *((f"http://{url}#m", {}, "A server's address is") for url in ("", "[::1", "host:99999999/v1", "ho\nst/v1")),
+    *(("http://h/v1#m", {name: wrong}, name) for name, wrong in (("concurrency", 0), ("retries", -1), ("timeout", 0))),
     ("http://host/v1#m", {"engine": "tgi"}, "engine is one of vllm"),
-    *(
-        ("http://host/v1#m", {name: wrong}, name)
-        for name, wrong in (("concurrency", 0), ("retries", -1), ("timeout", 0))
-    ),
     ("http://host/v1#m", {"device": "cuda"}, "The options of"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("address", "options", "match"), SENSELESS)

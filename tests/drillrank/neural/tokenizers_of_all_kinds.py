@@ -20,11 +20,9 @@ def byte_level(special: list[str], vocabulary: int = 400) -> Tokenizer:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary,
-        special_tokens=special,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
+        vocab_size=vocabulary, special_tokens=special, initial_alphabet=alphabet, show_progress=False
     )
     tokenizer.train_from_iterator(TEXT, trainer)
     return tokenizer
@@ -35,12 +33,9 @@ def byte_fallback(special: list[str], vocabulary: int = 400) -> Tokenizer:
     tokenizer = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>", fuse_unk=True))
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary,
-        special_tokens=["<unk>", *special, *BYTES],
-        initial_alphabet=["▁"],
-        limit_alphabet=60,
+        vocab_size=vocabulary, special_tokens=["<unk>", *special, *BYTES], initial_alphabet=["▁"], limit_alphabet=60,
         show_progress=False,
-    )
+    )  # fmt: skip
     tokenizer.train_from_iterator([text.replace(" ", "▁") for text in TEXT[:3]], trainer)
     return tokenizer
 
