@@ -1,4 +1,4 @@
-"""Drilling down QASPER papers: with an oracle LLM against the paper's baselines, without an LLM, and in a huge book."""
+"""Drilling down QASPER papers: with an oracle LLM against the paper's baselines, and without an LLM."""
 
 from __future__ import annotations
 
@@ -12,14 +12,11 @@ from drillrank import D3, MonoT5
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.evaluation.metrics import evidence_f1, recall
 from drillrank.llm import Usage
-from drillrank.text import count_tokens
 
 from .long_documents import Paper, bm25, dense, papers
 from .minilm import INSTALLED, minilm
 from .oracle import Oracle
 
-BOOKS = ((10,), (10, 10), (10, 10, 10), (10, 25, 40), (10, 10, 10, 10), (100, 100))
-WORDS_PER_PAGE = 300
 BASELINES = {
     "PARAGRAPH": "paragraph",
     "CHUNK": "chunk",
@@ -36,7 +33,6 @@ def main(model: str | None = None, questions: int | None = None) -> None:
     ranker = None if model is None else MonoT5(model)
     console.print(_with_oracle(questions, ranker))
     console.print(_without_llm(questions, ranker))
-    console.print(_books())
 
 
 # With an LLM
@@ -165,57 +161,3 @@ def _drilling(d3: D3) -> tuple[Ranking, Ranking]:
         return [item.passage.id for item in d3.retrieve(question, ready)]
 
     return ten, calibrated
-
-
-# Books of up to 10,000 sections
-
-
-def book(shape: Sequence[int]) -> str:
-    """Markdown whose headings branch as the numbers say, two paragraphs in each section at the bottom."""
-    lines = ["# The book of numbers"]
-
-    def write(number: tuple[int, ...]) -> None:
-        name = ".".join(map(str, number))
-        if number:
-            lines.append(f"{'#' * (len(number) + 1)} Of number {name}")
-        if len(number) < len(shape):
-            for child in range(1, shape[len(number)] + 1):
-                write((*number, child))
-            return
-        lines.append(f"This section tells about the number {name}, who counted it and what it was counted for. " * 5)
-        lines.append(f"The weight of number {name} is {sum(number)} grams, and no other number weighs as much. " * 2)
-
-    write(())
-    return "\n\n".join(lines)
-
-
-def _books() -> Table:
-    title = "Books with a budget of 4,000 tokens a call"
-    table = Table(
-        "levels", "sections", "pages", "tokens", "calls", "prompt tokens", "longest prompt", "F1", title=title
-    )
-    for shape in BOOKS:
-        longest: list[int] = []
-        oracles: list[Oracle] = []
-
-        def llm(prompt: str, longest: list[int] = longest, oracles: list[Oracle] = oracles) -> str:
-            longest.append(count_tokens(prompt))
-            return oracles[0].complete(prompt)
-
-        d3 = D3(llm)
-        text = book(shape)
-        ready = d3.prepare([text])
-        gold = {ready.paragraphs[len(ready.paragraphs) // 2 + 1].id}
-        oracles.append(Oracle(ready, gold))
-        found = d3.retrieve("What does the number in the middle weigh?", ready)
-        table.add_row(
-            " x ".join(map(str, shape)),
-            f"{len(ready.outline.sections):,}",
-            f"{len(text.split()) / WORDS_PER_PAGE:,.0f}",
-            f"{count_tokens(text):,}",
-            str(found.usage.calls),
-            f"{found.usage.prompt_tokens:,}",
-            f"{max(longest):,}",
-            f"{evidence_f1({item.passage.id for item in found}, [gold]):.1f}",
-        )
-    return table

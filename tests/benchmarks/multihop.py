@@ -1,15 +1,13 @@
 """HotpotQA, 2Wiki and MuSiQue in open pools: path search, what each of its steps adds, and simpler rankings.
 
 `--model hf:...` scores the paths with any language model, `--model st:...` with words and meaning (`--vectors` keeps
-the vectors for the next run); simpler rankings stay the same. A second table asks whether path search gains only
-because gold passages are linked.
+the vectors for the next run); simpler rankings stay the same.
 """
 
 from __future__ import annotations
 
 import pickle
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -33,7 +31,6 @@ from .minilm import INSTALLED, minilm
 DATASETS = ("hotpotqa", "2wiki", "musique")
 FIRST_STAGE = 100
 SHARES, CUTS, ANSWERS = (2, 5), (2, 10, 20), (2, 10, 20)
-LINKED = ((0, 0), (1, 1), (2, 4), (5, 10**9))  # incoming links, least and most
 NOBODY_NAMED = PathPrior(named=1e-12)
 
 TITLES: dict[str, Any] = {"links": given_links}
@@ -63,7 +60,7 @@ NEURAL_ONLY = ("  first instruction only", "  mean over instructions")  # to a u
 
 
 def main(model: str = "unigram", questions: int | None = None, vectors: str | None = None) -> None:
-    """Print recall, answer recall, time and size of every method, and whether gold is found for its links alone."""
+    """Print recall, answer recall, time and size of every method."""
     embed = minilm() if INSTALLED else None
     console = Console(width=120)
     for dataset in DATASETS:
@@ -81,7 +78,6 @@ def main(model: str = "unigram", questions: int | None = None, vectors: str | No
             seconds = time.perf_counter() - started
             table.add_row(name, *figures(asked, rankings), f"{1000 * seconds / len(asked):.1f}")
         console.print(table, f"The index of path search: {bytes_a_passage(lm, pool, directory):,.0f} bytes a passage.")
-        console.print(isolation(lm, pool, asked))
 
 
 def bytes_a_passage(lm: LanguageModel, pool: list[Passage], vectors: Path | None) -> float:
@@ -162,40 +158,3 @@ def figures(asked: Sequence[dict[str, Any]], rankings: Sequence[Sequence[Passage
         for k in ANSWERS
     ]
     return [f"{value:.3f}" for value in (*shares, *recalls, *answered)]
-
-
-def isolation(lm: LanguageModel, pool: list[Passage], asked: list[dict[str, Any]]) -> Table:
-    """Gold passages found among the first 5, by how many passages of the whole pool link to them.
-
-    Distractors keep their links, and "linked only" ranks by BM25 what has an incoming link, as if that told gold.
-    """
-    incoming = Counter(link for passage in pool for link in set(passage.links))
-    gold = {name for item in asked for name in item["gold"]}
-    bm25 = BM25Index([passage.titled_text for passage in pool])
-
-    def by_words(question: str, *, linked_only: bool) -> list[Passage]:
-        best = [pool[i] for i in top(bm25.scores(question), len(pool))]
-        return [passage for passage in best if incoming[passage.id] or not linked_only]
-
-    rankings = {
-        "BM25": partial(by_words, linked_only=False),
-        "BM25, linked only": partial(by_words, linked_only=True),
-        "path search": partial(found_by, path_search(lm, pool)),
-        "titles alone": partial(found_by, path_search(lm, pool, links=given_links)),
-    }
-    found = {
-        name: [{passage.id for passage in ranking(item["question"])[:5]} for item in asked]
-        for name, ranking in rankings.items()
-    }
-    table = Table("incoming links", "gold", "other passages", *rankings, title="Gold among the first 5, by its links")
-    for least, most in LINKED:
-        held = {passage.id for passage in pool if least <= incoming[passage.id] <= most}
-        wanted = [[name for name in item["gold"] if name in held] for item in asked]
-        count = sum(map(len, wanted))
-        shares = [
-            sum(name in ids for names, ids in zip(wanted, found[method], strict=True) for name in names) / max(count, 1)
-            for method in rankings
-        ]
-        shown = f"{least}" if least == most else f"{least} to {most}" if most < len(pool) else f"{least} or more"
-        table.add_row(shown, f"{count:,}", f"{len(held - gold):,}", *(f"{share:.3f}" for share in shares))
-    return table
