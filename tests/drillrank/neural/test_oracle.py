@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from drillrank import UPR, Passage
@@ -29,6 +30,25 @@ def as_passage(item: dict[str, Any]) -> Passage:
     return Passage(item["text"], title=item["title"] or "")
 
 
+def glued(name: str, prompt: str, target: str, end: list[int], limits=(None, None)) -> list[Any] | None:
+    """A request for a target that follows its prompt without a blank, and the number of its tokens.
+
+    Some references tokenise both apart and put the ids behind each other. The prompt's last word goes with the
+    target here, so no blank is added. None where the joined string has other ids.
+    """
+    tokenizer = yardstick(name).tokenizer
+    texts, ids = [], []
+    for text, limit in zip((prompt, target), limits, strict=True):
+        encoded = tokenizer(text, return_offsets_mapping=True)
+        kept = encoded["input_ids"][:limit]
+        texts.append(text[: encoded["offset_mapping"][: len(kept)][-1][1]])
+        ids.append(kept)
+    if tokenizer("".join(texts))["input_ids"] != [*ids[0], *ids[1]]:
+        return None
+    cut = texts[0].rindex(" ")
+    return [(texts[0][:cut], texts[0][cut:] + texts[1]), len(ids[1]) + len(end)]
+
+
 @pytest.mark.parametrize("preset", NAMES)
 def test_upr_presets_follow_the_code_of_others(preset):
     asked: dict[str, list[tuple[Passage, dict[str, Any]]]] = {}
@@ -50,6 +70,27 @@ def test_upr_presets_follow_the_code_of_others(preset):
             assert item.score == pytest.approx(naive["sum"], abs=close(naive["n_target"]))
             compared += 1
     assert (compared, cut) == (47 if preset == "upr" else 48, 5)
+
+
+def test_decoder_only_scores_of_rankify():
+    """Its code puts the question behind the prompt without a blank, which no preset does."""
+    compared, other_ids = 0, 0
+    for question, passage, naive in upr_results("upr_causal", GPT2):
+        prompt = f"Passage:  {passage['title']} {passage['text']}. {ASK}".replace("  None ", "  ")
+        wanted = naive["rankify_gpt"]
+        request = glued(GPT2, prompt, question, [0], (512, 128))
+        if request is None:
+            other_ids += 1
+            continue
+        [with_end] = model(GPT2).log_likelihood(request[:1], include_eos=True)
+        [without] = model(GPT2).log_likelihood(request[:1])
+        names = model(GPT2).engine.tokenizer.token_names
+        assert with_end.tokens[-request[1] :] == [names[i] for i in wanted["target_ids"]]
+        np.testing.assert_allclose(with_end.log_probs[-request[1] :], wanted["token_logprobs"], atol=1e-4)
+        found = without.log_probs[1 - request[1] :].sum()
+        assert found == pytest.approx(wanted["sum_without_eos"], abs=close(request[1]))
+        compared += 1
+    assert (compared, other_ids) == (49, 1)  # one prompt is cut at 512 tokens where the shorter text has other ids
 
 
 @pytest.mark.parametrize("name", [T5, GPT2])

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 from drillrank import Passage, Path, PromptRank
-from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, Demonstration
+from drillrank.prompts import prompt_text
+from drillrank.rerank.base import PRESETS
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, Demonstration, path_prompt
 from tests.drillrank.neural.golden import GPT2, T5, at_hand, golden, inputs, model
 
 pytestmark = at_hand
@@ -20,28 +23,35 @@ LEFT_OUT = {T5: 0, GPT2: 1}
 
 
 def instructions_of(config: str, demo_templates: list[str]) -> list[str]:
-    whole, first = inputs()["templates"], demo_templates[:1]
+    templates = inputs()["templates"]
     chosen = {
-        "t0": whole[:1],
-        "t4": whole[4:5],
-        "ens5": whole[:5],
-        "ens10": whole,
-        "demo2": first,
+        "t0": templates[:1],
+        "t4": templates[4:5],
+        "ens5": templates[:5],
+        "ens10": templates,
+        "demo2": demo_templates[:1],
         "demo": demo_templates,
-    }
-    return [template.replace("Document: <P>", "{path}") for template in chosen[config.split("_")[0]]]
+    }[config.split("_")[0]]
+    return [template.replace("Document: <P>", "{path}") for template in chosen]
 
 
-def rows_of(name: str) -> list[tuple[str, list[list[str]], dict[str, Any], list[str], list[int]]]:
-    """Question, paths of texts, the configuration with its golden scores, its instructions, the paths to compare."""
+def rows_of(name: str, configs: str) -> list[tuple[str, list[list[str]], dict[str, Any], list[str], list[int]]]:
+    """Question, paths of texts, the configuration with its golden scores, its instructions, and the paths to compare.
+
+    Args:
+        name: The model.
+        configs: "bare" (no instruction), "token" (ensembles of tokens) or "whole" (all others).
+    """
     part, rows = golden("promptrank")[name], []
     for row in part["rows"]:
         paths = row["shortened_paths"]
         chosen = [i for i, path in enumerate(paths) if name == T5 or any(map(str.strip, path))]
         for config in row["configs"]:
-            if "bare" not in config["config"] and "token" not in config["config"]:  # which are no component here
-                instructions = instructions_of(config["config"], part["demo_templates"])
-                rows.append((inputs()["path"][row["case"]]["question"], paths, config, instructions, chosen))
+            kind = "bare" if "bare" in config["config"] else "token" if "token" in config["config"] else "whole"
+            if kind == configs:
+                instructions = [] if kind == "bare" else instructions_of(config["config"], part["demo_templates"])
+                question = inputs()["path"][row["case"]]["question"]
+                rows.append((question, paths, config, instructions, chosen))
     return rows
 
 
@@ -61,7 +71,7 @@ def test_ensembles_of_templates_and_demonstrations(name):
     shots = demonstrations_of(golden("promptrank")[name]["demo_templates"])
     assert len(shots) == 6
     compared = 0
-    for question, paths, config, templates, chosen in rows_of(name):
+    for question, paths, config, templates, chosen in rows_of(name, "whole"):
         shown = config["config"].startswith("demo")
         ranker = PromptRank(
             model(name),
@@ -76,3 +86,19 @@ def test_ensembles_of_templates_and_demonstrations(name):
         assert [score for score, _ in scored] == pytest.approx(wanted, abs=1e-5)
         compared += len(scored)
     assert compared == 13 * (32 - LEFT_OUT[name])
+
+
+@pytest.mark.parametrize("name", [T5, GPT2])
+def test_ensembles_of_tokens(name):
+    """Not a component here; its numbers follow from the log-probabilities. The temperature divides once."""
+    compared = 0
+    for question, paths, config, instructions, chosen in rows_of(name, "token"):
+        wording = [instruction.replace("{path}", PRESETS["promptrank"].template) for instruction in instructions]
+        for i in chosen:
+            prompts = [prompt_text(path_prompt(as_path(paths[i]), instruction)) for instruction in wording]
+            pairs = [(prompt, question) for prompt in prompts]
+            found = [item.log_probs for item in model(name).log_likelihood(pairs, temperature=config["temperature"])]
+            tokens = np.max(found, axis=0) if config["ensembling"] == "token-max" else np.mean(found, axis=0)
+            assert tokens.mean() == pytest.approx(config["naive"][i]["score"], abs=1e-5)
+            compared += 1
+    assert compared == 3 * (32 - LEFT_OUT[name])
