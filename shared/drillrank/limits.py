@@ -31,7 +31,7 @@ EXTRACTED_PER_BYTE = 100
 """Characters read out of such a file, or unpacked from it, for each of its bytes, beyond one million."""
 
 XML_DEPTH = 500
-"""Elements within each other, of XML and HTML."""
+"""Elements within each other, of XML."""
 
 XML_ELEMENTS = 5_000_000
 """Elements of one part of an office file."""

@@ -271,6 +271,7 @@ def test_chains_with_monot5(strategy, top_n, hash_model):
     base = [p for p in inside if "hapter 2" in p.text]
     d3 = D3(llm, lm, settings={"paragraphs": strategy, "max_prompt_tokens": 700})
     found = d3.retrieve(QUESTION, [BOOK], top_n)
+    assert not D3(lambda prompt: "none", lm, settings={"paragraphs": strategy}).retrieve(QUESTION, [BOOK], top_n)
     kinds = [step.kind for step in found.steps]
     ids = {item.passage.id for item in found}
     if strategy == "monot5+base":

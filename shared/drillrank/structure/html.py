@@ -7,13 +7,11 @@ back into the order of the source, so that what the tree moves, such as stray te
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count, groupby
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from drillrank import limits
 from drillrank.structure.document import BlockKind, Rendering, Scan, Shown, spread
 
 if TYPE_CHECKING:
@@ -38,27 +36,19 @@ _LEVEL = re.compile(r"[1-9]\d?$")
 _NOT_DISPLAYED = re.compile(r"display\s*:\s*none", re.IGNORECASE)
 _MAX_LEVEL = 30
 _MAX_INDENT = 10
-# What justhtml would take for text, since it keeps track of places, or what would make it join text piece by piece, in
-# quadratic time: declarations, the rest of an end tag, a `<` that opens no tag. The end of a comment is left alone.
+# What justhtml would take for text, since it keeps track of places: declarations, and the rest of an end tag. The end
+# of a comment is left alone.
 _ODD_MARKUP = re.compile(
     r"""(?P<hidden> <!\[CDATA\[ | <(?:[?!](?!--)|/(?![a-zA-Z])) [^<>]* (?<!--)(?<!--!)> )
-      | (?P<end_tag> </[a-zA-Z][^\s/<>]* ) (?P<rest> [\s/][^<>]* (?<!--)(?<!--!) ) (?=>)
-      | (?P<text> <(?!/?[a-zA-Z]|!--) | <(?=/[a-zA-Z][^\s/<>]*[\s/]) )""",
+      | (?P<end_tag> </[a-zA-Z][^\s/<>]* ) (?P<rest> [\s/][^<>]* (?<!--)(?<!--!) ) (?=>)""",
     re.VERBOSE,
 )
 _BOM = "\ufeff"
-_MARK = re.compile(r"<!--|<(?P<end>/?)(?P<name>[a-zA-Z][^\s/<>]*)")
-_REST = re.compile(r"[^<>]*>?")
-_RAW = frozenset({"iframe", "noembed", "noframes", "plaintext", "script", "style", "textarea", "title", "xmp"})
-_STYLES = frozenset({"b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"})
-_MOST_STYLES = 30  # open at once: each paragraph opens them all again
-_SCOPES = frozenset({"applet", "button", "caption", "html", "marquee", "object", "table", "template"})
-# Elements that hold nothing, or end where the next of their kind begins.
-_FLAT = frozenset({
-    "a", "area", "base", "body", "br", "col", "dd", "dt", "embed", "h1", "h2", "h3", "h4", "h5", "h6", "head", "hr",
-    "html", "img", "input", "li", "link", "meta", "optgroup", "option", "p", "param", "source", "tbody", "td", "tfoot",
-    "th", "thead", "tr", "track", "wbr",
-})  # fmt: skip
+_STYLE = re.compile(
+    r"<(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(\s[^<>]*)>",
+    re.IGNORECASE,
+)
+_MOST_STYLES = 20  # that differ: each paragraph may open them all again
 
 
 def scan_html(text: str) -> Scan:
@@ -118,10 +108,7 @@ class _Page:
         self._shift = int(text.startswith(_BOM))  # the parser does not count the mark
         self._block = 0
         self._at = 0
-        used = set(text)
-        marks = (mark for mark in map(chr, range(0xE000, 0x110000)) if mark not in used)
-        self._less_than, self._nothing = next(marks), next(marks)
-        text = _shallow(_ODD_MARKUP.sub(self._harmless, text), self._nothing)
+        text = _few_styles(_ODD_MARKUP.sub(lambda odd: (odd["end_tag"] or "").ljust(len(odd[0])), text))
         root = JustHTML(text, sanitize=False, track_node_locations=True).root
         self._layout = _layout_tables(root)
         todo: list[tuple[Node | None, _Context | None]] = [(root, _Context())]
@@ -138,12 +125,6 @@ class _Page:
                     self._add(str(node.data), context, node)
                 else:
                     todo += self._enter(node, context)
-
-    def _harmless(self, odd: re.Match[str]) -> str:
-        """Stands for odd markup at the same length; texts get their `<` back."""
-        if odd["text"]:
-            return self._less_than
-        return (odd["end_tag"] or "").ljust(len(odd[0]))
 
     def shown(self) -> Iterator[Shown]:
         """The visible blocks in the order of the source.
@@ -206,7 +187,7 @@ class _Page:
         elif name == "a" and "href" in attributes:
             link: list[str] = []
             inner = context._replace(link=link)
-            self.links.append((self._at, attributes["href"].strip().replace(self._less_than, "<"), link))
+            self.links.append((self._at, attributes["href"].strip(), link))
         return [*behind, *((child, inner) for child in reversed(node.children or ()))]
 
     def _inside(self, node: Node, name: str, context: _Context) -> _Context:
@@ -249,7 +230,6 @@ class _Page:
         self._put("add" if inline else "line", context, ("\n" if context.raw else " ") if inline else "")
 
     def _add(self, text: str, context: _Context, node: Node) -> None:
-        text = text.replace(self._less_than, "<").replace(self._nothing, "")
         heading = context.heading
         if text.strip() and heading:
             heading.begun = True
@@ -284,46 +264,16 @@ def _is_hidden(attributes: dict[str, str]) -> bool:
     )
 
 
-def _shallow(text: str, nothing: str) -> str:
-    """A page of the same length, nested no deeper than `limits.XML_DEPTH`: the library's time grows with the depth.
+def _few_styles(text: str) -> str:
+    """A page of the same length, in which further styles have no attributes: of equal ones few are open at once."""
+    known: set[str] = set()
 
-    Blocks below become paragraphs, other tags nothing. What is open is told without building the tree, so it is rather
-    too much.
-    """
-    parts: list[str] = []
-    opened: list[str] = []
-    counts: Counter[str] = Counter()  # of those, by name
-    at = done = 0
-    while found := _MARK.search(text, at):
-        at = found.end()
-        name = (found["name"] or "").lower()
-        if not name or (name in _RAW and not found["end"]):
-            closing = re.compile(rf"</{re.escape(name)}" if name else "--!?>", re.IGNORECASE)
-            over = closing.search(text, at if name else at - 2)
-            if not over:
-                break
-            at = over.end()
-        elif found["end"]:
-            around = _SCOPES if name in _BLOCKS else _BLOCKS
-            for location in range(len(opened) - 1 if counts[name] else -1, -1, -1):
-                if opened[location] == name:
-                    counts.subtract(opened[location:])
-                    del opened[location:]
-                    break
-                if opened[location] in around:
-                    break
-        elif name not in _FLAT:
-            styles = sum(counts[style] for style in _STYLES) if name in _STYLES else 0
-            if len(opened) < limits.XML_DEPTH and styles < _MOST_STYLES:
-                opened.append(name)
-                counts[name] += 1
-                continue
-            if name not in _BLOCKS and (rest := _REST.match(text, at)):
-                at = rest.end()
-            shallow = f"<p{' ' * (len(name) - 1)}" if name in _BLOCKS else nothing * (at - found.start())
-            parts += text[done : found.start()], shallow
-            done = at
-    return "".join([*parts, text[done:]])
+    def plain(tag: re.Match[str]) -> str:
+        if len(known) < _MOST_STYLES:
+            known.add(tag[0])
+        return tag[0] if tag[0] in known else tag[0].replace(tag[1], " " * len(tag[1]))
+
+    return _STYLE.sub(plain, text)
 
 
 def _layout_tables(root: Node) -> set[int]:
