@@ -10,7 +10,7 @@ from llama_index.core.schema import QueryBundle
 
 from drillrank.views import VIEWS
 from tests.conformance.corpus import BOOK, QUESTION
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
+from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts, hashed
 
 
 @both_hosts
@@ -28,6 +28,16 @@ def test_one_embedding_a_question(host, where):
     assert model.questions == [QUESTION]
     assert host.ask(retriever, QUESTION, asynchronous=True) == found != []
     assert model.questions == [QUESTION] * 2
+
+
+def test_a_vector_that_the_question_brings_is_kept():
+    model = LlamaIndex.embedding()
+    index = LlamaIndex.index(*LlamaIndex.sections(("book", BOOK)), embedding=model)
+    retriever = LlamaIndex.ext.MultiViewRetriever(source=index)
+    asked = QueryBundle(QUESTION, embedding=hashed(QUESTION))
+    found = [retriever.retrieve(asked), asyncio.run(retriever.aretrieve(asked))]
+    assert [LlamaIndex._found(hits) for hits in found] == [LlamaIndex.retrieve(retriever, QUESTION)] * 2
+    assert model.questions == [QUESTION]
 
 
 def test_a_bundle_is_not_changed_and_each_model_is_asked_for_a_vector_of_its_own():
