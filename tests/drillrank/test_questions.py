@@ -68,7 +68,7 @@ def test_csv_as_spreadsheets_of_any_country_write_it(tmp_path, separator, start,
     file = tmp_path / "questions.csv"
     rows = [
         ("question", " gold ", "answers", "note"),
-        ("Who hunts, and; when?", "fox | owl", '["a|b"]', "rain"),
+        ("Who hunts, and; when?", "fox | owl", '["a|b"]', "rain " * 50_000),
         ('A "line"\nmore', "owl", "", ""),
         ("", " ", "", ""),
     ]
@@ -78,6 +78,7 @@ def test_csv_as_spreadsheets_of_any_country_write_it(tmp_path, separator, start,
     first, second = read_questions(file)
     assert (first.text, first.gold, first.answers) == ("Who hunts, and; when?", ("fox", "owl"), ("a|b",))
     assert (second.text, second.gold, second.answers) == ('A "line"\nmore', ("owl",), ())
+    assert csv.field_size_limit() == 131_072
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from drillrank.views import section_chunks
 _COLUMNS = ("id", "question", "gold", "spans", "answers", "candidates", "scores")
 _RIGHT = ("gold", "spans", "answers")
 _TABLES = (".jsonl", ".csv")
+_LONGEST_CELL = 2**31 - 1  # characters: a cell may hold the texts of all candidates
 
 QuestionSource = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
 CorpusSource = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Iterable[Passage | Mapping[str, Any]]
@@ -106,6 +107,7 @@ def _rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     Raises:
         InvalidInput: the file cannot be read, or a line is not what it should be.
     """
+    longest = csv.field_size_limit(_LONGEST_CELL)
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
             if file.suffix.lower() == ".csv":
@@ -122,6 +124,8 @@ def _rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         raise InvalidInput(f"{file} is no UTF-8: {problem}. Save it in that encoding.") from problem
     except (OSError, csv.Error) as problem:
         raise InvalidInput(f"{file} cannot be read: {getattr(problem, 'strerror', None) or problem}.") from problem
+    finally:
+        csv.field_size_limit(longest)
 
 
 def _cells(name: str, lines: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
