@@ -75,6 +75,7 @@ async def test_a_session_of_an_agent(folder):
         sections = (await call("outline", file="manual.md"))["result"]
         assert [one["section"][-1] for one in sections] == ["Kettle", "Warranty", "Not", "Care"]
         read = await call("read", file="manual.md", section=["Kettle", "Warranty"])
+        assert read == await call("read", file="manual.md", section="Kettle > Warranty")
         assert read["text"] == MANUAL[slice(*read["span"])] == MANUAL[MANUAL.index("## W") : MANUAL.index("## C")]
         page = await call("read", file="lease_2021.pdf", first_page=2)
         assert "page 2" in page["text"]

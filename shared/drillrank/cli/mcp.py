@@ -90,13 +90,13 @@ class FolderTools:
         return [{"section": path, "pages": document.page_numbers(*span), "span": span} for path, *span in spans]
 
     def read(
-        self, file: str, section: Sequence[str] = (), first_page: int = 0, last_page: int = 0, start: int = 0
+        self, file: str, section: Sequence[str] | str = (), first_page: int = 0, last_page: int = 0, start: int = 0
     ) -> dict[str, Any]:
         """The text of a file, of a section with those in it, or of pages; a long one in parts.
 
         Args:
             file: As `ask` names it.
-            section: Its headings, from the root.
+            section: Its headings, from the root: a list, or with " > " between them.
             first_page: The first page to read.
             last_page: The last one; the first by default.
             start: Where to read on, as `next` of the part before says.
@@ -104,7 +104,7 @@ class FolderTools:
         document = self._document(file)
         begin, end = 0, len(document.text)
         if section:
-            path = tuple(section)
+            path = tuple(section.split(" > ") if isinstance(section, str) else section)
             from_there = dropwhile(lambda one: one.path[: len(path)] != path, document.sections())
             inside = list(takewhile(lambda one: one.path[: len(path)] == path, from_there))
             if not inside:
