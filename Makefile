@@ -83,6 +83,7 @@ test-llama-cpp: $(VENV)/.dev .venv-llama-cpp/.ready  ## Relevance from a real ll
 	DRILLRANK_LLAMA_CPP_PYTHON=$(CURDIR)/.venv-llama-cpp/bin/python $(BIN)/python -m pytest -rs \
 		tests/integration/test_llama_cpp.py
 
+test-real: export DRILLRANK_MODELS ?= $(HOME)/.cache/drillrank-models
 test-real: $(VENV)/.integration  ## Real pretrained models, in DRILLRANK_MODELS (~/.cache/drillrank-models), against a plain loop
 	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -rs tests/integration/test_real_models.py
 

@@ -27,7 +27,7 @@ from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
 from drillrank.rerank.relevance import ANSWER_PRESETS
 from tests.integration.test_vllm import PYTHON, VLLM
 
-FOLDER = Path(os.environ.get("DRILLRANK_MODELS", "~/.cache/drillrank-models")).expanduser()
+FOLDER = Path(os.environ.get("DRILLRANK_MODELS", "/nowhere")).expanduser()
 pytestmark = [
     pytest.mark.skipif(not FOLDER.is_dir(), reason="DRILLRANK_MODELS names no folder of models: make test-real"),
     pytest.mark.timeout(900),
