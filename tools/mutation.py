@@ -49,8 +49,8 @@ AREAS = {
     ),
     "paths": Area(
         "multihop/search multihop/state multihop/prior multihop/text_links multihop/missing rerank/prior",
-        "path_search path_prior path_pairs path_missing path_scope path_starts path_growing scale links mentions twins"
-        " explanation corpus_paths",
+        "path_search path_prior path_pairs path_missing path_scope path_starts path_growing scale links links_in_texts"
+        " mentions twins explanation corpus_paths first_stage",
     ),
     "filters": Area(
         "hosts/filters",

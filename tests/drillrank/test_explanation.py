@@ -46,6 +46,7 @@ def terms_in(terms):
 def add_up(found, ranking):
     assert [item.total for item in found] == pytest.approx([entry.score for entry in ranking], abs=1e-6)
     assert [item.rank for item in found] == [entry.rank for entry in ranking]
+    assert found.question
     for item in found:
         assert len({term.name for term in item.terms}) == len(item.terms)
         for term in terms_in(item.terms):

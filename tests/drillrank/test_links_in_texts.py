@@ -26,6 +26,7 @@ SITE = [
     Passage("faq", id="faq", metadata={"url": "https://docs.example.org/faq.html?lang=en"}),
     Passage("turing", id="turing", title="Alan Turing"),
     Passage("gallen", id="gallen", title="St. Gallen"),
+    Passage("malcolm", id="malcolm", title="Malcolm X"),
 ]
 FILES = [
     Passage("a", id="a", metadata={"file_path": "/data/docs/lives/a.md", "file_name": "a.md"}),
@@ -59,7 +60,7 @@ def followed(pool, text, **metadata):
         ('Text with <a href="/guide/">an anchor</a> in it.', ["top"]),
         ("[x](https://en.wikipedia.org/wiki/Alan_Turing)", ["turing"]),
         ("[x](/wiki/alan%20turing#Life)", ["turing"]),
-        ("[x](St._Gallen) [y](Alan_Turing.html)", ["gallen", "turing"]),
+        ("[x](St._Gallen) [y](Alan_Turing.html) [z](/wiki/Malcolm_X/)", ["gallen", "turing", "malcolm"]),
         ("[x](mailto:turing@example.org) [y](javascript:void) [z](ftp://docs.example.org/guide/)", []),
         ("[x](http://[broken) [y](<>) [z]() [w](#nowhere)", []),
         ("`[x](setup)`\n\n    [x](setup)\n\n![x](setup)", []),

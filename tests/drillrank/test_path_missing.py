@@ -111,6 +111,8 @@ def test_what_is_named_is_found_and_linked_to():
     assert found["holm"].details["path"] == ("film", "holm")
     assert found["holm"].details["missing"] == ("article on Ada Holm",)
     assert found["holm"].details["usage"]["llm_calls"] == 2
+    paths = search(Says("article on Ada Holm", "nothing"), hops=3).search_paths(QUERY)
+    assert paths[0].details["usage"]["llm_calls"] == 2
     assert FILM.text in llm.prompts[0]
     assert QUERY in llm.prompts[0]
 

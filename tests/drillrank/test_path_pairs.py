@@ -13,6 +13,7 @@ from drillrank.likelihood import UnigramModel
 from drillrank.multihop.links import RetrievedLinks, given_links
 from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.search import PathSearch
+from drillrank.multihop.text_links import NameMentions
 from drillrank.passages import Passage
 from drillrank.rerank.promptrank import PromptRank
 
@@ -42,9 +43,9 @@ def test_by_default_the_papers_beam_and_a_wider_one_where_scores_cost_nothing(ha
     assert paths == [40 + 5 * 3, 40 + 2 * 10 * 8]  # the paper's two hops, and three
 
 
-@given(graphs(max_size=7), st.integers(2, 7))
-def test_pairs_join_the_best_passages_that_do_not_link(hash_model, passages, pairs):
-    options = {"pairs": pairs, "link_prior": None, "beam": 100, "branch": 100}
+@given(graphs(max_size=7), st.integers(2, 7), st.sampled_from([1, 2, 100]))
+def test_pairs_join_the_best_passages_that_do_not_link(hash_model, passages, pairs, beam):
+    options = {"pairs": pairs, "link_prior": None, "beam": beam, "branch": 100}
     paths = PathSearch(ranker(hash_model()), passages, settings=options).search_paths(QUERY)
     best = [item.passage.passages[0] for item in paths if len(item.passage.ids) == 1][:pairs]
     expected = {
@@ -54,6 +55,13 @@ def test_pairs_join_the_best_passages_that_do_not_link(hash_model, passages, pai
     }
     linked = {(one.id, other) for one in passages for other in one.links}
     assert {item.passage.ids for item in paths if len(item.passage.ids) == 2} - linked == expected
+
+
+def test_passages_that_share_a_name_are_joined_all_the_same(hash_model):
+    passages = [Passage(f"Fox {i} met Emma Stone in town.", id=str(i)) for i in range(4)]
+    options = {"pairs": 4, "beam": 1, "branch": 1}
+    paths = PathSearch(ranker(hash_model()), passages, links=NameMentions(), settings=options).search_paths(QUERY)
+    assert len({frozenset(item.passage.ids) for item in paths if len(item.passage.ids) == 2}) == 6
 
 
 @given(graphs(max_size=7), st.integers(1, 7))
@@ -156,6 +164,7 @@ def test_paths_are_told_of_and_cut_like_passages(passages, top_n, hops):
     told = []
     paths = search.search_paths(QUERY, on_hop=told.append)
     assert search.search_paths(QUERY, top_n) == paths[:top_n]
+    assert all(item.details["path"] == item.passage.ids for item in paths)
     assert [hop.number for hop in told] == list(range(1, len(told) + 1))
     assert sorted(item.passage.ids for hop in told for item in hop.paths) == sorted(item.passage.ids for item in paths)
 

@@ -265,10 +265,12 @@ def test_many_questions_are_read_as_one_by_one(hash_model, asked, read, fitted):
     assert list(map(shown, many)) == [shown(ranker.rank(query, texts)) for query, texts in asked]
 
 
-@given(QUERIES, st.lists(WORDED, min_size=1, max_size=8), st.integers(1, 9), st.booleans())
-def test_explanations_add_up_whether_a_passage_was_read_or_not(hash_model, query, texts, read, scored):
-    scores = [float(place) for place in range(len(texts))] if scored else None
-    ranker = UPR(of_words_and(hash_model()), read=read)
+@given(
+    QUERIES, st.lists(WORDED, min_size=1, max_size=8), st.integers(1, 9), st.sampled_from(["none", "ranks", "scores"])
+)
+def test_explanations_add_up_whether_a_passage_was_read_or_not(hash_model, query, texts, read, prior):
+    scores = [float(place) for place in range(len(texts))] if prior == "scores" else None
+    ranker = UPR(of_words_and(hash_model()), read=read, prior=None if prior == "none" else "retrieval")
     ranking = ranker.rank(query, texts, scores=scores)
     for explanations in (ranking.explain(), ranker.explain(query, ranking, texts)):
         assert [one.total for one in explanations] == pytest.approx([item.score for item in ranking], abs=1e-6)

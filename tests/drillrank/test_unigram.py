@@ -13,7 +13,19 @@ from drillrank.likelihood import Request, UnigramModel, load_language_model, uni
 from drillrank.prompts import Evidence
 from drillrank.text import find_words, terms
 
-WORDS = ["red", "fox", "Foxes", "river", "Rhine", "running", "Zürich", "東京", "x_1", "42"]  # two share a stem
+WORDS = [
+    "red",
+    "fox",
+    "Foxes",
+    "Häuser",
+    "river",
+    "Rhine",
+    "running",
+    "Zürich",
+    "東京",
+    "x_1",
+    "42",
+]  # two share a stem
 worded = st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from([" ", ", ", "\n", " -- "])), max_size=7).map(
     lambda parts: "".join(map("".join, parts))
 )
@@ -25,13 +37,14 @@ mus = st.sampled_from([0.5, 10.0, 300.0, 5000.0])
 
 KAPPA, UNLISTED = 100_000, 1e-7  # as documented, not as imported
 ENGLISH = {"the": 0.5, "red": 0.3, "river": 0.1999, "whale": 0.0001}  # stems
+LISTS = {"english": ENGLISH, "german": {"der": 0.6, "haus": 0.3, "river": 0.1}}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def small_english():
-    """A background of four words: the naive computation goes through all of them."""
+def small_lists():
+    """Backgrounds of a few words: the naive computation goes through all of them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(unigram, "background", lambda language: ENGLISH)
+        patch.setattr(unigram, "background", LISTS.__getitem__)
         yield
 
 
@@ -54,10 +67,10 @@ def as_requests(pairs):
     return [Request(prompt_of(documents), target) for documents, target in pairs]
 
 
-def naive_log_probs(documents, target, collection_texts, mu, temperature):
+def naive_log_probs(documents, target, collection_texts, mu, temperature, language):
     """Dirichlet smoothing, temperature and mean over the documents, one word and one class at a time."""
-    collection = Counter(word for text in set(collection_texts) for word in terms(text))
-    listed = ENGLISH
+    collection = Counter(word for text in set(collection_texts) for word in terms(text, language))
+    listed = LISTS[language]
     unlisted = sum(word not in listed for word in collection) + 1
     tokens = collection.total() + KAPPA * (1 + UNLISTED * unlisted)
 
@@ -71,29 +84,32 @@ def naive_log_probs(documents, target, collection_texts, mu, temperature):
             smoothed(other) ** (1 / temperature) for other in classes
         )
 
-    counted = [Counter(terms(document)) for document in documents or [""]]
+    counted = [Counter(terms(document, language)) for document in documents or [""]]
     return [
-        math.log(math.fsum(probability(word, counts) for counts in counted) / len(counted)) for word in terms(target)
+        math.log(math.fsum(probability(word, counts) for counts in counted) / len(counted))
+        for word in terms(target, language)
     ]
 
 
-@given(batches(), mus, temperatures)
-@example((["a red fox"], [(["Rhine 42", "a fox"], "fox 42 Rhine"), (["Zürich"], "fox 42 Rhine")]), 5000.0, 1.0)
-@example((None, [(["a fox"], "fox river"), (["Rhine"], "fox river")]), 300.0, 2.0)
-def test_agrees_with_the_naive_computation(batch, mu, temperature):
+@given(batches(), mus, temperatures, st.sampled_from([*LISTS]))
+@example((["a red fox"], [(["Rhine 42", "a fox"], "fox 42 Rhine"), (["Zürich"], "fox 42 Rhine")]), 5e3, 1.0, "english")
+@example((["Häuser", "a red"], [(["Häuser", "der"], "Häuser der river")]), 300.0, 1.0, "german")
+@example((None, [(["Häuser"], "Häuser river"), (["Rhine"], "Häuser river")]), 300.0, 2.0, "german")
+def test_agrees_with_the_naive_computation(batch, mu, temperature, language):
     fitted, pairs = batch
-    model = UnigramModel(mu) if fitted is None else UnigramModel(mu).fit(fitted)
+    model = UnigramModel(mu, language)
+    model = model if fitted is None else model.fit(fitted)
     results = model.log_likelihood(as_requests(pairs), temperature=temperature)
     assert len(results) == len(pairs)
     for (documents, target), result in zip(pairs, results, strict=True):
         offered = [text for others, same in pairs if same == target for text in others or [""]]
         collection = offered if fitted is None else fitted
-        expected = naive_log_probs(documents, target, collection, mu, temperature)
+        expected = naive_log_probs(documents, target, collection, mu, temperature, language)
         np.testing.assert_allclose(result.log_probs, expected, rtol=1e-9, atol=1e-9)
         assert result.total == pytest.approx(math.fsum(expected), rel=1e-9, abs=1e-9)
         assert result.mean == pytest.approx(math.fsum(expected) / max(len(expected), 1), rel=1e-9, abs=1e-9)
         assert result.cut_tokens == 0
-        assert list(result.tokens) == terms(target)
+        assert list(result.tokens) == terms(target, language)
         assert result.log_probs.dtype == np.float64
         assert result.log_probs.shape == (len(expected),)
         assert type(result.total) is type(result.mean) is float

@@ -637,9 +637,9 @@ class PathScorer:
 def _posteriors(prompt_rank: PromptRank, query: str, paths: Sequence[PathWithPrior]) -> list[Ranked[Path]]:
     scored = prompt_rank.score_paths(query, [path for path, _ in paths])
     scores, details = [], []
-    for (path, log_prior), (score, detail) in zip(paths, scored, strict=True):
+    for (_, log_prior), (score, detail) in zip(paths, scored, strict=True):
         scores.append(score + log_prior / divisor(detail))
-        details.append({**detail, "path": path.ids, "log_prior": log_prior})
+        details.append({**detail, "log_prior": log_prior})
     return ranked([path for path, _ in paths], scores, details)
 
 

@@ -555,7 +555,7 @@ def rescaled(ranking: Sequence[Ranked[Item]], scale: ScoreScale) -> list[Ranked[
 def selected(
     ranking: Sequence[Ranked[Item]],
     *,
-    scale: ScoreScale = "log_likelihood",
+    scale: ScoreScale,
     threshold: float | None = None,
     top_n: int | None = None,
 ) -> list[Ranked[Item]]:

@@ -131,7 +131,7 @@ def test_a_text_has_the_same_score_alone_as_among_others(kind, texts, cut):
 
 
 @pytest.mark.parametrize("twin_of", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_copies_keep_fit_and_scores_and_a_specification_builds_an_equal_model(kind, twin_of):
+def test_copies_keep_fit_and_scores_and_a_specification_builds_an_equal_model(kind, twin_of, tmp_path):
     model = kind(kappa=7.0).fit(TEXTS)
     twin = twin_of(model)
     assert not twin.wants_fit
@@ -139,10 +139,10 @@ def test_copies_keep_fit_and_scores_and_a_specification_builds_an_equal_model(ki
     with pytest.raises(InvalidInput, match=r"pass the model itself|names no kind"):
         load_language_model(model.spec, **model.options)
     if kind.name != "function":
-        fresh = kind(kappa=5, mu=50, language="german")
+        fresh = kind(kappa=5, mu=50, language="german", directory=tmp_path)
         again = load_language_model(fresh.spec, **fresh.options)
         assert (again.spec, again.options, again.kappa) == (kind.spec, fresh.options, 5.0)
-        of_words = {"kappa": 5, "mu": 50.0, "language": "german", "directory": None, "show_progress": False}
+        of_words = {"kappa": 5, "mu": 50.0, "language": "german", "directory": str(tmp_path), "show_progress": False}
         of_encoder = {"device": "cpu", "batch_size": 32, "revision": None, "trust_remote_code": False}
         assert again.options == of_words | (of_encoder if kind.name == "st" else {})
 
