@@ -403,7 +403,7 @@ class Drill:
             score, details = judged[source]
             more = {
                 "followed": self._ready.paragraphs[source].id,
-                "matched": self._ready.evidence.scored(self.question, [at])[0][1]["matched"],
+                "matched": self._ready.evidence.matched(self.question, at),
                 "total": float(np.nextafter(details["total"], -np.inf)),
             }
             more |= {key: details[key] for key in ("tokens", "nothing_matched")}

@@ -141,6 +141,10 @@ class Evidence:
 
         return Scores(totals, tokens, details)
 
+    def matched(self, question: str, position: int) -> bool:
+        """Whether a paragraph holds a word of the question."""
+        return bool(self.levels(question).matched[self._places[position]])
+
     def _read_as(self, position: int) -> Passage:
         return replace(self._paragraphs[position], title=self._titles[position])
 
