@@ -178,9 +178,11 @@ def serve(folder: str, follow_links: bool, no_cache: bool, **options: Any) -> No
     server = sdk.MCPServer("drillrank", instructions=_INSTRUCTIONS, version=version("drillrank"), log_level="WARNING")
     for tool in (tools.ask, tools.outline, tools.read):
         server.add_tool(reporting(tool), annotations=types.ToolAnnotations(read_only_hint=True))
-    for number in (
-        signal.SIGINT,
-        signal.SIGTERM,
-    ):  # nothing is half done that has to be ended; the thread that reads would not be interrupted
-        signal.signal(number, signal.SIG_DFL)
-    server.run("stdio")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)  # nothing is half done; the thread that reads would not be interrupted
+    try:
+        server.run("stdio")
+    except Exception as group:  # of tasks: the client may be gone before it is answered
+        if not hasattr(group, "split") or group.split(BrokenPipeError)[1]:
+            raise
+        raise BrokenPipeError from group
