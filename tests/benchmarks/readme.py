@@ -32,7 +32,7 @@ DATA = {"squad": "SQuAD", "nq": "NQ", "hotpotqa": "HotpotQA", "2wiki": "2Wiki", 
 
 def main(questions: int | None = None, vectors: str | None = None) -> None:
     """Print the three tables; `vectors` is a folder that keeps MiniLM's for the next run."""
-    embed, kept = minilm("bfloat16"), Path(vectors) if vectors else None
+    embed, kept = minilm(), Path(vectors) if vectors else None
     tables = (
         (PASSAGES, passages(questions, embed, kept)),
         (CHAINS, chains(questions, embed, kept)),
