@@ -40,7 +40,7 @@ def test_scores_are_those_of_the_formulas(given_documents, question):
     asked = terms(question)
     frequencies = {word: counted(read).count(word) for word in {*counted(read)}.intersection(asked)}
     frequencies["\0"] = len(counted(read)) - sum(frequencies.values())  # all that is not asked about
-    collection = Collection(frequencies)
+    collection = Collection(frequencies, "english")
     named = {word for token in question.split()[1:] if token[0].isupper() for word in terms(token)}
     sizes = {number: len({text.section for text in read if text.document == number}) for number in names}
     size = math.exp(fmean(math.log(n) for n in sizes.values()))

@@ -74,6 +74,10 @@ def test_of_texts_that_are_not_indexed_the_latest_are_remembered(monkeypatch):
         assert asked.taken() == [text] * new
     vectors.of(["for", "good", "two", "one"])
     assert asked.taken() == []
+    vectors.branch().index(["three", "four", "five"])
+    assert asked.taken() == ["three", "four", "five"]
+    vectors.of(["three"])  # which only the branch keeps for good
+    assert asked.taken() == ["three"]
 
 
 def test_a_directory_keeps_what_each_call_has_indexed(tmp_path):

@@ -253,7 +253,7 @@ class Collection:
     _by_word: SparseMatrix
     _lengths: Floats
 
-    def __init__(self, frequencies: Mapping[str, int], language: str = "english") -> None:
+    def __init__(self, frequencies: Mapping[str, int], language: str) -> None:
         self.frequencies, self.language = frequencies, language
         self.rows: dict[str, int] = {}
         self._general = background(language)

@@ -561,8 +561,7 @@ def selected(
 ) -> list[Ranked[Item]]:
     """Rescale a whole ranking, then keep scores of at least `threshold`, then the first `top_n`."""
     check_top_n(top_n)
-    scaled = ranking if scale == "log_likelihood" else rescaled(ranking, scale)
-    remaining = [item for item in scaled if threshold is None or item.score >= threshold]
+    remaining = [item for item in rescaled(ranking, scale) if threshold is None or item.score >= threshold]
     return remaining[:top_n]
 
 
