@@ -133,6 +133,15 @@ records = st.lists(
 WORDS = load_language_model("unigram").fit(["The Pier", "Ada Holm lives in Esbjerg"])
 
 
+@pytest.mark.filterwarnings("ignore::drillrank.errors.DrillrankWarning")
+@pytest.mark.parametrize("name", ["PromptRankRetriever", "MultiViewRetriever", "D3Retriever"])
+def test_records_of_two_stores_under_one_id_are_two(name):  # of which LlamaIndex itself drops one
+    texts = [f"{name} {id_} costs 10 euros." for id_ in "12" for name in ("Alpha", "Beta")]
+    source = LangChain.finds(lambda question: [LangChain.record(text, text.split()[1]) for text in texts])
+    found = LangChain.retrieve(getattr(LangChain.ext, name)(source=source, top_n=9), "What do Alpha and Beta cost?")
+    assert sorted(one.text for one in found) == sorted(texts)
+
+
 @settings(max_examples=60, deadline=None)
 @given(records, st.booleans())
 def test_what_is_hidden_under_an_equal_id_might_as_well_not_be_there(made, function):

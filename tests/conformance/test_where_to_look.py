@@ -17,7 +17,7 @@ from llama_index.core.retrievers import (
     TransformRetriever,
 )
 
-from tests.conformance.hosts import LangChain, LlamaIndex
+from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
 
 TEXT = "# Doors\n\nThe code is 1234.\n\n# Windows\n\nThey are shut.\n"
 QUESTION = "What is the code of the door?"
@@ -65,6 +65,16 @@ def test_behind_what_wraps_a_retriever_only_what_is_named_is_asked(host, wrap):
     assert texts(source=wrap(one), **named) == WHOLE
     shut = host.filters(drillrank_section_path="Windows")
     assert texts(source=wrap(host.over(filled)), **named, filters=shut) == ["They are shut."]
+
+
+@both_hosts
+@pytest.mark.parametrize("cut", [False, True])
+def test_what_was_given_stands_for_a_document_of_which_a_view_was_found_alone(host, cut):
+    whole = host.document(TEXT, "guide")
+    views = host.split([whole])
+    summaries = [piece for piece in views if piece.metadata["drillrank_view"] == "summary"]
+    retriever = host.ext.D3Retriever(views if cut else [whole], source=host.finds(lambda question: summaries), top_n=9)
+    assert sorted(found.text for found in host.retrieve(retriever, QUESTION)) == WHOLE
 
 
 class Redacting(BaseDocumentCompressor):

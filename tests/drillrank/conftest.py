@@ -66,4 +66,4 @@ def own_cache(tmp_path_factory, monkeypatch):
 @pytest.fixture
 def wide(monkeypatch):
     """A terminal that breaks no line of ours."""
-    monkeypatch.setattr(terminal, "console", terminal.Terminal(width=200, highlight=False, color_system=None))
+    monkeypatch.setattr(terminal, "console", terminal.Terminal(width=200, color_system=None))

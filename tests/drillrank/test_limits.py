@@ -232,6 +232,8 @@ def test_one_bad_file_never_ends_a_run(folder, capsys, monkeypatch):
     assert files_of(printed.out) == good
     for name in bad:
         assert sum(name in line for line in printed.err.splitlines()) == 1, (name, printed.err)
+    bad["numbers.csv"] = b"animal,legs\nfox,4\n"
+    (folder / "numbers.csv").write_bytes(bad["numbers.csv"])
     with pytest.warns(DrillrankWarning) as warned:
         corpus = read_corpus(folder)
     assert corpus.documents.keys() == good

@@ -32,6 +32,7 @@ def members(*metadata):
         ({"file_path": "a", "page_label": "9"}, {"file_path": "a", "page_label": "10"}, True),
         ({"file_path": "a", "page_label": "3"}, {"file_path": "a", "page_label": "2"}, False),
         ({"file_path": "a", "page_label": "3"}, {"file_path": "a", "page_label": "1"}, True),  # after a preface
+        ({"file_name": "a", "page_label": "3"}, {"file_name": "a", "page_label": "1"}, False),  # of another folder
         ({"file_path": "a", "page_label": "iv"}, {"file_path": "a", "page_label": "1"}, True),
         ({"file_path": "a", "page_label": "iv"}, {"file_path": "a", "page_label": "v"}, True),
         ({"file_path": "a", "page_label": "iv"}, {"file_path": "a", "page_label": ""}, False),

@@ -57,6 +57,12 @@ def test_pairs_join_the_best_passages_that_do_not_link(hash_model, passages, pai
     assert {item.passage.ids for item in paths if len(item.passage.ids) == 2} - linked == expected
 
 
+def test_a_blank_passage_shares_no_score(hash_model):
+    passages = [Passage("The fox met a river in town.", id="a"), Passage(" ", id="b"), Passage("", id="c", title="\n")]
+    paths = PathSearch(ranker(hash_model()), passages).search_paths(QUERY)
+    assert sorted(item.passage.ids for item in paths) == [("a",), ("b",), ("c",)]
+
+
 def test_passages_that_share_a_name_are_joined_all_the_same(hash_model):
     passages = [Passage(f"Fox {i} met Emma Stone in town.", id=str(i)) for i in range(4)]
     options = {"pairs": 4, "beam": 1, "branch": 1}

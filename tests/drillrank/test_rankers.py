@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank import BRMGR, UPR, MonoT5, Passage, Path, PathSearch, PromptRank, Relevance
+from drillrank import BRMGR, D3, UPR, MonoT5, Passage, Path, PathSearch, PromptRank, Relevance
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.likelihood import UnigramModel
 from drillrank.multihop.path_rerank import PathRerank
@@ -154,3 +154,5 @@ def test_a_question_without_end_is_read_up_to_a_limit(name):
     with pytest.warns(DrillrankWarning, match="1600000 characters is read up to character 20000"):
         ranking = rank(name, RANKERS[name](), "why is that so? " * 100_000, ["That is so."])
     assert ranking[0].details.get("tokens", 0) <= 20_000 / 3
+    with pytest.warns(DrillrankWarning, match="1600000 characters is read up to character 20000"):
+        assert D3().retrieve("why is that so? " * 100_000, ["That is so."])

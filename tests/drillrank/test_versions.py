@@ -61,6 +61,7 @@ def test_a_question_that_names_a_date_is_asked_of_all_versions():
 def test_the_documents_own_date_comes_last():
     assert set(rents(QUESTION, ["lease.md", "lease.txt"], dates=[(2023, 1, 2), (2022, 5, 6)])) == {"100"}
     assert set(rents(QUESTION, ["lease 2020.md", "lease 2021.md"], dates=[(2023, 1, 2), (2022, 5, 6)])) == {"200"}
+    assert set(rents(QUESTION, [None, None], dates=[(2023, 1, 2), (2022, 5, 6)], as_of="2022")) == {"200"}
 
 
 @pytest.mark.parametrize(
@@ -88,5 +89,7 @@ def test_on_the_command_line(tmp_path, capsys):
     assert main(["ask", str(tmp_path), QUESTION]) == 0
     assert "The version of 2023" in capsys.readouterr().out
     assert main(["ask", str(tmp_path), QUESTION, "--as-of", "2020"]) == 1
-    assert main(["ask", str(tmp_path), QUESTION, "--as-of", "soon"]) == 2
-    assert "A date is a year" in capsys.readouterr().err
+    assert "Files of later than 2020 are left out." in capsys.readouterr().err
+    for wrong in ("soon", "2023-13", "2023-02-30", "2023-06-30-1"):
+        assert main(["ask", str(tmp_path), QUESTION, "--as-of", wrong]) == 2
+        assert "A date is a year" in capsys.readouterr().err

@@ -150,6 +150,8 @@ def ask_files(d3: D3, corpus: FileCorpus, question: str, top_n: int) -> tuple[bo
 
     ranking = corpus.ask(d3, ask)
     matched = [item for item in ranking if d3.llm is not None or item.details.get("matched", True)]
+    if d3.settings.as_of and not matched:
+        warn(f"Files of later than {d3.settings.as_of} are left out.")
     found = Ranking[Passage]([replace(item, rank=rank) for rank, item in enumerate(matched, start=1)], ranking.why)
     return ranking.found, found, [_record(question, corpus.names, item, ranking.found) for item in found]
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
@@ -23,6 +24,9 @@ EXCERPT = 110
 class Terminal(Console):
     """Shows control characters as �, whatever they come from, but for rich itself, which moves the cursor of a bar."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, emoji=False, **options)  # :x: is text
+
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """The segments of a renderable."""
         for text, style, control in super().render(renderable, options):
@@ -33,7 +37,7 @@ class Terminal(Console):
         raise BrokenPipeError
 
 
-console = Terminal(highlight=False)
+console = Terminal()
 
 
 def make_writable() -> None:
@@ -48,7 +52,7 @@ def make_writable() -> None:
 
 def tell(color: str, problem: object) -> None:
     """A line on standard error."""
-    Terminal(stderr=True, highlight=False).print(
+    Terminal(stderr=True).print(
         f"[{color}]drillrank:[/{color}] {escape(' '.join(str(problem).split()))}", soft_wrap=True
     )
 
@@ -56,7 +60,7 @@ def tell(color: str, problem: object) -> None:
 @contextmanager
 def progress(name: str) -> Iterator[Callable[[int, int], None]]:
     """A bar on standard error while the block runs; it is told how much is done, and of how much."""
-    console = Terminal(stderr=True, highlight=False)
+    console = Terminal(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as shown:
         bar = shown.add_task(name, total=None)
         yield lambda done, whole: shown.update(bar, completed=done, total=whole)

@@ -32,6 +32,7 @@ from drillrank.likelihood.unigram import Collection, UnigramModel
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
 from drillrank.prompts import LEAST, filled
+from drillrank.rerank.base import read_query
 from drillrank.rerank.relevance import MonoT5
 from drillrank.settings import as_settings
 from drillrank.structure import Document
@@ -331,7 +332,7 @@ class D3:
     def _traversal(
         self, question: str, documents: Documents, top_n: int | None, on_step: Callable[[Step], object] | None
     ) -> Drill:
-        check_query(question)
+        question = read_query(question) if self.llm is None else check_query(question)
         check_top_n(top_n)
         if isinstance(documents, Corpus):
             documents = self.prepare_corpus(documents)

@@ -8,6 +8,7 @@ last the date that is given, such as that of the file.
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -64,10 +65,13 @@ def as_date(given: str) -> Date:
     >>> as_date("2023-06")
     (2023, 6)
     """
-    found = dates_in(given) if isinstance(given, str) else []
-    if len(found) != 1:
-        raise InvalidInput(f"A date is a year, month or day, such as 2023-06 or 2023-06-30; not {given!r:.200}.")
-    return found[0]
+    try:
+        [found] = dates_in(given) if _DATE.fullmatch(given.strip().replace("_", " ")) else []
+        datetime.date(*(*found, 1, 1)[:3])
+    except (ValueError, AttributeError) as cause:
+        why = f"A date is a year, month or day, such as 2023-06 or 2023-06-30; not {given!r:.200}."
+        raise InvalidInput(why) from cause
+    return found
 
 
 def shown(date: Date) -> str:
@@ -100,7 +104,7 @@ class Versions:
         dates: Mapping[Any, Date] | None = None,
     ) -> None:
         self.names = names
-        self.dates: dict[Any, Date] = {}
+        self.dates: dict[Any, Date] = dict(dates or {})
         self._texts = texts
         self._keys: dict[Any, tuple[Date, tuple[int, ...], Date]] = {}
         self._bare = {document: _bare(name) for document, name in names.items()}

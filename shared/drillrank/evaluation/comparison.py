@@ -326,7 +326,7 @@ class Comparison:
         return Group(*tables, *map(escape, self.advice))
 
     def __str__(self) -> str:
-        console = Console(file=io.StringIO(), width=120)
+        console = Console(file=io.StringIO(), width=120, emoji=False)
         with console.capture() as shown:
             console.print(self)
         return shown.get()

@@ -306,7 +306,11 @@ def _in_files(corpus: Collection, given: Path) -> Iterator[tuple[str, Passage]]:
         if problem or not reads:
             continue
         if is_table:
-            yield from ((location, _passage(row, location)) for location, row in _rows(file))
+            rows = list(_rows(file))
+            if named or any("text" in row for _, row in rows):
+                yield from ((location, _passage(row, location)) for location, row in rows)
+            else:  # of numbers, say
+                warn(f"{file} is left out: no passage in it has a 'text'.")
             continue
         name = file.name if named else file.relative_to(given).as_posix()
         if name in corpus.documents:

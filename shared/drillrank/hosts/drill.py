@@ -278,12 +278,12 @@ class EvidenceRetrieval(Generic[Record]):
             records = [
                 chunk for chunk in stored.get(name, hits[name]) if chunk.raw or (chunk.text and not is_stored)
             ]  # a view may carry some of the text, which counts where its section cannot be had
-            if not records:
-                result.problems["missing"].append(name)
-                continue
             others = [
                 of_document for their, of_document in beside.get(name[1], {}).items() if their[0] in ("", name[0])
             ]
+            if not records and not others:
+                result.problems["missing"].append(name)
+                continue
             document = _with_given(name, records, is_stored, others)
             if document is None:
                 result.problems["outdated"].append(name)
@@ -340,7 +340,9 @@ class EvidenceRetrieval(Generic[Record]):
 def _with_given(
     name: Name, records: list[ChunkRecord[Record]], is_stored: bool, given: Sequence[list[ChunkRecord[Record]]]
 ) -> StoredDocument[Record] | None:
-    """The document with what was given of it; None if that does not agree with the records."""
+    """The document with what was given of it; None if that does not agree with the records, if there are any."""
+    if not records:
+        return StoredDocument(name, given[0])
     for chunks in given:
         first = chunks[0]
         labels = first.metadata.items() if first.pages is None else without_page(first.metadata).items()

@@ -108,7 +108,8 @@ def _alone(metadata: Mapping[str, Any]) -> Pages | None:
 def _follows(before: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
     if before.keys() != metadata.keys() or prefixed("pages") in metadata or "start_index" in metadata:
         return False
-    if not any(name is not None and name == last for name, last in zip(_file(metadata), _file(before), strict=True)):
+    same = {key for key in _FILES if isinstance(metadata.get(key), str) and metadata[key] == before[key]}
+    if not same:
         return False
     if any(before[key] != metadata[key] for key in metadata.keys() - {*KEYS}):
         return False
@@ -117,7 +118,8 @@ def _follows(before: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
         return all(last is not None and last < current for last, current in places)
     last, current = str(before.get("page_label", "")), str(metadata.get("page_label", ""))
     if last.isdecimal() and current.isdecimal():
-        return int(last) < int(current) or current == "1"  # after a preface
+        after_preface = current == "1" and same != {"file_name"}  # two files may have one name
+        return int(last) < int(current) or after_preface
     return bool(current) and last != current
 
 

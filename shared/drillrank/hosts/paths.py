@@ -183,7 +183,13 @@ class RecordSource(Generic[Record]):
         records, missing = yield from deduplicate_sections(hits or (), host.section, self.given, sure=host.certain)
         if not host.access_filter.restricts:  # perhaps they are hidden: nothing is said of them
             warn_missing("PromptRank", self.warned.new("raw", missing))
-        return [self._remembered(name, record) for name, record in zip(host.names(records), records, strict=True)]
+        texts: dict[str, str] = {}
+        found = []
+        for name, record in zip(host.names(records), records, strict=True):
+            text = host.passage(record, name).text
+            of_another_store = texts.setdefault(name, text) != text  # under the same id
+            found.append(self._remembered(stable_uuid(name, text) if of_another_store else name, record))
+        return found
 
     def _known(self, ids: Sequence[str]) -> tuple[str, ...]:
         """A store that nobody named need not understand ids that nobody gave."""

@@ -151,6 +151,14 @@ def _only(sections: Iterable[StoredSection], view: str | None) -> list[StoredSec
     return [section for section in sections if section.view == view]
 
 
+def _told_apart(found: Iterable[StoredSection]) -> Iterator[StoredSection]:
+    """Other splitters' chunks of two stores may share an id: what has another text gets another one."""
+    texts: dict[str, str] = {}
+    for one in found:
+        alike = one.view is not None or texts.setdefault(one.section_id, one.text) == one.text
+        yield one if alike else replace(one, section_id=stable_uuid(one.section_id, one.text))
+
+
 def _identity(section: StoredSection) -> _Identity:
     return section.section_id, section.view
 
@@ -306,7 +314,7 @@ class ViewRetrieval:
             return (yield from of_store(top_n, self.read, self._views))
         if self._by_view is None:
             [answer] = yield [Retrieve(THE_QUESTION, top_n)]
-            return of_hits(map(self.read, answer or ()), self._views), []
+            return of_hits(_told_apart(map(self.read, answer or ())), self._views), []
         answers = yield [Retrieve(THE_QUESTION, top_n, view) for view in self._by_view]
         return {view: [*map(self.read, answer or ())] for view, answer in zip(self._by_view, answers, strict=True)}, []
 

@@ -450,7 +450,7 @@ class PathSearch:
             frontier = scorer.ranked(query, pending)
             if number == 1:
                 frontier = first_hop.posteriors(frontier)
-                best = frontier[: settings.pairs]
+                best = [item for item in frontier if item.passage.passages[0].titled_text.strip()][: settings.pairs]
             shorter, found = found, found + frontier
             yield [Hop(number, tuple(frontier))]
             if number == self._hops or not frontier or (settings.hops is None and is_over(frontier, shorter)):
