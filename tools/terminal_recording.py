@@ -72,7 +72,7 @@ def recording() -> str:
                 Path("contracts", name).write_bytes(content)
             with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
                 terminal.console = terminal.Terminal(
-                    record=True, width=100, file=nowhere, highlight=False, force_terminal=True
+                    record=True, width=100, file=nowhere, force_terminal=True
                 )
                 terminal.console.print(Text(SHOWN))
                 if main(COMMAND) != 0:
