@@ -71,9 +71,7 @@ def recording() -> str:
             for name, content in contracts().items():
                 Path("contracts", name).write_bytes(content)
             with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
-                terminal.console = terminal.Terminal(
-                    record=True, width=100, file=nowhere, force_terminal=True
-                )
+                terminal.console = terminal.Terminal(record=True, width=100, file=nowhere, force_terminal=True)
                 terminal.console.print(Text(SHOWN))
                 if main(COMMAND) != 0:
                     raise SystemExit("The command failed.")

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, TypeVar, cast
 
-from drillrank.errors import InvalidInput, check_positive
+from drillrank.errors import InvalidInput, check_positive, warn
 from drillrank.explanation import Explainable
 from drillrank.text import SPACELESS, check_surrogates, name_tokens
 
 PARENTHETICAL = re.compile(r"\s*\((?P<inside>[^()]*)\)\s*$")
 MIN_TITLE_LENGTH = 4  # shorter titles ("It", "Up") are mostly ordinary words
+MAX_QUESTION = 20_000  # characters: what a question costs grows with its tokens times the candidates
 MAX_TITLE_TOKENS = 64  # bounds the work at each word of a text; nobody mentions a longer title
 
 
@@ -183,6 +184,21 @@ def check_query(query: str) -> str:
         raise InvalidInput(f"A query must be a string that is not blank, not {query!r:.200}.")
     check_surrogates(query, "The query")
     return query
+
+
+def read_query(query: str) -> str:
+    """The query, once it is checked, as far as it is read.
+
+    Raises:
+        InvalidInput: as `check_query`.
+
+    Warns:
+        DrillrankWarning: it is longer than `MAX_QUESTION` characters.
+    """
+    if len(check_query(query)) > MAX_QUESTION:
+        message = f"A question of {len(query)} characters is read up to character {MAX_QUESTION}."
+        warn(message)
+    return query[:MAX_QUESTION]
 
 
 def by_id(passages: Iterable[Passage]) -> dict[str, Passage]:

@@ -30,9 +30,8 @@ from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.chat import load_llm
 from drillrank.likelihood.unigram import Collection, UnigramModel
 from drillrank.llm import LLM, Requests, Usage, arun, run
-from drillrank.passages import Passage, Ranked, check_query, check_top_n
+from drillrank.passages import Passage, Ranked, check_query, check_top_n, read_query
 from drillrank.prompts import LEAST, filled
-from drillrank.rerank.base import read_query
 from drillrank.rerank.relevance import MonoT5
 from drillrank.settings import as_settings
 from drillrank.structure import Document

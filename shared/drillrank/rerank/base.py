@@ -22,7 +22,7 @@ from drillrank.explanation import Explainable, Explanation, Explanations, Term
 from drillrank.explanation.terms import GAINS, NOTHING
 from drillrank.likelihood import LanguageModel, Likelihood, Request, SumOfExperts
 from drillrank.likelihood.encoder import MEANING
-from drillrank.passages import Item, Passage, Path, Ranked, Ranking, check_query, check_top_n, ranked
+from drillrank.passages import Item, Passage, Path, Ranked, Ranking, check_top_n, ranked, read_query
 from drillrank.prompts import Evidence, Prompt, fill_question, prompt_text
 from drillrank.rerank.prior import FirstStage, Prior, first_stage, posteriors, scores_by_question
 from drillrank.rerank.prior import RetrievalScores as RetrievalScores
@@ -45,7 +45,6 @@ ROUNDING, UNREAD = "rounding of the model", "not read: below the last that was"
 _ROUNDING = 1e-9
 # Nats by which a token may differ where a model is asked again in other company; a neural one may count in 16 bits.
 _AGAIN, _AGAIN_NEURAL = 1e-4, 0.1
-MAX_QUESTION = 20_000  # characters: what a question costs grows with its tokens times the candidates
 _NAME = 60  # characters of a text that stand for a passage without title or id
 
 
@@ -53,21 +52,6 @@ class HasModel(Protocol):
     """What asks a language model."""
 
     language_model: LanguageModel
-
-
-def read_query(query: str) -> str:
-    """The query, once it is checked, as far as it is read.
-
-    Raises:
-        InvalidInput: as `check_query`.
-
-    Warns:
-        DrillrankWarning: it is longer than `MAX_QUESTION` characters.
-    """
-    if len(check_query(query)) > MAX_QUESTION:
-        message = f"A question of {len(query)} characters is read up to character {MAX_QUESTION}."
-        warn(message)
-    return query[:MAX_QUESTION]
 
 
 def in_worker(

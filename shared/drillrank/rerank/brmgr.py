@@ -27,9 +27,9 @@ from typing import Any, Literal
 from drillrank.errors import InvalidInput, check_limits, check_number, check_positive
 from drillrank.explanation import Explainable, Explanation, Explanations, Term
 from drillrank.likelihood import LanguageModel, Request, load_language_model
-from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_top_n, ranked
+from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_top_n, ranked, read_query
 from drillrank.prompts import Evidence, Prompt, Wording, around_question, check_question_templates
-from drillrank.rerank.base import PRESETS, in_worker, name_of, read_query
+from drillrank.rerank.base import PRESETS, in_worker, name_of
 from drillrank.rerank.prior import (
     Prior,
     RetrievalScores,

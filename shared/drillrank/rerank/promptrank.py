@@ -21,7 +21,7 @@ import numpy as np
 
 from drillrank.errors import InvalidInput, check_limits, check_number, check_positive
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
-from drillrank.passages import Passage, Path, check_query
+from drillrank.passages import Passage, Path, check_query, read_query
 from drillrank.prompts import Evidence, Prompt, Wording
 from drillrank.rerank.base import Ensemble as Ensemble
 from drillrank.rerank.base import (
@@ -31,7 +31,6 @@ from drillrank.rerank.base import (
     Shares,
     name_of,
     preset_formula,
-    read_query,
     warn_unread,
 )
 from drillrank.rerank.prior import Prior, check_prior

@@ -11,14 +11,13 @@ from typing import Literal
 
 from drillrank.errors import InvalidInput, check_limits, check_number
 from drillrank.likelihood import LanguageModel, Likelihood, SumOfExperts, load_language_model
-from drillrank.passages import Passage, as_passages
+from drillrank.passages import Passage, as_passages, read_query
 from drillrank.prompts import Evidence, Prompt, Wording
 from drillrank.rerank.base import (
     LikelihoodFormula,
     LikelihoodRanker,
     first_expert,
     preset_formula,
-    read_query,
     warn_unread,
 )
 from drillrank.rerank.prior import Prior, check_prior
