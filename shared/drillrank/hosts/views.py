@@ -151,7 +151,7 @@ def _only(sections: Iterable[StoredSection], view: str | None) -> list[StoredSec
     return [section for section in sections if section.view == view]
 
 
-def _told_apart(found: Iterable[StoredSection]) -> Iterator[StoredSection]:
+def _distinct(found: Iterable[StoredSection]) -> Iterator[StoredSection]:
     """Other splitters' chunks of two stores may share an id: what has another text gets another one."""
     texts: dict[str, str] = {}
     for one in found:
@@ -314,7 +314,7 @@ class ViewRetrieval:
             return (yield from of_store(top_n, self.read, self._views))
         if self._by_view is None:
             [answer] = yield [Retrieve(THE_QUESTION, top_n)]
-            return of_hits(_told_apart(map(self.read, answer or ())), self._views), []
+            return of_hits(_distinct(map(self.read, answer or ())), self._views), []
         answers = yield [Retrieve(THE_QUESTION, top_n, view) for view in self._by_view]
         return {view: [*map(self.read, answer or ())] for view, answer in zip(self._by_view, answers, strict=True)}, []
 
