@@ -45,7 +45,7 @@ AREAS = {
     "budgets": Area(
         "likelihood/tokenizer prompts",
         "budget prompts d3_budget self_ask drillrank/neural/budgets drillrank/neural/prompt_tokens"
-        " drillrank/neural/trusted_wording drillrank/neural/relevance",
+        " drillrank/neural/trusted_wording",
     ),
     "paths": Area(
         "multihop/search multihop/state multihop/prior multihop/text_links multihop/missing rerank/prior",
