@@ -220,7 +220,7 @@ class StoreLookups(Store):
         return permitted  # type: ignore[no-any-return]
 
     def _similar(self, store: VectorStore, k: int, form: Any) -> Requests[list[Document]]:
-        named = {} if form is None else {"filter": form}  # a store that knows no filter is asked without one
+        named: dict[str, Any] = {} if form is None else {"filter": form}  # what knows no filter is asked without one
         model = store.embeddings
         search: Any
         asearch: Any
@@ -230,6 +230,9 @@ class StoreLookups(Store):
         else:
             query = yield from self.vector(model, partial(model.embed_query, self.query))
             search, asearch = store.similarity_search_by_vector, store.asimilarity_search_by_vector
+        if "fetch_k" in inspect.signature(search).parameters:  # as FAISS, which filters what it has fetched
+            own = (getattr(self.source, "search_kwargs", None) or {}).get("fetch_k", 0)
+            named["fetch_k"] = max(k, own, _ALL if named else 0)
         if isinstance(store, InMemoryVectorStore):  # its asynchronous search computes on the event loop
             [found] = yield [Call(partial(self.in_turn, search, query, k=k, **named))]
         else:

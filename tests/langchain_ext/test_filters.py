@@ -20,6 +20,8 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from drillrank.errors import InvalidInput
 from langchain_ext import BRMGRRetriever, D3Retriever, MultiViewRetriever, PromptRankRetriever
 from langchain_ext._lookups import DocumentFilter
+from tests.conformance.hosts import LangChain
+from tests.conformance.server_store import PostFiltered
 
 MINE = Document("Mine.", id="1", metadata={"tenant": "a", "level": 1})
 THEIRS = Document("Theirs.", id="2", metadata={"tenant": "b", "level": 1})
@@ -112,6 +114,17 @@ def test_other_stores_get_each_condition_for_itself():
     assert DocumentFilter(None).for_store(STORE, {"view": "raw"}) == {"view": "raw"}
     assert DocumentFilter(None).for_store(STORE, {}) is DocumentFilter({}).for_store(STORE, {}) is None
     assert DocumentFilter(lambda document: False).for_store(STORE, {"view": "raw"}) == {"view": "raw"}
+
+
+def test_a_store_that_filters_what_it_has_fetched_loses_nothing(monkeypatch: pytest.MonkeyPatch):
+    store, text = PostFiltered(LangChain.embedding()), "".join(f"# Part {n}\n\nMeal {n} is hot.\n\n" for n in range(60))
+    books = [Document(text, metadata={"source": source}) for source in "ab"]
+    store.add_documents(LangChain.split(books, views=["raw"], min_tokens=None))
+    one = store.as_retriever(search_kwargs={"k": 1, "filter": {"source": "b"}, "fetch_k": 120})
+    assert len(MultiViewRetriever(source=store, filters={"source": "b"}, top_n=60).invoke("meal")) == 60
+    assert len(D3Retriever(source=one, top_n=99).invoke("meal")) == 60
+    monkeypatch.setattr("langchain_ext._lookups._ALL", 60)
+    assert len(D3Retriever(source=one, top_n=99).invoke("meal")) == 60  # by the fetch_k of its own
 
 
 NO_DOCUMENTS = [None, "a text", {"documents": []}, 7, ["a text"], [Document("one"), None]]
