@@ -119,7 +119,10 @@ class QueryRetriever(ConfiguredRetriever):
 
 @contextmanager
 def _handed_on(config: RunnableConfig | None) -> Iterator[None]:
-    token = var_child_runnable_config.set(ensure_config(config))
+    handed = ensure_config(config)
+    for own in ("run_name", "run_id"):  # of this run alone
+        handed.pop(own, None)  # type: ignore[misc]  # neither is required
+    token = var_child_runnable_config.set(handed)
     try:
         yield
     finally:
