@@ -19,7 +19,7 @@ from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import InvalidInput, warn
 from drillrank.hosts.filters import AccessFilter, answered, from_dictionary, one_by_one, parts_of
 from drillrank.hosts.store import Store
 from drillrank.llm import Call, Fetch, Requests
@@ -193,7 +193,14 @@ class StoreLookups(Store):
 
     def _searched(self, k: int, wanted: Mapping[str, str]) -> Requests[tuple[list[Document], int]]:
         assert self.store is not None
-        hits = yield from self._similar(self.store, k, self.access_filter.for_store(self.store, wanted))
+        form = self.access_filter.for_store(self.store, wanted)
+        hits = yield from self._similar(self.store, k, form)
+        if isinstance(hits, Exception):
+            raise InvalidInput(
+                f"{type(self.store).__name__} does not search by {form!r:.100} ({hits}): as source give its retriever "
+                'with search_kwargs={"filter": ...} of its own form, to MultiViewRetriever one for each view, and '
+                "filters=... beside it, a dictionary or a function."
+            ) from hits
         [seen] = yield [Call(partial(self.access_filter.filter_results, hits))]
         return seen, len(hits)
 
@@ -210,16 +217,26 @@ class StoreLookups(Store):
             [documents] = yield [Call(partial(_by_metadata, store, form))]
             if documents is None:
                 documents = yield from self._similar(store, _ALL, form)
+            if isinstance(documents, Exception):
+                warn(
+                    f"{type(store).__name__} takes no dictionary as a filter: nothing is looked up there by metadata, "
+                    "and what was found stands alone. Pass the originals as documents."
+                )
+                return None
             return (yield from self._permitted(documents))
         ids = list(request.ids)
-        [found] = yield [Call(partial(_by_ids, store, ids), partial(_aby_ids, store, ids))]
-        return None if found is None else (yield from self._permitted(found))
+        which = NotImplementedError  # of a store that brings records by search only
+        [found] = yield [
+            Call(partial(_asked, which, store.get_by_ids, ids), partial(_aasked, which, store.aget_by_ids, ids))
+        ]
+        return None if isinstance(found, Exception) else (yield from self._permitted(found))
 
     def _permitted(self, found: Sequence[Document]) -> Requests[list[Document]]:
         [permitted] = yield [Call(partial(self.access_filter.filter_fetched, found))]
         return permitted  # type: ignore[no-any-return]
 
-    def _similar(self, store: VectorStore, k: int, form: Any) -> Requests[list[Document]]:
+    def _similar(self, store: VectorStore, k: int, form: Any) -> Requests[list[Document] | Exception]:
+        """The nearest; an error where the store does not know what to do with the form of the filter."""
         named: dict[str, Any] = {} if form is None else {"filter": form}  # what knows no filter is asked without one
         model = store.embeddings
         search: Any
@@ -236,23 +253,28 @@ class StoreLookups(Store):
         if isinstance(store, InMemoryVectorStore):  # its asynchronous search computes on the event loop
             [found] = yield [Call(partial(self.in_turn, search, query, k=k, **named))]
         else:
-            [found] = yield [Call(partial(search, query, k=k, **named), partial(asearch, query, k=k, **named))]
+            which = (AttributeError, TypeError) if form is not None else ()
+            asked, aasked = partial(_asked, which, search), partial(_aasked, which, asearch)
+            [found] = yield [Call(partial(asked, query, k=k, **named), partial(aasked, query, k=k, **named))]
         return found  # type: ignore[no-any-return]
 
 
-def _by_ids(store: VectorStore, ids: list[str]) -> list[Document] | None:
-    """None of a store that brings records by search only."""
-    try:
-        return store.get_by_ids(ids)
-    except NotImplementedError:
-        return None
+_Errors = type[Exception] | tuple[type[Exception], ...]
 
 
-async def _aby_ids(store: VectorStore, ids: list[str]) -> list[Document] | None:
+def _asked(errors: _Errors, ask: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """What a store answers, or which of these errors."""
     try:
-        return await store.aget_by_ids(ids)
-    except NotImplementedError:
-        return None
+        return ask(*arguments, **named)
+    except errors as error:
+        return error
+
+
+async def _aasked(errors: _Errors, ask: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    try:
+        return await ask(*arguments, **named)
+    except errors as error:
+        return error
 
 
 def _of_keys(ids: Sequence[str], found: Sequence[Document | None]) -> list[Document]:

@@ -83,6 +83,17 @@ class PostFiltered(ServerStore):
         return [document for document in found if holds(document.metadata) is True][:k]
 
 
+class OwnForm(ServerStore):
+    """Takes filters of a class of its own, and finds no records by metadata, as Qdrant's."""
+
+    get = None  # type: ignore[assignment]
+
+    def similarity_search_by_vector(
+        self, embedding: list[float], k: int = 4, filter: Any = None, **kwargs: Any
+    ) -> list[Document]:
+        return super().similarity_search_by_vector(embedding, k, filter=filter and filter.must)
+
+
 def _operators(filter: Any) -> Iterator[str]:
     if isinstance(filter, Mapping):
         yield from filter
