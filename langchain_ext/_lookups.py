@@ -85,7 +85,7 @@ class DocumentFilter(AccessFilter[Document]):
 
 
 def underlying_store(source: object) -> VectorStore | None:
-    """The vector store that a source is, or that the host's retrievers over one search.
+    """The vector store that a source is, or that the host's retrievers over one search; of several, that of raw texts.
 
     What stands behind any other Runnable is not guessed.
     """
@@ -93,7 +93,7 @@ def underlying_store(source: object) -> VectorStore | None:
         return source
     if isinstance(source, Mapping) and source:
         first, *others = map(underlying_store, source.values())
-        return first if all(one is first for one in others) else None
+        return underlying_store(source.get("raw")) or (first if all(one is first for one in others) else None)
     return source.vectorstore if isinstance(source, VectorStoreRetriever) else None
 
 
