@@ -117,6 +117,8 @@ async def test_a_retriever_and_a_reranker_in_a_chain(component):
 def test_a_reranker_that_gets_no_query_says_what_to_do(component, given):
     with pytest.raises(InvalidInput, match="as_runnable"):
         reranker(component).as_runnable().invoke(given)
+    with pytest.raises(InvalidInput, match=r"A query must be a string .*'input'"):  # as create_retrieval_chain gives it
+        reranker(component).as_runnable(RunnableLambda(str.encode)).invoke({"input": QUERY})
 
 
 # Anything that retrieves
