@@ -58,11 +58,15 @@ class DocumentFilter(AccessFilter[Document]):
             InvalidInput: the source brought something else.
         """
         if not isinstance(documents, Iterable) or isinstance(documents, str | bytes | Mapping):
-            raise InvalidInput(f"A source brings a list of documents, not a {type(documents).__name__}.")
+            raise InvalidInput(
+                f"A source brings, and a reranker takes, a list of documents, not a {type(documents).__name__}."
+            )
         found = list(documents)  # any Runnable may be a source, so anything may come
         for one in found:
             if not isinstance(one, Document):
-                raise InvalidInput(f"A source brings documents; there is a {type(one).__name__} among them.")
+                raise InvalidInput(
+                    f"A source brings, and a reranker takes, documents; there is a {type(one).__name__} among them."
+                )
         return super().filter_results(found, component)
 
     def for_store(self, store: VectorStore, where: Mapping[str, str | tuple[str, ...]]) -> Any:

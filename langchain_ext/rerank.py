@@ -22,6 +22,7 @@ from drillrank.hosts.metadata import PREFIX, RANKING_KEYS, RANKING_NOTES
 from drillrank.passages import Ranking, check_query
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.upr import UPR_PROMPT
+from langchain_ext._lookups import DocumentFilter
 from langchain_ext._retriever import Loadable
 from langchain_ext.settings import BRMGRRerankSettings, RelevanceRerankSettings, RerankSettings
 
@@ -81,7 +82,7 @@ class LikelihoodCompressor(RerankerFields, Loadable, BaseDocumentCompressor):
                 f'A reranker takes {{"query": ..., "documents": [...]}}, not this {type(given).__name__}. Behind a '
                 "retriever it has no query: write reranker.as_runnable(retriever) for retriever | reranker."
             )
-        documents = filter_results(given["documents"])
+        documents = filter_results(DocumentFilter(None).filter_results(given["documents"]))  # or says what is none
         settings: Any = self.settings
         passages: list[Passage] = []
         scores: list[float | None] = []

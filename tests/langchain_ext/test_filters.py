@@ -19,7 +19,15 @@ from langchain_core.runnables.config import set_config_context
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from drillrank.errors import DrillrankWarning, InvalidInput
-from langchain_ext import BRMGRRetriever, D3Retriever, MultiViewRetriever, PromptRankRetriever
+from langchain_ext import (
+    BRMGRRetriever,
+    D3Retriever,
+    MultiViewRetriever,
+    MultiViewTextSplitter,
+    PromptRankRetriever,
+    SelfAskChain,
+    UPRRerank,
+)
 from langchain_ext._lookups import DocumentFilter
 from tests.conformance.hosts import LangChain
 from tests.conformance.server_store import OwnForm, PostFiltered
@@ -164,5 +172,18 @@ def test_a_source_that_brings_no_documents_is_named(brought, filter, asynchronou
         ),
     )
     for component in components:
-        with pytest.raises(InvalidInput, match=r"A source brings .*(NoneType|str|dict|int)"):
+        with pytest.raises(InvalidInput, match=r"A source brings.*(NoneType|str|dict|int)"):
             asyncio.run(component.ainvoke("a question")) if asynchronous else component.invoke("a question")
+
+
+def test_what_is_no_source_and_no_document_is_named():
+    says: dict[str, Any] = {"llm": FakeListChatModel(responses=["x"])}
+    for component, fields in ((PromptRankRetriever, {}), (BRMGRRetriever, says), (SelfAskChain, says)):
+        with pytest.raises(InvalidInput, match=r"source of .*as_retriever\(\)"):
+            component(source=STORE, **fields)
+    with pytest.raises(InvalidInput, match=r"as_retriever\(\)"):
+        MultiViewRetriever(source={"raw": STORE})
+    with pytest.raises(InvalidInput, match="there is a str"):
+        UPRRerank().compress_documents(["a text"], "a question")  # type: ignore[list-item]
+    with pytest.raises(InvalidInput, match="not 200"):
+        MultiViewTextSplitter(200)  # type: ignore[arg-type]
