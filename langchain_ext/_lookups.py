@@ -229,10 +229,8 @@ class StoreLookups(Store):
                 return None
             return (yield from self._permitted(documents))
         ids = list(request.ids)
-        which = NotImplementedError  # of a store that brings records by search only
-        [found] = yield [
-            Call(partial(_asked, which, store.get_by_ids, ids), partial(_aasked, which, store.aget_by_ids, ids))
-        ]
+        # Not implemented where a store brings records by search only.
+        [found] = yield [_call(NotImplementedError, store.get_by_ids, store.aget_by_ids, ids)]
         return None if isinstance(found, Exception) else (yield from self._permitted(found))
 
     def _permitted(self, found: Sequence[Document]) -> Requests[list[Document]]:
@@ -252,33 +250,32 @@ class StoreLookups(Store):
             query = yield from self.vector(model, partial(model.embed_query, self.query))
             search, asearch = store.similarity_search_by_vector, store.asimilarity_search_by_vector
         if "fetch_k" in inspect.signature(search).parameters:  # as FAISS, which filters what it has fetched
-            own = (getattr(self.source, "search_kwargs", None) or {}).get("fetch_k", 0)
-            named["fetch_k"] = max(k, own, _ALL if named else 0)
+            fetch_k = (getattr(self.source, "search_kwargs", None) or {}).get("fetch_k", 0)
+            named["fetch_k"] = max(k, fetch_k, _ALL if named else 0)
         if isinstance(store, InMemoryVectorStore):  # its asynchronous search computes on the event loop
             [found] = yield [Call(partial(self.in_turn, search, query, k=k, **named))]
         else:
-            which = (AttributeError, TypeError) if form is not None else ()
-            asked, aasked = partial(_asked, which, search), partial(_aasked, which, asearch)
-            [found] = yield [Call(partial(asked, query, k=k, **named), partial(aasked, query, k=k, **named))]
+            errors = (AttributeError, TypeError) if form is not None else ()
+            [found] = yield [_call(errors, search, asearch, query, k=k, **named)]
         return found  # type: ignore[no-any-return]
 
 
-_Errors = type[Exception] | tuple[type[Exception], ...]
+def _call(errors: Any, ask: Callable[..., Any], aask: Callable[..., Any], *arguments: Any, **named: Any) -> Call:
+    """A question to a store, which is answered by the error itself where it is one of these."""
 
+    def answer() -> Any:
+        try:
+            return ask(*arguments, **named)
+        except errors as error:
+            return error
 
-def _asked(errors: _Errors, ask: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """What a store answers, or which of these errors."""
-    try:
-        return ask(*arguments, **named)
-    except errors as error:
-        return error
+    async def aanswer() -> Any:
+        try:
+            return await aask(*arguments, **named)
+        except errors as error:
+            return error
 
-
-async def _aasked(errors: _Errors, ask: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    try:
-        return await ask(*arguments, **named)
-    except errors as error:
-        return error
+    return Call(answer, aanswer)
 
 
 def _of_keys(ids: Sequence[str], found: Sequence[Document | None]) -> list[Document]:

@@ -125,8 +125,8 @@ class QueryRetriever(ConfiguredRetriever):
 @contextmanager
 def _handed_on(config: RunnableConfig | None) -> Iterator[None]:
     handed = ensure_config(config)
-    for own in ("run_name", "run_id"):  # of this run alone
-        handed.pop(own, None)  # type: ignore[misc]  # neither is required
+    for key in ("run_name", "run_id"):  # of this run alone
+        handed.pop(key, None)  # type: ignore[misc]  # neither is required
     token = var_child_runnable_config.set(handed)
     try:
         yield
