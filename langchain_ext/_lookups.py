@@ -19,7 +19,7 @@ from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import InvalidInput, warn
 from drillrank.hosts.filters import AccessFilter, answered, from_dictionary, one_by_one, parts_of
 from drillrank.hosts.store import Store
 from drillrank.llm import Call, Fetch, Requests
@@ -58,11 +58,15 @@ class DocumentFilter(AccessFilter[Document]):
             InvalidInput: the source brought something else.
         """
         if not isinstance(documents, Iterable) or isinstance(documents, str | bytes | Mapping):
-            raise InvalidInput(f"A source brings a list of documents, not a {type(documents).__name__}.")
+            raise InvalidInput(
+                f"A source brings, and a reranker takes, a list of documents, not a {type(documents).__name__}."
+            )
         found = list(documents)  # any Runnable may be a source, so anything may come
         for one in found:
             if not isinstance(one, Document):
-                raise InvalidInput(f"A source brings documents; there is a {type(one).__name__} among them.")
+                raise InvalidInput(
+                    f"A source brings, and a reranker takes, documents; there is a {type(one).__name__} among them."
+                )
         return super().filter_results(found, component)
 
     def for_store(self, store: VectorStore, where: Mapping[str, str | tuple[str, ...]]) -> Any:
@@ -85,7 +89,7 @@ class DocumentFilter(AccessFilter[Document]):
 
 
 def underlying_store(source: object) -> VectorStore | None:
-    """The vector store that a source is, or that the host's retrievers over one search.
+    """The vector store that a source is, or that the host's retrievers over one search; of several, that of raw texts.
 
     What stands behind any other Runnable is not guessed.
     """
@@ -93,7 +97,7 @@ def underlying_store(source: object) -> VectorStore | None:
         return source
     if isinstance(source, Mapping) and source:
         first, *others = map(underlying_store, source.values())
-        return first if all(one is first for one in others) else None
+        return underlying_store(source.get("raw")) or (first if all(one is first for one in others) else None)
     return source.vectorstore if isinstance(source, VectorStoreRetriever) else None
 
 
@@ -193,7 +197,14 @@ class StoreLookups(Store):
 
     def _searched(self, k: int, wanted: Mapping[str, str]) -> Requests[tuple[list[Document], int]]:
         assert self.store is not None
-        hits = yield from self._similar(self.store, k, self.access_filter.for_store(self.store, wanted))
+        form = self.access_filter.for_store(self.store, wanted)
+        hits = yield from self._similar(self.store, k, form)
+        if isinstance(hits, Exception):
+            raise InvalidInput(
+                f"{type(self.store).__name__} does not search by {form!r:.100} ({hits}): as source give its retriever "
+                'with search_kwargs={"filter": ...} of its own form, to MultiViewRetriever one for each view, and '
+                "filters=... beside it, a dictionary or a function."
+            ) from hits
         [seen] = yield [Call(partial(self.access_filter.filter_results, hits))]
         return seen, len(hits)
 
@@ -210,17 +221,25 @@ class StoreLookups(Store):
             [documents] = yield [Call(partial(_by_metadata, store, form))]
             if documents is None:
                 documents = yield from self._similar(store, _ALL, form)
+            if isinstance(documents, Exception):
+                warn(
+                    f"{type(store).__name__} takes no dictionary as a filter: nothing is looked up there by metadata, "
+                    "and what was found stands alone. Pass the originals as documents."
+                )
+                return None
             return (yield from self._permitted(documents))
         ids = list(request.ids)
-        [found] = yield [Call(partial(_by_ids, store, ids), partial(_aby_ids, store, ids))]
-        return None if found is None else (yield from self._permitted(found))
+        # Not implemented where a store brings records by search only.
+        [found] = yield [_call(NotImplementedError, store.get_by_ids, store.aget_by_ids, ids)]
+        return None if isinstance(found, Exception) else (yield from self._permitted(found))
 
     def _permitted(self, found: Sequence[Document]) -> Requests[list[Document]]:
         [permitted] = yield [Call(partial(self.access_filter.filter_fetched, found))]
         return permitted  # type: ignore[no-any-return]
 
-    def _similar(self, store: VectorStore, k: int, form: Any) -> Requests[list[Document]]:
-        named = {} if form is None else {"filter": form}  # a store that knows no filter is asked without one
+    def _similar(self, store: VectorStore, k: int, form: Any) -> Requests[list[Document] | Exception]:
+        """The nearest; an error where the store does not know what to do with the form of the filter."""
+        named: dict[str, Any] = {} if form is None else {"filter": form}  # what knows no filter is asked without one
         model = store.embeddings
         search: Any
         asearch: Any
@@ -230,26 +249,33 @@ class StoreLookups(Store):
         else:
             query = yield from self.vector(model, partial(model.embed_query, self.query))
             search, asearch = store.similarity_search_by_vector, store.asimilarity_search_by_vector
+        if "fetch_k" in inspect.signature(search).parameters:  # as FAISS, which filters what it has fetched
+            fetch_k = (getattr(self.source, "search_kwargs", None) or {}).get("fetch_k", 0)
+            named["fetch_k"] = max(k, fetch_k, _ALL if named else 0)
         if isinstance(store, InMemoryVectorStore):  # its asynchronous search computes on the event loop
             [found] = yield [Call(partial(self.in_turn, search, query, k=k, **named))]
         else:
-            [found] = yield [Call(partial(search, query, k=k, **named), partial(asearch, query, k=k, **named))]
+            errors = (AttributeError, TypeError) if form is not None else ()
+            [found] = yield [_call(errors, search, asearch, query, k=k, **named)]
         return found  # type: ignore[no-any-return]
 
 
-def _by_ids(store: VectorStore, ids: list[str]) -> list[Document] | None:
-    """None of a store that brings records by search only."""
-    try:
-        return store.get_by_ids(ids)
-    except NotImplementedError:
-        return None
+def _call(errors: Any, ask: Callable[..., Any], aask: Callable[..., Any], *arguments: Any, **named: Any) -> Call:
+    """A question to a store, which is answered by the error itself where it is one of these."""
 
+    def answer() -> Any:
+        try:
+            return ask(*arguments, **named)
+        except errors as error:
+            return error
 
-async def _aby_ids(store: VectorStore, ids: list[str]) -> list[Document] | None:
-    try:
-        return await store.aget_by_ids(ids)
-    except NotImplementedError:
-        return None
+    async def aanswer() -> Any:
+        try:
+            return await aask(*arguments, **named)
+        except errors as error:
+            return error
+
+    return Call(answer, aanswer)
 
 
 def _of_keys(ids: Sequence[str], found: Sequence[Document | None]) -> list[Document]:

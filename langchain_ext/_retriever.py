@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import is_dataclass
-from typing import Any
+from typing import Any, get_args
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -18,6 +18,7 @@ from langchain_core.runnables.config import ensure_config, patch_config, var_chi
 from langchain_core.vectorstores import VectorStore
 from pydantic import field_validator
 
+from drillrank.errors import InvalidInput
 from drillrank.hosts.components import HostFields
 from drillrank.hosts.metadata import with_notes
 from drillrank.likelihood import LanguageModel
@@ -35,6 +36,10 @@ class WithSource(HostFields):
     @field_validator("source", mode="before", check_fields=False)
     @classmethod
     def _as_runnable(cls, given: Any) -> Any:
+        takes_store = VectorStore in get_args(cls.model_fields["source"].annotation)
+        retrievers = given.values() if isinstance(given, dict) else () if takes_store else (given,)
+        if any(isinstance(one, VectorStore) for one in retrievers):
+            raise InvalidInput(f"source of {cls.__name__}: of a vector store give the retriever, store.as_retriever().")
         if isinstance(given, dict):
             return {name: cls._as_runnable(one) for name, one in given.items()}
         plain = callable(given) and not isinstance(given, Runnable | VectorStore | type)
@@ -119,7 +124,10 @@ class QueryRetriever(ConfiguredRetriever):
 
 @contextmanager
 def _handed_on(config: RunnableConfig | None) -> Iterator[None]:
-    token = var_child_runnable_config.set(ensure_config(config))
+    handed = ensure_config(config)
+    for key in ("run_name", "run_id"):  # of this run alone
+        handed.pop(key, None)  # type: ignore[misc]  # neither is required
+    token = var_child_runnable_config.set(handed)
     try:
         yield
     finally:

@@ -59,14 +59,14 @@ class D3Retriever(ModelFields, QueryRetriever):
         settings: What is rarely touched: `langchain_ext.settings.D3RetrieverSettings`, or a mapping of its fields.
 
     Each result is a paragraph, text as stored, with the metadata of the record that it stands in, and the score;
-    `start_index`, unless that key is the user's own; and, under names that begin with `drillrank_`, `section_path`,
-    `source_id`, `start` and `end`; without an LLM `section_score`; with one `prompt_tokens`, `completion_tokens` and
-    `llm_calls` of the question; `problems`, a string, if anything went wrong, and without an LLM `nothing_matched` if
-    no paragraph holds a word of the question: then the documents' order stays. There are offsets only where they are
-    known: chunks of other splitters need `add_start_index=True`, or the originals as `documents`. LLM
-    calls are children of the retriever's run. For progress the run has custom events, seen by `astream_events` and
-    callback handlers: `d3_step` for each step, `d3_end` with usage and `problems`. What goes wrong is also told in one
-    `DrillrankWarning`.
+    `start_index`, counted from the page where pages were given, unless that key is the user's own; and, under names
+    that begin with `drillrank_`, `section_path`, `source_id`, `start` and `end`; without an LLM `section_score`; with
+    one `prompt_tokens`, `completion_tokens` and `llm_calls` of the question; `problems`, a string, if anything went
+    wrong, and without an LLM `nothing_matched` if no paragraph holds a word of the question: then the documents' order
+    stays. There are offsets only where they are known: chunks of other splitters need `add_start_index=True`, or the
+    originals as `documents`. LLM calls are children of the retriever's run. For progress the run has custom events,
+    seen by `astream_events` and callback handlers: `d3_step` for each step, `d3_end` with usage and `problems`. What
+    goes wrong is also told in one `DrillrankWarning`.
 
     Raises:
         InvalidInput: a setting cannot be used, or the question is blank.
@@ -159,7 +159,7 @@ class D3Retriever(ModelFields, QueryRetriever):
             is_offset = metadata.get(_START, chunk.start) == chunk.record.metadata.get(PREFIX + "start")
         if is_offset:
             metadata.pop(_START, None)
-            metadata |= {} if evidence.start is None else {_START: evidence.start}
+            metadata |= {} if evidence.start is None else {_START: evidence.start - evidence.page_start}
         if key is None:  # nothing that depends on the question
             metadata = {name: value for name, value in metadata.items() if name not in RANKING_KEYS}
         else:

@@ -27,7 +27,7 @@ from drillrank.rerank.prior import Prior
 from drillrank.vectors import Embed
 from langchain_ext._llm import FrameworkLLM, embedding_of, step_prompt
 from langchain_ext._lookups import DocumentFilter, Filter, StoreLookups, underlying_store
-from langchain_ext._records import document_names, index_fields, names_of, passage_of, read_section
+from langchain_ext._records import as_raw, document_names, index_fields, names_of, passage_of, read_section
 from langchain_ext._retriever import QueryRetriever, Retriever, WithSource, with_score
 from langchain_ext.rerank import LikelihoodCompressor
 from langchain_ext.settings import PromptRankRerankSettings, PromptRankRetrieverSettings
@@ -233,5 +233,7 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
 
     def _document(self, found: FoundRecord[Document]) -> Document:
         described = found.added_metadata | reasons(found.explanation)
-        metadata = with_score(found.record.metadata, self._settings.score_key, found.score, described)
-        return found.record.model_copy(update={"id": found.id, "metadata": metadata})
+        section = read_section(found.record)
+        record = as_raw(found.record, section.text) if section.view == "raw" else found.record
+        metadata = with_score(record.metadata, self._settings.score_key, found.score, described)
+        return record.model_copy(update={"id": found.id, "metadata": metadata})

@@ -19,9 +19,10 @@ from drillrank import UPR, LanguageModel, Passage, load_language_model
 from drillrank.errors import InvalidInput
 from drillrank.hosts.components import BRMGRRerankFields, MonoT5Fields, RelevanceFields, RerankerFields, UPRFields
 from drillrank.hosts.metadata import PREFIX, RANKING_KEYS, RANKING_NOTES
-from drillrank.passages import Ranking
+from drillrank.passages import Ranking, check_query
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.upr import UPR_PROMPT
+from langchain_ext._lookups import DocumentFilter
 from langchain_ext._retriever import Loadable
 from langchain_ext.settings import BRMGRRerankSettings, RelevanceRerankSettings, RerankSettings
 
@@ -81,7 +82,7 @@ class LikelihoodCompressor(RerankerFields, Loadable, BaseDocumentCompressor):
                 f'A reranker takes {{"query": ..., "documents": [...]}}, not this {type(given).__name__}. Behind a '
                 "retriever it has no query: write reranker.as_runnable(retriever) for retriever | reranker."
             )
-        documents = filter_results(given["documents"])
+        documents = filter_results(DocumentFilter(None).filter_results(given["documents"]))  # or says what is none
         settings: Any = self.settings
         passages: list[Passage] = []
         scores: list[float | None] = []
@@ -122,7 +123,7 @@ class LikelihoodCompressor(RerankerFields, Loadable, BaseDocumentCompressor):
                 takes `{"query": str, "documents": [Document]}`.
 
         Raises:
-            InvalidInput: when invoked, the input is something else, such as a retriever's documents.
+            InvalidInput: when invoked, the input is something else, such as a retriever's documents, or a mapping.
 
         >>> from langchain_core.runnables import RunnableLambda
         >>> from langchain_ext import UPRRerank
@@ -136,7 +137,7 @@ class LikelihoodCompressor(RerankerFields, Loadable, BaseDocumentCompressor):
         if retriever is None:
             return step
         given: Runnable[Any, Any] = RunnableParallel(query=RunnablePassthrough(), documents=retriever)
-        return given | step
+        return RunnableLambda(check_query) | given | step
 
 
 class UPRRerank(UPRFields, LikelihoodCompressor):

@@ -100,7 +100,7 @@ class NodeFilter(AccessFilter[BaseNode]):
 
 
 def underlying_index(source: object) -> VectorStoreIndex | None:
-    """The index that a source is, or that the host's retrievers over one search.
+    """The index that a source is, or that the host's retrievers over one search; of several, that of raw texts.
 
     What stands behind any other retriever is not guessed, nor where an index leads to other objects than nodes.
     """
@@ -108,7 +108,7 @@ def underlying_index(source: object) -> VectorStoreIndex | None:
         return source
     if isinstance(source, Mapping) and source:
         first, *others = map(underlying_index, source.values())
-        return first if all(one is first for one in others) else None
+        return underlying_index(source.get("raw")) or (first if all(one is first for one in others) else None)
     if type(source) is not VectorIndexRetriever or not all(
         isinstance(led_to, BaseNode) for led_to in source.object_map.values()
     ):

@@ -70,6 +70,30 @@ class ServerStore(VectorStore):
         return from_dictionary(filter or {})
 
 
+class PostFiltered(ServerStore):
+    """Filters what it has fetched, and finds no records by metadata, as FAISS."""
+
+    get = None  # type: ignore[assignment]
+
+    def similarity_search_by_vector(
+        self, embedding: list[float], k: int = 4, filter: Any = None, fetch_k: int = 20, **kwargs: Any
+    ) -> list[Document]:
+        holds = self._condition(filter)
+        found = super().similarity_search_by_vector(embedding, k if filter is None else fetch_k)
+        return [document for document in found if holds(document.metadata) is True][:k]
+
+
+class OwnForm(ServerStore):
+    """Takes filters of a class of its own, and finds no records by metadata, as Qdrant's."""
+
+    get = None  # type: ignore[assignment]
+
+    def similarity_search_by_vector(
+        self, embedding: list[float], k: int = 4, filter: Any = None, **kwargs: Any
+    ) -> list[Document]:
+        return super().similarity_search_by_vector(embedding, k, filter=filter and filter.must)
+
+
 def _operators(filter: Any) -> Iterator[str]:
     if isinstance(filter, Mapping):
         yield from filter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from typing import Any
 
 import pytest
@@ -22,6 +23,8 @@ from tests.conformance.langchain_reader import Reader
 from tests.conformance.readers import Judge
 from tests.conformance.test_retrievers import BUILD
 from tests.conformance.test_retrievers import DOCUMENTS as OF_BOTH
+from tests.conformance.test_traces import Runs as Trees
+from tests.conformance.test_traces import below
 
 DOCUMENTS = OF_BOTH[LangChain]
 
@@ -114,6 +117,8 @@ async def test_a_retriever_and_a_reranker_in_a_chain(component):
 def test_a_reranker_that_gets_no_query_says_what_to_do(component, given):
     with pytest.raises(InvalidInput, match="as_runnable"):
         reranker(component).as_runnable().invoke(given)
+    with pytest.raises(InvalidInput, match=r"A query must be a string .*'input'"):  # as create_retrieval_chain gives it
+        reranker(component).as_runnable(RunnableLambda(str.encode)).invoke({"input": QUERY})
 
 
 # Anything that retrieves
@@ -188,6 +193,19 @@ def test_the_whole_configuration_is_handed_on(name, how):
         assert "mine" in own["callbacks"].inheritable_tags
         assert own["callbacks"].inheritable_metadata["page"] == 3
         assert own["callbacks"].parent_run_id is not None
+
+
+@pytest.mark.parametrize("name", [*COMPONENTS, "MultiViewRetriever"])
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_runs_name_and_id_are_its_own(name, asynchronous):
+    runs, one = Trees(), uuid.uuid4()
+    component, config = takes_a_retriever(LISTED)[name], {"callbacks": [runs], "run_name": "docs", "run_id": one}
+    asyncio.run(component.ainvoke(QUERY, config)) if asynchronous else component.invoke(QUERY, config)
+    [root] = runs.roots
+    assert root.name == "docs"  # the host gives a retriever no id of its configuration
+    assert root.child_runs
+    assert not below(root, "docs")
+    assert one not in [child.id for child in root.child_runs]
 
 
 def test_every_retriever_hands_its_configuration_on():

@@ -121,6 +121,16 @@ async def test_retrievers_of_any_kind(host):
     assert sorted(one.id for one in found) == sorted(ids_of(host, *range(len(of_view(host, "raw")))))
 
 
+@both_hosts
+@pytest.mark.parametrize("hidden", [False, True])
+async def test_a_store_for_each_view_is_asked_for_raw_texts_as_its_retriever_shows_them(host, hidden):
+    shown = {"drillrank_section_path": "Towns"} if hidden else {}
+    raw = host.over(store(host, of_view(host, "raw")), 1, **shown)
+    summary = host.over(store(host, of_view(host, "summary")), 9)
+    found = await both_ways(host, retriever(host, {"summary": summary, "raw": raw}, top_n=9))
+    assert len(found) == (1 if hidden else len(of_view(host, "raw")))
+
+
 async def test_a_retriever_is_any_runnable():
     inner = scripted(LangChain, "raw", 1, 0)
     expected = outcome(LangChain.retrieve(retriever(LangChain, {"raw": inner}), QUESTION))

@@ -45,6 +45,15 @@ def test_evidence_has_its_page_and_the_whole_files_sections(host):
     assert (found.metadata["drillrank_first_page"], found.metadata["drillrank_last_page"]) == (1, 2)
 
 
+@pytest.mark.parametrize("stored", [False, True])
+def test_an_offset_counts_on_the_page_that_is_named_beside_it(stored):
+    given = pages(LangChain)
+    found = first(LangChain, QUESTION, given, **({"source": LangChain.index(*given)} if stored else {}))
+    page, start = found.metadata["page"], found.metadata["start_index"]
+    assert PAGES[page][start:] == found.text
+    assert found.metadata["drillrank_first_page"] == found.metadata["drillrank_last_page"] == page + 1
+
+
 @both_hosts
 def test_sections_have_their_pages_and_so_has_evidence_out_of_a_store(host):
     pieces = host.split(pages(host))

@@ -103,3 +103,11 @@ def test_a_filter_governs_what_views_lead_to(stored):
     mine = {row.text for row in stored.rows if row.tenant == "a" and row.view == "raw"}
     found = stored.paths(filters=lambda record: record.metadata["tenant"] == "a")
     assert {text for _, text, _ in found} == mine
+
+
+@both_hosts
+def test_context_is_of_the_index_alone(host):
+    pieces = host.split([host.document("# Elm\n\nIt falls ill.\n", "elm")], context=["headings", "keywords"])
+    retriever = host.ext.PromptRankRetriever(source=host.over(host.index(*pieces), 9))
+    [found] = host.both(retriever, "Why does an elm fall ill?")
+    assert (found.text, "drillrank_section_text" in found.metadata) == ("# Elm\n\nIt falls ill.\n", False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,9 +18,19 @@ from langchain_core.runnables import (
 from langchain_core.runnables.config import set_config_context
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from drillrank.errors import InvalidInput
-from langchain_ext import BRMGRRetriever, D3Retriever, MultiViewRetriever, PromptRankRetriever
+from drillrank.errors import DrillrankWarning, InvalidInput
+from langchain_ext import (
+    BRMGRRetriever,
+    D3Retriever,
+    MultiViewRetriever,
+    MultiViewTextSplitter,
+    PromptRankRetriever,
+    SelfAskChain,
+    UPRRerank,
+)
 from langchain_ext._lookups import DocumentFilter
+from tests.conformance.hosts import LangChain
+from tests.conformance.server_store import OwnForm, PostFiltered
 
 MINE = Document("Mine.", id="1", metadata={"tenant": "a", "level": 1})
 THEIRS = Document("Theirs.", id="2", metadata={"tenant": "b", "level": 1})
@@ -114,6 +125,37 @@ def test_other_stores_get_each_condition_for_itself():
     assert DocumentFilter(lambda document: False).for_store(STORE, {"view": "raw"}) == {"view": "raw"}
 
 
+def test_a_store_that_filters_what_it_has_fetched_loses_nothing(monkeypatch: pytest.MonkeyPatch):
+    store, text = PostFiltered(LangChain.embedding()), "".join(f"# Part {n}\n\nMeal {n} is hot.\n\n" for n in range(60))
+    books = [Document(text, metadata={"source": source}) for source in "ab"]
+    store.add_documents(LangChain.split(books, views=["raw"], min_tokens=None))
+    one = store.as_retriever(search_kwargs={"k": 1, "filter": {"source": "b"}, "fetch_k": 120})
+    assert len(MultiViewRetriever(source=store, filters={"source": "b"}, top_n=60).invoke("meal")) == 60
+    assert len(D3Retriever(source=one, top_n=99).invoke("meal")) == 60
+    monkeypatch.setattr("langchain_ext._lookups._ALL", 60)
+    assert len(D3Retriever(source=one, top_n=99).invoke("meal")) == 60  # by the fetch_k of its own
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_store_with_a_form_of_filter_of_its_own(asynchronous: bool):
+    def found(component: Any) -> list[Document]:
+        return asyncio.run(component.ainvoke("one")) if asynchronous else component.invoke("one")
+
+    book = Document("# One\n\nIt is one.\n\n# Two\n\nIt is two.\n", id="book", metadata={"source": "b"})
+    store, views = OwnForm(LangChain.embedding()), ("raw", "keywords", "summary")
+    store.add_documents(LangChain.split([book], min_tokens=None))
+    form = {view: SimpleNamespace(must={"drillrank_view": view}) for view in views}
+    of_view = {view: store.as_retriever(search_kwargs={"k": 1, "filter": form[view]}) for view in views}
+    assert len(found(MultiViewRetriever(source=of_view, expand="neighbours", filters={"source": "b"}))) == 2
+    with pytest.raises(InvalidInput, match="one for each view"):
+        found(MultiViewRetriever(source=store))
+    for source in (store, store.as_retriever()):
+        with pytest.warns(DrillrankWarning, match=r"OwnForm takes no dictionary .* Pass the originals"):
+            assert found(D3Retriever(source=source))
+    with pytest.warns(DrillrankWarning, match="OwnForm"):
+        assert len(found(D3Retriever(source=of_view["raw"], documents=[book], filters={"source": "b"}))) == 2
+
+
 NO_DOCUMENTS = [None, "a text", {"documents": []}, 7, ["a text"], [Document("one"), None]]
 
 
@@ -130,5 +172,18 @@ def test_a_source_that_brings_no_documents_is_named(brought, filter, asynchronou
         ),
     )
     for component in components:
-        with pytest.raises(InvalidInput, match=r"A source brings .*(NoneType|str|dict|int)"):
+        with pytest.raises(InvalidInput, match=r"A source brings.*(NoneType|str|dict|int)"):
             asyncio.run(component.ainvoke("a question")) if asynchronous else component.invoke("a question")
+
+
+def test_what_is_no_source_and_no_document_is_named():
+    says: dict[str, Any] = {"llm": FakeListChatModel(responses=["x"])}
+    for component, fields in ((PromptRankRetriever, {}), (BRMGRRetriever, says), (SelfAskChain, says)):
+        with pytest.raises(InvalidInput, match=r"source of .*as_retriever\(\)"):
+            component(source=STORE, **fields)
+    with pytest.raises(InvalidInput, match=r"as_retriever\(\)"):
+        MultiViewRetriever(source={"raw": STORE})
+    with pytest.raises(InvalidInput, match="there is a str"):
+        UPRRerank().compress_documents(["a text"], "a question")  # type: ignore[list-item]
+    with pytest.raises(InvalidInput, match="not 200"):
+        MultiViewTextSplitter(200)  # type: ignore[arg-type]

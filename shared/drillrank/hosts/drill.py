@@ -96,6 +96,7 @@ class Evidence(Generic[Record]):
         document: Id of its document.
         metadata: The user's, of that record, at the paragraph's pages; and ours.
         explanation: Why it stands where it stands, if that was asked for.
+        page_start: Where the page begins that it begins on, if the document was put together from pages.
     """
 
     text: str
@@ -107,6 +108,7 @@ class Evidence(Generic[Record]):
     document: str
     metadata: dict[str, Any]
     explanation: Explanation | None
+    page_start: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +202,8 @@ class EvidenceRetrieval(Generic[Record]):
             first = replace(members[0], pages=members[0].pages or one.pages)
             if len(members) > 1:
                 aliases = tuple(dict.fromkeys(alias for page in members for alias in (*page.aliases, page.id)))
-                first = replace(first, text=one.text, kind="document", page=None, pages=one.pages, aliases=aliases)
+                first = replace(first, kind="document", page=None, joined=True)
+                first = replace(first, text=one.text, pages=one.pages, aliases=aliases)
             found.append(first)
         return found
 
@@ -326,13 +329,17 @@ class EvidenceRetrieval(Generic[Record]):
             space, id_ = document.name
             if space:
                 ours["namespace"] = space
+            whole: Any = document.original or chunk
             metadata = chunk.metadata if chunk.pages is None else at_pages(chunk.metadata, chunk.pages, start, end)
+            if chunk.pages is None and whole.pages is not None:  # a page's or a chunk's own, which names its page
+                metadata = {**metadata, **at_pages({}, whole.pages, start, end)}
+            page_start = whole.pages.within(start, end).starts[0] if whole.joined and start is not None else 0
             keyed = deepcopy({**metadata, **{PREFIX + name: value for name, value in ours.items()}})
             where = [*([str(location["part"])] if "part" in location else []), *([text] if document.apart else [])]
             known = start is not None and chunk.page is None and not document.apart
             spot = (start, end) if known else (chunk.id, start)
             name = stable_uuid((space, id_) if space else id_, *spot, *where)
-            evidence.append(Evidence(text, name, item.score, start, end, chunk, id_, keyed, reason))
+            evidence.append(Evidence(text, name, item.score, start, end, chunk, id_, keyed, reason, page_start))
         problems = [*candidates.messages(candidates.problems), *found.problems]
         return FoundEvidence(evidence, usage, problems, why.tree if why is not None else ())
 

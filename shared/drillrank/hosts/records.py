@@ -82,6 +82,7 @@ class ChunkRecord(Generic[Record]):
         aliases: Other ids under which chunks name the document.
         metadata: The user's.
         pages: That it is on, in offsets of the document.
+        joined: Whether it was put together from pages.
     """
 
     record: Record
@@ -98,6 +99,7 @@ class ChunkRecord(Generic[Record]):
     aliases: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     pages: Pages | None = None
+    joined: bool = False
 
     @property
     def is_bare(self) -> bool:

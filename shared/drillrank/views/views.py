@@ -163,7 +163,7 @@ def check_views(views: Collection[View]) -> None:
     Raises:
         InvalidInput: see above; also for a single string in place of a list.
     """
-    if isinstance(views, str) or not views or not set(views) <= set(VIEWS):
+    if not isinstance(views, Collection) or isinstance(views, str) or not views or not set(views) <= set(VIEWS):
         raise InvalidInput(f"views is a list of names out of {VIEWS}; not {views!r:.200}.")
 
 
