@@ -52,6 +52,10 @@ def checked_nodes(component: object, given: object) -> list[BaseNode]:
     return nodes
 
 
+class Ranked(NodeWithScore):
+    """A hit with a score of ours: so that nothing is said of the scores of others."""
+
+
 def unread(node: BaseNode, metadata: dict[str, Any], keys: Iterable[str]) -> BaseNode:
     """A copy of a node with this metadata, of which no model reads the keys, and with the hash of the node.
 

@@ -28,7 +28,7 @@ from drillrank.settings import as_settings
 from drillrank.vectors import Embed
 from llama_index_ext._llm import FrameworkLLM, Prompted, embedding_of
 from llama_index_ext._lookups import Filters, NodeFilter, StoreLookups
-from llama_index_ext._records import check_retriever, checked_nodes, chunks_of, metadata_query, unread
+from llama_index_ext._records import Ranked, check_retriever, checked_nodes, chunks_of, metadata_query, unread
 from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext.events import D3EndEvent, D3StepEvent, send_explanations
 from llama_index_ext.settings import D3RetrieverSettings
@@ -162,4 +162,4 @@ def _node(evidence: Evidence[BaseNode]) -> NodeWithScore:
         excluded_llm_metadata_keys=origin.excluded_llm_metadata_keys,
         relationships={NodeRelationship.SOURCE: origin.as_related_node_info() if whole else origin.source_node},
     )
-    return NodeWithScore(node=unread(paragraph, evidence.metadata, ours), score=evidence.score)
+    return Ranked(node=unread(paragraph, evidence.metadata, ours), score=evidence.score)
