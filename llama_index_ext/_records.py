@@ -18,6 +18,19 @@ from drillrank.llm import Fetch
 from llama_index_ext._lookups import DOCUMENT
 
 
+def check_kind(component: object, kind: type, **given: object) -> None:
+    """Refuse what is of another kind than a field's, such as a retriever for an index; None is nothing.
+
+    Raises:
+        InvalidInput: names the field.
+    """
+    for name, value in given.items():
+        if not (value is None or isinstance(value, kind)):
+            raise InvalidInput(
+                f"{type(component).__name__}: {name} is a {kind.__name__}, and a {type(value).__name__} is none."
+            )
+
+
 def check_retriever(component: object, retriever: object) -> None:
     """Refuse what does not retrieve, such as an index.
 

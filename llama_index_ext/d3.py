@@ -28,7 +28,15 @@ from drillrank.settings import as_settings
 from drillrank.vectors import Embed
 from llama_index_ext._llm import FrameworkLLM, Prompted, embedding_of
 from llama_index_ext._lookups import Filters, NodeFilter, StoreLookups
-from llama_index_ext._records import Ranked, check_retriever, checked_nodes, chunks_of, metadata_query, unread
+from llama_index_ext._records import (
+    Ranked,
+    check_kind,
+    check_retriever,
+    checked_nodes,
+    chunks_of,
+    metadata_query,
+    unread,
+)
 from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext.events import D3EndEvent, D3StepEvent, send_explanations
 from llama_index_ext.settings import D3RetrieverSettings
@@ -105,6 +113,7 @@ class D3Retriever(Prompted, QueryRetriever):
         source = self.source
         if source is not None and not isinstance(source, VectorStoreIndex):
             check_retriever(self, source)
+        check_kind(self, VectorStoreIndex, index=self.index)
         prompts: Any = settings.prompts  # the host's, or texts
         d3 = D3(
             FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
