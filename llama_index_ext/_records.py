@@ -65,6 +65,12 @@ def checked_nodes(component: object, given: object) -> list[BaseNode]:
     return nodes
 
 
+def forms(node: BaseNode) -> dict[str, Any]:
+    """How a node's metadata and text are put together for a model: what is made of it is read likewise."""
+    names = ("metadata_template", "metadata_separator", "text_template")
+    return {name: value for name in names if (value := getattr(node, name, None)) is not None}
+
+
 class Ranked(NodeWithScore):
     """A hit with a score of ours: so that nothing is said of the scores of others."""
 

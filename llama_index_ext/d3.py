@@ -34,6 +34,7 @@ from llama_index_ext._records import (
     check_retriever,
     checked_nodes,
     chunks_of,
+    forms,
     metadata_query,
     unread,
 )
@@ -170,5 +171,6 @@ def _node(evidence: Evidence[BaseNode]) -> NodeWithScore:
         excluded_embed_metadata_keys=origin.excluded_embed_metadata_keys,
         excluded_llm_metadata_keys=origin.excluded_llm_metadata_keys,
         relationships={NodeRelationship.SOURCE: origin.as_related_node_info() if whole else origin.source_node},
+        **forms(origin),
     )
     return Ranked(node=unread(paragraph, evidence.metadata, ours), score=evidence.score)

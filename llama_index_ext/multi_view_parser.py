@@ -49,10 +49,10 @@ from drillrank.views import (
     View,
 )
 from llama_index_ext._llm import FrameworkLLM, identity
+from llama_index_ext._records import forms
 from llama_index_ext.pages import join_pages
 
 VERSION = metadata.version("drillrank")
-_FORMS = ("metadata_template", "metadata_separator", "text_template")  # how a document is read
 _IMAGE = ("image", "image_path", "image_url", "image_mimetype")  # of a document that is one
 UNREAD = ("section_path", "section_level", "section_id", "view", "start", "end", "namespace", *PAGES)
 
@@ -227,7 +227,6 @@ class MultiViewNodeParser(HostFields, NodeParser):
         placed = node.ref_doc_id in (None, node.node_id)
         raw: dict[str, TextNode] = {}
         nodes: list[BaseNode] = []
-        forms = {name: value for name in _FORMS if (value := getattr(node, name, None)) is not None}
         image = {name: value for name in _IMAGE if (value := getattr(node, name, None)) is not None}
         described = document if self.include_metadata else replace(document, metadata={})
         for chunk in chunks:
@@ -243,7 +242,7 @@ class MultiViewNodeParser(HostFields, NodeParser):
                 "metadata": metadata,
                 "excluded_embed_metadata_keys": [*node.excluded_embed_metadata_keys, *unread],
                 "excluded_llm_metadata_keys": [*node.excluded_llm_metadata_keys, *unread, prefixed("context")],
-                **forms,
+                **forms(node),
             }
             if chunk.view == "raw":
                 nodes.append(raw.setdefault(chunk.id, ImageNode(**fields, **image) if image else TextNode(**fields)))
