@@ -60,11 +60,12 @@ UNREAD = ("section_path", "section_level", "section_id", "view", "start", "end",
 class MultiViewNodeParser(HostFields, NodeParser):
     r"""Cuts documents along their own sections and indexes each section as raw text, keywords and summary.
 
-    The raw view is a `TextNode` whose text is the section, byte for byte. The other views are `IndexNode`s that lead
-    to it by `index_id` and hold no copy of it, so that nobody is shown what the store has changed or deleted since.
-    `MultiViewRetriever` returns raw nodes; a plain `index.as_retriever()` returns the view that it found, unless the
-    host is told what views lead to: `VectorIndexRetriever(index, object_map={node.node_id: node for node in nodes})`,
-    or a `RecursiveRetriever` with a `node_dict`, which both return the nodes that they were given.
+    The raw view is a `TextNode` whose text is the section, byte for byte, in later parts of a long table behind the
+    table's head. The other views are `IndexNode`s that lead to it by `index_id` and hold no copy of it, so that nobody
+    is shown what the store has changed or deleted since. `MultiViewRetriever` returns raw nodes; a plain
+    `index.as_retriever()` returns the view that it found, unless the host is told what views lead to:
+    `VectorIndexRetriever(index, object_map={node.node_id: node for node in nodes})`, or a `RecursiveRetriever` with a
+    `node_dict`, which both return the nodes that they were given.
 
     What is embedded is the text of the view alone. Metadata are the document's, and, read by no model,
     `drillrank_section_path`, `drillrank_section_level`, `drillrank_section_id`, `drillrank_view`, `drillrank_start`,
