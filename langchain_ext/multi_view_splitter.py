@@ -34,11 +34,12 @@ from langchain_ext.pages import join_pages
 class MultiViewTextSplitter(TextSplitter):
     r"""Cuts documents along their own sections and gives each section as raw text, keywords and summary.
 
-    The raw view's text is the section, byte for byte; the others lead to it by `drillrank_section_id` and hold no copy
-    of it: `MultiViewRetriever` fetches it from the store. `Document.id` depends on the namespace, the document and the
-    section only. Metadata are the document's, and `drillrank_` with `section_path`, `section_level`, `section_id`,
-    `view`, `start`, `end`, `source_id`, and, where there are such sections, `previous_id`, `next_id` and `parent_id`;
-    and the host's `start_index`, unless the document has one of its own.
+    The raw view's text is the section, byte for byte, in later parts of a long table behind its head; the others lead
+    to it by `drillrank_section_id` and hold no copy of it: `MultiViewRetriever` fetches it from the store.
+    `Document.id` depends on the namespace, the document and the section only. Metadata are the document's, and
+    `drillrank_` with `section_path`, `section_level`, `section_id`, `view`, `start`, `end`, `source_id`, and, where
+    there are such sections, `previous_id`, `next_id` and `parent_id`; and the host's `start_index`, unless the document
+    has one of its own.
 
     With `context`, the headings and the section's keywords stand in front of the raw text in `page_content`, which is
     what a vector store embeds; the source is in `drillrank_section_text`, and `MultiViewRetriever` returns that.

@@ -24,6 +24,7 @@ from llama_index.core.llms import LLM, CustomLLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixin
 
+from drillrank.errors import InvalidInput
 from drillrank.hosts.models import STEPS, HostEmbedding, filled, host_prompt, reported_tokens
 from drillrank.llm import Reply
 from drillrank.prompts import check_places
@@ -31,9 +32,15 @@ from drillrank.vectors import Embed
 
 
 def embedding_of(given: BaseEmbedding | Embed | None) -> Embed | None:
-    """The function that an embedding model is; a function stays itself."""
+    """The function that an embedding model is; a function stays itself.
+
+    Raises:
+        InvalidInput: it is neither.
+    """
     if isinstance(given, BaseEmbedding):
         return HostEmbedding(given, given.get_text_embedding_batch, given.get_query_embedding)
+    if not (given is None or callable(given)):
+        raise InvalidInput(f"embed is an embedding model, or a function from texts to vectors; not {given!r:.100}.")
     return given
 
 
@@ -124,9 +131,14 @@ class FrameworkLLM:
     Args:
         llm: The LLM; None takes `Settings.llm` at each call.
         step: What it is asked for.
+
+    Raises:
+        InvalidInput: it is no LLM of the host's, such as a function.
     """
 
     def __init__(self, llm: LLM | None, step: str) -> None:
+        if not isinstance(llm, LLM | None):
+            raise InvalidInput(f"llm is an LLM of LlamaIndex, and a {type(llm).__name__} is none; not {llm!r:.100}.")
         self._given = llm
         self._step = step
 

@@ -28,8 +28,9 @@ from llama_index.core.vector_stores.types import (
     MetadataFilters,
     VectorStoreQuery,
 )
+from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import InvalidInput, WarnOnce, warn
 from drillrank.hosts.filters import (
     AccessFilter,
     Condition,
@@ -122,10 +123,11 @@ def _restrictions(source: object) -> list[Callable[[BaseNode], bool] | str]:
     What only the store understands is a string.
     """
     inherited: list[Callable[[BaseNode], bool] | str] = []
+    store = getattr(getattr(source, "_index", None), "vector_store", None)
     for name in ("_filters", "_extra_filters", "filters"):
         if filters := getattr(source, name, None):
             try:
-                inherited += [holds] if (holds := _predicate(filters)) else []
+                inherited += [holds] if (holds := _predicate(filters, store)) else []
             except InvalidInput:
                 inherited.append(f"filters={filters!r:.100}")
     if not isinstance(source, VectorIndexRetriever):
@@ -142,12 +144,28 @@ def _restrictions(source: object) -> list[Callable[[BaseNode], bool] | str]:
     return inherited
 
 
-def _predicate(filters: object) -> Callable[[BaseNode], bool] | None:
+_warned = WarnOnce()
+
+
+def _predicate(filters: object, store: object = None) -> Callable[[BaseNode], bool] | None:
+    """A component's filter, or that of a search in a store."""
     if filters is None:
         return None
     if isinstance(filters, MetadataFilters):
-        sees = metadata_filter(filters)
-        return lambda node: sees(_metadata(node))
+        strict, lenient = metadata_filter(filters), metadata_filter(filters, lenient=True)
+        sees = lenient if isinstance(store, SimpleVectorStore) else strict
+
+        def holds(node: BaseNode) -> bool:
+            metadata = _metadata(node)
+            hidden = store is not None and lenient(metadata) and not sees(metadata)
+            if hidden and _warned.new("lacks a key", [f"{filters!r:.200}"]):
+                warn(
+                    f"Nodes without a key of {filters!r:.200} are not looked up, as some stores hide them and some do "
+                    "not. If yours shows them, write the key into every node."
+                )
+            return sees(metadata)
+
+        return holds
     if not callable(filters):
         raise InvalidInput(
             f"filters are MetadataFilters, or a function from a node to True or False; not {filters!r:.100}."
@@ -155,17 +173,25 @@ def _predicate(filters: object) -> Callable[[BaseNode], bool] | None:
     return answered(filters)
 
 
-def metadata_filter(filters: MetadataFilters) -> Callable[[Mapping[str, Any]], bool]:
-    """From metadata as stores keep them to whether they pass."""
-    holds = _condition(filters)
+def metadata_filter(filters: MetadataFilters, *, lenient: bool = False) -> Callable[[Mapping[str, Any]], bool]:
+    """From metadata as stores keep them to whether they pass; leniently as the host's store in memory says it.
+
+    There a node without the key passes "is not", depending on the host's version, and "not" any other condition.
+    """
+    holds = _condition(filters, lenient)
     return lambda metadata: holds(metadata) is True
 
 
-def _condition(filters: MetadataFilter | MetadataFilters, depth: int = 0) -> Condition:
+def _condition(filters: MetadataFilter | MetadataFilters, lenient: bool, depth: int = 0) -> Condition:
     check_depth(depth)
     if isinstance(filters, MetadataFilter):
-        return condition(filters.key, _OPERATORS.get(filters.operator, filters.operator.value), filters.value)
-    inner = [_condition(one, depth + 1) for one in filters.filters]
+        key = filters.key
+        holds = condition(key, _OPERATORS.get(filters.operator, filters.operator.value), filters.value)
+        if not lenient:
+            return holds
+        absent = build_metadata_filter_fn(lambda _: {}, MetadataFilters(filters=[filters]))("")
+        return lambda metadata: absent if metadata.get(key) is None else holds(metadata)
+    inner = [_condition(one, lenient, depth + 1) for one in filters.filters]
     if filters.condition == FilterCondition.NOT:
         return negated(any_of(inner))
     return any_of(inner) if filters.condition == FilterCondition.OR else all_of(inner)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
+from functools import cache
 from typing import Any
 
+from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.schema import BaseNode, NodeWithScore
 
 from drillrank.errors import InvalidInput
@@ -14,6 +16,19 @@ from drillrank.hosts.pages import pages_of
 from drillrank.hosts.records import ChunkRecord, StoredSection, headings_of_path, stored_section
 from drillrank.llm import Fetch
 from llama_index_ext._lookups import DOCUMENT
+
+
+def check_kind(component: object, kind: type, **given: object) -> None:
+    """Refuse what is of another kind than a field's, such as a retriever for an index; None is nothing.
+
+    Raises:
+        InvalidInput: names the field.
+    """
+    for name, value in given.items():
+        if not (value is None or isinstance(value, kind)):
+            raise InvalidInput(
+                f"{type(component).__name__}: {name} is a {kind.__name__}, and a {type(value).__name__} is none."
+            )
 
 
 def check_retriever(component: object, retriever: object) -> None:
@@ -50,15 +65,25 @@ def checked_nodes(component: object, given: object) -> list[BaseNode]:
     return nodes
 
 
+def forms(node: BaseNode) -> dict[str, Any]:
+    """How a node's metadata and text are put together for a model: what is made of it is read likewise."""
+    names = ("metadata_template", "metadata_separator", "text_template")
+    return {name: value for name in names if (value := getattr(node, name, None)) is not None}
+
+
+class Ranked(NodeWithScore):
+    """A hit with a score of ours: so that nothing is said of the scores of others."""
+
+
 def unread(node: BaseNode, metadata: dict[str, Any], keys: Iterable[str]) -> BaseNode:
-    """A copy of a node with this metadata, of which no model reads the keys.
+    """A copy of a node with this metadata, of which no model reads the keys, and with the hash of the node.
 
     >>> from llama_index.core.schema import MetadataMode, TextNode
     >>> unread(TextNode(text="a"), {"path": "x > y"}, ["path"]).get_content(MetadataMode.LLM)
     'a'
     """
     keys = list(keys)
-    return node.model_copy(
+    copy: Any = node.model_copy(
         update={
             "metadata": deepcopy(metadata),
             "relationships": deepcopy(node.relationships),
@@ -66,6 +91,33 @@ def unread(node: BaseNode, metadata: dict[str, Any], keys: Iterable[str]) -> Bas
             "excluded_llm_metadata_keys": list(dict.fromkeys([*node.excluded_llm_metadata_keys, *keys])),
         }
     )
+    if "_stored" not in type(node).__private_attributes__:  # if not, it is such a copy
+        copy.__class__ = _noted(type(node))
+        copy.__pydantic_private__ = {**(node.__pydantic_private__ or {}), "_stored": {"metadata": node.metadata}}
+    return copy  # type: ignore[no-any-return]
+
+
+@cache
+def _noted(kind: type[BaseNode]) -> type[BaseNode]:
+    """The class for nodes of this one with notes of a question: by their hash the host's fusion tells nodes apart."""
+
+    class Noted(kind):  # type: ignore[misc, valid-type]
+        _stored: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+        @property
+        def hash(self) -> str:
+            return str(self._plain(**self._stored).hash)
+
+        def __reduce_ex__(self, protocol: Any) -> Any:
+            return deepcopy, (self._plain(),)  # no module has this class
+
+        def _plain(self, **update: Any) -> Any:
+            node = self.model_copy(update=update)
+            node.__class__ = kind
+            return node
+
+    Noted.__name__ = Noted.__qualname__ = kind.__name__
+    return Noted
 
 
 def read_section(found: BaseNode | NodeWithScore) -> StoredSection:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import KW_ONLY, InitVar, dataclass, replace
 from typing import Any
 
@@ -29,7 +28,16 @@ from drillrank.settings import as_settings
 from drillrank.vectors import Embed
 from llama_index_ext._llm import FrameworkLLM, Prompted, embedding_of
 from llama_index_ext._lookups import Filters, NodeFilter, StoreLookups
-from llama_index_ext._records import check_retriever, checked_nodes, chunks_of, metadata_query
+from llama_index_ext._records import (
+    Ranked,
+    check_kind,
+    check_retriever,
+    checked_nodes,
+    chunks_of,
+    forms,
+    metadata_query,
+    unread,
+)
 from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext.events import D3EndEvent, D3StepEvent, send_explanations
 from llama_index_ext.settings import D3RetrieverSettings
@@ -106,6 +114,7 @@ class D3Retriever(Prompted, QueryRetriever):
         source = self.source
         if source is not None and not isinstance(source, VectorStoreIndex):
             check_retriever(self, source)
+        check_kind(self, VectorStoreIndex, index=self.index)
         prompts: Any = settings.prompts  # the host's, or texts
         d3 = D3(
             FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
@@ -153,16 +162,15 @@ def _node(evidence: Evidence[BaseNode]) -> NodeWithScore:
     origin = evidence.chunk.record
     whole = evidence.chunk.kind == "document" or origin.source_node is None
     ours = [key for key in evidence.metadata if key.startswith(PREFIX)]
-    node = TextNode(
+    paragraph = TextNode(
         id_=evidence.id,
         text=evidence.text,
         start_char_idx=evidence.start,
         end_char_idx=evidence.end,
-        metadata=evidence.metadata,
-        excluded_embed_metadata_keys=list(dict.fromkeys([*origin.excluded_embed_metadata_keys, *ours])),
-        excluded_llm_metadata_keys=list(dict.fromkeys([*origin.excluded_llm_metadata_keys, *ours])),
-        relationships={
-            NodeRelationship.SOURCE: deepcopy(origin.as_related_node_info() if whole else origin.source_node)
-        },
+        metadata={"id": evidence.id},  # which is what it has in common for all questions
+        excluded_embed_metadata_keys=origin.excluded_embed_metadata_keys,
+        excluded_llm_metadata_keys=origin.excluded_llm_metadata_keys,
+        relationships={NodeRelationship.SOURCE: origin.as_related_node_info() if whole else origin.source_node},
+        **forms(origin),
     )
-    return NodeWithScore(node=node, score=evidence.score)
+    return Ranked(node=unread(paragraph, evidence.metadata, ours), score=evidence.score)

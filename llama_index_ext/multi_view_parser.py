@@ -49,10 +49,10 @@ from drillrank.views import (
     View,
 )
 from llama_index_ext._llm import FrameworkLLM, identity
+from llama_index_ext._records import forms
 from llama_index_ext.pages import join_pages
 
 VERSION = metadata.version("drillrank")
-_FORMS = ("metadata_template", "metadata_separator", "text_template")  # how a document is read
 _IMAGE = ("image", "image_path", "image_url", "image_mimetype")  # of a document that is one
 UNREAD = ("section_path", "section_level", "section_id", "view", "start", "end", "namespace", *PAGES)
 
@@ -60,11 +60,12 @@ UNREAD = ("section_path", "section_level", "section_id", "view", "start", "end",
 class MultiViewNodeParser(HostFields, NodeParser):
     r"""Cuts documents along their own sections and indexes each section as raw text, keywords and summary.
 
-    The raw view is a `TextNode` whose text is the section, byte for byte. The other views are `IndexNode`s that lead
-    to it by `index_id` and hold no copy of it, so that nobody is shown what the store has changed or deleted since.
-    `MultiViewRetriever` returns raw nodes; a plain `index.as_retriever()` returns the view that it found, unless the
-    host is told what views lead to: `VectorIndexRetriever(index, object_map={node.node_id: node for node in nodes})`,
-    or a `RecursiveRetriever` with a `node_dict`, which both return the nodes that they were given.
+    The raw view is a `TextNode` whose text is the section, byte for byte, in later parts of a long table behind the
+    table's head. The other views are `IndexNode`s that lead to it by `index_id` and hold no copy of it, so that nobody
+    is shown what the store has changed or deleted since. `MultiViewRetriever` returns raw nodes; a plain
+    `index.as_retriever()` returns the view that it found, unless the host is told what views lead to:
+    `VectorIndexRetriever(index, object_map={node.node_id: node for node in nodes})`, or a `RecursiveRetriever` with a
+    `node_dict`, which both return the nodes that they were given.
 
     What is embedded is the text of the view alone. Metadata are the document's, and, read by no model,
     `drillrank_section_path`, `drillrank_section_level`, `drillrank_section_id`, `drillrank_view`, `drillrank_start`,
@@ -227,7 +228,6 @@ class MultiViewNodeParser(HostFields, NodeParser):
         placed = node.ref_doc_id in (None, node.node_id)
         raw: dict[str, TextNode] = {}
         nodes: list[BaseNode] = []
-        forms = {name: value for name in _FORMS if (value := getattr(node, name, None)) is not None}
         image = {name: value for name in _IMAGE if (value := getattr(node, name, None)) is not None}
         described = document if self.include_metadata else replace(document, metadata={})
         for chunk in chunks:
@@ -243,7 +243,7 @@ class MultiViewNodeParser(HostFields, NodeParser):
                 "metadata": metadata,
                 "excluded_embed_metadata_keys": [*node.excluded_embed_metadata_keys, *unread],
                 "excluded_llm_metadata_keys": [*node.excluded_llm_metadata_keys, *unread, prefixed("context")],
-                **forms,
+                **forms(node),
             }
             if chunk.view == "raw":
                 nodes.append(raw.setdefault(chunk.id, ImageNode(**fields, **image) if image else TextNode(**fields)))

@@ -14,7 +14,7 @@ def join_pages(nodes: Sequence[BaseNode]) -> list[BaseNode]:
     r"""Documents that are pages of one file as one, under the first page's id and metadata; what was cut stays.
 
     `D3Retriever` and `MultiViewNodeParser` do so with what they are given. An `IngestionPipeline` with a docstore hands
-    over changed pages only, under whose own ids nothing is stored: join them before.
+    over changed pages only, as `refresh_ref_docs` does, under whose own ids nothing is stored: join them before.
 
     Args:
         nodes: Documents, as a reader gives them; those that are joined are neighbours.

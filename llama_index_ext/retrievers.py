@@ -7,7 +7,6 @@ from dataclasses import KW_ONLY, InitVar, dataclass
 from functools import partial
 from typing import Any
 
-from llama_index.core import Settings
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.vector_store import VectorStoreIndex
@@ -108,8 +107,9 @@ class MultiViewRetriever(QueryRetriever):
         BaseRetriever.__init__(self, callback_manager=callback_manager)
         check_positive(top_n=self.top_n)
         self.documents = documents = checked_nodes(self, self.documents or [])
-        if self.source is not None and not isinstance(self.source, VectorStoreIndex | Mapping):
-            check_retriever(self, self.source)
+        if self.source is not None and not isinstance(self.source, VectorStoreIndex):
+            for retriever in self.source.values() if isinstance(self.source, Mapping) else [self.source]:
+                check_retriever(self, retriever)
         NodeFilter(self.filters)  # says now what is wrong with them
         self._views = ViewRetrieval(
             self,
@@ -198,6 +198,7 @@ class BRMGRRetriever(QueryRetriever):
         check_positive(n_generated=self.n_generated)
         check_top_n(self.top_n)
         NodeFilter(self.filters)  # says now what is wrong with them
+        self._writes = FrameworkLLM(self.llm, "write a passage")
         if self.prior == "cosine":
             _check_cosines(self.source)
         names = ("model", "top_n", "prior", "guard", "generated_share", "explain", "settings", "callback_manager")
@@ -210,7 +211,7 @@ class BRMGRRetriever(QueryRetriever):
         return self._settings.workers
 
     def _framework_llm(self) -> FrameworkLLM:
-        return FrameworkLLM(self.llm or Settings.llm, "write a passage")
+        return self._writes
 
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         access_filter = NodeFilter(self.filters, self.source)

@@ -356,6 +356,8 @@ def test_a_cut_off_on_similarities_that_no_likelihood_reaches_is_said():
             continue
         with pytest.warns(DrillrankWarning, match="drops all 1 nodes.*probability"):
             engine.query(QUESTION)
+    logit = NodeWithScore(node=TextNode(text=A), score=-1.5)  # of a cross-encoder, which is nothing of ours
+    assert cut_off.postprocess_nodes([logit]) == []
 
 
 # 9. Nothing to search, wrong arguments

@@ -7,7 +7,9 @@ Ingestion, its cache and upserts: `tests/llama_index_ext/test_multi_view_ingesti
 from __future__ import annotations
 
 import asyncio
+import pickle
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -40,6 +42,7 @@ from llama_index.core.query_engine import (
 )
 from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
 from llama_index.core.retrievers import QueryFusionRetriever, RecursiveRetriever, RouterRetriever, TransformRetriever
+from llama_index.core.schema import TextNode
 from llama_index.core.tools import QueryEngineTool, RetrieverTool, ToolMetadata
 from llama_index.core.workflow import Context, StartEvent, StopEvent, Workflow, step
 
@@ -258,6 +261,19 @@ AROUND: dict[str, Callable[[Any], Any]] = {
         ],
     ).query(QUESTION),
 }
+
+
+@pytest.mark.parametrize("name", ["D3Retriever", "MultiViewRetriever", "PromptRankRetriever"])
+def test_a_fusion_knows_a_node_again(name):
+    host = INDEX.as_retriever(similarity_top_k=9)
+    found = getattr(llama_index_ext, name)(source=host)
+    first, again = ({hit.node_id: hit.node for hit in found.retrieve(asked)} for asked in (QUESTION, "Whose ships?"))
+    known = again if name == "D3Retriever" else {hit.node_id: hit.node for hit in host.retrieve(QUESTION)}
+    assert first
+    assert {id_: first[id_].hash for id_ in first} == {id_: known[id_].hash for id_ in first}
+    assert all(first[id_].metadata != known[id_].metadata for id_ in first)
+    copy = pickle.loads(pickle.dumps(deepcopy(list(first.values()))))
+    assert [(type(node), node.metadata) for node in copy] == [(TextNode, node.metadata) for node in first.values()]
 
 
 @pytest.mark.parametrize("name", ["UPRRerank", "BRMGRRerank", "PromptRankRerank"])

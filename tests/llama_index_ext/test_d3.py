@@ -17,7 +17,7 @@ from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
 from llama_index.core.llms import ChatMessage, LLMMetadata
-from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 from pydantic import Field
 
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
@@ -197,6 +197,15 @@ def test_no_document_is_lost_where_ids_are_the_same_and_none_is_doubled():
     assert sorted(texts(found)) == [pages[0].text, pages[1].text]
     assert len({node.node.node_id for node in found}) == 2
     assert {node.node.ref_doc_id for node in found} == {"scan"}
+
+
+@pytest.mark.parametrize("parsed", [False, True])
+def test_paragraphs_are_read_as_their_document(parsed):
+    document = Document(text=BOOK, metadata={"a": 1, "b": 2}, text_template="{metadata_str}: {content}")
+    document.metadata_template, document.metadata_separator = "{key}={value}", "; "
+    nodes = MultiViewNodeParser()([document]) if parsed else [document]
+    for hit in D3Retriever(nodes).retrieve(ASKED):
+        assert hit.node.get_content(MetadataMode.LLM) == f"a=1; b=2: {hit.text}"
 
 
 def test_views_without_their_raw_node_are_told():

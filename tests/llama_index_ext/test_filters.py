@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from llama_index.core import Document, MockEmbedding, VectorStoreIndex
+from llama_index.core import Document, MockEmbedding, StorageContext, VectorStoreIndex
 from llama_index.core.retrievers import (
     BaseRetriever,
     VectorIndexRetriever,
@@ -21,8 +21,9 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQuery,
 )
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import DrillrankWarning, InvalidInput
 from llama_index_ext._lookups import NodeFilter
+from tests.conformance.text_store import TextStore
 
 
 def node(id_: str, text: str, document: str | None = None, **metadata: Any) -> TextNode:
@@ -183,3 +184,16 @@ def test_where_records_do_not_say_the_guard_lets_no_more_through(held: list[dict
         return
     if filters.condition != FilterCondition.NOT:
         assert kept <= set(found)
+    inherited = NodeFilter(None, index.as_retriever(filters=filters))
+    assert {record.node_id for record in inherited.filter_fetched(nodes)} == set(found)
+
+
+def test_nodes_without_the_key_of_what_is_denied_are_hidden_aloud_where_stores_differ():
+    index = VectorStoreIndex(
+        ALL, embed_model=MockEmbedding(4), storage_context=StorageContext.from_defaults(vector_store=TextStore())
+    )
+    denied = MetadataFilters(filters=[MetadataFilter(key="tenant", value="b", operator=FilterOperator.NE)])
+    with pytest.warns(DrillrankWarning, match="without a key of .*'tenant'"):
+        assert seen(index.as_retriever(filters=denied)) == ["1", "3"]
+    assert seen(index.as_retriever(filters=denied)) == ["1", "3"]  # and says it no more
+    assert seen(INDEX.as_retriever(filters=denied)) == ["1", "3", "4"]

@@ -77,7 +77,7 @@ def test_the_sources_filter_is_read_wherever_it_stands(wrap: Callable[[BaseRetri
     assert seen(wrap(retriever())) == ["1", "3"]
     assert seen(wrap(retriever(filters=where(tenant="a", level=1)))) == ["1"]
     assert seen(wrap(retriever(filters=where(FilterCondition.OR, tenant="b", level=9)))) == ["2", "3"]
-    assert seen(wrap(retriever(filters=where(FilterCondition.NOT, tenant="b", level=9)))) == ["1"]
+    assert seen(wrap(retriever(filters=where(FilterCondition.NOT, tenant="b", level=9)))) == ["1", "4"]
     assert seen(wrap(retriever(doc_ids=["theirs"]))) == ["2"]
     assert seen(wrap(retriever(node_ids=["1", "4"]))) == ["1", "4"]
     assert seen(wrap(retriever()), own=lambda found: found.node_id != "1") == ["3"]

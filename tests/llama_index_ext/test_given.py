@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from llama_index.core import Document, MockEmbedding, VectorStoreIndex
 from llama_index.core.llms import MockLLM
+from llama_index.core.schema import TextNode
 
 from drillrank.errors import InvalidInput
 from llama_index_ext import BRMGRRetriever, D3Retriever, MultiViewRetriever, PromptRankRetriever, SelfAskQueryEngine
@@ -35,8 +36,29 @@ def test_an_index_is_no_list_of_nodes(make, index):
         lambda index: PromptRankRetriever(source=index),
         lambda index: BRMGRRetriever(index, MockLLM()),
         lambda index: SelfAskQueryEngine(index, MockLLM()),
+        lambda index: MultiViewRetriever(source={"raw": index}),
     ],
 )
 def test_an_index_is_no_retriever(make, index):
     with pytest.raises(InvalidInput, match="VectorStoreIndex is none: of an index, pass index"):
+        make(index)
+
+
+@pytest.mark.parametrize("given", ["openai", lambda prompt: "an answer"])
+@pytest.mark.parametrize("make", [D3Retriever, BRMGRRetriever, SelfAskQueryEngine, PromptRankRetriever])
+def test_what_is_no_llm_of_the_host_is_refused_when_a_component_is_built(make, given, index):
+    with pytest.raises(InvalidInput, match="llm is an LLM of LlamaIndex"):
+        make(source=index.as_retriever(), llm=given)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda index: MultiViewRetriever([TextNode(text="a fox")], embed="st:x"), "embed is an embedding model"),
+        (lambda index: D3Retriever(source=index, index=index.as_retriever()), "index is a VectorStoreIndex"),
+        (lambda index: PromptRankRetriever(source=index.as_retriever(), store=index), "store is a BaseDocumentStore"),
+    ],
+)
+def test_what_is_of_another_kind_is_refused_when_a_component_is_built(make, said, index):
+    with pytest.raises(InvalidInput, match=said):
         make(index)

@@ -16,6 +16,7 @@ from llama_index.core.vector_stores import SimpleVectorStore
 from drillrank.errors import DrillrankWarning
 from drillrank.views import Chunker
 from llama_index_ext import D3Retriever, MultiViewNodeParser, MultiViewRetriever
+from llama_index_ext.pages import join_pages
 from tests.conformance.corpus import BOOK, NOTE, QUESTION
 from tests.conformance.hosts import LlamaIndex
 
@@ -233,6 +234,25 @@ def test_an_index_follows_its_documents():
     assert in_docstore(index) == sorted(expected(note()))
     found = index.as_retriever(similarity_top_k=99).retrieve(QUESTION)
     assert {hit.node.ref_doc_id for hit in found} == {"note"}
+
+
+def test_an_index_follows_pages_of_one_file_that_are_joined_before():
+    def pages(metres: str) -> list[BaseNode]:
+        texts = ["Foxes hunt at night.", f"Badgers dig {metres} metres.", "Owls hoot."]
+        return join_pages(
+            [
+                Document(text=text, id_=f"part_{n}", metadata={"file_path": "a.pdf", "page_label": str(n)})
+                for n, text in enumerate(texts, 1)
+            ]
+        )
+
+    index = index_of(*pages("forty"))
+    for found, metres in ((False, "forty"), (True, "ninety")):
+        assert index.refresh_ref_docs(pages(metres)) == [found]
+        hits = {hit.text for hit in D3Retriever(source=index).retrieve("How many metres do badgers dig?")}
+        assert hits == {"Foxes hunt at night.", f"Badgers dig {metres} metres.", "Owls hoot."}
+    index.delete_ref_doc("part_1", delete_from_docstore=True)
+    assert in_docstore(index) == []
 
 
 def test_an_index_is_the_same_after_it_was_stored(tmp_path):
