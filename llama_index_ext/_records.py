@@ -92,16 +92,16 @@ def unread(node: BaseNode, metadata: dict[str, Any], keys: Iterable[str]) -> Bas
         }
     )
     if "_stored" not in type(node).__private_attributes__:  # if not, it is such a copy
-        copy.__class__ = _noted(type(node))
+        copy.__class__ = _annotated(type(node))
         copy.__pydantic_private__ = {**(node.__pydantic_private__ or {}), "_stored": {"metadata": node.metadata}}
     return copy  # type: ignore[no-any-return]
 
 
 @cache
-def _noted(kind: type[BaseNode]) -> type[BaseNode]:
+def _annotated(kind: type[BaseNode]) -> type[BaseNode]:
     """The class for nodes of this one with notes of a question: by their hash the host's fusion tells nodes apart."""
 
-    class Noted(kind):  # type: ignore[misc, valid-type]
+    class Annotated(kind):  # type: ignore[misc, valid-type]
         _stored: dict[str, Any] = PrivateAttr(default_factory=dict)
 
         @property
@@ -116,8 +116,8 @@ def _noted(kind: type[BaseNode]) -> type[BaseNode]:
             node.__class__ = kind
             return node
 
-    Noted.__name__ = Noted.__qualname__ = kind.__name__
-    return Noted
+    Annotated.__name__ = Annotated.__qualname__ = kind.__name__
+    return Annotated
 
 
 def read_section(found: BaseNode | NodeWithScore) -> StoredSection:

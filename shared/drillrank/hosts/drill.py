@@ -284,10 +284,10 @@ class EvidenceRetrieval(Generic[Record]):
             others = [
                 of_document for their, of_document in beside.get(name[1], {}).items() if their[0] in ("", name[0])
             ]
-            if not records and not others:
+            document = _with_given(name, records, hits[name], is_stored, others)
+            if document is None and not records:
                 result.problems["missing"].append(name)
                 continue
-            document = _with_given(name, records, is_stored, others)
             if document is None:
                 result.problems["outdated"].append(name)
                 document = StoredDocument(name, records)
@@ -345,18 +345,25 @@ class EvidenceRetrieval(Generic[Record]):
 
 
 def _with_given(
-    name: Name, records: list[ChunkRecord[Record]], is_stored: bool, given: Sequence[list[ChunkRecord[Record]]]
+    name: Name,
+    records: list[ChunkRecord[Record]],
+    hits: list[ChunkRecord[Record]],
+    is_stored: bool,
+    given: Sequence[list[ChunkRecord[Record]]],
 ) -> StoredDocument[Record] | None:
-    """The document with what was given of it; None if that does not agree with the records, if there are any."""
-    if not records:
-        return StoredDocument(name, given[0])
+    """The document with what was given of it; None if that does not agree with the records, or where there are none."""
     for chunks in given:
         first = chunks[0]
-        labels = first.metadata.items() if first.pages is None else without_page(first.metadata).items()
-        if first.is_bare and any(
-            record.metadata.get(key, value) != value for record in records for key, value in labels
+        labels = first.metadata if first.pages is None else without_page(first.metadata)
+        if (first.is_bare or not records) and any(
+            record.metadata.get(key, value) != value
+            for record in records or hits
+            for key, value in labels.items()
+            if records or key != "start_index"  # of a view that of its own section
         ):
             continue  # another one's, of the same name
+        if not records:  # views alone were found
+            return StoredDocument(name, chunks)
         if len(chunks) == 1 and first.is_bare:
             original = StoredDocument(name, records, first, whole=not is_stored)
             if held_spans(first.text, original.chunks) is not None:
@@ -375,7 +382,7 @@ def _with_given(
                 for record in records
             ]
             return StoredDocument(name, placed if is_stored else [*placed, *chunks])
-    return None if given else StoredDocument(name, records)
+    return None if given or not records else StoredDocument(name, records)
 
 
 def _by_document(chunks: Iterable[ChunkRecord[Record]]) -> dict[Name, list[ChunkRecord[Record]]]:

@@ -14,7 +14,7 @@ from drillrank.likelihood.tokenizer import TextTokenizer, as_one_string, fit_to_
 from drillrank.prompts import Evidence
 from tests.drillrank.neural.conftest import smallest
 from tests.drillrank.neural.test_budgets import Simple
-from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
+from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level, word_piece
 
 DOCUMENT = "The old town of Basel lies on the Rhine, a river of Europe."
 TARGET = "Which town lies on the Rhine?"
@@ -38,12 +38,18 @@ def asked(text=DOCUMENT, target=TARGET, **options):
 def test_a_token_is_known_by_its_id_or_its_name(tokenizer):
     names = tokenizer.token_names
     assert tokenizer.eos_id == tokenizer.answer_id("</s>") == 1
-    assert tokenizer.answer_id(len(names) - 1) == len(names) - 1
+    assert [tokenizer.answer_id(id_) for id_ in (0, len(names) - 1)] == [0, len(names) - 1]
+    assert [tokenizer.answer_id("a")] == tokenizer("a").ids[-1:]
     for wrong in (-1, len(names)):
         with pytest.raises(InvalidInput, match="has no token"):
             tokenizer.answer_id(wrong)
-    with pytest.raises(LacksCapability, match="one token is needed"):
-        tokenizer.answer_id("Basel lies on the Rhine")
+    parts = ", ".join(repr(names[id_]) for id_ in tokenizer("Basel").ids)
+    with pytest.raises(LacksCapability, match=f"is {parts} to this model, and one token is needed"):
+        tokenizer.answer_id("Basel")
+    words = transformers.PreTrainedTokenizerFast(tokenizer_object=word_piece(["<s>"]), unk_token="<unk>")
+    for unknown in ("zq", "a zq"):
+        with pytest.raises(InvalidInput, match="'<unk>'"):
+            TextTokenizer(words).answer_id(unknown)
     assert tokenizer.defused("a <s> b") == "a <\u200bs> b"
 
 
