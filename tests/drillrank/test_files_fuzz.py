@@ -261,10 +261,11 @@ def test_every_paragraph_of_joined_pages_is_on_the_pages_that_hold_its_words(tex
     assert one.pages is not None
     check_spans(parse_document(one.text, metadata={"source": "a.pdf"}))
     for found in D3Retriever(documents=documents, top_n=100).invoke("fox hen owl terms ends"):
-        start, end = found.metadata["start_index"], found.metadata["drillrank_end"]
+        start, end = found.metadata["drillrank_start"], found.metadata["drillrank_end"]
         assert one.text[start:end] == found.page_content
         first, last = found.metadata["drillrank_first_page"], found.metadata["drillrank_last_page"]
         assert found.metadata["page"] == first - 1
+        assert found.metadata["start_index"] == start - (one.pages.starts[first - 1] if len(pages) > 1 else 0)
         holding = [
             number
             for number, (a, page) in enumerate(zip(one.pages.starts, pages, strict=True), 1)

@@ -202,8 +202,8 @@ class EvidenceRetrieval(Generic[Record]):
             first = replace(members[0], pages=members[0].pages or one.pages)
             if len(members) > 1:
                 aliases = tuple(dict.fromkeys(alias for page in members for alias in (*page.aliases, page.id)))
-                first = replace(first, kind="document", page=None, joined=True)
-                first = replace(first, text=one.text, pages=one.pages, aliases=aliases)
+                whole: dict[str, Any] = {"text": one.text, "kind": "document", "page": None, "pages": one.pages}
+                first = replace(first, aliases=aliases, joined=True, **whole)
             found.append(first)
         return found
 
