@@ -48,8 +48,9 @@ def test_a_token_is_known_by_its_id_or_its_name(tokenizer):
         tokenizer.answer_id("Basel")
     words = transformers.PreTrainedTokenizerFast(tokenizer_object=word_piece(["<s>"]), unk_token="<unk>")
     for unknown in ("zq", "a zq"):
-        with pytest.raises(InvalidInput, match="'<unk>'"):
+        with pytest.raises(InvalidInput, match="'<unk>'") as refused:
             TextTokenizer(words).answer_id(unknown)
+        assert refused.type is InvalidInput  # and not what another model could do
     assert tokenizer.defused("a <s> b") == "a <\u200bs> b"
 
 

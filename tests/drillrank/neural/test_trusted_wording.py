@@ -119,10 +119,11 @@ def test_what_a_template_says_for_a_model_that_thinks_first_stands_in_front_of_t
         "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' %}<think>\n\n</think>\n\n"
         "{% endif %}{{ m.content | trim }}<|im_end|>\n{% endfor %}"
     )
-    said = TextTokenizer(tokenizer).in_chat(Request((Evidence(" \n"), "  Who? ", Wording(" ")), "x"))
+    said = TextTokenizer(tokenizer).in_chat(Request((Evidence(" \n", 7), "  Who? ", Wording(" ")), "x"))
     assert prompt_text(said.prompt) == (
         "<|im_start|>user\nWho?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
     )
+    assert [part.max_tokens for part in said.prompt if isinstance(part, Evidence)] == [7]
 
 
 @pytest.mark.parametrize(
