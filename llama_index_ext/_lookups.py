@@ -157,13 +157,14 @@ def _predicate(filters: object, store: object = None) -> Callable[[BaseNode], bo
 
         def holds(node: BaseNode) -> bool:
             metadata = _metadata(node)
-            hidden = store is not None and lenient(metadata) and not sees(metadata)
-            if hidden and _warned.new("lacks a key", [f"{filters!r:.200}"]):
+            if sees(metadata):
+                return True
+            if store is not None and lenient(metadata) and _warned.new("lacks a key", [f"{filters!r:.200}"]):
                 warn(
                     f"Nodes without a key of {filters!r:.200} are not looked up, as some stores hide them and some do "
                     "not. If yours shows them, write the key into every node."
                 )
-            return sees(metadata)
+            return False
 
         return holds
     if not callable(filters):

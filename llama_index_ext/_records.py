@@ -71,7 +71,7 @@ def forms(node: BaseNode) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(node, name, None)) is not None}
 
 
-class Ranked(NodeWithScore):
+class RankedNode(NodeWithScore):
     """A hit with a score of ours: so that nothing is said of the scores of others."""
 
 

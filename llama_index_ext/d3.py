@@ -29,7 +29,7 @@ from drillrank.vectors import Embed
 from llama_index_ext._llm import FrameworkLLM, Prompted, embedding_of
 from llama_index_ext._lookups import Filters, NodeFilter, StoreLookups
 from llama_index_ext._records import (
-    Ranked,
+    RankedNode,
     check_kind,
     check_retriever,
     checked_nodes,
@@ -173,4 +173,4 @@ def _node(evidence: Evidence[BaseNode]) -> NodeWithScore:
         relationships={NodeRelationship.SOURCE: origin.as_related_node_info() if whole else origin.source_node},
         **forms(origin),
     )
-    return Ranked(node=unread(paragraph, evidence.metadata, ours), score=evidence.score)
+    return RankedNode(node=unread(paragraph, evidence.metadata, ours), score=evidence.score)

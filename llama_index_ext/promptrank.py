@@ -39,7 +39,7 @@ from drillrank.settings import as_settings
 from drillrank.vectors import Embed
 from llama_index_ext._llm import FrameworkLLM, Prompted, embedding_of
 from llama_index_ext._lookups import Filters, NodeFilter, StoreLookups, underlying_index
-from llama_index_ext._records import Ranked, check_kind, check_retriever, checked_nodes, read_section, unread
+from llama_index_ext._records import RankedNode, check_kind, check_retriever, checked_nodes, read_section, unread
 from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext.events import PathHopEvent, send_explanations
 from llama_index_ext.rerank import LikelihoodRerank
@@ -293,4 +293,4 @@ class PromptRankRetriever(Prompted, QueryRetriever):
 
 def _node(found: FoundRecord[BaseNode]) -> NodeWithScore:
     metadata = with_notes(found.record.metadata, found.details) | found.added_metadata
-    return Ranked(node=unread(found.record, metadata, found.added_metadata), score=found.score)
+    return RankedNode(node=unread(found.record, metadata, found.added_metadata), score=found.score)

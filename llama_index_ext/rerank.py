@@ -23,7 +23,7 @@ from drillrank.explanation.explanations import explains
 from drillrank.hosts.components import BRMGRRerankFields, MonoT5Fields, RelevanceFields, RerankerFields, UPRFields
 from drillrank.hosts.metadata import RANKING_KEYS, RANKING_NOTES, added_metadata, with_notes
 from drillrank.passages import Ranking
-from llama_index_ext._records import Ranked, unread
+from llama_index_ext._records import RankedNode, unread
 from llama_index_ext.events import send_explanations
 from llama_index_ext.settings import BRMGRRerankSettings, RelevanceRerankSettings, RerankSettings
 
@@ -38,7 +38,7 @@ class _CutOff(NullSpanHandler):
     ) -> None:
         """A postprocessor of the host's is done."""
         nodes = [] if result else bound_args.arguments["nodes"]
-        negative = nodes and all(isinstance(hit, Ranked) and (hit.score or 0) < 0 for hit in nodes)
+        negative = nodes and all(isinstance(hit, RankedNode) and (hit.score or 0) < 0 for hit in nodes)
         if negative and isinstance(instance, SimilarityPostprocessor):
             warn(
                 f"SimilarityPostprocessor(similarity_cutoff={instance.similarity_cutoff}) drops all {len(nodes)} "
@@ -122,7 +122,7 @@ class LikelihoodRerank(RerankerFields, BaseNodePostprocessor):
             if first_stage or any(map(item.details.get, RANKING_NOTES)) or not RANKING_KEYS.isdisjoint(node.metadata):
                 metadata = with_notes(node.metadata, item.details) | first_stage
                 node = unread(node, metadata, [*added_metadata(item.details), *first_stage])
-            best.append(Ranked(node=node, score=item.score))
+            best.append(RankedNode(node=node, score=item.score))
             why.append(reason)
         if explains(self.explain):
             send_explanations(query, best, why)

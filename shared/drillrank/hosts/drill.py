@@ -199,11 +199,10 @@ class EvidenceRetrieval(Generic[Record]):
         found = []
         for one in joined((chunk.text, chunk.metadata) for chunk in chunks):
             members = [chunks[at] for at in one.members]
-            first = replace(members[0], pages=members[0].pages or one.pages)
+            first = replace(members[0], pages=members[0].pages or one.pages, joined=len(members) > 1)
             if len(members) > 1:
                 aliases = tuple(dict.fromkeys(alias for page in members for alias in (*page.aliases, page.id)))
-                whole: dict[str, Any] = {"text": one.text, "kind": "document", "page": None, "pages": one.pages}
-                first = replace(first, aliases=aliases, joined=True, **whole)
+                first = replace(first, text=one.text, kind="document", page=None, pages=one.pages, aliases=aliases)
             found.append(first)
         return found
 

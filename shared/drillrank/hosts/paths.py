@@ -186,9 +186,10 @@ class RecordSource(Generic[Record]):
         texts: dict[str, str] = {}
         found = []
         for name, record in zip(host.names(records), records, strict=True):
-            text = host.passage(record, name).text
-            of_another_store = texts.setdefault(name, text) != text  # under the same id
-            found.append(self._remembered(stable_uuid(name, text) if of_another_store else name, record))
+            passage = host.passage(record, name)
+            if texts.setdefault(name, passage.text) != passage.text:  # of another store, under the same id
+                passage = replace(passage, id=stable_uuid(name, passage.text))
+            found.append(self._remembered(passage, record))
         return found
 
     def _known(self, ids: Sequence[str]) -> tuple[str, ...]:
@@ -200,14 +201,15 @@ class RecordSource(Generic[Record]):
             docstore = type(self.host.docstore).__name__
             raise InvalidInput(f"{docstore} finds no documents by id: pass another store.")
         if found is None:  # no store that can be asked
-            return [(id_, self._remembered(id_, self.given[id_])) for id_ in ids]
+            given = ((id_, self.given[id_]) for id_ in ids)
+            return [(id_, self._remembered(self.host.passage(record, id_), record)) for id_, record in given]
         named = [(id_, record) for record in found if (id_ := self.host.own_id(record))]
         self.missed |= {id_ for id_ in ids if id_ in self.given}.difference(id_ for id_, _ in named)
         permitted = set(map(id, self.host.access_filter.filter_fetched(record for _, record in named)))
-        return [(id_, self._remembered(id_, record)) for id_, record in named if id(record) in permitted]
+        seen = ((id_, record) for id_, record in named if id(record) in permitted)
+        return [(id_, self._remembered(self.host.passage(record, id_), record)) for id_, record in seen]
 
-    def _remembered(self, id_: str, record: Record) -> Passage:
-        passage = self.host.passage(record, id_)
+    def _remembered(self, passage: Passage, record: Record) -> Passage:
         name = self.record_names.name(passage)
         if name not in self._met:
             self.records[name] = record

@@ -457,7 +457,8 @@ class PathSearch:
                 break
             beam = self._beams[min(number, len(self._beams)) - 1]
             beam_paths = [item.passage for item in frontier[:beam]]
-            paired = [item.passage for item in best[beam:]] if number == 1 else []
+            followed = {path.ids for path in beam_paths}
+            paired = [item.passage for item in best if number == 1 and item.passage.ids not in followed]
             following = (yield from state.follow([*beam_paths, *paired], len(beam_paths)))[: len(beam_paths)]
             lacking = (yield from lacks.after(beam_paths[0], self._branch)) if lacks else ()
             state.name(beam_paths, lacking)
