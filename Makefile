@@ -131,12 +131,12 @@ lowest: .venv-lowest/.ready  ## The adapters on the earliest hosts that pyprojec
 		-rxX -p tools.lowest tests/llama_index_ext tests/langchain_ext tests/conformance
 
 fuzz: $(VENV)/.dev  ## Parsers and views on 10,000 generated documents of each format, token budgets on as many texts
-	DRILLRANK_FUZZ=10000 $(BIN)/python -m pytest -v --timeout=0 tests/drillrank/test_structure_fuzz.py \
-		tests/drillrank/test_views_sections.py tests/drillrank/test_files_fuzz.py \
+	DRILLRANK_FUZZ=10000 $(BIN)/python -m pytest -v --timeout=0 tests/drillrank/structure/test_fuzz.py \
+		tests/drillrank/views/test_views.py tests/drillrank/test_files.py \
 		tests/drillrank/neural/test_budgets.py
 
 test-large: $(VENV)/.dev  ## PDF files that grow to gigabytes or never end
-	DRILLRANK_LARGE=1 $(BIN)/python -m pytest -v -k large tests/drillrank/test_structure_pdf_hostile.py
+	DRILLRANK_LARGE=1 $(BIN)/python -m pytest -v -k large tests/drillrank/structure/test_pdf_hostile.py
 
 $(VENV)/.mutation: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,mutation]"

@@ -57,8 +57,8 @@ AREAS = {
         "filters conformance/filters_bad_input conformance/equal_ids langchain_ext/filters"
         " langchain_ext/filters_inside llama_index_ext/filters llama_index_ext/filters_inside",
     ),
-    "merging": Area("views/index views/chunks", "views_index views_chunks views_sections"),
-    "pages": Area("structure/plain structure/pages hosts/pages", "structure_plain files_fuzz pages_of_files"),
+    "merging": Area("views/index views/chunks", "drillrank/views/index drillrank/views/chunks drillrank/views/views"),
+    "pages": Area("structure/plain structure/pages hosts/pages", "drillrank/structure/plain files pages_of_files"),
     "answers": Area("drilldown/answers", "answers"),
 }
 OUTCOMES = {1: "killed", 3: "killed", 0: "survived", 5: "survived", 33: "survived", 24: "timed out", -24: "timed out"}

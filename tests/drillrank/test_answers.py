@@ -15,7 +15,7 @@ from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names, said_y
 from drillrank.generation import generated_passages
 from drillrank.llm import run, strip_reasoning
 from drillrank.views import parse_keywords
-from tests.drillrank.test_structure_linear import lines_run
+from tests.drillrank.structure.test_linear_time import lines_run
 
 EXAMPLES = int(os.environ.get("DRILLRANK_FUZZ", "0"))
 DATA = Path(__file__).parent / "data"

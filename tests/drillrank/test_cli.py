@@ -60,8 +60,8 @@ MISUSES = {
     "ask **/*.pdf Why?": "**/*.pdf cannot be read: matches no file",
     "ask folder Why?": "There is no file to read",
     "ask empty.md Why?": "empty.md holds no text",
-    "ask image.md Why?": "image.md is no text",
-    "ask manual.md image.md Why?": "image.md is no text",
+    "ask image.md Why?": "image.md is not text",
+    "ask manual.md image.md Why?": "image.md is not text",
     "ask Why?": "There is no file to read",  # there is nothing on standard input
     "ask - --questions -": "only once",
     "ask --questions other.md": "There is no file to read",
@@ -87,7 +87,7 @@ MISUSES = {
     "outline folder": "folder is not one file",
     "outline *": "* is not one file",
     "outline missing.md": "missing.md cannot be read",
-    "outline image.md": "image.md is no text",
+    "outline image.md": "image.md is not text",
     "outline manual.md other.md": "unexpected extra argument",
     "components UPRR": "there are: UPR",
     "compare missing.csv": "missing.csv cannot be read",
@@ -229,7 +229,7 @@ def test_nothing_in_a_document_or_a_question_reaches_the_terminal_as_a_command(c
     status = main(["ask", str(file), f"words {question}"])
     printed = capsys.readouterr()
     # A file that claims to be a PDF is none.
-    assert status < 2 or re.search("is no text|holds no text|pdf", printed.err, re.IGNORECASE)
+    assert status < 2 or re.search("is not text|holds no text|pdf", printed.err, re.IGNORECASE)
     assert main(["outline", str(file)]) in (status, 0, 1)
     outline = capsys.readouterr()
     assert not OBEYED.findall(outline.out + outline.err)

@@ -115,7 +115,7 @@ def test_every_file_of_a_folder_is_read_once_or_told(tmp_path_factory, tree):
     assert len(names) + len(read.skipped) == len(files)
     assert len({(files[name], Path(name).suffix.lower()) for name in names}) == len(names)
     for name, content in files.items():
-        reason = "is no text" if b"\0" in content else "holds no text" if not content else "has the same content as"
+        reason = "is not text" if b"\0" in content else "holds no text" if not content else "has the same content as"
         assert name in names or [one for one in read.skipped if one.startswith(f"{name} {reason}")]
 
 
@@ -279,7 +279,7 @@ def test_many_files_are_read_by_several_processes_as_by_one(inside, monkeypatch)
     for _ in range(2):  # what a file is warned of is said again
         with pytest.warns(DrillrankWarning, match=r"01\.md is not UTF-8"):
             corpus = FileCorpus(sources, inside / "cache", "english", lambda *done: counted.append(done))
-        assert [one.partition(":")[0] for one in corpus.skipped] == ["00.md is no text"]
+        assert [one.partition(":")[0] for one in corpus.skipped] == ["00.md is not text."]
         assert list(corpus.names.values()) == [file.name for file in files[1:]]
     assert counted == [*((number, 40) for number in range(1, 41)), (1, 1)]
     for number in (2, 20, 39):

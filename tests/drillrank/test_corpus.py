@@ -202,7 +202,7 @@ def test_a_bad_file_costs_nothing_but_itself(tmp_path):
     for number, file in enumerate(files):
         file.write_bytes(b"\0\1" if number == 2 else b"fox %d" % number)
     corpus, waiting = Corpus(), iter(files)
-    with pytest.raises(InvalidInput, match=r"2\.md is no text"):
+    with pytest.raises(InvalidInput, match=r"2\.md is not text"):
         corpus.add(waiting)
     assert len(corpus) == 2
     corpus.add(waiting)

@@ -17,8 +17,7 @@ from drillrank.files import files_below
 from drillrank.limits import read_json
 from drillrank.passages import Passage, check_query
 from drillrank.structure import Document, breadcrumb, read_document
-from drillrank.structure.office import ENDINGS
-from drillrank.structure.read import named_format
+from drillrank.structure.read import is_readable_name
 from drillrank.views import section_chunks
 
 _COLUMNS = ("id", "question", "gold", "spans", "answers", "candidates", "scores")
@@ -300,7 +299,7 @@ def _in_files(corpus: Collection, given: Path) -> Iterator[tuple[str, Passage]]:
     named = not given.is_dir()
     for file, problem in [(given, "")] if named else sorted(files_below(given)):
         is_table = file.suffix.lower() in _TABLES
-        reads = named or is_table or file.suffix.lower() in (".pdf", *ENDINGS) or named_format({"file_name": file.name})
+        reads = named or is_table or is_readable_name(file.name)
         if problem and (reads or file.is_dir()):
             warn(f"{file} {problem}.")
         if problem or not reads:

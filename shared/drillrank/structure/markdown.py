@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from drillrank.structure.cutting import trimmed_end
 from drillrank.structure.document import Block, BlockKind, Document, Heading, Scan
+from drillrank.structure.plain import scan_plain
 from drillrank.text import without_surrogates
 
 _KINDS: dict[str, BlockKind] = {
@@ -45,6 +47,22 @@ Links = list[tuple[int, str, str]]
 def scan_markdown(text: str) -> Scan:
     """Find the top-level blocks of a Markdown text and the readable text of its headings."""
     return _read(text)[0]
+
+
+def scan_markdown_or_plain(text: str) -> Scan:
+    """Scan Markdown. If it has no headings, find them as in plain text."""
+    scan = scan_markdown(text)
+    if scan.headings:
+        return scan
+    plain = scan_plain(text)
+    found = {(block.start, block.end) for block in plain.blocks if block.kind == "heading"}
+    blocks = [
+        replace(block, kind="heading")
+        if block.kind in ("paragraph", "list") and (block.start, block.end) in found
+        else block
+        for block in scan.blocks
+    ]
+    return Scan(blocks, plain.headings, scan.marks)
 
 
 def markdown_links(text: str) -> Links:

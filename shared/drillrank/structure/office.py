@@ -16,8 +16,9 @@ from urllib.parse import unquote
 from xml.etree.ElementTree import Element, TreeBuilder, XMLParser, tostring
 
 from drillrank import limits
-from drillrank.errors import InvalidInput, MissingExtra, require, warn
+from drillrank.errors import InvalidInput, MissingExtra, require
 from drillrank.structure.document import assemble
+from drillrank.structure.formats import ConvertedText
 from drillrank.structure.html import scan_html
 from drillrank.structure.markdown import as_markdown, heading, prose, table
 from drillrank.structure.pages import Pages, joined_pages
@@ -54,8 +55,8 @@ class _Tree(TreeBuilder):
 class _Package:
     """The parts of an archive, read within limits whatever its headers say."""
 
-    def __init__(self, content: bytes, path: str) -> None:
-        self.path = path
+    def __init__(self, content: bytes) -> None:
+        self.warnings: list[str] = []
         self._archive = zipfile.ZipFile(BytesIO(content))
         self.names = frozenset(self._archive.namelist())
         self._size = len(content)
@@ -290,7 +291,7 @@ def _epub(package: _Package) -> Converted:
     }
     order = [items.get(location.get("idref"), "") for location in _below(contents, "itemref")]
     if missing := sum(name not in package.names for name in order):
-        warn(f"{missing} chapters of {package.path} are not in it")
+        package.warnings.append(f"{missing} of its chapters are missing from the file.")
     pages = (package.read(name).decode("utf-8-sig", errors="replace") for name in order if name in package.names)
     return _from_html(package, pages), None
 
@@ -300,29 +301,34 @@ def _from_html(package: _Package, pages: Iterable[str]) -> str:
     return "\n\n".join(package.written(shown))
 
 
-_READERS: dict[str, Callable[[_Package], Converted]] = {".docx": _docx, ".pptx": _pptx, ".epub": _epub}
-ENDINGS = frozenset(_READERS)
+def convert_docx(content: bytes) -> ConvertedText:
+    """Convert a Word file to Markdown."""
+    return _convert(content, "DOCX", _docx)
 
 
-def convert(content: bytes, ending: str, path: str) -> Converted:
-    """The text of an office file.
+def convert_pptx(content: bytes) -> ConvertedText:
+    """Convert a PowerPoint file to Markdown; its slides are its pages."""
+    return _convert(content, "PPTX", _pptx)
 
-    Args:
-        content: Of the file.
-        ending: Of its name, one of `ENDINGS`.
-        path: What messages call it.
+
+def convert_epub(content: bytes) -> ConvertedText:
+    """Convert an EPUB book to Markdown."""
+    return _convert(content, "EPUB", _epub)
+
+
+def _convert(content: bytes, name: str, read: Callable[[_Package], Converted]) -> ConvertedText:
+    """Convert an office file.
 
     Raises:
-        InvalidInput: the file is broken, protected by a password, has no text, or passes a limit.
-        MissingExtra: the extra `office` is not installed.
+        InvalidInput: The file is broken, protected by a password, or passes a limit; the message continues its name.
+        MissingExtra: The extra `files` is not installed.
     """
     try:
-        text, pages = _READERS[ending](_Package(content, path))
+        package = _Package(content)
+        text, pages = read(package)
     except MissingExtra:
         raise
     except Exception as cause:  # the libraries raise whatever a broken file makes them stumble over
         reason = "it is broken, or protected by a password" if isinstance(cause, zipfile.BadZipFile) else str(cause)
-        raise InvalidInput(f"{path} cannot be read as {ending[1:].upper()}: {reason:.200}.") from cause
-    if not text.strip():
-        raise InvalidInput(f"{path} has no text.")
-    return text, pages
+        raise InvalidInput(f"cannot be read as {name}: {reason:.200}.") from cause
+    return ConvertedText(text, pages, tuple(package.warnings))

@@ -1,31 +1,23 @@
 """PDF: text with its places and fonts becomes Markdown with headings, tables and pages.
 
-liteparse gives the text, PDFium the bookmarks. Both may crash, or never end, over a file that was made to harm: they
-run in a process of its own, which reads the file from its standard input and writes the text, or what is wrong, to its
-standard output.
+liteparse gives the text, PDFium the bookmarks. Both may crash, or never end, over a file that was made to harm, so
+they run in a separate process (`drillrank.structure.isolation`).
 """
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import re
-import select
-import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
 from itertools import accumulate
-from pathlib import Path
-from threading import Thread
 from typing import Any, NamedTuple
 
 from drillrank import limits
-from drillrank.errors import InvalidInput, MissingExtra, require, warn
+from drillrank.errors import InvalidInput, require
+from drillrank.structure.formats import ConvertedText
 from drillrank.structure.markdown import heading, prose, table
 from drillrank.structure.pages import Pages
 from drillrank.structure.pdf_layout import (
@@ -42,17 +34,6 @@ from drillrank.structure.pdf_layout import (
     without_running,
 )
 
-SECONDS = 300  # for one file
-MEMORY = 3 << 30  # bytes for one file, where the system has such limits; PDFium sets one gigabyte aside, used or not
-# The paths are the caller's: one of its folder could hold a module that is named like one of the standard library.
-_START = "import sys; sys.path[:] = sys.argv[4:]; from drillrank.structure.pdf import serve; serve()"
-_FILE_BYTES = 64 << 20  # of what the process may write into files
-# What a process needs of its environment; the rest may hold secrets.
-_ENVIRONMENT = (
-    *("PATH", "PYTHONHOME", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT"),
-    *("HOME", "TMPDIR", "TEMP", "TMP", "LANG", "LC_ALL", "LC_CTYPE"),
-)
-_READER = "_DRILLRANK_PDF_READER"  # set for the process: a frozen program, which is its own Python, starts once
 _BOOKMARKS = 20_000
 _DEPTH = 15
 _BATCH = 16  # pages that liteparse holds at once
@@ -66,106 +47,36 @@ _LONGEST_WORD = 100
 _WORDS = re.compile(r"[^\W\d_]+")
 
 
-def read_pdf(path: Path) -> tuple[str, Pages]:
-    """The text of a PDF file as Markdown, and its pages.
+def convert_pdf(content: bytes) -> ConvertedText:
+    """Convert a PDF to Markdown with its pages.
 
     Headings are those of the file's bookmarks; where there are none or few, what stands out by its font. Running
     headers, footers and page numbers are left out. Tables have a row a line, cells between ` | `.
 
-    Pages that cannot be read are left out, with a warning.
-
     Raises:
-        InvalidInput: the file cannot be opened, is broken or encrypted, has no text, or takes more than 300 seconds or
-            three gigabytes.
-        MissingExtra: the extra `pdf` is not installed.
+        InvalidInput: The file is broken or encrypted, or has no text.
+        MissingExtra: The extra `files` is not installed.
     """
-    answer = _answer(path, alone=False)
-    if "crashed" in answer:
-        answer = _answer(path, alone=True)
-    match answer:
-        case {"text": text, "pages": pages, "unread": unread}:
-            if unread:
-                message = f"{len(unread)} of its pages cannot be read and are left out, page {unread[0]} first."
-                warn(f"{path}: {message}")
-            return text, Pages.of(pages)
-        case {"missing": missing}:
-            raise MissingExtra(missing)
-        case {"problem": problem}:
-            raise InvalidInput(f"{path} {problem}")
-    raise InvalidInput(
-        f"{path} cannot be read as PDF: its reader crashed, or needed more than {MEMORY >> 30} GB. {answer['crashed']}"
-    )
+    return _convert(content, alone=False)
 
 
-def _answer(path: Path, *, alone: bool) -> dict[str, Any]:
-    """What the process says of a file."""
-    settings = [str(SECONDS), str(MEMORY), str(int(alone))]
-    environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-    if _READER in os.environ:
-        return {"problem": f"cannot be read as PDF: {sys.executable} is no Python, but this program."}
-    with path.open("rb") as file:
-        try:
-            done = subprocess.run(
-                [sys.executable, "-c", _START, *settings, *map(str, sys.path)],
-                stdin=file,
-                capture_output=True,
-                timeout=SECONDS,
-                env=environment | {_READER: "1"},
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return {"problem": f"cannot be read as PDF: it took more than {SECONDS} seconds."}
+def convert_pdf_pages_alone(content: bytes) -> ConvertedText:
+    """Convert a PDF without its bookmarks and page labels, over which liteparse may crash; see `convert_pdf`."""
+    return _convert(content, alone=True)
+
+
+def _convert(content: bytes, *, alone: bool) -> ConvertedText:
+    printed = printed_pages(content, alone=alone)
+    text, pages = text_of(printed)
     try:
-        answer: dict[str, Any] = json.loads(done.stdout)
-    except ValueError:
-        answer = {"crashed": "".join(done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:])}
-    return answer
-
-
-def serve() -> None:
-    """Answer for the file on standard input; the whole work of the process."""
-    seconds, memory, alone = map(int, sys.argv[1:4])
-    answers = os.dup(1)
-    os.dup2(2, 1)  # a library that prints shall not speak in between
-    _limit(seconds, memory, answers)
-    content = sys.stdin.buffer.read()
-    try:
-        printed = printed_pages(content, alone=bool(alone))
-        text, pages = text_of(printed)
-        try:
-            limits.check_extracted(len(text), len(content))
-        except InvalidInput as problem:
-            raise InvalidInput(f"cannot be read as PDF: {problem}.") from problem
-        marks = list(zip(pages.starts, pages.numbers, pages.labels, strict=True))
-        unread = [number for number, page in enumerate(printed.pages, 1) if page.is_broken]
-        answer: dict[str, Any] = {"text": text, "pages": marks, "unread": unread}
-    except MissingExtra as missing:
-        answer = {"missing": str(missing)}
+        limits.check_extracted(len(text), len(content))
     except InvalidInput as problem:
-        answer = {"problem": str(problem)}
-    with os.fdopen(answers, "w", encoding="ascii") as file:
-        json.dump(answer, file)
-    os._exit(0)  # nothing is worth the time that tearing down takes
-
-
-def _limit(seconds: int, memory: int, answers: int) -> None:
-    """Limits that hold even when the process that waits for this one is gone; with it, this one ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who waits for this process ends it
-    try:
-        import resource
-    except ImportError:  # of POSIX
-        return
-    pending = select.poll()  # until nobody is left to read the answers
-    pending.register(answers, 0)
-    Thread(target=lambda: (pending.poll(), os._exit(1)), daemon=True).start()
-    signal.alarm(seconds + 5)
-    for limit, most in (
-        (resource.RLIMIT_DATA, memory),
-        (resource.RLIMIT_FSIZE, _FILE_BYTES),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        _, hard = resource.getrlimit(limit)
-        resource.setrlimit(limit, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+        raise InvalidInput(f"cannot be read as PDF: {problem}.") from problem
+    unread = [number for number, page in enumerate(printed.pages, 1) if page.is_broken]
+    warnings = (
+        (f"{len(unread)} of its pages cannot be read and are left out, page {unread[0]} first.",) if unread else ()
+    )
+    return ConvertedText(text, pages, warnings)
 
 
 class PrintedPage(NamedTuple):

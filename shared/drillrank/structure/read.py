@@ -1,40 +1,34 @@
-"""The entry points: a text or a file, in a named or guessed format, becomes a document."""
+"""Entry points: parse a text or read a file in a named or guessed format."""
 
 from __future__ import annotations
 
-import codecs
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
+import drillrank.structure.builtin_formats  # noqa: F401  (registers the formats)
 from drillrank.errors import InvalidInput, warn
 from drillrank.files import opened
 from drillrank.structure.cutting import paragraphs
 from drillrank.structure.document import Document, Scan, assemble
-from drillrank.structure.html import scan_html
-from drillrank.structure.latex import scan_latex
-from drillrank.structure.markdown import scan_markdown
-from drillrank.structure.office import ENDINGS, convert
-from drillrank.structure.pages import Pages
-from drillrank.structure.plain import scan_plain
+from drillrank.structure.encodings import decode_text
+from drillrank.structure.formats import (
+    Format,
+    find_format,
+    find_format_by_content,
+    find_format_by_media_type,
+    find_format_by_suffix,
+)
+from drillrank.structure.isolation import convert_file
 
-PARSER_VERSION = 2
-"""Raised with every change of what any parser makes of a text or a file: what was parsed before is parsed anew."""
+PARSER_VERSION = 3
+"""Number to raise with every change of what any parser makes of a text or a file, so that caches parse it again."""
 
-FORMATS = "PDF, DOCX, PPTX, EPUB, Markdown, HTML, LaTeX or plain text"
-
-_FORMATS = {
-    "markdown": "text/markdown text/x-markdown md markdown mdown mkd",
-    "html": "text/html application/xhtml+xml html htm xhtml",
-    "latex": "application/x-tex application/x-latex text/x-tex tex latex ltx",
-    "text": "text/plain txt text",
-}
-_NAMED = {name: format for format, names in _FORMATS.items() for name in names.split()}
-# As the readers of LlamaIndex and the loaders of LangChain call them.
-_TYPE_KEYS = ("file_type", "content_type", "mime_type", "filetype")
+# Metadata keys that the readers of LlamaIndex and the loaders of LangChain use.
+_MEDIA_TYPE_KEYS = ("file_type", "content_type", "mime_type", "filetype")
 _NAME_KEYS = ("file_name", "filename", "file_path", "source", "url")
 
 _HTML_PAGE = re.compile(r"<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
@@ -49,41 +43,9 @@ _LATEX = re.compile(
     re.MULTILINE,
 )
 _BOM = "\ufeff"
-_CHARACTERS_A_MARK = 10_000  # where a converter wrote Markdown: it marks headings, tables and code more often than that
-
-_NO_LATIN = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-_CHARSET = re.compile(
-    rb"""<(?:meta\b[^<>]{0,200}?\bcharset|\?xml\b[^<>]{0,200}?\bencoding)\s*=\s*["']?\s*([\w.:-]{1,40})""",
-    re.IGNORECASE,
-)
-_BOMS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}  # before those of UTF-16, which begin alike
-_BOMS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
-_HEAD = 1024  # bytes
-_CHUNK = 1 << 20  # bytes
-
-
-def _scan_markdown(text: str) -> Scan:
-    """Markdown; where it has no heading, paragraphs that are headings in plain text are so here."""
-    scan = scan_markdown(text)
-    if scan.headings:
-        return scan
-    plain = scan_plain(text)
-    found = {(block.start, block.end) for block in plain.blocks if block.kind == "heading"}
-    blocks = [
-        replace(block, kind="heading")
-        if block.kind in ("paragraph", "list") and (block.start, block.end) in found
-        else block
-        for block in scan.blocks
-    ]
-    return Scan(blocks, plain.headings, scan.marks)
-
-
-_SCANNERS: dict[str, Callable[[str], Scan]] = {
-    "markdown": _scan_markdown,
-    "html": scan_html,
-    "latex": scan_latex,
-    "text": scan_plain,
-}
+_CHARACTERS_PER_MARK = 10_000  # a converter that writes Markdown marks headings, tables and code more often than that
+_HEAD_BYTES = 1024
+_CHUNK_BYTES = 1 << 20
 
 
 def parse_document(text: str, format: str = "auto", *, metadata: Mapping[str, object] | None = None) -> Document:
@@ -117,47 +79,50 @@ def parse_document(text: str, format: str = "auto", *, metadata: Mapping[str, ob
     ('html', 'Foxes\n\nThey hunt.')
     """
     if not isinstance(text, str):
-        raise InvalidInput(f"The text to parse must be a str, not {type(text).__name__}. Decode or convert it first.")
-    formats = ("auto", *_SCANNERS)
-    if format not in formats:
-        raise InvalidInput(f"Unknown format {format!r:.200}. Choose one of: {', '.join(formats)}.")
+        raise InvalidInput(f"text must be a str, got a {type(text).__name__}. Decode or convert it first.")
     if metadata is not None and not isinstance(metadata, Mapping):
-        raise InvalidInput(f"metadata must map names to values, not be a {type(metadata).__name__}.")
-    if format == "auto":
-        named = named_format(metadata or {})
-        if named is None or _contradicts(text, named):
-            format, scan = _guess(text, metadata or {})
-            return assemble(text, scan, format)
-        format = named
-    return assemble(text, _SCANNERS[format](text), format)
+        raise InvalidInput(f"metadata must map names to values, got a {type(metadata).__name__}. Pass a dict.")
+    metadata = metadata or {}
+    if format != "auto":
+        return _assemble(text, find_format(format))
+    named = format_in_metadata(metadata)
+    if named is not None and not _lacks_markup_of(text, named.text_format):
+        return _assemble(text, named)
+    guessed, scan = _guess(text, metadata)
+    return assemble(text, scan, guessed.text_format)
 
 
-def _guess(text: str, metadata: Mapping[str, object]) -> tuple[str, Scan]:
-    """Format and scan of a text whose format nobody names."""
-    format = "html" if _is_html_page(text) else "latex" if _is_latex(text) else ""
-    if not format:
-        scan = _scan_markdown(text)
+def _assemble(text: str, known: Format) -> Document:
+    return assemble(text, known.scan(text), known.text_format)
+
+
+def _guess(text: str, metadata: Mapping[str, object]) -> tuple[Format, Scan]:
+    """Return the format and the scan of a text whose format is not named."""
+    name = "html" if _is_html_page(text) else "latex" if _is_latex(text) else ""
+    if not name:
+        markdown = find_format("markdown")
+        scan = markdown.scan(text)
         if scan.marks and not _marks_by_chance(text, scan.marks, metadata):
-            return "markdown", scan
-        format = "html" if _is_html_fragment(text) else "text"
-    return format, _SCANNERS[format](text)
+            return markdown, scan
+        name = "html" if _is_html_fragment(text) else "text"
+    guessed = find_format(name)
+    return guessed, guessed.scan(text)
 
 
 def read_document(path: str | os.PathLike[str]) -> Document:
     r"""Read a file as a document with its section tree.
 
-    What is no text is written as Markdown first, which is then the document's text: all offsets count its characters.
-    A PDF's document has `pages`; of a presentation the slides are the pages.
+    Files that are not text, such as PDF or DOCX, are converted to Markdown first. The Markdown is the document's text,
+    and all offsets count its characters. A PDF's document has `pages`; the slides of a presentation are its pages.
 
     Args:
-        path: A PDF (with the extra `pdf`), a DOCX file (with the extra `office`), a PPTX file, an EPUB, or a text in
-            one of the formats that `parse_document` knows, in UTF-8, in UTF-16 or UTF-32 with its mark, or HTML in
-            what it declares.
+        path: A file in one of the formats that `drillrank.structure.registered_formats` lists. The ending of its name
+            or its first bytes decide which one. A file with an unknown ending is read as text.
 
     Raises:
-        InvalidInput: the file cannot be opened, is broken or encrypted, is a scan without text, is of another kind, or
-            holds more than `drillrank.limits` allow; the message names it.
-        MissingExtra: what reads this kind of file is not installed.
+        InvalidInput: The file cannot be opened, is broken or encrypted, is a scan without text, is of a kind that is
+            not read, or exceeds one of `drillrank.limits`. The message names the file.
+        MissingExtra: A library that reads this format is not installed.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -168,83 +133,73 @@ def read_document(path: str | os.PathLike[str]) -> Document:
     """
     path = Path(path)
     with opened(path) as file:
-        content = file.read(_HEAD)
-        is_pdf = path.suffix.lower() == ".pdf" or content.lstrip().startswith(b"%PDF-")
-        content += b"" if is_pdf else file.read()
-    pages: Pages | None
-    if is_pdf:
-        from drillrank.structure.pdf import read_pdf
-
-        text, pages = read_pdf(path)
-    elif (ending := path.suffix.lower()) in ENDINGS:
-        text, pages = convert(content, ending, str(path))
-    else:
-        return parse_document(_decoded(content, path), metadata={"file_name": path.name})
-    return replace(parse_document(text, "markdown"), pages=pages)
+        content = file.read(_HEAD_BYTES)
+        known = find_format_by_content(content) or find_format_by_suffix(path.suffix)
+        if known is None or known.convert is None:
+            content += file.read()
+    if known is not None and known.convert is not None:
+        converted = convert_file(known, path)
+        if not converted.text.strip():
+            raise InvalidInput(f"{path} has no text.")
+        for problem in converted.warnings:
+            warn(f"{path}: {problem}")
+        return replace(_assemble(converted.text, known), pages=converted.pages)
+    try:
+        text, problems = decode_text(content, may_declare=known is None or known.name == "html")
+    except InvalidInput as problem:
+        raise InvalidInput(f"{path} {problem}") from None
+    for message in problems:
+        warn(f"{path} {message}")
+    return parse_document(text, metadata={"file_name": path.name})
 
 
 def file_key(path: str | os.PathLike[str]) -> bytes:
-    """A hash of all that `read_document` depends on: the content, the ending of the name, and the parsers' version.
+    """Return a hash of all that `read_document` depends on: content, ending of the name, and version of the parsers.
 
     Raises:
-        InvalidInput: the file cannot be read.
+        InvalidInput: The file cannot be read.
     """
     path = Path(path)
     hashed = blake2b(f"{PARSER_VERSION} {path.suffix.lower()}\0".encode("utf-8", "surrogateescape"), digest_size=20)
     with opened(path) as file:
-        while chunk := file.read(_CHUNK):
+        while chunk := file.read(_CHUNK_BYTES):
             hashed.update(chunk)
     return hashed.digest()
 
 
-def _decoded(content: bytes, path: Path) -> str:
-    encoding = next((name for mark, name in _BOMS.items() if content.startswith(mark)), "utf-8-sig")
-    if encoding == "utf-8-sig" and b"\0" in content:
-        raise InvalidInput(f"{path} is no text: give {FORMATS}.")
-    stated = _stated(content, path)
-    if encoding == "utf-8-sig" and stated and b"\x1b" in content:  # in seven bits, as ISO-2022-JP is
-        encoding = stated
-    try:
-        return content.decode(encoding)
-    except UnicodeDecodeError:
-        if encoding == "utf-8-sig" and stated:
-            return content.decode(stated, errors="replace")
-        if encoding == "utf-8-sig" and _NO_LATIN.search(content):
-            raise InvalidInput(f"{path} is no text: give {FORMATS}.") from None
-        name = encoding.upper().removesuffix("-SIG")
-        warn(f"{path} is not {name}: unreadable bytes are shown as \ufffd.")
-        return content.decode(encoding, errors="replace")
+def format_in_metadata(metadata: Mapping[str, object]) -> Format | None:
+    """Return the text format that a document's metadata name, by media type or by the ending of a file name or URL.
 
+    Formats that are converted, such as PDF, do not count: a loader has already taken the text out of the file.
 
-def _stated(content: bytes, path: Path) -> str:
-    """The encoding that a page declares, as browsers read it; an empty string where it declares none."""
-    found = _CHARSET.search(content[:_HEAD]) if named_format({"file_name": path.name}) in ("html", None) else None
-    try:
-        name = codecs.lookup(found[1].decode()).name if found else ""
-    except LookupError:
-        return ""
-    return "cp1252" if name in ("iso8859-1", "ascii") else name
-
-
-def named_format(metadata: Mapping[str, object]) -> str | None:
-    """The format that a document's metadata name, by media type or by the ending of a file name or address.
-
-    >>> named_format({"file_type": "text/html; charset=utf-8"}), named_format({"source": "a/paper.tex"})
-    ('html', 'latex')
+    >>> format_in_metadata({"file_type": "text/html; charset=utf-8"}).name
+    'html'
+    >>> format_in_metadata({"source": "a/paper.tex"}).name
+    'latex'
     """
-    types = [str(metadata.get(key, "")).partition(";")[0].strip().lower() for key in _TYPE_KEYS]
-    endings = [name.lower().rpartition(".")[2] for name in _names(metadata) if "." in name]
-    return next((_NAMED[name] for name in [*types, *endings] if name in _NAMED), None)
+    media_types = [str(metadata.get(key, "")).partition(";")[0].strip() for key in _MEDIA_TYPE_KEYS]
+    suffixes = [name.rpartition(".")[2] for name in _names(metadata) if "." in name]
+    candidates = [*map(find_format_by_media_type, media_types), *map(find_format_by_suffix, suffixes)]
+    return next((known for known in candidates if known is not None and known.convert is None), None)
+
+
+def is_readable_name(name: str) -> bool:
+    """Return True if the ending of a file name is that of a format that drillrank reads.
+
+    >>> is_readable_name("report.PDF"), is_readable_name("picture.png")
+    (True, False)
+    """
+    return find_format_by_suffix(Path(name).suffix) is not None
 
 
 def _names(metadata: Mapping[str, object]) -> list[str]:
-    """Names, and addresses without what follows "?" or "#"."""
+    """Return the names and URLs in metadata, URLs without what follows "?" or "#"."""
     names = (str(metadata.get(key) or "") for key in _NAME_KEYS)
     return [re.split(r"[?#]", name, maxsplit=1)[0] if "://" in name else name for name in names]
 
 
 def document_name(metadata: Mapping[str, object]) -> str | None:
-    """What a reader knows a document by: its title, else the last part of its file name or address.
+    """Return the name of a document for readers: its title, else the last part of its file name or URL.
 
     >>> document_name({"source": "https://example.org/a/paper.html?page=2"}), document_name({"title": " A paper "})
     ('paper.html', 'A paper')
@@ -252,26 +207,26 @@ def document_name(metadata: Mapping[str, object]) -> str | None:
     title = metadata.get("title")
     if isinstance(title, str) and title.strip():
         return title.strip()
-    lasts = (re.split(r"[/\\]", name.strip(" /\\"))[-1] for name in _names(metadata))
-    return next(filter(None, lasts), None)
+    last_parts = (re.split(r"[/\\]", name.strip(" /\\"))[-1] for name in _names(metadata))
+    return next(filter(None, last_parts), None)
 
 
 def _marks_by_chance(text: str, marks: int, metadata: Mapping[str, object]) -> bool:
-    """Whether a loader has taken the text out of a PDF, and a "#" or a row of dashes now and then is the PDF's own.
+    """Return True if the text comes from a PDF by a loader, and its few "#" and rows of dashes are the PDF's own.
 
     >>> _marks_by_chance("..." * 10_000, 2, {"source": "report.pdf"}), _marks_by_chance("...", 1, {"source": "a.pdf"})
     (True, False)
     """
-    return len(text) > marks * _CHARACTERS_A_MARK and any(name.lower().endswith(".pdf") for name in _names(metadata))
+    return len(text) > marks * _CHARACTERS_PER_MARK and any(name.lower().endswith(".pdf") for name in _names(metadata))
 
 
-def _contradicts(text: str, format: str) -> bool:
-    """Whether the text lacks every sign of a format with markup: a loader has converted it to plain text."""
+def _lacks_markup_of(text: str, format: str) -> bool:
+    """Return True if the text has no sign of a format with markup, because a loader converted it to plain text."""
     return (format == "html" and not _HTML_TAG.search(text)) or (format == "latex" and "\\" not in text)
 
 
 def _is_html_page(text: str) -> bool:
-    """Whether the text begins like a page; Markdown with HTML in it does not."""
+    """Return True if the text begins like an HTML page; Markdown with HTML in it does not."""
     text = text.removeprefix(_BOM)
     if not text.lstrip().startswith("<"):
         return False
@@ -280,7 +235,7 @@ def _is_html_page(text: str) -> bool:
 
 
 def _is_html_fragment(text: str) -> bool:
-    """Whether the text begins with a block's tag, and ends with a tag or has one at the start of every paragraph."""
+    """Return True if the text begins with a block tag and ends with a tag, or every paragraph begins with a tag."""
     text = text.removeprefix(_BOM).strip()
     if "</" not in text or not _HTML_FRAGMENT.match(text):
         return False
@@ -288,7 +243,7 @@ def _is_html_fragment(text: str) -> bool:
 
 
 def _is_latex(text: str) -> bool:
-    """Whether the first line that is no comment is a command, and a document, environment or section begins."""
+    """Return True if the first line of LaTeX (no comment) is a command, and a document or section begins."""
     for line in text.removeprefix(_BOM).splitlines():
         if line.strip() and not line.lstrip().startswith("%"):
             return line.lstrip().startswith("\\") and _LATEX.search(text) is not None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from drillrank.structure import Document, parse_document
 from drillrank.structure.html import html_links
-from tests.drillrank.test_structure import check_spans
+from tests.drillrank.structure.test_document import check_spans
 
 
 def parsed(text: str) -> Document:

@@ -13,7 +13,7 @@ from drillrank import D3, read_document
 from drillrank.structure import Document
 from drillrank.structure.pdf_layout import joined
 from drillrank.views import section_chunks
-from tests.drillrank.test_structure_linear import lines_run
+from tests.drillrank.structure.test_linear_time import lines_run
 from tests.pdf_files import Mark, Pdf, Text, lines, pdf_of
 
 pytest.importorskip("liteparse", reason="needs the extra pdf")

@@ -12,7 +12,7 @@ import pytest
 from drillrank import limits, parse_document, read_document
 from drillrank.errors import InvalidInput
 from drillrank.structure.imported import document_from_docling
-from tests.drillrank.test_structure_complete import BOOK, SPACES, packed, presentation, repacked
+from tests.drillrank.structure.test_office import BOOK, SPACES, packed, presentation, repacked
 from tests.pdf_files import lines, pdf_of
 from tests.word_files import word_file
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from drillrank.structure import Document, parse_document
 from drillrank.structure.html import html_links
 from drillrank.structure.markdown import markdown_links
-from tests.drillrank.test_structure import check_spans
-from tests.drillrank.test_structure import nasty as markdown
+from tests.drillrank.structure.test_document import check_spans
+from tests.drillrank.structure.test_document import nasty as markdown
 
 fuzz = settings(
     max_examples=int(os.environ.get("DRILLRANK_FUZZ", "200")),

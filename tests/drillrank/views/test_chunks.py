@@ -13,7 +13,7 @@ from drillrank.structure import parse_document
 from drillrank.text import count_tokens
 from drillrank.views import Chunker
 from tests.drillrank.helpers import refuses
-from tests.drillrank.test_structure_linear import lines_run
+from tests.drillrank.structure.test_linear_time import lines_run
 
 HEADER = "| name | value |\n|---|---|\n"  # 6 words
 TABLE = HEADER + "".join(f"| row {i} | number {i} |\n" for i in range(12))

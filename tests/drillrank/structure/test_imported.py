@@ -27,7 +27,7 @@ from drillrank.structure.imported import (
 from drillrank.views import MultiViewChunker
 from tests.drillrank.helpers import Says, refuses
 
-DATA = Path(__file__).parent / "data" / "parsed"
+DATA = Path(__file__).parents[1] / "data" / "parsed"
 HARBOUR = ("Harbour report",)
 GOODS = "| Goods | Tons |\n| --- | --- |\n| Grain | 412 |"
 FROM_DOCLING = [

@@ -15,7 +15,7 @@ import pytest
 from drillrank.structure import parse_document, sentences
 from drillrank.structure.html import html_links
 from drillrank.structure.markdown import markdown_links
-from tests.drillrank.test_structure import check_spans
+from tests.drillrank.structure.test_document import check_spans
 
 # What stands between ⟦ and ⟧ is repeated until the whole has so many characters.
 # fmt: off

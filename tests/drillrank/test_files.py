@@ -28,8 +28,8 @@ from drillrank.structure.imported import (
     document_from_unstructured,
 )
 from langchain_ext import D3Retriever
-from tests.drillrank.test_structure import check_spans
-from tests.drillrank.test_structure_complete import BOOK, packed, presentation, word
+from tests.drillrank.structure.test_document import check_spans
+from tests.drillrank.structure.test_office import BOOK, packed, presentation, word
 from tests.pdf_files import Mark, Text, lines, pdf_of
 from tests.word_files import word_file
 
@@ -172,7 +172,7 @@ def marked(parts: dict[str, bytes], random: Random) -> str:
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.filterwarnings("ignore:.*chapters of")
+@pytest.mark.filterwarnings("ignore:.*of its chapters")
 @pytest.mark.parametrize("ending", FILES)
 def test_archives(ending: str, tmp_path: Path) -> None:
     if ending == "docx":

@@ -12,7 +12,7 @@ import pytest
 from drillrank.structure import parse_document
 from drillrank.structure.markdown import markdown_links
 
-DATA = Path(os.environ.get("DRILLRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
+DATA = Path(os.environ.get("DRILLRANK_DATA", Path(__file__).parents[4] / "shared" / "data"))
 
 
 def paths(text: str) -> list[tuple[str, ...]]:

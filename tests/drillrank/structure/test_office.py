@@ -310,7 +310,7 @@ def test_a_book_without_one_of_its_chapters_is_read_with_a_warning(tmp_path: Pat
     spine = '<itemref idref="1"/><itemref idref="gone"/><itemref idref="unknown"/>'
     file = tmp_path / "a.epub"
     file.write_bytes(packed(BOOK | {"in/a.opf": BOOK["in/a.opf"].replace('<itemref idref="1"/>', spine)}))
-    with pytest.warns(match=r"2 chapters of .*a\.epub are not in it"):
+    with pytest.warns(match=r"a\.epub: 2 of its chapters are missing"):
         assert "a paragraph" in read_document(file).text
 
 

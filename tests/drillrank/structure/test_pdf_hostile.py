@@ -16,7 +16,7 @@ import pytest
 from drillrank import read_document
 from drillrank.errors import InvalidInput
 from drillrank.structure import Document
-from drillrank.structure import pdf as isolated
+from drillrank.structure import isolation as isolated
 from tests.hostile_pdfs import SAID, Hostile, drawn, hostile, large, mapped, packed_page, pages, stream
 from tests.pdf_files import lines, pdf_of
 

@@ -1,0 +1,169 @@
+"""The registry of file formats: which suffixes and media types belong to a format, and who reads it.
+
+Text formats have a scanner alone: it finds blocks and headings in the text. Other formats also have a converter, which
+turns the bytes of a file into text that the scanner then reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from drillrank.errors import InvalidInput
+from drillrank.structure.document import Scan
+from drillrank.structure.pages import Pages
+
+
+class ConvertedText(NamedTuple):
+    """Text of a file that is not plain text.
+
+    Attributes:
+        text: The text; spans of the document point into it.
+        pages: Where its pages begin, or None if the format has no pages.
+        warnings: What could not be read, one sentence each. The reader puts the file's name before them.
+    """
+
+    text: str
+    pages: Pages | None = None
+    warnings: tuple[str, ...] = ()
+
+
+Scanner = Callable[[str], Scan]
+"""Function from a text to its blocks and headings."""
+
+Converter = Callable[[bytes], ConvertedText]
+"""Function from the bytes of a file to its text. It raises `InvalidInput` with a message that continues the file's
+name, such as "is encrypted: save a copy without a password first."."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """File format that drillrank reads.
+
+    Attributes:
+        name: Name, such as `"html"`; what `parse_document(format=...)` takes.
+        suffixes: Lower-case endings of file names, with their dot.
+        media_types: Lower-case media types, such as `"text/html"`.
+        scan: Finds the blocks and headings of a text.
+        convert: Turns the bytes of a file into text; None for text formats.
+        text_format: Name of the format of the converted text; the format's own name for text formats.
+        signature: First bytes by which a file of this format is known whatever its name; empty if there are none.
+        convert_after_crash: Converter that is tried if `convert` crashed its process; None if there is no second way.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    media_types: tuple[str, ...]
+    scan: Scanner
+    convert: Converter | None = None
+    text_format: str = ""
+    signature: bytes = b""
+    convert_after_crash: Converter | None = None
+
+
+_format_by_name: dict[str, Format] = {}
+_format_by_suffix: dict[str, Format] = {}
+_format_by_media_type: dict[str, Format] = {}
+
+
+def register_format(
+    name: str,
+    suffixes: Iterable[str],
+    media_types: Iterable[str],
+    scan: Scanner | str,
+    *,
+    convert: Converter | None = None,
+    signature: bytes = b"",
+    convert_after_crash: Converter | None = None,
+) -> None:
+    r"""Add a file format, or replace one of the same name.
+
+    `read_document`, `parse_document`, `drillrank ask` and the other readers of files know the format from then on.
+
+    Args:
+        name: Name of the format.
+        suffixes: Endings of file names, such as `".adoc"`.
+        media_types: Media types, such as `"text/asciidoc"`.
+        scan: Function from a text to a `Scan`, or the name of a registered format that reads the text.
+        convert: Function from the bytes of a file to `ConvertedText`, for files that are not plain text. It runs in
+            a separate process if that process can import it by its module and name, and in this process otherwise.
+        signature: First bytes by which a file is known whatever its name.
+        convert_after_crash: Converter that is tried if `convert` crashed its process.
+
+    Raises:
+        InvalidInput: The name is empty or `"auto"`, a suffix does not begin with a dot, or `scan` names no registered
+            format.
+
+    Example:
+        >>> from drillrank.structure import Block, Heading, Scan, parse_document
+        >>> def scan_outline(text):
+        ...     'Read lines that begin with "*" as headings.'
+        ...     blocks, headings, start = [], {}, 0
+        ...     for line in text.splitlines(keepends=True):
+        ...         end = start + len(line.rstrip())
+        ...         if line.startswith("*"):
+        ...             blocks.append(Block("heading", start, end))
+        ...             headings[start] = Heading(1, line.strip("* \n"))
+        ...         elif line.strip():
+        ...             blocks.append(Block("paragraph", start, end))
+        ...         start += len(line)
+        ...     return Scan(blocks, headings)
+        >>> register_format("outline", [".outline"], ["text/x-outline"], scan_outline)
+        >>> [section.path for section in parse_document("* Sea\nDeep.\n", "outline").sections()]
+        [('Sea',)]
+    """
+    if not name or name == "auto":
+        raise InvalidInput(f"name must be the name of a format, other than 'auto', got {name!r}.")
+    suffixes = tuple(suffix.lower() for suffix in suffixes)
+    for suffix in suffixes:
+        if not suffix.startswith(".") or len(suffix) < 2:
+            raise InvalidInput(f"A suffix must begin with a dot, such as '.md', got {suffix!r}.")
+    text_format = name
+    if isinstance(scan, str):
+        text_format, scan = scan, find_format(scan).scan
+    new = Format(
+        name,
+        suffixes,
+        tuple(media_type.lower() for media_type in media_types),
+        scan,
+        convert,
+        text_format,
+        signature,
+        convert_after_crash,
+    )
+    _format_by_name[name] = new
+    _format_by_suffix.update(dict.fromkeys(new.suffixes, new))
+    _format_by_media_type.update(dict.fromkeys(new.media_types, new))
+
+
+def find_format(name: str) -> Format:
+    """Return the format of a name.
+
+    Raises:
+        InvalidInput: No format has this name.
+    """
+    if not isinstance(name, str) or name not in _format_by_name:
+        raise InvalidInput(f"Unknown format {name!r:.200}. Choose one of: auto, {', '.join(_format_by_name)}.")
+    return _format_by_name[name]
+
+
+def find_format_by_suffix(suffix: str) -> Format | None:
+    """Return the format of files with this ending, such as ".md" or "md"; None if there is none."""
+    return _format_by_suffix.get(f".{suffix.lower().lstrip('.')}")
+
+
+def find_format_by_media_type(media_type: str) -> Format | None:
+    """Return the format of a media type without parameters; None if there is none."""
+    return _format_by_media_type.get(media_type.lower())
+
+
+def find_format_by_content(head: bytes) -> Format | None:
+    """Return the format whose signature the first bytes of a file have; None if there is none."""
+    head = head.lstrip()
+    return next((known for known in registered_formats() if known.signature and head.startswith(known.signature)), None)
+
+
+def registered_formats() -> list[Format]:
+    """All formats, in the order in which they were registered."""
+    return list(_format_by_name.values())
