@@ -149,9 +149,7 @@ def _find_underlined_headings(text: str, spans: Sequence[tuple[int, int]]) -> _C
     return candidates
 
 
-def _find_numbered_headings(
-    text: str, spans: Sequence[tuple[int, int]], other_indices: Container[int]
-) -> _Candidates:
+def _find_numbered_headings(text: str, spans: Sequence[tuple[int, int]], other_indices: Container[int]) -> _Candidates:
     """Return the headings with a number or a name such as "Chapter", except for paragraphs in `other_indices`."""
     matches = (
         _match_numbered_title(index, text, *span) for index, span in enumerate(spans) if index not in other_indices
