@@ -58,7 +58,9 @@ _COMMAND_ARGUMENTS = _counts(  # all other arguments are shown
     "addcontentsline definecolor newenvironment renewenvironment",
 )
 # Commands whose argument is shown although it is in the preamble.
-_FRONT_MATTER = _words("title subtitle author date abstract keywords affil affiliation address institute email")
+_FRONT_MATTER = _words("subtitle author date abstract keywords affil affiliation address institute email")
+_TITLES = _words("title Title icmltitle papertitle doctitle maintitle")
+_TITLE_RANK = -2  # above a part
 _FILES = _words("input include subfile import subimport")
 _REFERENCES = _words("ref eqref autoref cref Cref pageref nameref vref")
 _NOTES = _words("footnote footnotetext thanks marginpar")
@@ -104,11 +106,55 @@ _CITE = re.compile(r"[cC]ite|.*[cC]ites?$")
 _LABEL = re.compile(r"\\label\s*\{[^{}]*\}")
 _DOCUMENT = re.compile(r"^[^%\r\n]*?\\begin\s*\{document\}", re.MULTILINE)
 _MAX_NESTING = 20
+# Commands that begin a conditional of TeX, unlike ifthenelse and iff.
+_CONDITIONALS = _words(
+    "if ifcase ifcat ifcsname ifdefined ifdim ifeof iffalse iffontchar ifhbox ifhmode ifinner ifmmode ifnum ifodd "
+    "iftrue ifvbox ifvmode ifvoid ifx ifluatex ifpdf ifPDFTeX ifpdftex ifLuaTeX ifxetex ifXeTeX"
+)
+_CONDITIONAL_TOKEN = re.compile(r"%[^\r\n]*|\\(?P<name>if[a-zA-Z@]*|else|fi)(?![a-zA-Z@])|\\[\s\S]")
+_NEW_CONDITIONAL = re.compile(r"\\newif\s{0,9}\\(if[a-zA-Z@]{1,99})")
+_COMMAND = re.compile(r"\\([a-zA-Z@]+)")
+_COMMENT = re.compile(r"(?<!\\)%[^\r\n]*")
+_SPANNED_COLUMNS = re.compile(r"\s{0,9}\{(\d{1,2})\}")
+_NUMERIC_GROUP = re.compile(r"\s{0,9}\{\s{0,9}[\d*†‡]")
+_START_OPTION = re.compile(r"\s{0,9}\[[^\[\]]{0,200}?\bstart\s{0,9}=\s{0,9}(\d{1,4})")
+_COUNTER = re.compile(r"\s{0,9}\{enumi{1,3}v?\}\s{0,9}\{(-?\d{1,4})\}")
 
 
 def scan_latex(text: str) -> Scan:
-    """Find the blocks of a LaTeX source and its headings, from part to subparagraph."""
+    """Find the blocks of a LaTeX source and its headings, from the title to subparagraph."""
     return spread(text, _LatexReader(text).visible_blocks())
+
+
+def _find_hidden_spans(text: str) -> dict[int, int]:
+    r"""Return the ends of the parts that a false condition such as `\iffalse` hides, by their starts.
+
+    Unknown conditions hide nothing. An unclosed condition hides nothing, either.
+
+    >>> _find_hidden_spans(r"a \iffalse b \else c \fi d")
+    {2: 18}
+    """
+    declared = {*_NEW_CONDITIONAL.findall(text)} if "\\newif" in text else set()
+    if not declared and "\\iffalse" not in text and "\\iftrue" not in text:
+        return {}
+    commands = {*_COMMAND.findall(_COMMENT.sub("", text))} if declared else set()
+    value_by_name = {name: f"{name[2:]}true" in commands for name in declared}
+    value_by_name |= {"iffalse": False, "iftrue": True}
+    spans: dict[int, int] = {}
+    open_conditions: list[tuple[str, int]] = []  # name and, if the current branch is hidden, its start, else -1
+    for token in _CONDITIONAL_TOKEN.finditer(text):
+        name = token["name"]
+        if name in ("else", "fi") and open_conditions:
+            condition, start = open_conditions.pop()
+            if start >= 0:
+                spans[start] = token.end()
+            if name == "else":
+                is_hidden = value_by_name.get(condition) is True
+                open_conditions.append((condition, token.start() if is_hidden else -1))
+        elif name and (name in _CONDITIONALS or name in declared) and not text.endswith("\\newif", 0, token.start()):
+            is_hidden = value_by_name.get(name) is False
+            open_conditions.append((name, token.start() if is_hidden else -1))
+    return spans
 
 
 class _LatexReader(Rendering):
@@ -130,6 +176,8 @@ class _LatexReader(Rendering):
         self._environments: list[str] = []  # open environments that make up one block
         self._item_numbers: list[int] = []  # number of the last item of each open list; -1 if not numbered
         self._is_hidden = _DOCUMENT.search(text) is not None  # in the preamble
+        self._end_by_hidden_start = _find_hidden_spans(text)
+        self._notes: list[Shown] = []  # notes inside the current heading; they are shown after it
         offset = 0
         while offset < len(text):
             token = _TOKEN.search(text, offset)
@@ -140,9 +188,15 @@ class _LatexReader(Rendering):
         self._begin_block("paragraph")
 
     def visible_blocks(self) -> list[Shown]:
-        """Return the visible blocks. Headings of the highest rank in the text have level 1."""
-        top = min((rank for rank in self._ranks if rank is not None), default=0)
-        levels = iter([1 if rank is None else rank - top + 1 for rank in self._ranks])
+        """Return the visible blocks. The title has level 1, or else the headings of the highest rank."""
+        ranks = [rank for rank in self._ranks if rank is not None and rank != _TITLE_RANK]
+        top, top_level = min(ranks, default=0), 2 if _TITLE_RANK in self._ranks else 1
+        levels = iter(
+            [
+                1 if rank == _TITLE_RANK else top_level if rank is None else rank - top + top_level
+                for rank in self._ranks
+            ]
+        )
         return [block._replace(level=next(levels)) if block.kind == "heading" else block for block in self._blocks]
 
     def add(self, text: str) -> None:
@@ -153,8 +207,12 @@ class _LatexReader(Rendering):
     def _begin_block(self, kind: BlockKind, offset: int = -1) -> None:
         """End the current block and begin another one, at an offset or at its first character."""
         text = self.text()
-        if text or self._kind == "heading":
+        if self._kind == "heading" and self._ranks[-1] == _TITLE_RANK and not text:  # an empty title
+            self._ranks.pop()
+        elif text or self._kind == "heading":
             self._blocks.append(Shown(self._start, self._kind, text))
+        self._blocks += self._notes
+        self._notes = []
         self.clear()
         self._kind, self._start = kind, offset
 
@@ -166,6 +224,8 @@ class _LatexReader(Rendering):
     def _read_token(self, token: re.Match[str]) -> int:
         """Process a token and return the offset after everything that was read."""
         start, end = token.span()
+        if start in self._end_by_hidden_start:
+            return self._end_by_hidden_start[start]
         if token["paragraph"]:
             self._end_paragraph()
             return end
@@ -254,11 +314,20 @@ class _LatexReader(Rendering):
         if plain_name in _RANKS and not self._is_hidden and opening:
             self._begin_heading(start, _RANKS[plain_name])
             return self._open_special_group(opening.end(), "")
+        if plain_name in _TITLES and opening and all(rank is None for rank in self._ranks):
+            purpose = "title" if self._is_hidden else ""
+            self._is_hidden = False
+            self._begin_heading(start, _TITLE_RANK)
+            return self._open_special_group(opening.end(), purpose)
         self._touch(start)
         if plain_name in _FRONT_MATTER and opening and self._is_hidden:
             self._begin_block("paragraph", start)
             self._is_hidden = False
             return self._open_special_group(opening.end(), "title")
+        if plain_name in _NOTES and self._kind == "heading" and not self._is_hidden:
+            note = _GROUP.match(self._text, self._skip(_OPTION, end))
+            if note:
+                return self._add_note_of_heading(start, note)
         if plain_name in _NOTES and opening:
             self.add(" (")
             self._groups.append(")")
@@ -267,6 +336,13 @@ class _LatexReader(Rendering):
             self._add_implied_heading(start, "Abstract")
             return end
         return self._read_inline_command(start, name, end)
+
+    def _add_note_of_heading(self, start: int, note: re.Match[str]) -> int:
+        """Show a note inside a heading as a paragraph after it, because it is not part of the section's name."""
+        rendering = " ".join(block.rendering for block in _LatexReader(note[1]).visible_blocks())
+        if rendering:
+            self._notes.append(Shown(start, "paragraph", rendering))
+        return note.end()
 
     def _read_inline_command(self, start: int, name: str, end: int) -> int:
         """Read a command that begins neither a heading nor a note."""
@@ -287,9 +363,25 @@ class _LatexReader(Rendering):
         if plain_name == "par":
             self._end_paragraph()
             return end
+        if plain_name == "textsuperscript" and _NUMERIC_GROUP.match(self._text, end):
+            self.add("^")  # 10^5, not 105
+        if plain_name == "multicolumn":
+            return self._begin_spanned_cell(end)
+        if plain_name == "setcounter" and self._item_numbers and (counter := _COUNTER.match(self._text, end)):
+            self._item_numbers[-1] = max(int(counter[1]), 0)
         if name in _OWN_LINE:
             self.line()
         return self._skip_arguments(end, _COMMAND_ARGUMENTS.get(plain_name, 0))
+
+    def _begin_spanned_cell(self, end: int) -> int:
+        """Read a cell that spans several columns. Empty cells after it keep the row aligned."""
+        columns = _SPANNED_COLUMNS.match(self._text, end)
+        end = self._skip_arguments(end, 2)
+        opening = _OPEN.match(self._text, end)
+        if not opening:
+            return end
+        self._groups.append("&" * (int(columns[1]) - 1 if columns and self._kind == "table" else 0))
+        return opening.end()
 
     def _begin_environment(self, start: int, name: str, end: int) -> int:
         """Read the beginning of an environment."""
@@ -320,7 +412,9 @@ class _LatexReader(Rendering):
         self.line()
         self._environments.append(name)
         if name in _LISTS:
-            self._item_numbers.append(0 if name == "enumerate" else -1)
+            first_number = _START_OPTION.match(self._text, end)
+            number = int(first_number[1]) - 1 if first_number else 0
+            self._item_numbers.append(max(number, 0) if name == "enumerate" else -1)
         return self._skip(_OPTION, end)
 
     def _end_environment(self, name: str, end: int) -> int:
@@ -371,7 +465,9 @@ class _LatexReader(Rendering):
                 self._begin_block("paragraph", start)
             return self._skip_arguments(end, 1)
         marker = "- "
-        if self._item_numbers and self._item_numbers[-1] >= 0:
+        if _OPTION.match(self._text, end):
+            marker = "- "  # the item has a label of its own and is not counted
+        elif self._item_numbers and self._item_numbers[-1] >= 0:
             self._item_numbers[-1] += 1
             marker = f"{self._item_numbers[-1]}. "
         self.line("  " * min(len(self._item_numbers) - 1, _MAX_NESTING) + marker)
@@ -418,6 +514,9 @@ class _LatexReader(Rendering):
             self._special_group = -1
             self._begin_block("paragraph")
             self._is_hidden = following == "title"
+        elif following.startswith("&"):
+            for _ in following:
+                self.cell()
         elif following:
             self.add(following)
         elif self._text[offset + 1 : offset + 2] == "{":
