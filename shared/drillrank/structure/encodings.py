@@ -118,9 +118,10 @@ def _decode_wide(content: bytes) -> tuple[str, tuple[str, ...]]:
         InvalidInput: The content is in neither.
     """
     for size, encodings in ((4, ("utf-32-le", "utf-32-be")), (2, ("utf-16-le", "utf-16-be"))):
-        whole = content[: len(content) - len(content) % size]
-        texts = [text for encoding in encodings if (text := _decode_strictly(whole, encoding)) is not None]
+        texts = [text for encoding in encodings if (text := _decode_strictly(content, encoding)) is not None]
         texts = [text for text in texts if _is_readable(text)]
+        if size == 2:  # most zero bytes are halves of ASCII characters
+            texts = [text for text in texts if 3 * _count_ascii(text) >= content.count(0)]
         if texts:
             # Bytes in the wrong order turn spaces and digits into signs of other scripts.
             text = max(texts, key=_count_ascii)
