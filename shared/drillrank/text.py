@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator, Sized
 from functools import partial
 from itertools import compress, count, islice, pairwise
 from typing import Any
-from unicodedata import normalize
+from unicodedata import combining, normalize
 
 import Stemmer
 
 from drillrank.data import read_table
 from drillrank.errors import InvalidInput, require
 
-ANALYZER = 1  # raised whenever `terms` changes: words that were counted before are those of another analyzer
+ANALYZER = 2  # raised whenever `terms` changes: words that were counted before are those of another analyzer
 LANGUAGES = (*Stemmer.algorithms(), "none")
 
 _REMEMBERED = 100_000  # words; a large report has some ten thousand
@@ -36,28 +36,40 @@ _KANA = "\u3041-\u3096\u3099-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66
 _THAI_LAO_MYANMAR_KHMER = "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u0edc-\u0edf\u1000-\u1049\u1050-\u109f\u1780-\u17d3"
 _SPACELESS = _HAN + _KANA + _THAI_LAO_MYANMAR_KHMER
 _ACCENTS = "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670"
-_HIDDEN = "\u00ad\u200c\u200d\u2060"  # soft hyphens and joiners
-_MARKS = f"{_ACCENTS}{_HIDDEN}\u0900-\u0963\u0966-\u0df3"
+# Soft hyphens, joiners, marks of direction, variation selectors: a reader does not see them.
+_INVISIBLE = (
+    "\u00ad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff"
+    "\U000e0000-\U000e01ef"
+)
+_MARKS = f"{_ACCENTS}\u0900-\u0963\u0966-\u0df3"
 _LATIN = "0-9A-Za-zª²³µ¹º¼-¾À-ÖØ-öø-ʯ"
 
 SPACELESS = re.compile(f"[{_SPACELESS}]")  # a character of a script without spaces
 WORD = re.compile(r"\w+")
-_WORD_OR_CHARACTER = re.compile(rf"[{_SPACELESS}]|(?:[^\W{_SPACELESS}]|[{_MARKS}])+")
+_WORD_PART = rf"(?:[^\W{_SPACELESS}]|[{_MARKS}])+"
+_WORD_OR_CHARACTER = re.compile(rf"[{_SPACELESS}]|{_WORD_PART}(?:[{_INVISIBLE}]+{_WORD_PART})*")
 _NAME_TOKEN, _ANY_NAME_TOKEN = (re.compile(rf"{word.pattern}|[^\w\s]") for word in (WORD, _WORD_OR_CHARACTER))
 _WRITTEN = re.compile(rf"[{_SPACELESS}]{{1,2}}|[^\s{_SPACELESS}]{{1,20}}")  # a longer run counts as several words
 _WORD_START = re.compile(rf"[{_SPACELESS}]|[^\s{_SPACELESS}]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 _ASCII_TOKEN, _LATIN_TOKEN, _ANY_TOKEN = (  # a year as in '98, or a word, or a number
-    re.compile(rf"'\d\ds?\b(?!')|[{letters}]+(?:(?<=\d)[.,'\u00a0]\d+)*")
+    # No number has more groups of digits than that; a row of numbers without spaces may have thousands.
+    re.compile(rf"'\d\ds?\b(?!')|[{letters}]+(?:(?<=\d)[.,'\u00a0]\d+){{0,15}}")
     for letters in ("0-9A-Za-z", _LATIN, rf"\w{_MARKS}{_SPACELESS}")
 )
-_BEYOND_LATIN = re.compile("[\u00ad\u02b0-\u1fff\u200c\u200d\u2060\u2070-\u209f\u2100-\u218f\u2c00-\U0010ffff]")
+_BEYOND_LATIN = re.compile("[\u02b0-\u1fff\u2070-\u209f\u2100-\u218f\u2460-\u24ff\u2776-\u2793\u2c00-\U0010ffff]")
 _RUN = re.compile(f"[{_SPACELESS}]+")
 _ELISION = re.compile(r"\b(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu|un|nell|dell|dall|all|sull)['’](?=\w)", re.I)
 
-_NOT_FOLDED = re.compile(f"[{_ACCENTS}{_HIDDEN}]")
-_RAISED = re.compile("([²³¹⁰⁴-⁹]+)")  # powers and footnotes
+_NOT_FOLDED = re.compile(f"[{_ACCENTS}{_INVISIBLE}]")
+_INVISIBLE_RUN = re.compile(f"[{_INVISIBLE}]+")
+# Powers, footnote marks, fractions and circled numbers are not digits of the number before them.
+_SEPARATE_DIGITS = re.compile(
+    "([²³¹⁰⁴-⁹]+|[¼-¾\u2150-\u215f\u2189\u2460-\u249b\u24ea-\u24ff\u2776-\u2793\u3251-\u325f\u32b1-\u32bf])"
+)
+_MAX_MARKS = 30  # for one letter, as in the stream-safe format of Unicode
+_LONG_MARK_RUN = re.compile(rf"[^\w\s\x00-\x7f]{{{_MAX_MARKS + 1},}}")  # no combining mark is a word character
 _SHORT_YEAR = re.compile(r"('|fy|cy|\d[qh])(\d\d)(s?)")
 _APART = re.compile(r"[^\W\d_]{2,5}\d+|\d+(?!(?:st|nd|rd|th)$)[^\W\d_]*|.*\d\W\d.*")
 _PART = re.compile(r"\d+(?:[.,']\d+)*|[^\W\d]+")
@@ -98,16 +110,26 @@ def terms(text: str, language: str = "english") -> list[str]:
     if text.isascii():
         tokens = _ASCII_TOKEN.findall(text)
     else:
-        text = text.replace("’", "'").replace("\u202f", "\u00a0").replace("\u2009", "\u00a0")
+        text = (
+            _INVISIBLE_RUN.sub("", _drop_excess_marks(text))
+            .replace("’", "'")
+            .replace("\u202f", "\u00a0")
+            .replace("\u2009", "\u00a0")
+        )
         if _BEYOND_LATIN.search(text):
             tokens = _ANY_TOKEN.findall(_RUN.sub(_pairs, text))
         else:
             tokens = _LATIN_TOKEN.findall(text)
-    found = list(map(known.__getitem__, tokens))
-    if not known.several.isdisjoint(tokens):
-        for location in reversed(list(compress(count(), map(known.several.__contains__, tokens)))):
-            found[location : location + 1] = found[location].split()
-    return found
+    terms_of_tokens = list(map(known.__getitem__, tokens))
+    if known.several.isdisjoint(tokens):
+        return terms_of_tokens
+    separate_terms: list[str] = []
+    end = 0
+    for index in compress(count(), map(known.several.__contains__, tokens)):
+        separate_terms += terms_of_tokens[end:index]
+        separate_terms += terms_of_tokens[index].split()
+        end = index + 1
+    return separate_terms + terms_of_tokens[end:]
 
 
 def check_language(language: object) -> str:
@@ -193,7 +215,7 @@ def _pairs(run: re.Match[str]) -> str:
 
 def _plain(word: str) -> str:
     """A word of any letters in small ones of the usual width, and its digits as 0 to 9."""
-    word = normalize("NFKC", _RAISED.sub(r" \1 ", word.replace("\u00a0", "'"))).lower()
+    word = normalize("NFKC", _SEPARATE_DIGITS.sub(r" \1 ", word.replace("\u00a0", "'"))).lower()
     return "".join(str(int(c)) if c.isdecimal() else c for c in word)
 
 
@@ -205,7 +227,23 @@ def unaccented(word: str) -> str:
     """
     if word.isascii():
         return word
-    return normalize("NFC", _NOT_FOLDED.sub("", normalize("NFD", word))).replace("ß", "ss")
+    return normalize("NFC", _NOT_FOLDED.sub("", normalize("NFD", _drop_excess_marks(word)))).replace("ß", "ss")
+
+
+def _drop_excess_marks(text: str) -> str:
+    """Return a text with at most `_MAX_MARKS` combining marks in a row: to sort them takes quadratic time."""
+    return _LONG_MARK_RUN.sub(_drop_excess_marks_of_run, text)
+
+
+def _drop_excess_marks_of_run(run: re.Match[str]) -> str:
+    """Return the characters of a run without those after `_MAX_MARKS` combining marks."""
+    characters: list[str] = []
+    n_marks = 0
+    for character in run[0]:
+        n_marks = n_marks + 1 if combining(character) else 0
+        if n_marks <= _MAX_MARKS:
+            characters.append(character)
+    return "".join(characters)
 
 
 def find_words(text: str) -> Iterator[re.Match[str]]:
@@ -218,12 +256,12 @@ def find_words(text: str) -> Iterator[re.Match[str]]:
 
 
 def words(text: str) -> list[str]:
-    """What `find_words` finds.
+    r"""Return the words that `find_words` finds, without invisible characters such as soft hyphens.
 
-    >>> len(words("Who, me?")), len(words("東京"))
-    (2, 2)
+    >>> words("Who, m\u00ade?"), len(words("東京"))
+    (['Who', 'me'], 2)
     """
-    return (WORD if text.isascii() else _WORD_OR_CHARACTER).findall(text)
+    return WORD.findall(text) if text.isascii() else _WORD_OR_CHARACTER.findall(_INVISIBLE_RUN.sub("", text))
 
 
 def name_tokens(text: str) -> list[str]:
@@ -232,7 +270,9 @@ def name_tokens(text: str) -> list[str]:
     >>> name_tokens("Malcolm X's life"), name_tokens("東京")
     (['Malcolm', 'X', "'", 's', 'life'], ['東', '京'])
     """
-    return _NAME_TOKEN.findall(text) if text.isascii() else _ANY_NAME_TOKEN.findall(normalize("NFC", text))
+    if text.isascii():
+        return _NAME_TOKEN.findall(text)
+    return _ANY_NAME_TOKEN.findall(normalize("NFC", _INVISIBLE_RUN.sub("", _drop_excess_marks(text))))
 
 
 def word_starts(text: str) -> list[int]:

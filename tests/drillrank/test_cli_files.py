@@ -200,7 +200,7 @@ def test_a_second_question_parses_nothing_and_warns_again(valves, capsys, monkey
     assert "empty.md holds no text" in errors
     monkeypatch.setattr(documents, "read_document", None)
     assert asked(capsys, ".", "valve7") == (first, errors)
-    assert asked(capsys, "latin.txt", "und")[0][0]["text"] == "Stra�e und Caf�"
+    assert asked(capsys, "latin.txt", "und")[0][0]["text"] == "Straße und Café"
     assert "TypeError" in asked(capsys, ".", "valve7", "--no-cache", status=2)[1]
 
 

@@ -38,12 +38,42 @@ SAME = [  # one form, in any of two texts
     ("٢٠٢٢", "2022"),
     ("H₂O", "H2O"),
     ("10²", "10 2"),
+    ("10⁵", "10^5"),
+    ("12³", "12 3"),
+    ("due¹²", "due 12"),
+    ("10⁻³", "10 3"),
+    ("3½", "3 1/2"),
+    ("12①", "12 1"),
+    ("900円②", "900円 2"),
     ("in\u00adfor\u00admation", "information"),
     ("東京、大阪", "東京 大阪"),
     ("ｶﾞｽ", "ガス"),
     ("人口10万", "人口 10 万"),
+    *(
+        (f"The Gesamt{sign}konzept", "The Gesamtkonzept")
+        for sign in "\u00ad\u200b\u2060\u200c\u200d\ufeff\u200e\u2062\u034f"
+    ),
+    ("\ufeffcon\u00ad\u200btract", "contract"),
+    ("1,\u200b577", "1577"),
+    ("Ver\u00adtrag über Straßen\u00adbau", "Vertrag über Straßenbau"),
+    ("می\u200cخواهم", "میخواهم"),
+    ("क्\u200dष", "क्ष"),
+    ("東\u200b京", "東京"),
+    ("葛\ufe00城", "葛城"),
 ]
-DIFFERENT = [("3.14", "314"), ("0.5", "5"), ("19th", "19"), ("F1", "1"), ("H2O", "2"), ("seq2seq", "2"), ("'22", "22")]
+DIFFERENT = [
+    ("10⁵", "105"),
+    ("12³", "123"),
+    ("3½", "31"),
+    ("12①", "121"),
+    ("3.14", "314"),
+    ("0.5", "5"),
+    ("19th", "19"),
+    ("F1", "1"),
+    ("H2O", "2"),
+    ("seq2seq", "2"),
+    ("'22", "22"),
+]
 
 
 @pytest.mark.parametrize(("one", "other"), SAME)
@@ -54,6 +84,33 @@ def test_what_is_written_in_several_ways_is_one(one, other):
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
 def test_what_differs_does_not_match(one, other):
     assert not set(terms(one)) & set(terms(other))
+
+
+@pytest.mark.parametrize("language", ["english", "german", "hindi", "none"])
+@pytest.mark.parametrize("sign", ["\u00ad", "\u200b", "\u2060", "\u200c", "\u200d", "\ufeff"])
+def test_invisible_characters_change_no_term_of_any_language(language, sign):
+    for text in ("Gesamtkonzepte", "ｆｕｌｌ width", "किताबें", "می‌خواهم", "5kg"):
+        assert terms(sign.join(text), language) == terms(text.replace("\u200c", ""), language)
+
+
+def test_a_row_of_numbers_without_spaces_takes_linear_time():
+    for separator in (",22", ".22", "'22", "\u00a022", ",222", ",2a", "²22", "½"):
+        assert len(terms("1" + separator * 50_000)) > 1000
+
+
+def test_many_combining_marks_take_linear_time():
+    for marks in ("\u0300\u0316", "\u0301\u20d0", "\u064e\u0651", "\u0e38\u0e48", "\U0001d165\u0316", "\u0344\u0323"):
+        word = f"a{marks * 50_000}"
+        assert len(terms(f"{word} b {word}")) >= 3
+        assert len(name_tokens(word)) >= 1
+        assert module.unaccented(word)
+
+
+def test_marks_of_real_words_are_kept():
+    zalgo = f"a{chr(0x301) * 40}b"
+    assert terms(zalgo) == ["ab"]
+    assert name_tokens("Vie\u0323\u0302t") == ["Việt"]
+    assert name_tokens(f"{'—' * 40}x") == [*("—" * 40), "x"]
 
 
 @pytest.mark.parametrize(
@@ -113,6 +170,12 @@ def test_an_unknown_language_is_refused(language):
 def test_words_stand_where_they_are_found(text):
     found = list(find_words(text))
     assert [text[word.start() : word.end()] for word in found] == words(text)
+
+
+def test_words_are_whole_and_without_invisible_characters():
+    text = "\u200bGe\u00adsamt\u200bkonzept \ufeff und\u200d"
+    assert words(text) == ["Gesamtkonzept", "und"]
+    assert [word[0] for word in find_words(text)] == ["Ge\u00adsamt\u200bkonzept", "und"]
 
 
 def test_lengths_count_characters_of_scripts_without_spaces():

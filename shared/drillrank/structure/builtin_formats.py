@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from drillrank.structure.code import CODE_MEDIA_TYPES, CODE_SUFFIXES, scan_code
 from drillrank.structure.formats import register_format
 from drillrank.structure.html import scan_html
 from drillrank.structure.latex import scan_latex
@@ -9,6 +10,7 @@ from drillrank.structure.markdown import scan_markdown_or_plain
 from drillrank.structure.office import convert_docx, convert_epub, convert_pptx
 from drillrank.structure.pdf import convert_pdf, convert_pdf_pages_alone
 from drillrank.structure.plain import scan_plain
+from drillrank.structure.rst import scan_rst
 
 _OPEN_XML = "application/vnd.openxmlformats-officedocument"
 
@@ -32,3 +34,5 @@ register_format(
 register_format("docx", [".docx"], [f"{_OPEN_XML}.wordprocessingml.document"], "markdown", convert=convert_docx)
 register_format("pptx", [".pptx"], [f"{_OPEN_XML}.presentationml.presentation"], "markdown", convert=convert_pptx)
 register_format("epub", [".epub"], ["application/epub+zip"], "markdown", convert=convert_epub)
+register_format("rst", [".rst", ".rest"], ["text/x-rst", "text/prs.fallenstein.rst"], scan_rst)
+register_format("code", CODE_SUFFIXES, CODE_MEDIA_TYPES, scan_code)

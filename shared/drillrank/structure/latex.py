@@ -1,9 +1,9 @@
 """LaTeX: sections, blocks and readable text of a source file.
 
-One pass over the source, without expanding any macro. What is unclosed ends at the next paragraph or heading, so that
-it hides nothing after it, and time stays linear.
+The scanner makes one pass over the source and expands no macros. An unclosed group or environment ends at the next
+paragraph or heading. Therefore it hides nothing below, and time stays linear.
 
-No library fits: pylatexenc and TexSoup recurse into every group and fail where they are nested deeply.
+No library fits: pylatexenc and TexSoup recurse into every group and fail if groups are nested deeply.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from drillrank.structure.scan import Rendering, Scan, VisibleBlock, tile_visible
 
 
 def _words(text: str) -> frozenset[str]:
+    """Return the words of a text as a set."""
     return frozenset(text.split())
 
 
@@ -38,7 +39,7 @@ _MATH = _words(
 
 
 def _counts(*names: str) -> dict[str, int]:
-    """How many first arguments are no text, of the names in each line: one in the first, two in the second."""
+    """Return the number of leading arguments that are not text, by name: 1 for the first string, 2 for the second."""
     return {name: count for count, line in enumerate(names, 1) for name in line.split()}
 
 
@@ -47,7 +48,7 @@ _ENVIRONMENT_ARGUMENTS = _counts(
     "filecontents*",
     "tabular* tabularx tabulary wrapfigure list",
 )
-_ARGUMENTS = _counts(  # of commands; the others' arguments are shown
+_COMMAND_ARGUMENTS = _counts(  # all other arguments are shown
     "addbibresource bibliography bibliographystyle cline cmidrule color definecolors DeclareGraphicsExtensions "
     "documentclass documentstyle fontfamily fontseries fontshape geometry glossary graphicspath hphantom href hspace "
     "hypersetup hyphenation includegraphics includepdf index label linespread listoffiles lstset newcounter nocite "
@@ -57,8 +58,10 @@ _ARGUMENTS = _counts(  # of commands; the others' arguments are shown
     "providecommand renewcommand resizebox rule setcounter setlength DeclareRobustCommand fcolorbox",
     "addcontentsline definecolor newenvironment renewenvironment",
 )
-# VisibleBlock although they stand before the document.
-_FRONT_MATTER = _words("title subtitle author date abstract keywords affil affiliation address institute email")
+# Commands whose argument is shown although it is in the preamble.
+_FRONT_MATTER = _words("subtitle author date abstract keywords affil affiliation address institute email")
+_TITLES = _words("title Title icmltitle papertitle doctitle maintitle")
+_TITLE_RANK = -2  # above a part
 _FILES = _words("input include subfile import subimport")
 _REFERENCES = _words("ref eqref autoref cref Cref pageref nameref vref")
 _NOTES = _words("footnote footnotetext thanks marginpar")
@@ -96,331 +99,452 @@ _OPTION = re.compile(rf"{_SPACE}\[([^\[\]]*)\]")
 _ARGUMENT = re.compile(rf"{_GROUP.pattern}|{_SPACE}\\[a-zA-Z@]+\*?")
 _VERB = re.compile(r"([^\sa-zA-Z*])(?P<inner>[^\r\n]{0,1000}?)\1")
 _OPEN = re.compile(rf"{_SPACE}\{{")
-_NAME = re.compile(r"\s*\{\s*([^{}\s]*)\s*\}")
+# Bounded, because a name between two unbounded runs of white space takes quadratic time.
+_NAME = re.compile(r"\s{0,99}\{\s{0,99}(?:([^{}\s]{1,99})\s{0,99})?\}")
 _INLINE_MATH = re.compile(r"\$\$(?:[^$\\]|\\[\s\S]|\$(?!\$)){0,5000}\$\$|\$(?:[^$\\]|\\[\s\S]){1,5000}\$")
 _LETTER = re.compile(r"\s*\{\s*(\\[ij](?![a-zA-Z])|[^\W\d_])\s*\}|\s*(\\[ij](?![a-zA-Z])|[^\W\d_])")
 _CITE = re.compile(r"[cC]ite|.*[cC]ites?$")
 _LABEL = re.compile(r"\\label\s*\{[^{}]*\}")
 _DOCUMENT = re.compile(r"^[^%\r\n]*?\\begin\s*\{document\}", re.MULTILINE)
 _MAX_NESTING = 20
+# Commands that begin a conditional of TeX, unlike ifthenelse and iff.
+_CONDITIONALS = _words(
+    "if ifcase ifcat ifcsname ifdefined ifdim ifeof iffalse iffontchar ifhbox ifhmode ifinner ifmmode ifnum ifodd "
+    "iftrue ifvbox ifvmode ifvoid ifx ifluatex ifpdf ifPDFTeX ifpdftex ifLuaTeX ifxetex ifXeTeX"
+)
+_CONDITIONAL_TOKEN = re.compile(r"%[^\r\n]*|\\(?P<name>if[a-zA-Z@]*|else|fi)(?![a-zA-Z@])|\\[\s\S]")
+_NEW_CONDITIONAL = re.compile(r"\\newif\s{0,9}\\(if[a-zA-Z@]{1,99})")
+_COMMAND = re.compile(r"\\([a-zA-Z@]+)")
+_COMMENT = re.compile(r"(?<!\\)%[^\r\n]*")
+_SPANNED_COLUMNS = re.compile(r"\s{0,9}\{(\d{1,2})\}")
+_NUMERIC_GROUP = re.compile(r"\s{0,9}\{\s{0,9}[\d*†‡]")
+_START_OPTION = re.compile(r"\s{0,9}\[[^\[\]]{0,200}?\bstart\s{0,9}=\s{0,9}(\d{1,4})")
+_COUNTER = re.compile(r"\s{0,9}\{enumi{1,3}v?\}\s{0,9}\{(-?\d{1,4})\}")
 
 
 def scan_latex(text: str) -> Scan:
-    """Find the blocks of a LaTeX source and its headings, from part to subparagraph."""
-    return tile_visible_blocks(text, _Reader(text).shown())
+    """Find the blocks of a LaTeX source and its headings, from the title to subparagraph."""
+    return tile_visible_blocks(text, _LatexReader(text).visible_blocks())
 
 
-class _Reader(Rendering):
-    """Reads a source from its first character to the end of the document, and writes its visible blocks."""
+def _find_hidden_spans(text: str) -> dict[int, int]:
+    r"""Return the ends of the parts that a false condition such as `\iffalse` hides, by their starts.
+
+    Unknown conditions hide nothing. An unclosed condition hides nothing, either.
+
+    >>> _find_hidden_spans(r"a \iffalse b \else c \fi d")
+    {2: 18}
+    """
+    declared = {*_NEW_CONDITIONAL.findall(text)} if "\\newif" in text else set()
+    if not declared and "\\iffalse" not in text and "\\iftrue" not in text:
+        return {}
+    commands = {*_COMMAND.findall(_COMMENT.sub("", text))} if declared else set()
+    value_by_name = {name: f"{name[2:]}true" in commands for name in declared}
+    value_by_name |= {"iffalse": False, "iftrue": True}
+    spans: dict[int, int] = {}
+    open_conditions: list[tuple[str, int]] = []  # name and, if the current branch is hidden, its start, else -1
+    for token in _CONDITIONAL_TOKEN.finditer(text):
+        name = token["name"]
+        if name in ("else", "fi") and open_conditions:
+            condition, start = open_conditions.pop()
+            if start >= 0:
+                spans[start] = token.end()
+            if name == "else":
+                is_hidden = value_by_name.get(condition) is True
+                open_conditions.append((condition, token.start() if is_hidden else -1))
+        elif name and (name in _CONDITIONALS or name in declared) and not text.endswith("\\newif", 0, token.start()):
+            is_hidden = value_by_name.get(name) is False
+            open_conditions.append((name, token.start() if is_hidden else -1))
+    return spans
+
+
+class _LatexReader(Rendering):
+    """Reader that goes through a source from its first character to the end of the document.
+
+    It collects the blocks that show something and all headings. Levels of headings are set at the end.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self._blocks: list[VisibleBlock] = []  # so far, those that show something, and all headings; levels are not set
-        self._kind: BlockKind = "paragraph"  # of the block that is being written
-        self._start = -1  # of it, where it was touched first
         self._text = text
-        self._next: dict[str, int] = {}  # where each mark comes next; the text's end if nowhere
-        self._ranks: list[int | None] = []  # of the headings, None for the highest
-        self._groups: list[str] = []  # what follows the closing of each open brace
-        self._special = -1  # which of them ends a heading or the title
-        self._open: list[str] = []  # environments that make up one block
-        self._numbers: list[int] = []  # items so far in the lists among them; -1 if not numbered
-        self._hidden = _DOCUMENT.search(text) is not None  # the preamble is
-        at = 0
-        while at < len(text):
-            token = _TOKEN.search(text, at)
+        self._blocks: list[VisibleBlock] = []
+        self._kind: BlockKind = "paragraph"  # kind of the current block
+        self._start = -1  # offset at which the current block begins; -1 before its first character
+        self._next_offset: dict[str, int] = {}  # next offset of each mark; the text's length if there is none
+        self._ranks: list[int | None] = []  # ranks of the headings; None for the highest rank in the text
+        self._groups: list[str] = []  # for each open brace, the text that follows the closing brace
+        self._special_group = -1  # index of the group that contains a heading or a title; -1 if there is none
+        self._environments: list[str] = []  # open environments that make up one block
+        self._item_numbers: list[int] = []  # number of the last item of each open list; -1 if not numbered
+        self._is_hidden = _DOCUMENT.search(text) is not None  # in the preamble
+        self._end_by_hidden_start = _find_hidden_spans(text)
+        self._notes: list[VisibleBlock] = []  # notes inside the current heading; they are shown after it
+        offset = 0
+        while offset < len(text):
+            token = _TOKEN.search(text, offset)
             end = token.start() if token else len(text)
-            if end > at:
-                self._plain(at, text[at:end])
-            at = self._read(token) if token else end
+            if end > offset:
+                self._add_plain(offset, text[offset:end])
+            offset = self._read_token(token) if token else end
         self._begin_block("paragraph")
 
-    def add(self, text: str) -> None:
-        """Text that continues the line, unless it is hidden."""
-        if not self._hidden:
-            super().add(text)
-
-    def _begin_block(self, kind: BlockKind, at: int = -1) -> None:
-        """End the block so far, and begin another, here or where it is touched first."""
-        text = self.text()
-        if text or self._kind == "heading":
-            self._blocks.append(VisibleBlock(self._start, self._kind, text))
-        self.clear()
-        self._kind, self._start = kind, at
-
-    def _touch(self, at: int) -> None:
-        """The block begins here at the latest."""
-        if self._start < 0:
-            self._start = at
-
-    def shown(self) -> list[VisibleBlock]:
-        """The visible blocks. The highest rank of heading that occurs has level 1."""
-        top = min((rank for rank in self._ranks if rank is not None), default=0)
-        levels = iter([1 if rank is None else rank - top + 1 for rank in self._ranks])
+    def visible_blocks(self) -> list[VisibleBlock]:
+        """Return the visible blocks. The title has level 1, or else the headings of the highest rank."""
+        ranks = [rank for rank in self._ranks if rank is not None and rank != _TITLE_RANK]
+        top, top_level = min(ranks, default=0), 2 if _TITLE_RANK in self._ranks else 1
+        levels = iter(
+            [
+                1 if rank == _TITLE_RANK else top_level if rank is None else rank - top + top_level
+                for rank in self._ranks
+            ]
+        )
         return [block._replace(level=next(levels)) if block.kind == "heading" else block for block in self._blocks]
 
-    def _read(self, token: re.Match[str]) -> int:
-        """Act on a token; the offset where to go on."""
-        at, end = token.span()
+    def add(self, text: str) -> None:
+        """Add text that continues the line, unless it is hidden."""
+        if not self._is_hidden:
+            super().add(text)
+
+    def _begin_block(self, kind: BlockKind, offset: int = -1) -> None:
+        """End the current block and begin another one, at an offset or at its first character."""
+        text = self.text()
+        if self._kind == "heading" and self._ranks[-1] == _TITLE_RANK and not text:  # an empty title
+            self._ranks.pop()
+        elif text or self._kind == "heading":
+            self._blocks.append(VisibleBlock(self._start, self._kind, text))
+        self._blocks += self._notes
+        self._notes = []
+        self.clear()
+        self._kind, self._start = kind, offset
+
+    def _touch(self, offset: int) -> None:
+        """Begin the current block here if it has no beginning yet."""
+        if self._start < 0:
+            self._start = offset
+
+    def _read_token(self, token: re.Match[str]) -> int:
+        """Process a token and return the offset after everything that was read."""
+        start, end = token.span()
+        if start in self._end_by_hidden_start:
+            return self._end_by_hidden_start[start]
         if token["paragraph"]:
             self._end_paragraph()
             return end
         if token["command"] not in (None, "begin", "end"):
-            return self._command(at, token["command"], end)
+            return self._read_command(start, token["command"], end)
         if token["command"]:
             name = _NAME.match(self._text, end)
             if name is None:
                 return end
-            return (
-                self._begin(at, name[1], name.end()) if token["command"] == "begin" else self._end(name[1], name.end())
-            )
-        self._touch(at)
+            if token["command"] == "begin":
+                return self._begin_environment(start, name[1] or "", name.end())
+            return self._end_environment(name[1] or "", name.end())
+        self._touch(start)
         if token["character"]:
-            return self._character(at)
-        return self._mark(at, token["mark"]) if token["mark"] else end  # or a comment
+            return self._read_character(start)
+        return self._read_mark(start, token["mark"]) if token["mark"] else end  # or a comment
 
-    def _after(self, pattern: re.Pattern[str], at: int) -> int:
-        """Where the text goes on behind a pattern, if that stands here."""
-        found = pattern.match(self._text, at)
-        return found.end() if found else at
+    def _skip(self, pattern: re.Pattern[str], offset: int) -> int:
+        """Return the offset after a match of the pattern, or the offset itself if the pattern does not match."""
+        match = pattern.match(self._text, offset)
+        return match.end() if match else offset
 
-    def _find(self, mark: str, at: int) -> int:
-        """The next place of a mark, of a blank line for "", or the end of the text; nothing is searched twice."""
-        if self._next.get(mark, -1) < at:
-            found = (re.compile(re.escape(mark)) if mark else _PARAGRAPH).search(self._text, at)
-            self._next[mark] = found.start() if found else len(self._text)
-        return self._next[mark]
+    def _find(self, mark: str, offset: int) -> int:
+        """Return the next offset of a mark, of a blank line for "", or the text's length. Nothing is searched twice."""
+        if self._next_offset.get(mark, -1) < offset:
+            match = (re.compile(re.escape(mark)) if mark else _PARAGRAPH).search(self._text, offset)
+            self._next_offset[mark] = match.start() if match else len(self._text)
+        return self._next_offset[mark]
 
-    def _skip_arguments(self, at: int, count: int) -> int:
-        """Pass over options, and over arguments that are no text."""
+    def _skip_arguments(self, offset: int, count: int) -> int:
+        """Return the offset after all options and after `count` arguments that are not text."""
         while True:
-            option = _OPTION.match(self._text, at)
+            option = _OPTION.match(self._text, offset)
             if option and (count or _OPEN.match(self._text, option.end())):
-                at = option.end()
+                offset = option.end()
                 continue
-            argument = _ARGUMENT.match(self._text, at) if count else None
+            argument = _ARGUMENT.match(self._text, offset) if count else None
             if not argument:
-                return at
-            at, count = argument.end(), count - 1
+                return offset
+            offset, count = argument.end(), count - 1
 
-    def _plain(self, at: int, text: str) -> None:
+    def _add_plain(self, offset: int, text: str) -> None:
+        """Add text without commands. Quotation marks and dashes become their Unicode characters."""
         if not text.isspace():
-            self._touch(at + len(text) - len(text.lstrip()))
-        for written, meant in (("``", "“"), ("''", "”"), ("---", "—"), ("--", "–")):
-            text = text.replace(written, meant)
+            self._touch(offset + len(text) - len(text.lstrip()))
+        for source, character in (("``", "“"), ("''", "”"), ("---", "—"), ("--", "–")):
+            text = text.replace(source, character)
         self.add(text)
 
-    def _character(self, at: int) -> int:
-        """A brace, a dollar, an ampersand or a tie."""
-        character = self._text[at]
+    def _read_character(self, offset: int) -> int:
+        """Read a brace, a dollar, an ampersand or a tie."""
+        character = self._text[offset]
         if character == "{":
             self._groups.append("")
         elif character == "}":
-            self._close_group(at)
+            self._close_group(offset)
         elif character == "$":
-            math = _INLINE_MATH.match(self._text, at)
-            if math and math.end() <= self._find("", at):
-                return self._as_it_is(at, math.end())
+            math = _INLINE_MATH.match(self._text, offset)
+            if math and math.end() <= self._find("", offset):
+                return self._add_source(offset, math.end())
             self.add("$")
         elif character == "&" and self._kind == "table":
             self.cell()
         else:
             self.add(" " if character == "~" else character)
-        return at + 1
+        return offset + 1
 
-    def _mark(self, at: int, mark: str) -> int:
-        """A backslash with a character that is no letter."""
-        end = at + 2
+    def _read_mark(self, start: int, mark: str) -> int:
+        """Read a backslash with a character that is not a letter."""
+        end = start + 2
         if mark in "([":
             close = self._find("\\)" if mark == "(" else "\\]", end)
-            return self._as_it_is(at, close + 2) if close < self._find("", at) else end
+            return self._add_source(start, close + 2) if close < self._find("", start) else end
         if mark == "\\":
             self.line()
-            return self._after(_OPTION, end)
+            return self._skip(_OPTION, end)
         if mark in _ACCENTS:
-            return self._accent(mark, end)
+            return self._read_accent(mark, end)
         self.add(_CHARACTERS.get(mark, ""))
         return end
 
-    def _command(self, at: int, name: str, end: int) -> int:
-        """A command with a name of letters, but for `begin` and `end`."""
-        plain = name.rstrip("*")
-        opened = _OPEN.match(self._text, self._after(_OPTION, end))  # behind the short form of a title
-        if plain in _RANKS and not self._hidden and opened:
-            self._begin_heading(at, _RANKS[plain])
-            return self._open_special(opened.end(), "")
-        self._touch(at)
-        if plain in ("verb", "lstinline", "url"):
-            return self._verb(end)
-        if plain in ("item", "bibitem"):
-            return self._item(at, plain, end)
-        if plain in _FILES:
-            return self._as_it_is(at, self._after(_GROUP, end))
-        if plain in _REFERENCES or (_CITE.match(plain) and plain not in _ARGUMENTS):
-            return self._reference(plain, end)
-        if plain in _FRONT_MATTER and opened and self._hidden:
-            self._begin_block("paragraph", at)
-            self._hidden = False
-            return self._open_special(opened.end(), "title")
-        if plain in _NOTES and opened:
+    def _read_command(self, start: int, name: str, end: int) -> int:
+        """Read a command with a name of letters, other than `begin` and `end`."""
+        plain_name = name.removesuffix("*")
+        opening = _OPEN.match(self._text, self._skip(_OPTION, end))  # the option is the short form of a title
+        if plain_name in _RANKS and not self._is_hidden and opening:
+            self._begin_heading(start, _RANKS[plain_name])
+            return self._open_special_group(opening.end(), "")
+        if plain_name in _TITLES and opening and all(rank is None for rank in self._ranks):
+            purpose = "title" if self._is_hidden else ""
+            self._is_hidden = False
+            self._begin_heading(start, _TITLE_RANK)
+            return self._open_special_group(opening.end(), purpose)
+        self._touch(start)
+        if plain_name in _FRONT_MATTER and opening and self._is_hidden:
+            self._begin_block("paragraph", start)
+            self._is_hidden = False
+            return self._open_special_group(opening.end(), "title")
+        if plain_name in _NOTES and self._kind == "heading" and not self._is_hidden:
+            note = _GROUP.match(self._text, self._skip(_OPTION, end))
+            if note:
+                return self._add_note_of_heading(start, note)
+        if plain_name in _NOTES and opening:
             self.add(" (")
             self._groups.append(")")
-            return opened.end()
-        if plain in _ACCENTS:
-            return self._accent(plain, end)
-        if plain in _SYMBOLS:
-            self.add(_SYMBOLS[plain])
+            return opening.end()
+        if plain_name == "abstract" and opening:
+            self._add_implied_heading(start, "Abstract")
             return end
-        if plain == "abstract" and opened:
-            self._heading(at, "Abstract")
+        return self._read_inline_command(start, name, end)
+
+    def _add_note_of_heading(self, start: int, note: re.Match[str]) -> int:
+        """Show a note inside a heading as a paragraph after it, because it is not part of the section's name."""
+        rendering = " ".join(block.rendering for block in _LatexReader(note[1]).visible_blocks())
+        if rendering:
+            self._notes.append(VisibleBlock(start, "paragraph", rendering))
+        return note.end()
+
+    def _read_inline_command(self, start: int, name: str, end: int) -> int:
+        """Read a command that begins neither a heading nor a note."""
+        plain_name = name.removesuffix("*")
+        if plain_name in ("verb", "lstinline", "url"):
+            return self._read_verb(end)
+        if plain_name in ("item", "bibitem"):
+            return self._begin_item(start, plain_name, end)
+        if plain_name in _FILES:
+            return self._add_source(start, self._skip(_GROUP, end))
+        if plain_name in _REFERENCES or (_CITE.match(plain_name) and plain_name not in _COMMAND_ARGUMENTS):
+            return self._read_reference(plain_name, end)
+        if plain_name in _ACCENTS:
+            return self._read_accent(plain_name, end)
+        if plain_name in _SYMBOLS:
+            self.add(_SYMBOLS[plain_name])
             return end
-        if plain == "par":
+        if plain_name == "par":
             self._end_paragraph()
             return end
+        if plain_name == "textsuperscript" and _NUMERIC_GROUP.match(self._text, end):
+            self.add("^")  # 10^5, not 105
+        if plain_name == "multicolumn":
+            return self._begin_spanned_cell(end)
+        if plain_name == "setcounter" and self._item_numbers and (counter := _COUNTER.match(self._text, end)):
+            self._item_numbers[-1] = max(int(counter[1]), 0)
         if name in _OWN_LINE:
             self.line()
-        return self._skip_arguments(end, _ARGUMENTS.get(plain, 0))
+        return self._skip_arguments(end, _COMMAND_ARGUMENTS.get(plain_name, 0))
 
-    def _begin(self, at: int, name: str, end: int) -> int:
-        plain = name.rstrip("*")
+    def _begin_spanned_cell(self, end: int) -> int:
+        """Read a cell that spans several columns. Empty cells after it keep the row aligned."""
+        columns = _SPANNED_COLUMNS.match(self._text, end)
+        end = self._skip_arguments(end, 2)
+        opening = _OPEN.match(self._text, end)
+        if not opening:
+            return end
+        self._groups.append("&" * (int(columns[1]) - 1 if columns and self._kind == "table" else 0))
+        return opening.end()
+
+    def _begin_environment(self, start: int, name: str, end: int) -> int:
+        """Read the beginning of an environment."""
+        plain_name = name.removesuffix("*")
         if name == "document":
-            self._hidden = False
+            self._is_hidden = False
             self._begin_block("paragraph")
         elif name in _VERBATIM:
-            return self._verbatim(at, name, end)
-        elif plain in _MATH:
+            return self._read_verbatim(start, name, end)
+        elif plain_name in _MATH:
             close = self._find(f"\\end{{{name}}}", end)
-            self._touch(at)
-            return self._as_it_is(at, close + len(name) + 6) if close < self._find("", end) else end
-        elif plain in ("abstract", "thebibliography"):
-            self._heading(at, "Abstract" if plain == "abstract" else "References")
-        elif plain in _CONTAINERS:
-            if not self._open:
-                self._begin_block(_CONTAINERS[plain])
-            self._touch(at)
-            self.line()
-            self._open.append(plain)
-            if plain in _LISTS:
-                self._numbers.append(0 if plain == "enumerate" else -1)
-            end = self._after(_OPTION, end)
-        elif not self._open:
-            self._begin_block("paragraph", at)
-        return self._skip_arguments(end, _ENVIRONMENT_ARGUMENTS.get(name, _ENVIRONMENT_ARGUMENTS.get(plain, 0)))
+            self._touch(start)
+            return self._add_source(start, close + len(name) + 6) if close < self._find("", end) else end
+        elif plain_name in ("abstract", "thebibliography"):
+            self._add_implied_heading(start, "Abstract" if plain_name == "abstract" else "References")
+        elif plain_name in _CONTAINERS:
+            end = self._begin_container(start, plain_name, end)
+        elif not self._environments:
+            self._begin_block("paragraph", start)
+        n_arguments = _ENVIRONMENT_ARGUMENTS.get(name, _ENVIRONMENT_ARGUMENTS.get(plain_name, 0))
+        return self._skip_arguments(end, n_arguments)
 
-    def _end(self, name: str, end: int) -> int:
-        plain = name.rstrip("*")
-        if name == "document" and not self._hidden:
+    def _begin_container(self, start: int, name: str, end: int) -> int:
+        """Begin a list, table, figure or algorithm. It is one block with everything inside."""
+        if not self._environments:
+            self._begin_block(_CONTAINERS[name])
+        self._touch(start)
+        self.line()
+        self._environments.append(name)
+        if name in _LISTS:
+            first_number = _START_OPTION.match(self._text, end)
+            number = int(first_number[1]) - 1 if first_number else 0
+            self._item_numbers.append(max(number, 0) if name == "enumerate" else -1)
+        return self._skip(_OPTION, end)
+
+    def _end_environment(self, name: str, end: int) -> int:
+        """Read the end of an environment. The end of the document ends the reading."""
+        plain_name = name.removesuffix("*")
+        if name == "document" and not self._is_hidden:
             return len(self._text)
-        if plain in self._open[-_MAX_NESTING:]:
+        if plain_name in self._environments[-_MAX_NESTING:]:
             closed = ""
-            while closed != plain:
-                closed = self._open.pop()
+            while closed != plain_name:
+                closed = self._environments.pop()
                 if closed in _LISTS:
-                    self._numbers.pop()
+                    self._item_numbers.pop()
             self.line()
-        if not self._open and plain not in _MATH:
+        if not self._environments and plain_name not in _MATH:
             self._begin_block("paragraph")
         return end
 
-    def _verbatim(self, at: int, name: str, end: int) -> int:
+    def _read_verbatim(self, start: int, name: str, end: int) -> int:
+        """Add the text of a verbatim environment as code. A comment environment adds nothing."""
         closing = f"\\end{{{name}}}"
         close = self._find(closing, end)
         if close == len(self._text):
             return end
         if name != "comment":
-            if not self._open:
+            if not self._environments:
                 self._begin_block("code")
-            self._touch(at)
+            self._touch(start)
             self.line(raw=True)
             self.add(self._text[self._skip_arguments(end, _ENVIRONMENT_ARGUMENTS.get(name, 0)) : close])
             self.line()
-            if not self._open:
+            if not self._environments:
                 self._begin_block("paragraph")
         return close + len(closing)
 
-    def _verb(self, end: int) -> int:
-        end = self._after(_OPTION, end)
-        found = _GROUP.match(self._text, end) or _VERB.match(self._text, end)
-        if found:
-            self.add(found[found.lastindex or 0])
-        return found.end() if found else end
+    def _read_verb(self, end: int) -> int:
+        r"""Add the text of a command such as `\verb|text|` or `\url{text}`."""
+        end = self._skip(_OPTION, end)
+        match = _GROUP.match(self._text, end) or _VERB.match(self._text, end)
+        if match:
+            self.add(match[match.lastindex or 0])
+        return match.end() if match else end
 
-    def _item(self, at: int, name: str, end: int) -> int:
+    def _begin_item(self, start: int, name: str, end: int) -> int:
+        """Begin an item of a list or of a bibliography."""
         if name == "bibitem":
-            if not self._open:
-                self._begin_block("paragraph", at)
+            if not self._environments:
+                self._begin_block("paragraph", start)
             return self._skip_arguments(end, 1)
         marker = "- "
-        if self._numbers and self._numbers[-1] >= 0:
-            self._numbers[-1] += 1
-            marker = f"{self._numbers[-1]}. "
-        self.line("  " * min(len(self._numbers) - 1, _MAX_NESTING) + marker)
+        if _OPTION.match(self._text, end):
+            marker = "- "  # the item has a label of its own and is not counted
+        elif self._item_numbers and self._item_numbers[-1] >= 0:
+            self._item_numbers[-1] += 1
+            marker = f"{self._item_numbers[-1]}. "
+        self.line("  " * min(len(self._item_numbers) - 1, _MAX_NESTING) + marker)
         return end
 
-    def _reference(self, name: str, end: int) -> int:
-        while (behind := self._after(_OPTION, end)) > end:
-            end = behind
+    def _read_reference(self, name: str, end: int) -> int:
+        """Add the keys that a reference or citation names."""
+        while (option_end := self._skip(_OPTION, end)) > end:
+            end = option_end
         group = _GROUP.match(self._text, end)
         if not group:
             return end
         self.add(group[1] if name in _REFERENCES else f"[{group[1]}]")
         return group.end()
 
-    def _accent(self, mark: str, end: int) -> int:
-        found = _LETTER.match(self._text, end)
-        if not found:
+    def _read_accent(self, mark: str, end: int) -> int:
+        """Add a letter with an accent."""
+        match = _LETTER.match(self._text, end)
+        if not match:
             return end
-        letter = (found[1] or found[2]).removeprefix("\\")
+        letter = (match[1] or match[2]).removeprefix("\\")
         self.add(unicodedata.normalize("NFC", letter + _ACCENTS[mark]))
-        return found.end()
+        return match.end()
 
-    def _as_it_is(self, at: int, end: int) -> int:
-        """Source that is shown as it is, but for labels."""
-        self.add(_LABEL.sub("", self._text[at:end]))
+    def _add_source(self, start: int, end: int) -> int:
+        """Add the source itself, without labels."""
+        self.add(_LABEL.sub("", self._text[start:end]))
         return end
 
-    def _open_special(self, end: int, then: str) -> int:
-        """The group of a heading or a title begins, and ends one that nobody closed."""
-        if self._special >= 0:
-            self._groups[self._special] = ""
-        self._special = len(self._groups)
-        self._groups.append(then)
+    def _open_special_group(self, end: int, purpose: str) -> int:
+        """Open the group of a heading or a title. An unclosed one before it loses its effect."""
+        if self._special_group >= 0:
+            self._groups[self._special_group] = ""
+        self._special_group = len(self._groups)
+        self._groups.append(purpose)
         return end
 
-    def _close_group(self, at: int) -> None:
+    def _close_group(self, offset: int) -> None:
+        """Close the innermost group. The group of a heading or title also ends its block."""
         if not self._groups:
             return
-        then = self._groups.pop()
-        if len(self._groups) == self._special:
-            self._special = -1
+        following = self._groups.pop()
+        if len(self._groups) == self._special_group:
+            self._special_group = -1
             self._begin_block("paragraph")
-            self._hidden = then == "title"
-        elif then:
-            self.add(then)
-        elif self._text[at + 1 : at + 2] == "{":
+            self._is_hidden = following == "title"
+        elif following.startswith("&"):
+            for _ in following:
+                self.cell()
+        elif following:
+            self.add(following)
+        elif self._text[offset + 1 : offset + 2] == "{":
             self.add(" ")  # between two arguments
 
-    def _begin_heading(self, at: int, rank: int | None) -> None:
-        """Headings stand above all: an environment that is still open ends here."""
-        self._open.clear()
-        self._numbers.clear()
-        self._begin_block("heading", at)
+    def _begin_heading(self, start: int, rank: int | None) -> None:
+        """Begin a heading. It ends all environments that are still open."""
+        self._environments.clear()
+        self._item_numbers.clear()
+        self._begin_block("heading", start)
         self._ranks.append(rank)
 
-    def _heading(self, at: int, title: str) -> None:
-        """A heading that a command or environment implies."""
-        if not self._hidden:
-            self._begin_heading(at, None)
+    def _add_implied_heading(self, start: int, title: str) -> None:
+        """Add the heading that a command or environment implies, such as "Abstract"."""
+        if not self._is_hidden:
+            self._begin_heading(start, None)
             self.add(title)
             self._begin_block("paragraph")
 
     def _end_paragraph(self) -> None:
-        if self._special >= 0:  # a heading or title that nobody closed
-            self._hidden = self._groups[self._special] == "title"
-            self._groups[self._special] = ""
-            self._special = -1
+        """End the paragraph. A heading or title that is still open is unclosed and ends, too."""
+        if self._special_group >= 0:
+            self._is_hidden = self._groups[self._special_group] == "title"
+            self._groups[self._special_group] = ""
+            self._special_group = -1
             self._begin_block("paragraph")
-        elif self._open:
+        elif self._environments:
             self.line()
         else:
             self._begin_block("paragraph")

@@ -1,9 +1,10 @@
-"""Plain text: paragraphs between blank lines, or told by their lines, under headings that are guessed.
+"""Plain text: paragraphs between blank lines or recognized by their lines, and headings that are guessed.
 
-Underlined, numbered and named lines are headings; a numbered list must not become a row of sections, so a line counts
-as a numbered heading only if it stands alone, reads like a title, continues the numbers before it, and has text or a
-deeper heading below it. Lines in capitals or bold, and short lines over prose are less certain: `confidence` orders the
-reasons, and is no probability. How often each was right is printed by `python -m tests.benchmarks flat_headings`.
+Underlined, numbered and named lines are headings. A numbered list must not become a row of sections. Therefore a
+numbered line is a heading only if it is a paragraph of its own, reads like a title, continues the numbers before it,
+and has text or a deeper heading below it. Lines in capitals or bold and short lines above prose are less certain.
+`confidence` orders the reasons and is not a probability. `python -m tests.benchmarks flat_headings` prints how often
+each reason was right.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from drillrank.structure.cutting import line_starts, paragraphs, trimmed_end
 from drillrank.structure.document import Block
 from drillrank.structure.scan import Heading, Scan
 
-_NAMES_ITSELF = re.compile(
+_SELF_NAMED = re.compile(
     r"(?P<name>part|book|chapter|article|item|section|appendix|annex|schedule|exhibit|§)\s*"
     r"(?P<number>\d{1,3}[A-Z]?|[IVXLC]+|[A-Z])\b",
     re.IGNORECASE,
 )
-_HIGH = {"book": 0, "part": 1}
+_TOP_RANKS = {"book": 0, "part": 1}
 _UNDERLINED = re.compile(
     r"(?:([=~^-])\1{2,}[ \t]*(?:\r\n?|\n))?(?P<title>[^\r\n]*)(?:\r\n?|\n)(?P<under>([=~^-])\4{2,})[ \t]*(?=[\r\n]|$)"
 )
@@ -33,241 +34,292 @@ _NAMED = re.compile(
     r"(?P<number>\d{1,3}[A-Z]?|[IVXLC]+|[A-Z])(?:[.:]|(?:[ \t]*[.:–—-])?[ \t]+(?P<title>\S.*))?$",
     re.IGNORECASE,
 )
-_LEADER = re.compile(r"\.{4}|(?: \.){4}")  # of a table of contents
-_COLUMNS = re.compile(r"\S(?:\t| {3})\s*\S")  # the head of a table
-_LONGEST_TITLE = 80
-_UNEVEN = 3  # characters by which an underline may be shorter than its title
-_GAP = 2  # largest step from one number to the next: one heading may have been missed
+_LEADER = re.compile(r"\.{4}|(?: \.){4}")  # dots in a table of contents
+_COLUMNS = re.compile(r"\S(?:\t| {3})\s*\S")  # as in the head of a table
+_MAX_TITLE = 80
+_UNDERLINE_TOLERANCE = 3  # characters by which an underline may be shorter than its title
+_MAX_STEP = 2  # largest step from one number to the next; one heading may be missing
 _RANKS = {"book": 0, "part": 1, "§": 3, "section": 3, "clause": 3, "=": 3, "-": 4, "~": 5, "^": 6}
 _RANKS |= dict.fromkeys(("chapter", "appendix", "annex", "schedule", "article", "item"), 2)
-_NUMBER_RANK = 3  # of "1"; that of "1.1" is one more
+_NUMBER_RANK = 3  # rank of "1"; "1.1" has one more
 _REST_OF_LINE = re.compile(r"[ \t]*(?:\r\n?|\n)")
 _INDENT = re.compile(r"[ ]{0,3}(?=\S)")
 _BOLD = re.compile(r"(?P<mark>\*\*|__)(?P<title>[^\s*_](?:[^\r\n*]*[^\s*])?)(?P=mark):?")
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
-_SIGNS = re.compile(r"[|=<>{}@\\]|\.\.|https?:|[;,]$|\t| {3}")
-_MOST_WORDS = 10  # of a short line
-_PROSE = 120  # characters below a short line
-_RUNNING = 5  # times that a line stands in a text before it is taken for a page's own
-_LEAST_SHORT = 2  # short lines: one alone may be anything
-_RANK = {"capitals": 3, "bold": 7, "short": 8}
+_NOT_IN_TITLES = re.compile(r"[|=<>{}@\\]|\.\.|https?:|[;,]$|\t| {3}")
+_MAX_SHORT_WORDS = 10
+_MIN_PROSE = 120  # characters of the paragraph below a short line
+_RUNNING_LINE_COUNT = 5  # a line that occurs this often is a running head of the pages
+_MIN_SHORT_LINES = 2  # a single short line may be anything
+_UNNUMBERED_RANKS = {"capitals": 3, "bold": 7, "short": 8}
 _CONFIDENCE = {"short": 0.8, "bold": 0.7, "capitals": 0.6}  # capitals may be formulas or a warning
-_NARROWEST = 50  # characters: what is narrower is verse, an address, a table
-_SHORT = 0.75  # of the margin, for a title
-_FULL = 0.95  # of the margin: letters are not equally wide
-_WHOLE = 200  # characters: not broken at a margin, but a paragraph
+_MIN_MARGIN = 50  # characters; narrower lines are verse, an address or a table
+_SHORT_LINE = 0.75  # longest title, as a share of the margin
+_FULL_LINE = 0.95  # share of the margin; letters are not equally wide
+_UNBROKEN_LINE = 200  # characters; a longer line is not broken at a margin
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*$")
 _TITLE = re.compile(r"(?=.*[^\W\d_]{2}).*[^\s.,;:!?]")
-_ITEM = re.compile(r"[•·▪◦‣●○■]")
-_QUOTES = "\"'“‘([ \t"
+_BULLET = re.compile(r"[•·▪◦‣●○■]")
+_OPENING_MARKS = "\"'“‘([ \t"
 
 
 def named_rank(title: str) -> int | None:
-    """How high a heading stands that calls itself a part, chapter, article or item; None if it does not.
+    """Return the rank of a heading that calls itself a part, chapter, article or item; None for other headings.
+
+    Headings of a smaller rank contain those of a larger one.
 
     >>> named_rank("PART II"), named_rank("Item 7. Discussion"), named_rank("Discussion"), named_rank("Parting words")
     (1, 2, None, None)
     """
-    found = _NAMES_ITSELF.match(title)
-    return None if found is None else _HIGH.get(found["name"].lower(), 2)
+    match = _SELF_NAMED.match(title)
+    return None if match is None else _TOP_RANKS.get(match["name"].lower(), 2)
 
 
-class _Heading(NamedTuple):
-    """A paragraph that may be a heading; the smaller its rank, the higher it stands."""
+class _HeadingCandidate(NamedTuple):
+    """Paragraph that may be a heading.
 
-    at: int
+    Attributes:
+        span_index: Index of the paragraph.
+        title: Readable text.
+        rank: Rank of the heading; those of a smaller rank contain those of a larger one.
+        style: Reason why the paragraph may be a heading; `dotted` is "1." without a dot inside, as in a list.
+        number: Parts of its number, such as (2, 1) for "2.1"; empty if it has none.
+        confidence: Certainty from 0 to 1.
+        end: End of an underlined heading, because its paragraph may go on; None for the end of the paragraph.
+    """
+
+    span_index: int
     title: str
     rank: int
-    style: Literal["underlined", "named", "plain", "dotted", "flat"]  # `dotted` is "1." alone, as in a list
+    style: Literal["underlined", "named", "plain", "dotted", "flat"]
     number: tuple[int, ...] = ()
     confidence: float = 0.95
-    end: int | None = None  # of what is underlined: more may follow in its paragraph
+    end: int | None = None
+
+
+_Candidates = dict[int, _HeadingCandidate]  # by the index of the paragraph
 
 
 def scan_plain(text: str) -> Scan:
-    """Find the paragraphs of a plain text, and the lines that are certainly headings."""
-    apart = paragraphs(text)
-    spans = [part for span in apart for part in _run_on_paragraphs(text, *span)]
-    underlined = {at: found for at, span in enumerate(spans) if (found := _underlined(at, text, *span))}
-    candidates = (_candidate(at, text, *span) for at, span in enumerate(spans) if at not in underlined)
-    numbered = {heading.at: heading for heading in _plausible([heading for heading in candidates if heading])}
-    flat = _flat_headings(text, spans, {*underlined, *numbered})
-    alone = {*apart}  # in a run of lines, what is short or in capitals is mostly the head of a table
-    flat = {at: heading for at, heading in flat.items() if spans[at] in alone}
-    chosen = underlined | numbered | flat
-    levels = {rank: level for level, rank in enumerate(sorted({heading.rank for heading in chosen.values()}), 1)}
+    """Find the paragraphs of a plain text and the lines that are headings."""
+    blank_line_spans = paragraphs(text)
+    spans = [part for span in blank_line_spans for part in _split_run_of_lines(text, *span)]
+    underlined = _find_underlined_headings(text, spans)
+    numbered = _find_numbered_headings(text, spans, underlined)
+    unnumbered = _find_unnumbered_headings(text, spans, {*underlined, *numbered})
+    # A short or capitalized line inside a run of lines is mostly the head of a table.
+    separate_spans = {*blank_line_spans}
+    unnumbered = {index: candidate for index, candidate in unnumbered.items() if spans[index] in separate_spans}
+    return _build_scan(text, spans, underlined | numbered | unnumbered)
+
+
+def _build_scan(text: str, spans: Sequence[tuple[int, int]], candidate_by_index: _Candidates) -> Scan:
+    """Return the paragraphs as blocks. Ranks of headings become levels, starting at 1."""
+    ranks = sorted({candidate.rank for candidate in candidate_by_index.values()})
+    level_by_rank = {rank: level for level, rank in enumerate(ranks, start=1)}
     blocks: list[Block] = []
     headings: dict[int, Heading] = {}
-    for at, (start, end) in enumerate(spans):
-        if heading := chosen.get(at):
-            headings[start] = Heading(levels[heading.rank], heading.title, heading.confidence)
-            stop = heading.end or end
-            blocks.append(Block("heading", start, stop))
-            rest = _REST_OF_LINE.match(text, stop, end)
-            start = rest.end() if rest else end
+    for index, (start, end) in enumerate(spans):
+        if candidate := candidate_by_index.get(index):
+            headings[start] = Heading(level_by_rank[candidate.rank], candidate.title, candidate.confidence)
+            heading_end = candidate.end or end
+            blocks.append(Block("heading", start, heading_end))
+            rest_of_line = _REST_OF_LINE.match(text, heading_end, end)
+            start = rest_of_line.end() if rest_of_line else end
         if start < end:
             blocks.append(Block("paragraph", start, end))
     return Scan(blocks, headings)
 
 
-def _underlined(at: int, text: str, start: int, end: int) -> _Heading | None:
-    """A title and the line below it, about as long, at the beginning of a paragraph."""
-    found = _UNDERLINED.match(text, start, end)
-    if not found:
-        return None
-    title, under = found["title"].strip(), len(found["under"])
-    fits = len(title) - _UNEVEN <= under <= 2 * len(title) + _UNEVEN  # Chinese characters are twice as wide
-    plain = len(title) <= _LONGEST_TITLE and any(map(str.isalpha, title)) and not _COLUMNS.search(title)
-    rank = _RANKS[found["under"][0]]
-    return _Heading(at, title, rank, "underlined", confidence=1.0, end=found.end("under")) if fits and plain else None
+def _find_underlined_headings(text: str, spans: Sequence[tuple[int, int]]) -> _Candidates:
+    """Return the paragraphs that begin with a title and a line of signs below it that is about as long."""
+    candidates: _Candidates = {}
+    for index, (start, end) in enumerate(spans):
+        match = _UNDERLINED.match(text, start, end)
+        if not match:
+            continue
+        title, n_signs = match["title"].strip(), len(match["under"])
+        # A Chinese character is as wide as two signs.
+        fits = len(title) - _UNDERLINE_TOLERANCE <= n_signs <= 2 * len(title) + _UNDERLINE_TOLERANCE
+        is_title = len(title) <= _MAX_TITLE and any(map(str.isalpha, title)) and not _COLUMNS.search(title)
+        if fits and is_title:
+            rank = _RANKS[match["under"][0]]
+            candidates[index] = _HeadingCandidate(
+                index, title, rank, "underlined", confidence=1.0, end=match.end("under")
+            )
+    return candidates
 
 
-def _candidate(at: int, text: str, start: int, end: int) -> _Heading | None:
-    """The heading that a paragraph may be."""
+def _find_numbered_headings(text: str, spans: Sequence[tuple[int, int]], other_indices: Container[int]) -> _Candidates:
+    """Return the headings with a number or a name such as "Chapter", except for paragraphs in `other_indices`."""
+    matches = (
+        _match_numbered_title(index, text, *span) for index, span in enumerate(spans) if index not in other_indices
+    )
+    candidates = _keep_plausible([candidate for candidate in matches if candidate])
+    return {candidate.span_index: candidate for candidate in candidates}
+
+
+def _match_numbered_title(span_index: int, text: str, start: int, end: int) -> _HeadingCandidate | None:
+    """Return the numbered or named heading that a paragraph may be; None if it cannot be one."""
     indent = _INDENT.match(text, start, end)
-    if not indent or end - indent.end() > _LONGEST_TITLE + len("appendix 100: "):
+    if not indent or end - indent.end() > _MAX_TITLE + len("appendix 100: "):
         return None
     line = text[indent.end() : end]
-    found = _NAMED.fullmatch(line) or _NUMBERED.fullmatch(line)
-    if not found or not _reads_like_a_title(found["title"]):
+    match = _NAMED.fullmatch(line) or _NUMBERED.fullmatch(line)
+    if not match or not _reads_like_a_title(match["title"]):
         return None
     number: tuple[int, ...]
-    if found.re is _NAMED:
-        number = (int(found["number"]),) if found["number"].isdecimal() else ()
-        return _Heading(at, line, _RANKS[(found["name"] or found["sign"]).lower()], "named", number)
-    number = tuple(map(int, found["number"].split(".")))
-    is_dotted = found["dot"] and len(number) == 1
-    return _Heading(at, line, _NUMBER_RANK + len(number) - 1, "dotted" if is_dotted else "plain", number)
+    if match.re is _NAMED:
+        number = (int(match["number"]),) if match["number"].isdecimal() else ()
+        return _HeadingCandidate(span_index, line, _RANKS[(match["name"] or match["sign"]).lower()], "named", number)
+    number = tuple(map(int, match["number"].split(".")))
+    is_dotted = match["dot"] and len(number) == 1
+    rank = _NUMBER_RANK + len(number) - 1
+    return _HeadingCandidate(span_index, line, rank, "dotted" if is_dotted else "plain", number)
 
 
 def _reads_like_a_title(title: str | None) -> bool:
-    """Whether it begins like a title, ends like one, and is no line of a table of contents."""
+    """Return True if a line begins and ends like a title and is not a line of a table of contents."""
     return title is None or (
         title[0].isalpha()
         and not title[0].islower()
         and title[-1] not in ".,;:"
-        and len(title) <= _LONGEST_TITLE
+        and len(title) <= _MAX_TITLE
         and not _LEADER.search(title)
     )
 
 
-def _plausible(candidates: list[_Heading]) -> list[_Heading]:
-    """The candidates that have something below them and continue the numbers before them."""
+def _keep_plausible(candidates: list[_HeadingCandidate]) -> list[_HeadingCandidate]:
+    """Return the candidates that have text or a deeper heading below and continue the numbers before them."""
     candidates = [
-        heading
-        for heading, below in zip_longest(candidates, candidates[1:])
-        if below is None or below.at > heading.at + 1 or below.rank > heading.rank
+        candidate
+        for candidate, below in zip_longest(candidates, candidates[1:])
+        if below is None or below.span_index > candidate.span_index + 1 or below.rank > candidate.rank
     ]
-    chosen: list[_Heading] = []
-    last: tuple[int, ...] = ()
-    # a "1." is a section's number, and not a list's, where there is a "1.1"
-    lists = {heading.number[0] for heading in candidates if heading.style == "dotted"}
-    dotted = any(
-        heading.style == "plain" and heading.number[:-1] and heading.number[0] in lists for heading in candidates
+    # "1." is a section's number and not a list's if there is a "1.1".
+    list_numbers = {candidate.number[0] for candidate in candidates if candidate.style == "dotted"}
+    accepts_dotted = any(
+        candidate.style == "plain" and candidate.number[:-1] and candidate.number[0] in list_numbers
+        for candidate in candidates
     )
-    for heading in candidates:
-        counts = heading.style != "dotted" or dotted
-        if heading.style == "named" or (counts and _continues(last, heading.number)):
-            last = heading.number
-            chosen.append(heading)
-    return chosen
+    headings: list[_HeadingCandidate] = []
+    last_number: tuple[int, ...] = ()
+    for candidate in candidates:
+        counts = candidate.style != "dotted" or accepts_dotted
+        if candidate.style == "named" or (counts and _can_follow(last_number, candidate.number)):
+            last_number = candidate.number
+            headings.append(candidate)
+    return headings
 
 
-def _continues(last: tuple[int, ...], number: tuple[int, ...]) -> bool:
-    """Whether a number may come next: 2 or 1.1 after 1, but not 1 or 7."""
-    if not last and number[0] > 1:  # the first of all
+def _can_follow(last_number: tuple[int, ...], number: tuple[int, ...]) -> bool:
+    """Return True if a number may come next: 2 or 1.1 after 1, but not 1 or 7."""
+    if not last_number and number[0] > 1:  # the first number of the text
         return False
-    same = len([*takewhile(lambda pair: pair[0] == pair[1], zip(last, number, strict=False))])
-    if same == len(number):
+    n_equal = len([*takewhile(lambda pair: pair[0] == pair[1], zip(last_number, number, strict=False))])
+    if n_equal == len(number):
         return False
-    before, least = (last[same], 1) if same < len(last) else (0, 0)
-    return least <= number[same] - before <= _GAP and all(part <= _GAP for part in number[same + 1 :])
+    before, min_step = (last_number[n_equal], 1) if n_equal < len(last_number) else (0, 0)
+    step = number[n_equal] - before
+    return min_step <= step <= _MAX_STEP and all(part <= _MAX_STEP for part in number[n_equal + 1 :])
 
 
-def _flat_headings(text: str, spans: Sequence[tuple[int, int]], known: Container[int] = ()) -> dict[int, _Heading]:
-    """The paragraphs that are headings, by their place.
-
-    Args:
-        text: Of the document.
-        spans: Its paragraphs.
-        known: Places of those that are headings for better reasons.
-    """
-    found: dict[int, _Heading] = {}
-    for at, (start, end) in enumerate(spans):
+def _find_unnumbered_headings(
+    text: str, spans: Sequence[tuple[int, int]], other_indices: Container[int]
+) -> _Candidates:
+    """Return bold lines, lines in capitals and short lines above prose, except for paragraphs in `other_indices`."""
+    candidates: _Candidates = {}
+    for index, (start, end) in enumerate(spans):
         line = text[start:end].strip()
-        below = text[slice(*spans[at + 1])] if at + 1 < len(spans) else ""
-        if at in known or not below or len(line) > _LONGEST_TITLE + 4 or "\n" in line or "\r" in line:
+        below = text[slice(*spans[index + 1])] if index + 1 < len(spans) else ""
+        if index in other_indices or not below or len(line) > _MAX_TITLE + 4 or "\n" in line or "\r" in line:
             continue
-        kind, title = _kind(line, below)
-        if kind:
-            found[at] = _Heading(at, title, _RANK[kind], "flat", confidence=_CONFIDENCE[kind])
-    times = Counter(_key(heading.title) for heading in found.values())  # a title on page after page is the page's own
-    found = {at: heading for at, heading in found.items() if times[_key(heading.title)] < _RUNNING}
-    if sum(heading.rank == _RANK["short"] for heading in found.values()) < _LEAST_SHORT:
-        found = {at: heading for at, heading in found.items() if heading.rank != _RANK["short"]}
-    return found
+        reason, title = _match_unnumbered_title(line, below)
+        if reason:
+            rank, confidence = _UNNUMBERED_RANKS[reason], _CONFIDENCE[reason]
+            candidates[index] = _HeadingCandidate(index, title, rank, "flat", confidence=confidence)
+    n_occurrences = Counter(_fold(candidate.title) for candidate in candidates.values())
+    candidates = {
+        index: candidate
+        for index, candidate in candidates.items()
+        if n_occurrences[_fold(candidate.title)] < _RUNNING_LINE_COUNT
+    }
+    short_rank = _UNNUMBERED_RANKS["short"]
+    if sum(candidate.rank == short_rank for candidate in candidates.values()) < _MIN_SHORT_LINES:
+        candidates = {index: candidate for index, candidate in candidates.items() if candidate.rank != short_rank}
+    return candidates
 
 
-def _kind(line: str, below: str) -> tuple[str, str]:
+def _match_unnumbered_title(line: str, below: str) -> tuple[str, str]:
+    """Return the reason why a line may be a heading, a key of `_CONFIDENCE`, and its title; empty strings if none."""
     if bold := _BOLD.fullmatch(line):
         title = bold["title"].strip()
         return ("bold", title) if _WORD.search(title) and not _SENTENCE_END.search(title) else ("", "")
     words = _WORD.findall(line)
-    letters = sum(map(len, words))
-    if not words or letters < 4 or _SIGNS.search(line) or line[-1] in ".!?:" or letters < 0.6 * len(line):
+    n_letters = sum(map(len, words))
+    if not words or n_letters < 4 or n_letters < 0.6 * len(line):
+        return "", ""
+    if _NOT_IN_TITLES.search(line) or line[-1] in ".!?:":
         return "", ""
     if line.isupper():
         return ("", "") if below.isupper() else ("capitals", line)
-    starts = line[0].isupper() or line[0].isdigit()
-    over_prose = len(below) >= _PROSE and _SENTENCE_END.search(below.rstrip()) is not None
-    return ("short", line) if starts and over_prose and len(words) <= _MOST_WORDS else ("", "")
+    begins_like_a_title = line[0].isupper() or line[0].isdigit()
+    is_above_prose = len(below) >= _MIN_PROSE and _SENTENCE_END.search(below.rstrip()) is not None
+    return ("short", line) if begins_like_a_title and is_above_prose and len(words) <= _MAX_SHORT_WORDS else ("", "")
 
 
-def _key(title: str) -> str:
+def _fold(title: str) -> str:
+    """Return a title in lower case with single spaces."""
     return " ".join(title.casefold().split())
 
 
-def _run_on_paragraphs(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    r"""Spans of the paragraphs in a run of lines.
+def _split_run_of_lines(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    r"""Return the spans of the paragraphs in lines that no blank line separates.
 
     >>> wide = "The fox hunts mice in the meadow behind the mill, and it hears them\n"
     >>> text = f"1 Foxes\n{wide}under the snow.\n{wide}from far away."
-    >>> [text[a:b][:13] for a, b in _run_on_paragraphs(text, 0, len(text))]
+    >>> [text[a:b][:13] for a, b in _split_run_of_lines(text, 0, len(text))]
     ['1 Foxes', 'The fox hunts', 'The fox hunts']
     """
-    places = [start + location for location in line_starts(text[start:end])]
-    lines = [text[a:b].strip() for a, b in pairwise(places)]
+    starts = [start + offset for offset in line_starts(text[start:end])]
+    lines = [text[a:b].strip() for a, b in pairwise(starts)]
     margin = sorted(map(len, lines))[4 * len(lines) // 5]
-    if len(lines) == 1 or margin < _NARROWEST:
+    if len(lines) == 1 or margin < _MIN_MARGIN:
         return [(start, end)]
-    begins = [location for location, first in zip(places, _firsts(lines, margin), strict=False) if first]
+    first_lines = _find_first_lines(lines, margin)
+    begins = [offset for offset, is_first in zip(starts, first_lines, strict=False) if is_first]
     return [(a, trimmed_end(text, a, b)) for a, b in pairwise([*begins, end])]
 
 
-def _firsts(lines: Sequence[str], margin: int) -> list[bool]:
-    """Of each line, whether a paragraph begins with it."""
-    titles = _may_be_titles(lines, _SHORT * margin)
-    firsts = [True]
-    for at, (line, below) in enumerate(pairwise(lines)):
-        fits = len(f"{line} {below.split()[0]}") <= _FULL * margin
-        ends = _SENTENCE_END.search(line) is not None and (fits or len(line) >= _WHOLE or titles[at + 1])
-        firsts.append((ends and _begins(below)) or (firsts[at] and titles[at]) or _ITEM.match(below) is not None)
-    return firsts
-
-
-def _may_be_titles(lines: Sequence[str], short: float) -> list[bool]:
-    """Of each line, whether it is short and stands over a full one or over another title."""
-    found = [False] * len(lines)
-    for at in range(len(lines) - 2, -1, -1):
-        line, below = lines[at : at + 2]
-        over = found[at + 1] or (len(below) >= short and _begins(below))
-        found[at] = (
-            over and len(line) < min(short, _LONGEST_TITLE) and _begins(line) and _TITLE.fullmatch(line) is not None
+def _find_first_lines(lines: Sequence[str], margin: int) -> list[bool]:
+    """Return True for each line that begins a paragraph."""
+    titles = _find_title_lines(lines, _SHORT_LINE * margin)
+    is_first = [True]
+    for index, (line, below) in enumerate(pairwise(lines)):
+        next_word_fits = len(f"{line} {below.split()[0]}") <= _FULL_LINE * margin
+        ends_paragraph = _SENTENCE_END.search(line) is not None and (
+            next_word_fits or len(line) >= _UNBROKEN_LINE or titles[index + 1]
         )
-    return found
+        is_first.append(
+            (ends_paragraph and _can_begin(below))
+            or (is_first[index] and titles[index])
+            or _BULLET.match(below) is not None
+        )
+    return is_first
 
 
-def _begins(line: str) -> bool:
-    """Whether a sentence or a title may begin here."""
-    first = line.lstrip(_QUOTES)[:1]
+def _find_title_lines(lines: Sequence[str], max_length: float) -> list[bool]:
+    """Return True for each short line above a full line or above another title."""
+    is_title = [False] * len(lines)
+    for index in range(len(lines) - 2, -1, -1):
+        line, below = lines[index : index + 2]
+        is_above_text = is_title[index + 1] or (len(below) >= max_length and _can_begin(below))
+        is_short = len(line) < min(max_length, _MAX_TITLE)
+        is_title[index] = is_above_text and is_short and _can_begin(line) and _TITLE.fullmatch(line) is not None
+    return is_title
+
+
+def _can_begin(line: str) -> bool:
+    """Return True if a sentence or a title may begin with this line."""
+    first = line.lstrip(_OPENING_MARKS)[:1]
     return first.isalnum() and not first.islower()

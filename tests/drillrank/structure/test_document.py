@@ -42,10 +42,10 @@ def check_spans(document: Document) -> None:
             bool(section.level) and i == 0 for i in range(len(blocks))
         ]
         assert bool(section.path) == bool(section.level) == any(block.kind == "heading" for block in blocks)
-        if document.format in ("markdown", "text"):
+        if document.format in ("markdown", "text", "code"):
             assert document.readable(section) == document.slice(section)
         for block in blocks:
-            assert (block.rendering is None) == (document.format in ("markdown", "text"))
+            assert (block.rendering is None) == (document.format in ("markdown", "text", "code"))
             assert section.start <= block.start < block.end <= section.end
             assert block.start >= end
             assert not text[end : block.start].strip(), "lost text"

@@ -86,13 +86,94 @@ def test_headings(text, expected):
         ("\\verb|a{%$| \\lstinline[x]{b} \\url{http://c/d_e}", ["a{%$ b http://c/d_e"]),
         ("\\unknown \\% {", ["%"]),
         ("a\r\n\r\nb % c\r\nd", ["a", "b d"]),
-        ("\\title{The \\emph{t}}\\author{A \\and B}\\begin{document}\\maketitle c", ["The t", "A B", "c"]),
         ("\\begin{document}a\\end{document}\nno", ["a"]),
         ("\\bibitem{a} One. \\bibitem[b]{c} Two.", ["One.", "Two."]),
     ],
 )
 def test_paragraphs(text, expected):
     assert blocks(text) == [("paragraph", paragraph) for paragraph in expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "\\title[Short eel]{Long title about eels}\\begin{document}\\maketitle\\section[toad]{On toads}Newt.",
+            [(("Long title about eels",), 1), (("Long title about eels", "On toads"), 2)],
+        ),
+        (
+            "\\title{Long title about eels\\thanks{To the river.}}\\begin{document}\\section{On toads}Newt.",
+            [(("Long title about eels",), 1), (("Long title about eels", "On toads"), 2)],
+        ),
+        (
+            "\\begin{document}\\title{\\Large A \\\\ \\emph{b}}\\part{P}\\chapter{C}",
+            [(("A b",), 1), (("A b", "P"), 2), (("A b", "P", "C"), 3)],
+        ),
+        ("\\title\n  {A}\\begin{document}\\begin{abstract}x\\end{abstract}", [(("A",), 1), (("A", "Abstract"), 2)]),
+        ("\\title{}\\begin{document}\\section{A}", [(("A",), 1)]),
+        ("% \\title{no}\n\\title{A}\\begin{document}b", [(("A",), 1)]),
+        ("\\title{A\n\n\\begin{document}\\section{B}", [(("A",), 1), (("A", "B"), 2)]),  # unclosed
+        ("\\section{A}\\title{no}", [(("A",), 1)]),
+    ],
+)
+def test_the_title_is_the_heading_above_all_sections(text, expected):
+    assert headings(text) == expected
+
+
+def test_author_and_date_are_paragraphs_below_the_title():
+    text = "\\title{The \\emph{t}}\\author{A \\and B}\\date{2020}\\begin{document}\\maketitle c"
+    expected = [("heading", "The t"), ("paragraph", "A B"), ("paragraph", "2020"), ("paragraph", "c")]
+    assert blocks(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "note"),
+    [
+        ("\\title{Eels\\thanks{To \\emph{her}.}}\\begin{document}b", "Eels", "To her."),
+        ("\\section{Toads\\footnote{See {\\bf 3}.} and newts}b", "Toads and newts", "See 3."),
+        ("\\subsection*{Toads \\footnote[2]{Old.}}b", "Toads", "Old."),
+    ],
+)
+def test_a_note_in_a_heading_is_a_paragraph_below_it(text, title, note):
+    [section] = parsed(text).sections()
+    assert section.heading == title
+    assert blocks(text) == [("heading", title), ("paragraph", note), ("paragraph", "b")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "% \\section{no}\n\\section{A}",
+        "a \\% % \\section{no}\n\\section{A}",
+        "\\iffalse\n\\section{no}\n\\fi\n\\section{A}",
+        "\\iffalse \\ifx\\x\\y \\section{no}\\fi \\section{no}\\fi\\section{A}",
+        "\\iffalse % \\fi\n\\section{no}\\fi\\section{A}",
+        "\\iffalse\\section{no}\\else\\section{A}\\fi",
+        "\\iftrue\\section{A}\\else\\section{no}\\fi",
+        "\\newif\\ifdraft\n\\ifdraft\\section{no}\\fi\\section{A}",
+        "\\newif\\ifdraft\\drafttrue\\ifdraft\\section{A}\\else\\section{no}\\fi",
+        "\\begin{comment}\n\\section{no}\n\\end{comment}\\section{A}",
+    ],
+)
+def test_what_is_commented_out_is_not_a_section(text):
+    assert [section.heading for section in parsed(text).sections() if section.level] == ["A"]
+
+
+@pytest.mark.parametrize("text", ["\\iffalse\\section{A}", "\\iff\\section{A}\\fi", "\\fi\\else\\section{A}"])
+def test_an_unclosed_condition_hides_nothing(text):
+    assert [section.heading for section in parsed(text).sections() if section.level] == ["A"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("10\\textsuperscript{5} and 1\\textsuperscript{st}", "10^5 and 1st"),
+        ("due\\textsuperscript{*}", "due^*"),
+        ("12 \\textsuperscript{ 3}", "12 ^ 3"),
+    ],
+)
+def test_superscripts_do_not_join_numbers(text, expected):
+    assert blocks(text) == [("paragraph", expected)]
 
 
 ENUMERATED = "\\begin{enumerate}[x]\\item b\\item c\\end{enumerate}"
@@ -104,6 +185,13 @@ TABULAR = "\\begin{tabular}{l|l}a & b\\\\\\hline c & \\\\\\end{tabular}"
     [
         (f"\\begin{{itemize}}\n\\item a\n\n  {ENUMERATED}\n\\item[t] d\\end{{itemize}}e",
          [("list", "- a\n  1. b\n  2. c\n- [t] d"), ("paragraph", "e")]),
+        ("\\begin{enumerate}[start=5]\\item a\\item[x] b\\item c\\end{enumerate}", [("list", "5. a\n- [x] b\n6. c")]),
+        ("\\begin{enumerate}\\setcounter{enumi}{2}\\item a\\end{enumerate}", [("list", "3. a")]),
+        ("\\begin{enumerate}[label=(\\alph*), start = 3]\\item a\\end{enumerate}", [("list", "3. a")]),
+        (
+            "\\begin{tabular}{lll}\\multicolumn{2}{c}{\\bf a} & b\\\\c & d & e\\end{tabular}",
+            [("table", "a |  | b\nc | d | e")],
+        ),
         (f"\\begin{{table}}[ht]{TABULAR}\\caption{{d}}\\end{{table}}", [("table", "a | b\nc | \nd")]),
         ("\\begin{figure*}[t]\\includegraphics{a}\n\n\\caption{b}\\end{figure*}", [("paragraph", "b")]),
         ("a\\begin{verbatim}\n  b\n c%\\end{verbatim}", [("paragraph", "a"), ("code", "  b\n c%")]),
