@@ -1,0 +1,118 @@
+"""Markdown of a PDF: the blocks of its pages under their headings, with the offset of each page."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from itertools import accumulate
+
+from drillrank.structure.markdown import heading, prose, table
+from drillrank.structure.pages import Pages
+from drillrank.structure.pdf_blocks import PrintedBlock, group_into_blocks
+from drillrank.structure.pdf_headings import Bookmark, levels_by_font, match_bookmarks
+from drillrank.structure.pdf_running_heads import remove_running_rows
+from drillrank.structure.pdf_text import LayoutRow
+from drillrank.structure.pdf_words import WORDS, append_line, join_row_words
+
+_ENOUGH_BOOKMARKS = 0.2  # per page: then the bookmarks are all headings of the file
+_CONTINUED = re.compile(r"[\s\-–—]*\(?continued\)?\s*$", re.IGNORECASE)
+_BULLET = re.compile(r"[•●◦▪■·–—*-]\s+")
+
+
+def render_pages(
+    pages: Sequence[Sequence[LayoutRow]], labels: Sequence[str], bookmarks: Sequence[Bookmark]
+) -> tuple[str, Pages]:
+    """Return the Markdown of a file and its pages.
+
+    Args:
+        pages: Rows of each page in reading order.
+        labels: Printed label of each page.
+        bookmarks: Outline of the file.
+    """
+    words = Counter(word for rows in pages for row in rows for word in WORDS.findall(row.text.casefold()))
+    pages = remove_running_rows([[join_row_words(row, words) for row in rows] for rows in pages])
+    titles_by_row = match_bookmarks(bookmarks, pages)
+    blocks = [group_into_blocks(rows, page_index, titles_by_row) for page_index, rows in enumerate(pages)]
+    levels: dict[PrintedBlock, int] = {}
+    if len(titles_by_row) < _ENOUGH_BOOKMARKS * len(pages):
+        deepest = max((level for titles in titles_by_row.values() for level in titles.values()), default=0)
+        levels = levels_by_font([block for page_blocks in blocks for block in page_blocks], deepest)
+    writer = _MarkdownWriter(words)
+    for page_blocks in blocks:
+        writer.begin_page()
+        for block in page_blocks:
+            bookmark_titles = titles_by_row.get(block.rows[0], {})
+            titles = bookmark_titles or ({block.text: levels[block]} if block in levels else {})
+            for title, level in titles.items():
+                writer.add_heading(level, title)
+            is_heading_only = bool(titles) and (
+                not bookmark_titles or (len(block.rows) == 1 and _repeats_title(block.text, bookmark_titles))
+            )
+            if not is_heading_only:
+                writer.add_block(block)
+    return writer.finish(labels)
+
+
+class _MarkdownWriter:
+    """Writer of Markdown that knows on which page each part begins.
+
+    Args:
+        words: Lower-case words of the file.
+    """
+
+    def __init__(self, words: Collection[str]) -> None:
+        self._words = words
+        self._parts: list[str] = []  # each with the separator before it
+        self._first_parts: list[int] = []  # index of the first part of each page
+        self._last_block: PrintedBlock | None = None  # None after a heading
+        self._last_heading = ""
+
+    def begin_page(self) -> None:
+        """Begin the next page."""
+        self._first_parts.append(len(self._parts))
+
+    def add_heading(self, level: int, title: str) -> None:
+        """Add a heading, unless it repeats the last one because its section continues."""
+        title = " ".join(title.split())
+        title = _CONTINUED.sub("", title) or title
+        if title != self._last_heading:
+            self._parts.append(f"\n\n{heading(level, title)}")
+            self._last_heading, self._last_block = title, None
+
+    def add_block(self, block: PrintedBlock) -> None:
+        """Add a block; a paragraph may continue the last one of the page before."""
+        text = _block_markdown(block, self._words)
+        last = self._last_block
+        continues = last is not None and last.kind != "table" and last.page_index != block.page_index
+        continues = continues and block.kind != "item" and text[:1].islower()
+        continues = continues and (self._parts[-1][-1].isalpha() or self._parts[-1][-1] == ",")
+        self._parts.append(f" {text}" if continues else f"\n\n{text}")
+        self._last_block = block
+
+    def finish(self, labels: Sequence[str]) -> tuple[str, Pages]:
+        """Return the Markdown and the pages, which have these labels."""
+        parts = self._parts
+        ends = list(accumulate(map(len, parts), initial=-2))  # the first part loses its two line ends
+        result = f"{''.join(parts)[2:]}\n"
+        offsets = [end + len(part) - len(part.lstrip()) for end, part in zip(ends, parts, strict=False)]
+        offsets.append(len(result) - 1)  # a blank page begins where the next one does
+        starts = tuple(min(offsets[first], len(result) - 1) for first in self._first_parts)
+        return result, Pages(starts, tuple(range(1, len(starts) + 1)), tuple(labels))
+
+
+def _block_markdown(block: PrintedBlock, words: Collection[str]) -> str:
+    if block.kind == "table":
+        return table([row.cells for row in block.rows])
+    lines: list[str] = []
+    for row in block.rows:
+        has_cells = len(block.rows) == 1 and len(row.cells) > 1
+        append_line(lines, " | ".join(row.cells) if has_cells else row.text, words)
+    text = prose("".join(lines))
+    return f"- {_BULLET.sub('', text, count=1)}" if block.kind == "item" and _BULLET.match(text) else text
+
+
+def _repeats_title(text: str, titles: Iterable[str]) -> bool:
+    """Return True if a row contains only the words of a title, or its first words."""
+    words = WORDS.findall(text.casefold())
+    return any(words == WORDS.findall(title.casefold())[: len(words)] for title in titles)
