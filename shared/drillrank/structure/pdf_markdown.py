@@ -12,6 +12,7 @@ from drillrank.structure.pages import Pages
 from drillrank.structure.pdf_blocks import PrintedBlock, group_into_blocks
 from drillrank.structure.pdf_headings import Bookmark, levels_by_font, match_bookmarks
 from drillrank.structure.pdf_running_heads import remove_running_rows
+from drillrank.structure.pdf_tables import align_cells
 from drillrank.structure.pdf_text import LayoutRow
 from drillrank.structure.pdf_words import WORDS, append_line, join_row_words
 
@@ -103,7 +104,7 @@ class _MarkdownWriter:
 
 def _block_markdown(block: PrintedBlock, words: Collection[str]) -> str:
     if block.kind == "table":
-        return table([row.cells for row in block.rows])
+        return table(align_cells(block.rows))
     lines: list[str] = []
     for row in block.rows:
         has_cells = len(block.rows) == 1 and len(row.cells) > 1

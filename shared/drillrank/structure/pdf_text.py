@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 _BOLD = re.compile(r"bold|black|heavy|demi|bd(?![a-z])", re.IGNORECASE)
 _BOLD_WEIGHT = 600
@@ -77,6 +78,23 @@ def make_text_run(
     return TextRun(" ".join(text.split()), x, y, width, height, bold)
 
 
+class Cell(NamedTuple):
+    """Cell of a row: its text, left edge and right edge."""
+
+    text: str
+    x: float
+    right: float
+
+
+@dataclass
+class _OpenCell:
+    """Cell that still grows: its runs and the separators between them."""
+
+    parts: list[str]
+    x: float
+    right: float
+
+
 @dataclass(frozen=True, eq=False)
 class LayoutRow:
     """Line of text within one column of a page. A row equals only itself.
@@ -125,22 +143,33 @@ class LayoutRow:
         return all(run.bold for run in self.runs if any(map(str.isalpha, run.text)))
 
     @cached_property
-    def cells(self) -> tuple[str, ...]:
-        """Texts between wide gaps; currency and percent signs belong to their numbers."""
-        cells: list[str] = []
+    def cell_boxes(self) -> tuple[Cell, ...]:
+        """Cells between wide gaps; currency and percent signs belong to their numbers."""
+        cells: list[_OpenCell] = []
         last: TextRun | None = None
         for run in _split_currency_signs(self.runs):
             is_close = last is not None and run.x - last.right < _CELL_GAP * min(run.height, last.height)
-            if cells and _CURRENCY.fullmatch(run.text) and _NUMBER_END.fullmatch(cells[-1]):
+            if cells and _CURRENCY.fullmatch(run.text) and _NUMBER_END.fullmatch(cells[-1].parts[-1]):
                 is_close = False  # the sign belongs to the next number
-            signed = bool(cells) and (_BEFORE_NUMBER.fullmatch(cells[-1]) or _BEHIND_NUMBER.fullmatch(run.text))
-            if cells and (is_close or signed or (len(cells) == 1 and _MARKER.fullmatch(cells[0]))):
+            signed = bool(cells) and (
+                (len(cells[-1].parts) == 1 and _BEFORE_NUMBER.fullmatch(cells[-1].parts[0]))
+                or _BEHIND_NUMBER.fullmatch(run.text)
+            )
+            is_marked = len(cells) == 1 and len(cells[0].parts) == 1 and _MARKER.fullmatch(cells[0].parts[0])
+            if cells and (is_close or signed or is_marked):
                 # A run that begins where another ends continues its word.
-                cells[-1] += f"{'' if last and run.x - last.right < _WORD_GAP * run.height else ' '}{run.text}"
+                cells[-1].parts.append("" if last and run.x - last.right < _WORD_GAP * run.height else " ")
+                cells[-1].parts.append(run.text)
+                cells[-1].right = run.right
             else:
-                cells.append(run.text)
+                cells.append(_OpenCell([run.text], run.x, run.right))
             last = run
-        return tuple(cells)
+        return tuple(Cell("".join(cell.parts), cell.x, cell.right) for cell in cells)
+
+    @cached_property
+    def cells(self) -> tuple[str, ...]:
+        """Texts of the cells."""
+        return tuple(cell.text for cell in self.cell_boxes)
 
     @cached_property
     def text(self) -> str:
