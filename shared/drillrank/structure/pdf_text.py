@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 _BOLD = re.compile(r"bold|black|heavy|demi|bd(?![a-z])", re.IGNORECASE)
 _BOLD_WEIGHT = 600
-_CELL_GAP = 0.9  # smallest gap between two cells, in line heights; a space takes about a quarter
+CELL_GAP = 0.9  # smallest gap between two cells, in line heights; a space takes about a quarter
 _WORD_GAP = 0.1  # smallest gap between two words, in line heights
 _SAME_LINE = 0.4  # largest distance between the middles of two runs of one line, in run heights
 _BEFORE_NUMBER = re.compile(r"[$€£¥(]+")  # signs that are printed apart from the number to their right
@@ -148,7 +148,7 @@ class LayoutRow:
         cells: list[_OpenCell] = []
         last: TextRun | None = None
         for run in _split_currency_signs(self.runs):
-            is_close = last is not None and run.x - last.right < _CELL_GAP * min(run.height, last.height)
+            is_close = last is not None and run.x - last.right < CELL_GAP * min(run.height, last.height)
             if cells and _CURRENCY.fullmatch(run.text) and _NUMBER_END.fullmatch(cells[-1].parts[-1]):
                 is_close = False  # the sign belongs to the next number
             signed = bool(cells) and (
