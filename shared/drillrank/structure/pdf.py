@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from io import BytesIO
 from typing import Any, NamedTuple
@@ -16,13 +17,19 @@ from drillrank import limits
 from drillrank.errors import InvalidInput, require
 from drillrank.structure.formats import ConvertedText
 from drillrank.structure.pages import Pages
+from drillrank.structure.pdf_annotations import PageNote, read_notes, remove_check_marks
 from drillrank.structure.pdf_columns import layout_rows
 from drillrank.structure.pdf_headings import Bookmark
 from drillrank.structure.pdf_markdown import render_pages
+from drillrank.structure.pdf_scripts import read_superscripts, split_superscripts
 from drillrank.structure.pdf_text import LayoutRow, TextRun, make_text_run
 
 _MOST_BOOKMARKS = 20_000
 _OUTLINE_DEPTH = 15
+_MOST_PAGES = 20_000
+_MOST_RUNS = 100_000  # texts of one page
+_LONGEST_LABEL = 100  # characters
+_LONGEST_TITLE = 1_000  # characters of a bookmark
 _BATCH_PAGES = 16  # pages that liteparse keeps in memory
 _PASSWORD_ERROR = 4  # code of PDFium
 _BELOW = 50.0  # points; text at another angle does not continue the last paragraph
@@ -49,15 +56,19 @@ def convert_pdf_pages_alone(content: bytes) -> ConvertedText:
 def _convert(content: bytes, *, pages_only: bool) -> ConvertedText:
     printed = read_printed_pages(content, pages_only=pages_only)
     text, pages = render_printed_pages(printed)
-    try:
-        limits.check_extracted(len(text), len(content))
-    except InvalidInput as problem:
-        raise InvalidInput(f"cannot be read as PDF: {problem}.") from problem
-    unread = [number for number, page in enumerate(printed.pages, 1) if page.is_broken]
-    warnings = (
-        (f"{len(unread)} of its pages cannot be read and are left out, page {unread[0]} first.",) if unread else ()
-    )
-    return ConvertedText(text, pages, warnings)
+    _check_size(len(text), len(content))
+    return ConvertedText(text, pages, tuple(_unread_parts(printed)))
+
+
+def _unread_parts(printed: PrintedPages) -> Iterator[str]:
+    """Yield a warning for each kind of content that is left out."""
+    if unread := [number for number, page in enumerate(printed.pages, 1) if page.is_broken]:
+        yield f"{len(unread)} of its pages cannot be read and are left out, page {unread[0]} first."
+    if printed.n_pages > len(printed.pages):
+        n_more = printed.n_pages - len(printed.pages)
+        yield f"{n_more} of its pages are left out: the first {_MOST_PAGES} are read. Split the file."
+    if shortened := [number for number, page in enumerate(printed.pages, 1) if page.is_shortened]:
+        yield f"{len(shortened)} of its pages have more than {_MOST_RUNS} texts; the rest of page {shortened[0]} is left out."
 
 
 class PrintedPage(NamedTuple):
@@ -68,24 +79,30 @@ class PrintedPage(NamedTuple):
         label: Printed label, or the page's number.
         angle: Clockwise rotation of most of the text: 0, 90, 180 or 270 degrees.
         is_broken: True if the page cannot be read.
+        is_shortened: True if the page has more texts than are read.
+        notes: Annotations and form fields.
     """
 
     rows: list[LayoutRow]
     label: str
     angle: int = 0
     is_broken: bool = False
+    is_shortened: bool = False
+    notes: tuple[PageNote, ...] = ()
 
 
 class PrintedPages(NamedTuple):
     """Content of a file.
 
     Attributes:
-        pages: All pages.
+        pages: Pages that were read.
         bookmarks: Outline of the file.
+        n_pages: Number of pages of the file.
     """
 
     pages: list[PrintedPage]
     bookmarks: list[Bookmark]
+    n_pages: int
 
 
 def read_printed_pages(content: bytes, *, pages_only: bool = False) -> PrintedPages:
@@ -99,20 +116,26 @@ def read_printed_pages(content: bytes, *, pages_only: bool = False) -> PrintedPa
         InvalidInput: The file is broken, encrypted, or has no text; the message continues the file's name.
         MissingExtra: The extra `files` is not installed.
     """
-    bookmarks = read_bookmarks(content)
-    content = _copy_pages(content) if pages_only else content
-    pages = _parse_pages(content)
+    document = _open_document(content)
+    bookmarks = _read_bookmarks(document)
+    if pages_only:
+        content = _copy_pages(document)
+        document = _open_document(content)
+    pages = _parse_pages(content, document)
     if turned := [(number, page.angle) for number, page in enumerate(pages, 1) if page.angle]:
-        pages = _parse_pages(content, page_orientation_corrections=turned)
-    if not any(row.text.strip() for page in pages for row in page.rows):
+        pages = _parse_pages(content, document, page_orientation_corrections=turned)
+    if not any(row.text.strip() for page in pages for row in page.rows) and not any(page.notes for page in pages):
         raise InvalidInput("has no text: a scanned document? Recognise its text (OCR) first.")
-    return PrintedPages(pages, bookmarks)
+    return PrintedPages(pages, bookmarks, len(document))
 
 
 def render_printed_pages(printed: PrintedPages) -> tuple[str, Pages]:
     """Return the Markdown of the pages, and the offset of each page."""
     return render_pages(
-        [page.rows for page in printed.pages], [page.label for page in printed.pages], printed.bookmarks
+        [page.rows for page in printed.pages],
+        [page.label for page in printed.pages],
+        printed.bookmarks,
+        [page.notes for page in printed.pages],
     )
 
 
@@ -144,16 +167,15 @@ def count_pages(content: bytes) -> int:
     return len(_open_document(content))
 
 
-def read_bookmarks(content: bytes) -> list[Bookmark]:
-    """Return the outline of a file; see `read_printed_pages` for errors."""
-    document = _open_document(content)
+def _read_bookmarks(document: Any) -> list[Bookmark]:
+    """Return the outline of a file."""
     bookmarks: list[Bookmark] = []
     page_heights: dict[int, float] = {}
     for count, entry in enumerate(document.get_toc(max_depth=_OUTLINE_DEPTH)):
         if count == _MOST_BOOKMARKS:
             break
         try:
-            title, target = " ".join(entry.get_title().split()), entry.get_dest()
+            title, target = " ".join(entry.get_title()[:_LONGEST_TITLE].split()), entry.get_dest()
         except UnicodeDecodeError:  # half of a character
             continue
         page_index = None if target is None else target.get_index()
@@ -176,48 +198,70 @@ def _page_height(document: Any, page_index: int) -> float:
         return math.nan
 
 
-def _parse_pages(content: bytes, **options: Any) -> list[PrintedPage]:
+def _parse_pages(content: bytes, document: Any, **options: Any) -> list[PrintedPage]:
     """Return all pages; a page that liteparse cannot read is empty."""
     liteparse = require("liteparse", "files")
-    options |= {"ocr_enabled": False, "image_mode": "off", "quiet": True}
-    parser = liteparse.LiteParse(extract_text_metadata=True, continue_on_page_error=True, **options)
+    n_pages = min(len(document), _MOST_PAGES)
+    options |= {"ocr_enabled": False, "image_mode": "off", "quiet": True, "max_pages": n_pages}
+    options |= {"extract_text_metadata": True, "extract_annotations": True, "extract_form_fields": True}
+    parser = liteparse.LiteParse(continue_on_page_error=True, **options)
     pages: dict[int, PrintedPage] = {}
-    n_pages = 0
+    n_characters = 0
     try:
         for batch in parser.parse_batches(content, _BATCH_PAGES):
-            n_pages = batch.total_pages
-            pages |= {page.page_num: _printed_page(page) for page in batch.result.pages}
+            n_pages = max(n_pages, min(batch.total_pages, _MOST_PAGES))
+            for page in batch.result.pages:
+                n_characters += sum(len(item.text) for item in page.text_items)
+                pages[page.page_num] = _printed_page(page, document)
+            _check_size(n_characters, len(content))
     except liteparse.ParseError as cause:
         raise _broken_file(cause) from cause
     return [pages.get(number) or PrintedPage([], str(number), is_broken=True) for number in range(1, n_pages + 1)]
 
 
-def _printed_page(page: Any) -> PrintedPage:
+def _check_size(n_characters: int, n_bytes: int) -> None:
+    try:
+        limits.check_extracted(n_characters, n_bytes)
+    except InvalidInput as problem:
+        raise InvalidInput(f"cannot be read as PDF: {problem}.") from problem
+
+
+def _printed_page(page: Any, document: Any) -> PrintedPage:
     """Return the rows of a page; text at another angle than most of it follows below."""
+    items = page.text_items[:_MOST_RUNS]
+    texts = [item.text for item in items]
+    texts = split_superscripts(texts, read_superscripts(document, page.page_num - 1, texts))
     runs_by_angle: dict[int, list[TextRun]] = {}
     n_characters: Counter[int] = Counter()
-    for item in page.text_items:
+    for item, text in zip(items, texts, strict=True):
         angle = round(item.rotation) % 360
-        n_characters[angle] += len(item.text)
+        n_characters[angle] += len(text)
         box = item.x, item.y, item.width, item.height
         if angle % 90:  # the box of a diagonal stamp is not as high as its letters
             box = item.x, item.y, item.width, min(item.height, item.font_size or item.height)
-        run = make_text_run(item.text, box, item.font_name or "", item.font_weight or 0, angle)
+        run = make_text_run(text, box, item.font_name or "", item.font_weight or 0, angle)
         runs_by_angle.setdefault(angle, []).append(run)
     main_angle = n_characters.most_common(1)[0][0] if n_characters else 0
-    rows = layout_rows(runs_by_angle.pop(0, []))
+    upright = remove_check_marks(runs_by_angle.pop(0, []), page)
+    rows = layout_rows(upright)
     for _, runs in sorted(runs_by_angle.items()):
         offset = max((row.bottom for row in rows), default=0.0) + _BELOW - min(run.y for run in runs)
         rows += layout_rows([replace(run, y=run.y + offset) for run in runs])
-    return PrintedPage(rows, page.page_label or str(page.page_num), main_angle if main_angle % 90 == 0 else 0)
+    return PrintedPage(
+        rows,
+        (page.page_label or str(page.page_num))[:_LONGEST_LABEL],
+        main_angle if main_angle % 90 == 0 else 0,
+        is_shortened=len(page.text_items) > _MOST_RUNS,
+        notes=tuple(read_notes(page, upright, document)),
+    )
 
 
-def _copy_pages(content: bytes) -> bytes:
+def _copy_pages(document: Any) -> bytes:
     """Return the file with its pages alone: bookmarks that form a circle crash liteparse."""
     pdfium = require("pypdfium2", "files")
     copy, saved = pdfium.PdfDocument.new(), BytesIO()
     try:
-        copy.import_pages(pdfium.PdfDocument(content))
+        copy.import_pages(document)
         copy.save(saved)
     except pdfium.PdfiumError as cause:
         raise _broken_file(cause) from cause

@@ -9,6 +9,7 @@ from itertools import accumulate
 
 from drillrank.structure.markdown import heading, prose, table
 from drillrank.structure.pages import Pages
+from drillrank.structure.pdf_annotations import PageNote
 from drillrank.structure.pdf_blocks import PrintedBlock, group_into_blocks
 from drillrank.structure.pdf_headings import Bookmark, levels_by_font, match_bookmarks
 from drillrank.structure.pdf_running_heads import remove_running_rows
@@ -22,7 +23,10 @@ _BULLET = re.compile(r"[•●◦▪■·–—*-]\s+")
 
 
 def render_pages(
-    pages: Sequence[Sequence[LayoutRow]], labels: Sequence[str], bookmarks: Sequence[Bookmark]
+    pages: Sequence[Sequence[LayoutRow]],
+    labels: Sequence[str],
+    bookmarks: Sequence[Bookmark],
+    notes: Sequence[Sequence[PageNote]],
 ) -> tuple[str, Pages]:
     """Return the Markdown of a file and its pages.
 
@@ -30,6 +34,7 @@ def render_pages(
         pages: Rows of each page in reading order.
         labels: Printed label of each page.
         bookmarks: Outline of the file.
+        notes: Annotations and form fields of each page; each follows the nearest block.
     """
     words = Counter(word for rows in pages for row in rows for word in WORDS.findall(row.text.casefold()))
     pages = remove_running_rows([[join_row_words(row, words) for row in rows] for rows in pages])
@@ -40,8 +45,11 @@ def render_pages(
         deepest = max((level for titles in titles_by_row.values() for level in titles.values()), default=0)
         levels = levels_by_font([block for page_blocks in blocks for block in page_blocks], deepest)
     writer = _MarkdownWriter(words)
-    for page_blocks in blocks:
+    for page_blocks, page_notes in zip(blocks, notes, strict=True):
         writer.begin_page()
+        notes_by_block = _nearest_blocks(page_blocks, page_notes)
+        for note in notes_by_block.get(None, ()):
+            writer.add_note(note)
         for block in page_blocks:
             bookmark_titles = titles_by_row.get(block.rows[0], {})
             titles = bookmark_titles or ({block.text: levels[block]} if block in levels else {})
@@ -52,6 +60,8 @@ def render_pages(
             )
             if not is_heading_only:
                 writer.add_block(block)
+            for note in notes_by_block.get(block, ()):
+                writer.add_note(note)
     return writer.finish(labels)
 
 
@@ -91,6 +101,11 @@ class _MarkdownWriter:
         self._parts.append(f" {text}" if continues else f"\n\n{text}")
         self._last_block = block
 
+    def add_note(self, note: PageNote) -> None:
+        """Add an annotation or form field as a paragraph."""
+        self._parts.append(f"\n\n{prose(note.text)}")
+        self._last_block = None
+
     def finish(self, labels: Sequence[str]) -> tuple[str, Pages]:
         """Return the Markdown and the pages, which have these labels."""
         parts = self._parts
@@ -100,6 +115,21 @@ class _MarkdownWriter:
         offsets.append(len(result) - 1)  # a blank page begins where the next one does
         starts = tuple(min(offsets[first], len(result) - 1) for first in self._first_parts)
         return result, Pages(starts, tuple(range(1, len(starts) + 1)), tuple(labels))
+
+
+def _nearest_blocks(
+    blocks: Sequence[PrintedBlock], notes: Iterable[PageNote]
+) -> dict[PrintedBlock | None, list[PageNote]]:
+    """Return the notes of each block: the last block that begins above a note in its column, else the first one."""
+    notes_by_block: dict[PrintedBlock | None, list[PageNote]] = {}
+    for note in notes:
+        nearest = blocks[0] if blocks else None
+        for block in blocks:
+            row = block.rows[0]
+            if row.y <= note.y + row.size and row.column_left <= note.x + row.size:
+                nearest = block
+        notes_by_block.setdefault(nearest, []).append(note)
+    return notes_by_block
 
 
 def _block_markdown(block: PrintedBlock, words: Collection[str]) -> str:
