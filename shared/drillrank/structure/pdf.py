@@ -21,8 +21,9 @@ from drillrank.structure.pdf_annotations import PageNote, read_notes, remove_che
 from drillrank.structure.pdf_columns import layout_rows
 from drillrank.structure.pdf_headings import Bookmark
 from drillrank.structure.pdf_markdown import render_pages
-from drillrank.structure.pdf_scripts import read_superscripts, split_superscripts
+from drillrank.structure.pdf_scripts import SuperscriptReader, split_superscripts
 from drillrank.structure.pdf_text import LayoutRow, TextRun, make_text_run
+from drillrank.structure.pdf_words import is_letter_spaced, join_spaced_letters
 
 _MOST_BOOKMARKS = 20_000
 _OUTLINE_DEPTH = 15
@@ -68,7 +69,7 @@ def _unread_parts(printed: PrintedPages) -> Iterator[str]:
         n_more = printed.n_pages - len(printed.pages)
         yield f"{n_more} of its pages are left out: the first {_MOST_PAGES} are read. Split the file."
     if shortened := [number for number, page in enumerate(printed.pages, 1) if page.is_shortened]:
-        yield f"{len(shortened)} of its pages have more than {_MOST_RUNS} texts; the rest of page {shortened[0]} is left out."
+        yield f"{len(shortened)} of its pages are too long: only {_MOST_RUNS} texts are read, page {shortened[0]} first."
 
 
 class PrintedPage(NamedTuple):
@@ -207,12 +208,13 @@ def _parse_pages(content: bytes, document: Any, **options: Any) -> list[PrintedP
     parser = liteparse.LiteParse(continue_on_page_error=True, **options)
     pages: dict[int, PrintedPage] = {}
     n_characters = 0
+    superscripts = SuperscriptReader(document)
     try:
         for batch in parser.parse_batches(content, _BATCH_PAGES):
             n_pages = max(n_pages, min(batch.total_pages, _MOST_PAGES))
             for page in batch.result.pages:
                 n_characters += sum(len(item.text) for item in page.text_items)
-                pages[page.page_num] = _printed_page(page, document)
+                pages[page.page_num] = _printed_page(page, document, superscripts)
             _check_size(n_characters, len(content))
     except liteparse.ParseError as cause:
         raise _broken_file(cause) from cause
@@ -226,11 +228,13 @@ def _check_size(n_characters: int, n_bytes: int) -> None:
         raise InvalidInput(f"cannot be read as PDF: {problem}.") from problem
 
 
-def _printed_page(page: Any, document: Any) -> PrintedPage:
+def _printed_page(page: Any, document: Any, superscripts: SuperscriptReader) -> PrintedPage:
     """Return the rows of a page; text at another angle than most of it follows below."""
     items = page.text_items[:_MOST_RUNS]
-    texts = [item.text for item in items]
-    texts = split_superscripts(texts, read_superscripts(document, page.page_num - 1, texts))
+    texts = [
+        join_spaced_letters(item.text, item.char_codes) if is_letter_spaced(item.text) else item.text for item in items
+    ]
+    texts = split_superscripts(texts, superscripts.read(page.page_num - 1, texts))
     runs_by_angle: dict[int, list[TextRun]] = {}
     n_characters: Counter[int] = Counter()
     for item, text in zip(items, texts, strict=True):

@@ -45,9 +45,8 @@ def read_notes(page: Any, page_runs: Sequence[TextRun], document: Any) -> list[P
         if contents and annotation.subtype not in _NOT_SHOWN and not is_drawn:
             label = "Text box" if annotation.subtype == "freetext" else "Note"
             notes.append(_place_note(f"{label}: {contents}", annotation.rect))
-    for form_field in form_fields:
-        if text := _field_text(form_field, page_runs):
-            notes.append(_place_note(text, form_field.rect))
+    field_texts = [(_field_text(form_field, page_runs), form_field.rect) for form_field in form_fields]
+    notes += [_place_note(text, rect) for text, rect in field_texts if text]
     if sum(annotation.subtype == "widget" for annotation in annotations) > len(form_fields):
         notes += _read_unlisted_fields(document, page.page_num - 1)
     return sorted(set(notes), key=lambda note: (note.y, note.x))

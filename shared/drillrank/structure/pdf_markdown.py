@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 from drillrank.structure.markdown import heading, prose, table
@@ -15,7 +14,7 @@ from drillrank.structure.pdf_headings import Bookmark, levels_by_font, match_boo
 from drillrank.structure.pdf_running_heads import remove_running_rows
 from drillrank.structure.pdf_tables import align_cells
 from drillrank.structure.pdf_text import LayoutRow
-from drillrank.structure.pdf_words import WORDS, append_line, join_row_words
+from drillrank.structure.pdf_words import WORDS, Vocabulary, append_line, ends_with_hyphen, join_row_words
 
 _ENOUGH_BOOKMARKS = 0.2  # per page: then the bookmarks are all headings of the file
 _CONTINUED = re.compile(r"[\s\-–—]*\(?continued\)?\s*$", re.IGNORECASE)
@@ -36,15 +35,15 @@ def render_pages(
         bookmarks: Outline of the file.
         notes: Annotations and form fields of each page; each follows the nearest block.
     """
-    words = Counter(word for rows in pages for row in rows for word in WORDS.findall(row.text.casefold()))
-    pages = remove_running_rows([[join_row_words(row, words) for row in rows] for rows in pages])
+    vocabulary = Vocabulary(row.text for rows in pages for row in rows)
+    pages = remove_running_rows([[join_row_words(row, vocabulary.counts) for row in rows] for rows in pages])
     titles_by_row = match_bookmarks(bookmarks, pages)
     blocks = [group_into_blocks(rows, page_index, titles_by_row) for page_index, rows in enumerate(pages)]
     levels: dict[PrintedBlock, int] = {}
     if len(titles_by_row) < _ENOUGH_BOOKMARKS * len(pages):
         deepest = max((level for titles in titles_by_row.values() for level in titles.values()), default=0)
         levels = levels_by_font([block for page_blocks in blocks for block in page_blocks], deepest)
-    writer = _MarkdownWriter(words)
+    writer = _MarkdownWriter(vocabulary)
     for page_blocks, page_notes in zip(blocks, notes, strict=True):
         writer.begin_page()
         notes_by_block = _nearest_blocks(page_blocks, page_notes)
@@ -69,11 +68,11 @@ class _MarkdownWriter:
     """Writer of Markdown that knows on which page each part begins.
 
     Args:
-        words: Lower-case words of the file.
+        vocabulary: Words of the file.
     """
 
-    def __init__(self, words: Collection[str]) -> None:
-        self._words = words
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
         self._parts: list[str] = []  # each with the separator before it
         self._first_parts: list[int] = []  # index of the first part of each page
         self._last_block: PrintedBlock | None = None  # None after a heading
@@ -93,13 +92,22 @@ class _MarkdownWriter:
 
     def add_block(self, block: PrintedBlock) -> None:
         """Add a block; a paragraph may continue the last one of the page before."""
-        text = _block_markdown(block, self._words)
-        last = self._last_block
-        continues = last is not None and last.kind != "table" and last.page_index != block.page_index
-        continues = continues and block.kind != "item" and text[:1].islower()
-        continues = continues and (self._parts[-1][-1].isalpha() or self._parts[-1][-1] == ",")
-        self._parts.append(f" {text}" if continues else f"\n\n{text}")
+        text = _block_markdown(block, self._vocabulary)
+        if self._continues_in(block, text):
+            append_line(self._parts, text, self._vocabulary)
+        else:
+            self._parts.append(f"\n\n{text}")
         self._last_block = block
+
+    def _continues_in(self, block: PrintedBlock, text: str) -> bool:
+        """Return True if the last paragraph continues in a block of the next page, or of the next column."""
+        last = self._last_block
+        if last is None or last.kind == "table" or block.kind != "paragraph" or not text[:1].islower():
+            return False
+        if ends_with_hyphen(self._parts[-1]):
+            last_row, row = last.rows[-1], block.rows[0]
+            return last.page_index != block.page_index or last_row.column_left != row.column_left
+        return last.page_index != block.page_index and (self._parts[-1][-1].isalpha() or self._parts[-1][-1] == ",")
 
     def add_note(self, note: PageNote) -> None:
         """Add an annotation or form field as a paragraph."""
@@ -132,13 +140,13 @@ def _nearest_blocks(
     return notes_by_block
 
 
-def _block_markdown(block: PrintedBlock, words: Collection[str]) -> str:
+def _block_markdown(block: PrintedBlock, vocabulary: Vocabulary) -> str:
     if block.kind == "table":
         return table(align_cells(block.rows))
     lines: list[str] = []
     for row in block.rows:
         has_cells = len(block.rows) == 1 and len(row.cells) > 1
-        append_line(lines, " | ".join(row.cells) if has_cells else row.text, words)
+        append_line(lines, " | ".join(row.cells) if has_cells else row.text, vocabulary)
     text = prose("".join(lines))
     return f"- {_BULLET.sub('', text, count=1)}" if block.kind == "item" and _BULLET.match(text) else text
 

@@ -13,12 +13,14 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 _MOST_OBJECTS = 1_500  # text objects of a page that are compared; pages that print letter by letter have more
+_MOST_GLUED_OBJECTS = 20_000  # the same, if a number is joined to a word or to another number
+_MOST_LARGE_PAGES = 3  # after which only pages with such a number are compared
 _MOST_MARKS = 500  # superscripts of a page
 _SMALLER = 0.85  # times the size of the letter before it
 _HIGHER, _MUCH_HIGHER = 0.12, 0.8  # rise of the baseline, in sizes of the letter before it
 _CONTEXT = 12  # letters before a superscript by which it is found in the text of the page
 _MARK = re.compile(r"[+\-\u2212\u2013]?\d{1,3}(?:,\d{1,2}){0,3}|[a-z*†‡]")
-_MAY_BE_GLUED = re.compile(r"[^\W\d_]{2}\d{1,2}(?!\w)|[.,;:!?%)\]”’\"]\d{1,2}(?![\w,.])|\d,\d{4,}|\b10\d{1,2}\b")
+_MAY_BE_GLUED = re.compile(r"[^\W\d_]{3}[.,;:!?)\]”’\"]?\d{1,2}(?![\w,.])|%\d|\d,\d{4,}")
 _SPACES = re.compile(r"\s+")
 
 
@@ -70,34 +72,55 @@ def _insert_carets(text: str, cuts: Sequence[int]) -> str:
     return "".join(letters)
 
 
-def read_superscripts(document: Any, page_index: int, texts: Sequence[str]) -> list[Superscript]:
-    """Return the superscripts of a page that follow a letter or digit without a space, in the order of the file.
+class SuperscriptReader:
+    """Reader of the superscripts of a file.
+
+    Pages that print letter by letter take long to compare. After some of them, only pages are compared whose text
+    shows a number that is joined to a word or to another number.
 
     Args:
         document: File as a document of PDFium's.
-        page_index: Index of the page, starting at 0.
-        texts: Texts of the page as liteparse gives them.
     """
+
+    def __init__(self, document: Any) -> None:
+        self._document = document
+        self._n_large_pages = 0
+
+    def read(self, page_index: int, texts: Sequence[str]) -> list[Superscript]:
+        """Return the superscripts of a page that follow a letter or digit without a space, in the order of the file.
+
+        Args:
+            page_index: Index of the page, starting at 0.
+            texts: Texts of the page as liteparse gives them.
+        """
+        import pypdfium2.raw as pdfium
+
+        may_be_glued = any(map(_MAY_BE_GLUED.search, texts))
+        if not may_be_glued and self._n_large_pages >= _MOST_LARGE_PAGES:
+            return []
+        page = pdfium.FPDF_LoadPage(self._document, page_index)
+        if not page:
+            return []
+        try:
+            n_objects = pdfium.FPDFPage_CountObjects(page)
+            self._n_large_pages += n_objects > _MOST_OBJECTS
+            if n_objects > (_MOST_GLUED_OBJECTS if may_be_glued else _MOST_OBJECTS):
+                return []
+            points = _find_raised_objects(page, n_objects)
+            return _read_marks(page, points[:_MOST_MARKS]) if points else []
+        finally:
+            pdfium.FPDF_ClosePage(page)
+
+
+def _read_marks(page: Any, points: Sequence[tuple[float, float]]) -> list[Superscript]:
     import pypdfium2.raw as pdfium
 
-    page = pdfium.FPDF_LoadPage(document, page_index)
-    if not page:
-        return []
+    text_page = pdfium.FPDFText_LoadPage(page)
     try:
-        n_objects = pdfium.FPDFPage_CountObjects(page)
-        if n_objects > _MOST_OBJECTS and not any(map(_MAY_BE_GLUED.search, texts)):
-            return []
-        boxes = _find_raised_objects(page, min(n_objects, 40 * _MOST_OBJECTS))
-        if not boxes:
-            return []
-        text_page = pdfium.FPDFText_LoadPage(page)
-        try:
-            found = [_read_superscript(text_page, x, y) for x, y in boxes[:_MOST_MARKS]]
-        finally:
-            pdfium.FPDFText_ClosePage(text_page)
+        marks = [_read_superscript(text_page, x, y) for x, y in points]
     finally:
-        pdfium.FPDF_ClosePage(page)
-    return [superscript for superscript in found if superscript is not None]
+        pdfium.FPDFText_ClosePage(text_page)
+    return [mark for mark in marks if mark is not None]
 
 
 def _find_raised_objects(page: Any, n_objects: int) -> list[tuple[float, float]]:
