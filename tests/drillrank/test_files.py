@@ -203,7 +203,7 @@ def test_archives(ending: str, tmp_path: Path) -> None:
 def test_pdf_files() -> None:
     pytest.importorskip("liteparse", reason="needs the extra pdf")
     pytest.importorskip("pypdfium2", reason="needs the extra pdf")
-    from drillrank.structure.pdf import printed_pages, text_of
+    from drillrank.structure.pdf import read_printed_pages, render_printed_pages
 
     prose = "The fox hunts mice at night and sleeps by day, which is what most people know of it. " * 3
     cells = [Text(text, x, y) for y in (300, 312, 324) for text, x in (("a", 72), ("12", 300), ("13", 420))]
@@ -214,7 +214,7 @@ def test_pdf_files() -> None:
         for _ in range(random.randint(1, 6)):
             damaged(content, random)
         try:
-            text, _ = text_of(printed_pages(bytes(content)))
+            text, _ = render_printed_pages(read_printed_pages(bytes(content)))
         except InvalidInput:
             continue
         check_spans(parse_document(text, "markdown"))

@@ -1,284 +1,272 @@
-"""PDF: text with its places and fonts becomes Markdown with headings, tables and pages.
+"""PDF files: text with its boxes and fonts becomes Markdown with headings, tables and pages.
 
-liteparse gives the text, PDFium the bookmarks. Both may crash, or never end, over a file that was made to harm, so
-they run in a separate process (`drillrank.structure.isolation`).
+liteparse reads the text, PDFium the bookmarks. A malicious file may crash both or keep them busy, so they run in a
+separate process (`drillrank.structure.isolation`). The other modules `pdf_*` lay out what is read here.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from io import BytesIO
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 from drillrank import limits
 from drillrank.errors import InvalidInput, require
 from drillrank.structure.formats import ConvertedText
-from drillrank.structure.markdown import heading, prose, table
 from drillrank.structure.pages import Pages
-from drillrank.structure.pdf_layout import (
-    Bookmark,
-    PrintedBlock,
-    Row,
-    Run,
-    blocks_of,
-    by_fonts,
-    marked_rows,
-    rejoined,
-    rows_of,
-    run_of,
-    without_running,
-)
+from drillrank.structure.pdf_annotations import PageNote, read_notes, remove_check_marks
+from drillrank.structure.pdf_columns import layout_rows
+from drillrank.structure.pdf_headings import Bookmark
+from drillrank.structure.pdf_markdown import render_pages
+from drillrank.structure.pdf_scripts import SuperscriptReader, split_superscripts
+from drillrank.structure.pdf_text import LayoutRow, TextRun, make_text_run
+from drillrank.structure.pdf_words import is_letter_spaced, join_spaced_letters
 
-_BOOKMARKS = 20_000
-_DEPTH = 15
-_BATCH = 16  # pages that liteparse holds at once
-_PASSWORD = 4  # PDFium's code of an error
-_BELOW = 50.0  # points: what is written at an angle is no part of the last paragraph
-_ENOUGH = 0.2  # bookmarks a page: then they are all headings that there are
-_CONTINUED = re.compile(r"[\s\-–—]*\(?continued\)?\s*$", re.IGNORECASE)
-_BULLET = re.compile(r"[•●◦▪■·–—*-]\s+")
-_HYPHEN = re.compile(r"(\w*[^\W\d_])[-\u00ad]$")
-_LONGEST_WORD = 100
-_WORDS = re.compile(r"[^\W\d_]+")
+_MOST_BOOKMARKS = 20_000
+_OUTLINE_DEPTH = 15
+_MOST_PAGES = 20_000
+_MOST_RUNS = 100_000  # texts of one page
+_LONGEST_LABEL = 100  # characters
+_LONGEST_TITLE = 1_000  # characters of a bookmark
+_BATCH_PAGES = 16  # pages that liteparse keeps in memory
+_PASSWORD_ERROR = 4  # code of PDFium
+_BELOW = 50.0  # points; text at another angle does not continue the last paragraph
 
 
 def convert_pdf(content: bytes) -> ConvertedText:
     """Convert a PDF to Markdown with its pages.
 
-    Headings are those of the file's bookmarks; where there are none or few, what stands out by its font. Running
-    headers, footers and page numbers are left out. Tables have a row a line, cells between ` | `.
+    Bookmarks of the file are its headings. If there are none or few, text that stands out by its font is a heading.
+    Running heads, running feet and page numbers are left out. Tables have one line per row, with ` | ` between cells.
 
     Raises:
         InvalidInput: The file is broken or encrypted, or has no text.
         MissingExtra: The extra `files` is not installed.
     """
-    return _convert(content, alone=False)
+    return _convert(content, pages_only=False)
 
 
 def convert_pdf_pages_alone(content: bytes) -> ConvertedText:
-    """Convert a PDF without its bookmarks and page labels, over which liteparse may crash; see `convert_pdf`."""
-    return _convert(content, alone=True)
+    """Convert a PDF without its bookmarks and page labels, which may crash liteparse; see `convert_pdf`."""
+    return _convert(content, pages_only=True)
 
 
-def _convert(content: bytes, *, alone: bool) -> ConvertedText:
-    printed = printed_pages(content, alone=alone)
-    text, pages = text_of(printed)
-    try:
-        limits.check_extracted(len(text), len(content))
-    except InvalidInput as problem:
-        raise InvalidInput(f"cannot be read as PDF: {problem}.") from problem
-    unread = [number for number, page in enumerate(printed.pages, 1) if page.is_broken]
-    warnings = (
-        (f"{len(unread)} of its pages cannot be read and are left out, page {unread[0]} first.",) if unread else ()
-    )
-    return ConvertedText(text, pages, warnings)
+def _convert(content: bytes, *, pages_only: bool) -> ConvertedText:
+    printed = read_printed_pages(content, pages_only=pages_only)
+    text, pages = render_printed_pages(printed)
+    _check_size(len(text), len(content))
+    return ConvertedText(text, pages, tuple(_unread_parts(printed)))
+
+
+def _unread_parts(printed: PrintedPages) -> Iterator[str]:
+    """Yield a warning for each kind of content that is left out."""
+    if unread := [number for number, page in enumerate(printed.pages, 1) if page.is_broken]:
+        yield f"{len(unread)} of its pages cannot be read and are left out, page {unread[0]} first."
+    if printed.n_pages > len(printed.pages):
+        n_more = printed.n_pages - len(printed.pages)
+        yield f"{n_more} of its pages are left out: the first {_MOST_PAGES} are read. Split the file."
+    if shortened := [number for number, page in enumerate(printed.pages, 1) if page.is_shortened]:
+        yield f"{len(shortened)} of its pages are too long: only {_MOST_RUNS} texts are read, page {shortened[0]} first."
 
 
 class PrintedPage(NamedTuple):
-    """What a page shows."""
+    """Content of a page.
 
-    rows: list[Row]
+    Attributes:
+        rows: Rows in reading order.
+        label: Printed label, or the page's number.
+        angle: Clockwise rotation of most of the text: 0, 90, 180 or 270 degrees.
+        is_broken: True if the page cannot be read.
+        is_shortened: True if the page has more texts than are read.
+        notes: Annotations and form fields.
+    """
+
+    rows: list[LayoutRow]
     label: str
-    angle: int = 0  # of most of its text, clockwise
+    angle: int = 0
     is_broken: bool = False
+    is_shortened: bool = False
+    notes: tuple[PageNote, ...] = ()
 
 
 class PrintedPages(NamedTuple):
-    """What a file shows."""
+    """Content of a file.
+
+    Attributes:
+        pages: Pages that were read.
+        bookmarks: Outline of the file.
+        n_pages: Number of pages of the file.
+    """
 
     pages: list[PrintedPage]
     bookmarks: list[Bookmark]
+    n_pages: int
 
 
-def printed_pages(content: bytes, *, alone: bool = False) -> PrintedPages:
-    """Read a file.
+def read_printed_pages(content: bytes, *, pages_only: bool = False) -> PrintedPages:
+    """Read the pages and bookmarks of a file.
 
     Args:
-        content: Of the file.
-        alone: Whether to give liteparse the pages alone, without bookmarks and labels, over which it may crash.
+        content: Bytes of the file.
+        pages_only: True gives liteparse a copy without bookmarks and labels, which may crash it.
 
     Raises:
-        InvalidInput: the file is broken, encrypted, or has no text; the message begins with what to say of the file.
-        MissingExtra: the extra `pdf` is not installed.
+        InvalidInput: The file is broken, encrypted, or has no text; the message continues the file's name.
+        MissingExtra: The extra `files` is not installed.
     """
-    bookmarks = bookmarks_of(content)
-    content = _pages_alone(content) if alone else content
-    pages = _parsed(content)
+    document = _open_document(content)
+    bookmarks = _read_bookmarks(document)
+    if pages_only:
+        content = _copy_pages(document)
+        document = _open_document(content)
+    pages = _parse_pages(content, document)
     if turned := [(number, page.angle) for number, page in enumerate(pages, 1) if page.angle]:
-        pages = _parsed(content, page_orientation_corrections=turned)
-    if not any(row.text.strip() for page in pages for row in page.rows):
+        pages = _parse_pages(content, document, page_orientation_corrections=turned)
+    if not any(row.text.strip() for page in pages for row in page.rows) and not any(page.notes for page in pages):
         raise InvalidInput("has no text: a scanned document? Recognise its text (OCR) first.")
-    return PrintedPages(pages, bookmarks)
+    return PrintedPages(pages, bookmarks, len(document))
 
 
-def text_of(printed: PrintedPages) -> tuple[str, Pages]:
-    """The pages as Markdown."""
-    rows = [row for page in printed.pages for row in page.rows]
-    words = Counter(word for row in rows for word in _WORDS.findall(row.text.casefold()))
-    pages = without_running([[rejoined(row, words) for row in page.rows] for page in printed.pages])
-    marked = marked_rows(printed.bookmarks, pages)
-    blocks = [blocks_of(rows, number, marked) for number, rows in enumerate(pages)]
-    levels: dict[PrintedBlock, int] = {}
-    if len(marked) < _ENOUGH * len(pages):
-        deepest = max((level for entries in marked.values() for level in entries.values()), default=0)
-        levels = by_fonts([block for page_blocks in blocks for block in page_blocks], deepest)
-    return _written(blocks, levels, marked, [page.label for page in printed.pages], words)
+def render_printed_pages(printed: PrintedPages) -> tuple[str, Pages]:
+    """Return the Markdown of the pages, and the offset of each page."""
+    return render_pages(
+        [page.rows for page in printed.pages],
+        [page.label for page in printed.pages],
+        printed.bookmarks,
+        [page.notes for page in printed.pages],
+    )
 
 
-def _broken(cause: object) -> InvalidInput:
+def _broken_file(cause: object) -> InvalidInput:
     return InvalidInput(f"cannot be read as PDF, it is broken: {cause}")
 
 
-def bookmarks_of(content: bytes) -> list[Bookmark]:
-    """A file's outline; errors are those of `printed_pages`, for a file that cannot be opened."""
+def _open_document(content: bytes) -> Any:
+    """Return the file as a document of PDFium with at least one page."""
     pdfium = require("pypdfium2", "files")
     try:
         document = pdfium.PdfDocument(content)
     except (pdfium.PdfiumError, ValueError) as cause:
-        if getattr(cause, "err_code", None) == _PASSWORD:
+        if getattr(cause, "err_code", None) == _PASSWORD_ERROR:
             raise InvalidInput("is encrypted: save a copy without a password first.") from cause
-        raise _broken(cause) from cause
+        raise _broken_file(cause) from cause
     if not len(document):
         raise InvalidInput("has no pages.")
-    found: list[Bookmark] = []
-    heights: dict[int, float] = {}
-    for number, entry in enumerate(document.get_toc(max_depth=_DEPTH)):
-        if number == _BOOKMARKS:
+    return document
+
+
+def count_pages(content: bytes) -> int:
+    """Return the number of pages of a PDF, at least 1, without reading them.
+
+    Raises:
+        InvalidInput: The file is broken or encrypted, or has no pages.
+        MissingExtra: The extra `files` is not installed.
+    """
+    return len(_open_document(content))
+
+
+def _read_bookmarks(document: Any) -> list[Bookmark]:
+    """Return the outline of a file."""
+    bookmarks: list[Bookmark] = []
+    page_heights: dict[int, float] = {}
+    for count, entry in enumerate(document.get_toc(max_depth=_OUTLINE_DEPTH)):
+        if count == _MOST_BOOKMARKS:
             break
         try:
-            title, target = " ".join(entry.get_title().split()), entry.get_dest()
+            title, target = " ".join(entry.get_title()[:_LONGEST_TITLE].split()), entry.get_dest()
         except UnicodeDecodeError:  # half of a character
             continue
-        page = None if target is None else target.get_index()
-        if page is None or not 0 <= page < len(document):
+        page_index = None if target is None else target.get_index()
+        if page_index is None or not 0 <= page_index < len(document):
             continue
-        if page not in heights:
-            try:
-                heights[page] = document.get_page_size(page)[1]
-            except pdfium.PdfiumError:  # the page is broken
-                heights[page] = math.nan
+        if page_index not in page_heights:
+            page_heights[page_index] = _page_height(document, page_index)
         view = target.get_view()[1]
-        above = view[1] if len(view) == 3 else view[0] if len(view) == 1 else None  # from the bottom
-        y = math.nan if above is None else heights[page] - above
-        found.append(Bookmark(title, entry.level + 1, page, y if math.isfinite(y) else None))
-    return found
+        from_bottom = view[1] if len(view) == 3 else view[0] if len(view) == 1 else None
+        y = math.nan if from_bottom is None else page_heights[page_index] - from_bottom
+        bookmarks.append(Bookmark(title, entry.level + 1, page_index, y if math.isfinite(y) else None))
+    return bookmarks
 
 
-def _parsed(content: bytes, **options: Any) -> list[PrintedPage]:
-    """All pages; one that liteparse cannot read is empty."""
-    liteparse = require("liteparse", "files")
-    options |= {"ocr_enabled": False, "image_mode": "off", "quiet": True}
-    parser = liteparse.LiteParse(extract_text_metadata=True, continue_on_page_error=True, **options)
-    pages: dict[int, PrintedPage] = {}
-    total = 0
+def _page_height(document: Any, page_index: int) -> float:
+    pdfium = require("pypdfium2", "files")
     try:
-        for batch in parser.parse_batches(content, _BATCH):
-            total = batch.total_pages
-            pages |= {page.page_num: _page(page) for page in batch.result.pages}
+        return float(document.get_page_size(page_index)[1])
+    except pdfium.PdfiumError:  # the page is broken
+        return math.nan
+
+
+def _parse_pages(content: bytes, document: Any, **options: Any) -> list[PrintedPage]:
+    """Return all pages; a page that liteparse cannot read is empty."""
+    liteparse = require("liteparse", "files")
+    n_pages = min(len(document), _MOST_PAGES)
+    options |= {"ocr_enabled": False, "image_mode": "off", "quiet": True, "max_pages": n_pages}
+    options |= {"extract_text_metadata": True, "extract_annotations": True, "extract_form_fields": True}
+    parser = liteparse.LiteParse(continue_on_page_error=True, **options)
+    pages: dict[int, PrintedPage] = {}
+    n_characters = 0
+    superscripts = SuperscriptReader(document)
+    try:
+        for batch in parser.parse_batches(content, _BATCH_PAGES):
+            n_pages = max(n_pages, min(batch.total_pages, _MOST_PAGES))
+            for page in batch.result.pages:
+                n_characters += sum(len(item.text) for item in page.text_items)
+                pages[page.page_num] = _printed_page(page, document, superscripts)
+            _check_size(n_characters, len(content))
     except liteparse.ParseError as cause:
-        raise _broken(cause) from cause
-    return [pages.get(number) or PrintedPage([], str(number), is_broken=True) for number in range(1, total + 1)]
+        raise _broken_file(cause) from cause
+    return [pages.get(number) or PrintedPage([], str(number), is_broken=True) for number in range(1, n_pages + 1)]
 
 
-def _page(page: Any) -> PrintedPage:
-    """The rows of a page; what is written at another angle than most of it stands below."""
-    runs: dict[int, list[Run]] = {}
-    length: Counter[int] = Counter()
-    for item in page.text_items:
+def _check_size(n_characters: int, n_bytes: int) -> None:
+    try:
+        limits.check_extracted(n_characters, n_bytes)
+    except InvalidInput as problem:
+        raise InvalidInput(f"cannot be read as PDF: {problem}.") from problem
+
+
+def _printed_page(page: Any, document: Any, superscripts: SuperscriptReader) -> PrintedPage:
+    """Return the rows of a page; text at another angle than most of it follows below."""
+    items = page.text_items[:_MOST_RUNS]
+    texts = [
+        join_spaced_letters(item.text, item.char_codes) if is_letter_spaced(item.text) else item.text for item in items
+    ]
+    texts = split_superscripts(texts, superscripts.read(page.page_num - 1, texts))
+    runs_by_angle: dict[int, list[TextRun]] = {}
+    n_characters: Counter[int] = Counter()
+    for item, text in zip(items, texts, strict=True):
         angle = round(item.rotation) % 360
-        length[angle] += len(item.text)
+        n_characters[angle] += len(text)
         box = item.x, item.y, item.width, item.height
-        if angle % 90:  # a stamp over the page: its box is no measure of its letters
+        if angle % 90:  # the box of a diagonal stamp is not as high as its letters
             box = item.x, item.y, item.width, min(item.height, item.font_size or item.height)
-        runs.setdefault(angle, []).append(run_of(item.text, box, item.font_name or "", item.font_weight or 0, angle))
-    most = length.most_common(1)[0][0] if length else 0
-    rows = rows_of(runs.pop(0, []))
-    for _, others in sorted(runs.items()):
-        top = max((row.bottom for row in rows), default=0.0) + _BELOW - min(run.y for run in others)
-        rows += rows_of([replace(run, y=run.y + top) for run in others])
-    return PrintedPage(rows, page.page_label or str(page.page_num), most if most % 90 == 0 else 0)
+        run = make_text_run(text, box, item.font_name or "", item.font_weight or 0, angle)
+        runs_by_angle.setdefault(angle, []).append(run)
+    main_angle = n_characters.most_common(1)[0][0] if n_characters else 0
+    upright = remove_check_marks(runs_by_angle.pop(0, []), page)
+    rows = layout_rows(upright)
+    for _, runs in sorted(runs_by_angle.items()):
+        offset = max((row.bottom for row in rows), default=0.0) + _BELOW - min(run.y for run in runs)
+        rows += layout_rows([replace(run, y=run.y + offset) for run in runs])
+    return PrintedPage(
+        rows,
+        (page.page_label or str(page.page_num))[:_LONGEST_LABEL],
+        main_angle if main_angle % 90 == 0 else 0,
+        is_shortened=len(page.text_items) > _MOST_RUNS,
+        notes=tuple(read_notes(page, upright, document)),
+    )
 
 
-def _pages_alone(content: bytes) -> bytes:
-    """The file without what is not a page: bookmarks that run in a circle crash liteparse."""
+def _copy_pages(document: Any) -> bytes:
+    """Return the file with its pages alone: bookmarks that form a circle crash liteparse."""
     pdfium = require("pypdfium2", "files")
     copy, saved = pdfium.PdfDocument.new(), BytesIO()
     try:
-        copy.import_pages(pdfium.PdfDocument(content))
+        copy.import_pages(document)
         copy.save(saved)
     except pdfium.PdfiumError as cause:
-        raise _broken(cause) from cause
+        raise _broken_file(cause) from cause
     return saved.getvalue()
-
-
-def _written(
-    pages: Sequence[Sequence[PrintedBlock]],
-    levels: Mapping[PrintedBlock, int],
-    marked: Mapping[Row, Mapping[str, int]],
-    labels: Sequence[str],
-    words: Collection[str],
-) -> tuple[str, Pages]:
-    """The whole file as Markdown.
-
-    Args:
-        pages: The blocks of each page.
-        levels: Of blocks that are headings.
-        marked: Titles and levels of bookmarks, by the row that they name.
-        labels: Of the pages.
-        words: Of the file.
-    """
-    parts: list[str] = []  # each behind what sets it apart from the one before
-    firsts: list[int] = []  # of each page, the number of its first part
-    last: PrintedBlock | None = None
-    heading_above = ""
-    for blocks in pages:
-        firsts.append(len(parts))
-        for block in blocks:
-            entries = marked.get(block.rows[0], {})
-            titles = entries or ({block.text: levels[block]} if block in levels else {})
-            for title, level in titles.items():
-                title = " ".join(title.split())
-                title = _CONTINUED.sub("", title) or title
-                if title != heading_above:  # else it says that the section goes on
-                    parts.append(f"\n\n{heading(level, title)}")
-                    heading_above, last = title, None
-            if titles and (not entries or (len(block.rows) == 1 and _repeats(block.text, entries))):
-                continue
-            text = _shown(block, words)
-            goes_on = last is not None and last.kind != "table" and last.page != block.page and block.kind != "item"
-            goes_on = goes_on and text[:1].islower() and (parts[-1][-1].isalpha() or parts[-1][-1] == ",")
-            parts.append(f" {text}" if goes_on else f"\n\n{text}")
-            last = block
-    ends = list(accumulate(map(len, parts), initial=-2))  # two line ends before the first part are left out
-    result = f"{''.join(parts)[2:]}\n"
-    places = [end + len(part) - len(part.lstrip()) for end, part in zip(ends, parts, strict=False)]
-    places.append(len(result) - 1)  # a blank page begins where the next one does
-    starts = tuple(min(places[first], len(result) - 1) for first in firsts)
-    return result, Pages(starts, tuple(range(1, len(pages) + 1)), tuple(labels))
-
-
-def _shown(block: PrintedBlock, words: Collection[str]) -> str:
-    """A block as Markdown; a word parted at the end of a line is written as one if it is one of the file's."""
-    if block.kind == "table":
-        return table([row.cells for row in block.rows])
-    parts: list[str] = []
-    for row in block.rows:
-        line = " | ".join(row.cells) if len(block.rows) == 1 and len(row.cells) > 1 else row.text
-        parted = _HYPHEN.search(parts[-1][-_LONGEST_WORD:]) if parts else None
-        rest = _WORDS.match(line)
-        if parted and rest and (parted[1] + rest[0]).casefold() in words:
-            parts[-1] = parts[-1][:-1]
-        parts.append(line if parted or not parts else f" {line}")
-    text = prose("".join(parts))
-    return f"- {_BULLET.sub('', text, count=1)}" if block.kind == "item" and _BULLET.match(text) else text
-
-
-def _repeats(text: str, titles: Iterable[str]) -> bool:
-    """Whether a row says nothing but what its bookmark says."""
-    words = _WORDS.findall(text.casefold())
-    return any(words == _WORDS.findall(title.casefold())[: len(words)] for title in titles)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from drillrank import D3, read_document
 from drillrank.structure import Document
-from drillrank.structure.pdf_layout import joined
+from drillrank.structure.pdf_words import join_split_words
 from drillrank.views import section_chunks
 from tests.drillrank.structure.test_linear_time import lines_run
 from tests.pdf_files import Mark, Pdf, Text, lines, pdf_of
@@ -158,7 +158,7 @@ SPLIT = {
 
 @pytest.mark.parametrize("split", SPLIT)
 def test_joined_where_the_file_knows_the_word_and_not_the_parts(split):
-    assert joined(split, COUNTS) == (SPLIT[split] or split)
+    assert join_split_words(split, COUNTS) == (SPLIT[split] or split)
 
 
 PARTS = st.sampled_from(["in", "Incom", "e", "come", "of", "s", "t", "a", "(net", "et.", "12", "", "-", "İ"])
@@ -166,16 +166,16 @@ PARTS = st.sampled_from(["in", "Incom", "e", "come", "of", "s", "t", "a", "(net"
 
 @given(st.lists(PARTS, max_size=12).map(" ".join), st.dictionaries(PARTS, st.integers(1, 100)))
 def test_only_spaces_go_and_only_for_words_of_the_file(text, counts):
-    found = joined(text, {**COUNTS, **counts})
+    found = join_split_words(text, {**COUNTS, **counts})
     assert found.replace(" ", "") == text.replace(" ", "")
-    assert joined(text, {}) == text
-    assert joined(text, dict.fromkeys(text.casefold().split(), 1)) == text
+    assert join_split_words(text, {}) == text
+    assert join_split_words(text, dict.fromkeys(text.casefold().split(), 1)) == text
 
 
 @pytest.mark.parametrize("part", ["a ", "in ", "fox in e ", "Incom e ", "(e, "])
 def test_a_row_of_many_short_words_takes_linear_work(part):
-    joined(part, COUNTS)
-    few, many = (lines_run(lambda text: joined(text, COUNTS), part * count) for count in (500, 4000))
+    join_split_words(part, COUNTS)
+    few, many = (lines_run(lambda text: join_split_words(text, COUNTS), part * count) for count in (500, 4000))
     assert many < 12 * few + 2000  # 8 times if linear, 64 if quadratic
 
 
