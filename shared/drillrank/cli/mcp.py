@@ -16,10 +16,10 @@ from typing import Any
 
 from drillrank.cli.ask import ask_files, evidence_finder
 from drillrank.cli.corpus import FileCorpus, cache_folder
-from drillrank.cli.sources import Source, found_sources
+from drillrank.cli.sources import Source, list_input_files
 from drillrank.drilldown.d3 import D3
 from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput, require, warn
-from drillrank.files import leads_outside
+from drillrank.files import is_outside
 from drillrank.passages import check_query, check_top_n
 from drillrank.structure import Document, read_document
 
@@ -32,7 +32,7 @@ _INSTRUCTIONS = (
 
 
 class FolderTools:
-    """What agents may do: ask, and read what `files_below` finds in the working directory. Nothing is written there.
+    """What agents may do: ask, and read what `list_files` finds in the working directory. Nothing is written there.
 
     Args:
         d3: Finds the evidence.
@@ -121,7 +121,7 @@ class FolderTools:
         return {"text": document.text[begin:stop], "span": [begin, stop], "next": stop if stop < end else None}
 
     def _sources(self) -> tuple[dict[str, Source], list[str]]:
-        sources, skipped = found_sources(["."], follow_links=self._follow_links)
+        sources, skipped = list_input_files(["."], follow_links=self._follow_links)
         return {source.name: source for source in sources}, skipped
 
     def _document(self, file: str) -> Document:
@@ -158,7 +158,7 @@ def serve(folder: str, follow_links: bool, no_cache: bool, **options: Any) -> No
         os.chdir(folder)
     except OSError as cause:
         raise InvalidInput(f"{folder:.200} is no folder to ask about: {cause.strerror}.") from cause
-    if cache is not None and not leads_outside(cache, Path()):
+    if cache is not None and not is_outside(cache, Path()):
         warn("Nothing is cached: the cache lies inside the folder.")
         cache = None
     tools = FolderTools(d3, follow_links, cache)

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from drillrank import limits
 from drillrank.errors import DrillrankError, InvalidInput
-from drillrank.files import files_below, leads_outside, warn_of_links, why_not_read
+from drillrank.files import list_files, is_outside, warn_about_links, find_read_problem
 from drillrank.structure import Document, read_document
 
 STANDARD_INPUT = "-"
@@ -52,14 +52,14 @@ class Source:
             raise InvalidInput(f"{self.name} cannot be read: {type(error).__name__}.") from error
 
 
-def found_sources(arguments: Sequence[str], *, follow_links: bool = False) -> tuple[list[Source], list[str]]:
+def list_input_files(arguments: Sequence[str], *, follow_links: bool = False) -> tuple[list[Source], list[str]]:
     """The files that arguments name, each once, in order, those of a folder by name; and why others are left out.
 
     What is named and is no plain file, such as a pipe or standard input, is copied to a file that lives as long as the
     process.
 
     Args:
-        arguments: Files, folders (as `files_below` reads them), patterns, or `-` for standard input.
+        arguments: Files, folders (as `list_files` reads them), patterns, or `-` for standard input.
         follow_links: Whether links that lead outside their folder, or that of a pattern, are followed.
 
     Raises:
@@ -81,7 +81,7 @@ def found_sources(arguments: Sequence[str], *, follow_links: bool = False) -> tu
             if named:
                 found.append(Source(argument, path) if stat.S_ISREG(mode) else _copied(argument))
                 continue
-            files = list(files_below(path, follow_links=follow_links))
+            files = list(list_files(path, follow_links=follow_links))
         found += [Source(str(file), file, named) for file, problem in files if not problem]
         skipped += [f"{file} {problem}." for file, problem in files if problem]
     first = {_identity(source.path): source for source in reversed(found)}
@@ -102,7 +102,7 @@ def named_document(file: str, purpose: str) -> Document:
     Raises:
         InvalidInput: it cannot be read, or it is a folder or a pattern of several.
     """
-    sources, _ = found_sources([file])
+    sources, _ = list_input_files([file])
     if len(sources) != 1 or not sources[0].named:
         raise InvalidInput(f"{file:.200} is not one file{purpose}.")
     with sources[0].showing_warnings():
@@ -110,7 +110,7 @@ def named_document(file: str, purpose: str) -> Document:
 
 
 def _matching(pattern: str, cause: Exception, follow_links: bool) -> list[tuple[Path, str]]:
-    """Files that a pattern matches, by name, each with `why_not_read`; of folders, those in them.
+    """Files that a pattern matches, by name, each with `find_read_problem`; of folders, those in them.
 
     Raises:
         InvalidInput: there are none, or it is no pattern, but a name that cannot be read for this cause.
@@ -122,12 +122,12 @@ def _matching(pattern: str, cause: Exception, follow_links: bool) -> list[tuple[
     at = parts.index("**") if "**" in parts else len(parts)
     tops = sorted(map(Path, glob.glob(os.path.join(*parts[:at])) if at else ["."]))
     folder = Path(*takewhile(lambda part: not glob.has_magic(part), parts))
-    inside = [top for top in tops if follow_links or not leads_outside(top, folder)]
-    warn_of_links(len(tops) - len(inside), folder)
+    inside = [top for top in tops if follow_links or not is_outside(top, folder)]
+    warn_about_links(len(tops) - len(inside), folder)
     found: list[tuple[Path, str]] = []
     for top in inside:
         is_folder = top.is_dir()
-        below = files_below(top, follow_links=follow_links) if is_folder else [(top, why_not_read(top))]
+        below = list_files(top, follow_links=follow_links) if is_folder else [(top, find_read_problem(top))]
         if at < len(parts):  # what follows ** means the same in a .gitignore
             from pathspec import GitIgnoreSpec
 

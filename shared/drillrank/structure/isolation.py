@@ -16,7 +16,7 @@ from threading import Thread
 from typing import Any
 
 from drillrank.errors import InvalidInput, MissingExtra
-from drillrank.files import opened
+from drillrank.files import open_file
 from drillrank.structure.formats import ConvertedText, Converter, Format
 from drillrank.structure.pages import Pages
 
@@ -37,13 +37,13 @@ def convert_file(format: Format, path: Path) -> ConvertedText:
     """Convert a file to text.
 
     Raises:
-        InvalidInput: The file cannot be opened or converted; the message begins with its name.
+        InvalidInput: The file cannot be open_file or converted; the message begins with its name.
         MissingExtra: A library that reads this format is not installed.
     """
     if format.name == "pdf":
         return _convert_pdf(path)
     assert format.convert is not None
-    with opened(path) as file:
+    with open_file(path) as file:
         content = file.read()
     try:
         return format.convert(content)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import drillrank.structure.builtin_formats  # noqa: F401  (registers the formats)
 from drillrank.errors import InvalidInput, warn
-from drillrank.files import opened
+from drillrank.files import open_file
 from drillrank.structure.cutting import paragraphs
 from drillrank.structure.document import Document, Scan, assemble
 from drillrank.structure.encodings import decode_text
@@ -132,7 +132,7 @@ def read_document(path: str | os.PathLike[str]) -> Document:
     ('Sea',)
     """
     path = Path(path)
-    with opened(path) as file:
+    with open_file(path) as file:
         content = file.read(_HEAD_BYTES)
         known = find_format_by_content(content) or find_format_by_suffix(path.suffix)
         if known is None or known.convert is None:
@@ -161,7 +161,7 @@ def file_key(path: str | os.PathLike[str]) -> bytes:
     """
     path = Path(path)
     hashed = blake2b(f"{PARSER_VERSION} {path.suffix.lower()}\0".encode("utf-8", "surrogateescape"), digest_size=20)
-    with opened(path) as file:
+    with open_file(path) as file:
         while chunk := file.read(_CHUNK_BYTES):
             hashed.update(chunk)
     return hashed.digest()
