@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from drillrank import limits
 from drillrank.errors import DrillrankError, InvalidInput
-from drillrank.files import list_files, is_outside, warn_about_links, find_read_problem
+from drillrank.files import find_read_problem, is_outside, list_files, warn_about_links
 from drillrank.structure import Document, read_document
 
 STANDARD_INPUT = "-"

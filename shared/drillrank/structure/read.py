@@ -133,12 +133,20 @@ def read_document(path: str | os.PathLike[str]) -> Document:
     """
     path = Path(path)
     with open_file(path) as file:
-        content = file.read(_HEAD_BYTES)
-        known = find_format_by_content(content) or find_format_by_suffix(path.suffix)
-        if known is None or known.convert is None:
-            content += file.read()
+        content = file.read()
+    return read_content(content, path)
+
+
+def read_content(content: bytes, path: Path) -> Document:
+    """Read the content of a file as a document; see `read_document`.
+
+    Args:
+        content: Content of the file.
+        path: Path of the file, which need not exist: the ending of its name counts, and messages begin with it.
+    """
+    known = find_format_by_content(content[:_HEAD_BYTES]) or find_format_by_suffix(path.suffix)
     if known is not None and known.convert is not None:
-        converted = convert_file(known, path)
+        converted = convert_file(known, path, content)
         if not converted.text.strip():
             raise InvalidInput(f"{path} has no text.")
         for problem in converted.warnings:
