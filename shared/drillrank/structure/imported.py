@@ -17,11 +17,12 @@ from drillrank import limits
 from drillrank.errors import InvalidInput
 from drillrank.limits import read_json
 from drillrank.structure.cutting import paragraphs
-from drillrank.structure.document import Block, BlockKind, Document, Heading, Scan, assemble
+from drillrank.structure.document import Block, BlockKind, Document
 from drillrank.structure.html import scan_html
 from drillrank.structure.markdown import as_markdown, scan_markdown, table, with_closed_fence
-from drillrank.structure.pages import joined_pages
+from drillrank.structure.pages import join_pages
 from drillrank.structure.plain import named_rank
+from drillrank.structure.scan import Heading, Scan, assemble
 
 _NUMBER = re.compile(r"(?P<number>\d{1,3}(?:\.\d{1,3})*)\.?[ \t]+\S|(?P<named>.)")
 _OF_DOCLING: dict[str, BlockKind] = {
@@ -77,7 +78,7 @@ def document_of(parts: Iterable[Part], *, rebuild: bool = False) -> Document:
         texts.append((text, part.page))
         blocks.append(Block(part.kind, at, at + len(text)))
         at += len(text) + 2
-    text, pages = joined_pages(texts)
+    text, pages = join_pages(texts)
     scan = Scan(blocks, rebuilt(headings) if rebuild else headings)
     return replace(assemble(text, scan, "text"), pages=pages)
 
@@ -290,7 +291,7 @@ def document_from_llamaparse(given: object) -> Document:
             texts.append((with_closed_fence(text.strip("\r\n")), number))
     if not texts:
         raise InvalidInput("No page of this result has Markdown: ask LlamaParse for it.")
-    text, pages = joined_pages(texts)
+    text, pages = join_pages(texts)
     return replace(_with_rebuilt_levels(text), pages=pages)
 
 

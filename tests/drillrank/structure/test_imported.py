@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank import D3
-from drillrank.structure.document import Heading
 from drillrank.structure.imported import (
     document_from_docling,
     document_from_llamaparse,
@@ -24,6 +23,7 @@ from drillrank.structure.imported import (
     document_from_unstructured,
     rebuilt,
 )
+from drillrank.structure.scan import Heading
 from drillrank.views import MultiViewChunker
 from tests.drillrank.helpers import Says, refuses
 
