@@ -50,6 +50,9 @@ TARGET_TOKENS = 8_192
 JSON_DEPTH = 250
 """Levels of lists and objects of JSON within each other."""
 
+READ_HERE_BYTES = 300_000
+"""Bytes of text files that `drillrank ask` reads without a worker process, all together."""
+
 PROCESS_SECONDS = 3.5
 """Processor time, in seconds, in which a worker process reads a file of any size."""
 

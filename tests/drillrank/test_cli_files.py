@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from drillrank import D3
 from drillrank.cli import main
 from drillrank.cli.corpus import FileCorpus
-from drillrank.cli.sources import Source, list_input_files
+from drillrank.cli.sources import InputFile, list_input_files
 from drillrank.corpus import documents
 from drillrank.errors import DrillrankWarning
 from drillrank.evaluation import compare
@@ -70,8 +70,8 @@ def write(tree: dict[str, str | bytes]) -> None:
         Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-def sources_of(*files: Path, named: bool = True) -> list[Source]:
-    return [Source(str(file), file, named) for file in files]
+def sources_of(*files: Path, named: bool = True) -> list[InputFile]:
+    return [InputFile(str(file), file, named) for file in files]
 
 
 def evidence(corpus: FileCorpus, question: str) -> tuple[str, str]:
@@ -129,6 +129,7 @@ IGNORED = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*rule is not applied:drillrank.errors.DrillrankWarning")
 def test_what_is_hidden_or_ignored_is_read_by_no_command(inside):
     write(IGNORED)
     read = {"a" * 200, "docs/top.md", "kept.log", "sub/word.docx.md"}

@@ -223,6 +223,7 @@ def test_one_bad_file_never_ends_a_run(folder, capsys, monkeypatch):
             raise PermissionError(13, "Permission denied")
         return opened(path, *arguments, **options)
 
+    monkeypatch.setattr(limits, "READ_HERE_BYTES", 10_000_000)  # in this process
     monkeypatch.setattr("drillrank.structure.read.parse_document", without_memory)
     monkeypatch.setattr(os, "open", refusing)
     bad |= {"pipe.md": b"", "nowhere.md": b""}

@@ -14,7 +14,7 @@ from rich.padding import Padding
 
 from drillrank.cli import terminal
 from drillrank.cli.corpus import FileCorpus, cache_folder
-from drillrank.cli.sources import STANDARD_INPUT, list_input_files, named_document
+from drillrank.cli.sources import STANDARD_INPUT, list_input_files, read_named_document
 from drillrank.cli.terminal import EXCERPT, counted, excerpt, one_line, print_json, tell
 from drillrank.drilldown.answering import Answer, answer
 from drillrank.drilldown.d3 import D3, EvidenceRanking
@@ -98,7 +98,7 @@ def _files_and_questions(words: Sequence[str], file: str | None) -> tuple[list[s
     if [*files, file].count(STANDARD_INPUT) > 1:
         raise InvalidInput("Standard input can be read only once.")
     if file is not None:
-        lines = named_document(file, " of questions").text.splitlines()
+        lines = read_named_document(file, " of questions").text.splitlines()
         questions = [*filter(None, map(str.strip, lines))]
         if not questions:
             raise InvalidInput(f"{file} holds no question: write one on each line.")

@@ -179,6 +179,11 @@ def start_workers(n_workers: int) -> None:
     _pool.start(n_workers)
 
 
+def close_workers() -> None:
+    """End all workers. Files that they are reading count as crashes."""
+    _pool.close()
+
+
 class _Exchange:
     """One request to a worker and its answers, carried out by a thread that may block.
 
@@ -273,17 +278,17 @@ class _Worker:
         start, cpu_start, was_started = time.monotonic(), 0.0, False
         while not exchange.done.wait(pause):
             pause = min(2 * pause, longest_pause)
-            allowed = ProcessLimits.of_file(size, exchange.n_pages)
+            file_limits = ProcessLimits.of_file(size, exchange.n_pages)
             cpu_seconds, memory_bytes = self._usage()
             if exchange.has_started and not was_started:  # before, it imported modules
                 start, cpu_start, was_started = time.monotonic(), cpu_seconds, True
             seconds = time.monotonic() - start
-            if seconds > (allowed.seconds if was_started else limits.PROCESS_START_SECONDS):
+            if seconds > (file_limits.seconds if was_started else limits.PROCESS_START_SECONDS):
                 return f"it took more than {seconds:.0f} seconds"
-            if was_started and cpu_seconds - cpu_start > allowed.cpu_seconds:
-                return f"it took more than {allowed.cpu_seconds:.3g} seconds of processor time"
-            if memory_bytes > allowed.memory_bytes:
-                return f"it needed more than {allowed.memory_bytes / 1e6:.0f} MB of memory"
+            if was_started and cpu_seconds - cpu_start > file_limits.cpu_seconds:
+                return f"it took more than {file_limits.cpu_seconds:.3g} seconds of processor time"
+            if memory_bytes > file_limits.memory_bytes:
+                return f"it needed more than {file_limits.memory_bytes / 1e6:.0f} MB of memory"
         return ""
 
     def _usage(self) -> tuple[float, int]:

@@ -162,18 +162,33 @@ def read_content(content: bytes, path: Path) -> Document:
     return parse_document(text, metadata={"file_name": path.name})
 
 
-def file_key(path: str | os.PathLike[str]) -> bytes:
+def file_key(path: str | os.PathLike[str], folder: str | os.PathLike[str] | None = None) -> bytes:
     """Return a hash of all that `read_document` depends on: content, ending of the name, and version of the parsers.
+
+    Args:
+        path: Path of the file.
+        folder: Folder that the file must be in; None for any place.
 
     Raises:
         InvalidInput: The file cannot be read.
     """
-    path = Path(path)
-    hashed = blake2b(f"{PARSER_VERSION} {path.suffix.lower()}\0".encode("utf-8", "surrogateescape"), digest_size=20)
-    with open_file(path) as file:
+    hashed = _start_key(path)
+    with open_file(path, folder) as file:
         while chunk := file.read(_CHUNK_BYTES):
             hashed.update(chunk)
     return hashed.digest()
+
+
+def content_key(content: bytes, path: str | os.PathLike[str]) -> bytes:
+    """Return the `file_key` of a file with this content."""
+    hashed = _start_key(path)
+    hashed.update(content)
+    return hashed.digest()
+
+
+def _start_key(path: str | os.PathLike[str]) -> blake2b:
+    suffix = Path(path).suffix.lower()
+    return blake2b(f"{PARSER_VERSION} {suffix}\0".encode("utf-8", "surrogateescape"), digest_size=20)
 
 
 def format_in_metadata(metadata: Mapping[str, object]) -> Format | None:

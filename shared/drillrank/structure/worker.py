@@ -156,9 +156,9 @@ class WorkerProcess:
         """Wait for a request; return False if none comes for `limits.PROCESS_IDLE_SECONDS`."""
         if not hasattr(select, "poll"):
             return True
-        waiting = select.poll()
-        waiting.register(self._requests.fileno(), select.POLLIN)
-        return bool(waiting.poll(limits.PROCESS_IDLE_SECONDS * 1000))
+        poller = select.poll()
+        poller.register(self._requests.fileno(), select.POLLIN)
+        return bool(poller.poll(limits.PROCESS_IDLE_SECONDS * 1000))
 
     def _take_settings(self, request: Frame) -> None:
         """Apply the parent's values of `drillrank.limits` and the limits for this file."""
