@@ -1,12 +1,14 @@
-"""Files: plain ones are read, those of a folder within its limits; what is written is written whole or not at all."""
+"""Files and folders: read regular files within limits, and write a file or folder completely or not at all."""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import stat
 import uuid
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,23 +20,31 @@ from drillrank.errors import InvalidInput, warn
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-Rules = list[tuple[str, "GitIgnoreSpec"]]
-"""Folders, and what their `.gitignore` says."""
+IgnoreRules = list[tuple[str, "GitIgnoreSpec"]]
+"""Folders, each with the rules of its `.gitignore`."""
 _IGNORE_BYTES = 1_000_000  # of a .gitignore
-_SPECIAL = "a pipe or device is there, whose place no file takes"
+_SPECIAL = "a pipe or device has this name"
+_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_CAN_OPEN_BELOW = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 
 
 @contextmanager
-def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A plain file, open for reading; a pipe in its place blocks nobody.
+def open_file(path: str | os.PathLike[str], folder: str | os.PathLike[str] | None = None) -> Iterator[BinaryIO]:
+    """Open a regular file for reading. A pipe of this name blocks no caller.
+
+    Args:
+        path: Path of the file.
+        folder: Folder that the file must be in, even if another process replaces parts of the path by links meanwhile.
+            None allows any place.
 
     Raises:
-        InvalidInput: it cannot be opened or read, or is a folder, a pipe or a device.
+        InvalidInput: The file cannot be opened or read, is outside the folder, or is a folder, a pipe or a device.
     """
     try:
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
+        descriptor = os.open(path, _OPEN_FLAGS) if folder is None else _open_below(path, folder)
+        with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise InvalidInput(f"{path} cannot be read: it is no plain file.")
+                raise InvalidInput(f"{path} cannot be read: it is not a regular file.")
             yield file
     except InvalidInput:
         raise
@@ -42,133 +52,170 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise InvalidInput(f"{path} cannot be read: {getattr(cause, 'strerror', None) or cause}.") from cause
 
 
-def why_not_read(path: Path) -> str:
-    """Why a file that nobody has named is left out, to stand behind its name; empty where it can be read."""
+def _open_below(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> int:
+    """Return a descriptor of a file in a folder. No link is followed while the file is opened."""
+    real_folder = os.path.realpath(folder)
+    real_path = Path(os.path.realpath(path))
+    if not real_path.is_relative_to(real_folder) or real_path == Path(real_folder):
+        raise InvalidInput(f"{path} cannot be read: it is not in {folder}.")
+    if not _CAN_OPEN_BELOW:
+        return os.open(real_path, _OPEN_FLAGS)
+    # The real path has no links. One that appears now was put there to lead elsewhere, so the system refuses it.
+    *folders, name = real_path.relative_to(real_folder).parts
+    descriptor = os.open(real_folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        found = path.stat()
-    except OSError as cause:
-        return f"cannot be read: {cause.strerror}"
-    if not stat.S_ISREG(found.st_mode):
-        return "is no file"
-    larger = found.st_size > limits.FILE_BYTES
-    return f"is larger than {limits.FILE_BYTES // 1_000_000} MB: name it to have it read" if larger else ""
+        for part in folders:
+            child = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = child
+        return os.open(name, _OPEN_FLAGS | os.O_NOFOLLOW, dir_fd=descriptor)
+    finally:
+        os.close(descriptor)
 
 
-def files_below(folder: Path, *, follow_links: bool = False) -> Iterator[tuple[Path, str]]:
-    """The files below a folder by name, each with `why_not_read`.
+def find_read_problem(path: Path) -> str:
+    """Return why a file that no caller named is skipped, as words that follow its name. Empty if it can be read."""
+    try:
+        status = path.stat()
+    except (OSError, ValueError) as cause:
+        return f"cannot be read: {getattr(cause, 'strerror', None) or cause}"
+    if not stat.S_ISREG(status.st_mode):
+        return "is not a file"
+    is_too_large = status.st_size > limits.FILE_BYTES
+    return f"is larger than {limits.FILE_BYTES // 1_000_000} MB: name it to have it read" if is_too_large else ""
 
-    Names that begin with a dot are passed over, and what files called `.gitignore` name: those in the folders that are
-    read, and those above them as far as the root of a repository. Each folder is entered once, however many links lead
-    to it.
+
+def list_files(folder: Path, *, follow_links: bool = False) -> Iterator[tuple[Path, str]]:
+    """List the files below a folder by name, each with its `find_read_problem`.
+
+    The list has no hidden files (their names begin with a dot) and no files that a `.gitignore` excludes. Rules of
+    folders above count up to the root of the repository. Each folder is entered once, however many links lead to it.
 
     Args:
-        folder: Where to look, no deeper than `limits.FOLDER_DEPTH`; it is read even if it is ignored itself.
-        follow_links: Whether links that lead outside the folder are followed; else a warning counts them.
+        folder: Folder to search, at most `limits.FOLDER_DEPTH` levels deep. It is searched even if it is ignored.
+        follow_links: Whether to follow links that lead outside the folder. Otherwise a warning counts them.
     """
-    seen: set[str] = set()
-    failed: list[OSError] = []
-    outside = 0
-    rules = {str(folder): _rules_above(folder)}
-    for here, folders, files in os.walk(folder, onerror=failed.append, followlinks=True):
-        ignore = [*rules.pop(here, ()), *_rules_in(Path(here))]
-        if (real := os.path.realpath(here)) in seen:
+    entered: set[str] = set()
+    errors: list[OSError] = []
+    n_links = 0
+    rules_by_folder = {str(folder): _read_rules_above(folder)}
+    for parent, folders, files in os.walk(folder, onerror=errors.append, followlinks=True):
+        rules = [*rules_by_folder.pop(parent, ()), *_read_rules(Path(parent))]
+        if (real_parent := os.path.realpath(parent)) in entered:
             folders.clear()
             continue
-        seen.add(real)
+        entered.add(real_parent)
         for names in (folders, files):
-            shown = [name for name in sorted(names) if not name.startswith(".")]
-            found = [
-                path for path in map(Path(here).joinpath, shown) if not _is_ignored(path, names is folders, ignore)
-            ]
-            inside = [p.name for p in found if follow_links or not (os.path.islink(p) and leads_outside(p, folder))]
+            visible = [Path(parent, name) for name in sorted(names) if not name.startswith(".")]
+            candidates = [path for path in visible if not _is_ignored(path, names is folders, rules)]
+            inside = [p.name for p in candidates if follow_links or not (p.is_symlink() and is_outside(p, folder))]
+            n_links += len(candidates) - len(inside)
             names[:] = inside
-            outside += len(found) - len(inside)
-        rules |= {os.path.join(here, name): ignore for name in folders}
-        if folders and len(Path(here).parts) - len(folder.parts) >= limits.FOLDER_DEPTH:
+        rules_by_folder |= {os.path.join(parent, name): rules for name in folders}
+        if folders and len(Path(parent).parts) - len(folder.parts) >= limits.FOLDER_DEPTH:
             folders.clear()
-            yield Path(here), "has folders that lie too deep: name them to have them read"
-        yield from ((path, why_not_read(path)) for path in (Path(here, name) for name in files))
-    yield from ((Path(error.filename), f"cannot be read: {error.strerror}") for error in failed)
-    warn_of_links(outside, folder)
+            yield Path(parent), "has folders that lie too deep: name them to have them read"
+        yield from ((path, find_read_problem(path)) for path in (Path(parent, name) for name in files))
+    yield from ((Path(error.filename), f"cannot be read: {error.strerror}") for error in errors)
+    warn_about_links(n_links, folder)
 
 
-def _rules_in(folder: Path) -> Rules:
-    """Those of its file; a pattern with many asterisks, on which somebody's long name would take hours, is no rule."""
+def _read_rules(folder: Path) -> IgnoreRules:
+    """Return the rules of the `.gitignore` in a folder, with a warning about lines that are not rules."""
     try:
-        with opened(folder / ".gitignore") as file:
+        with open_file(folder / ".gitignore") as file:
             lines = file.read(_IGNORE_BYTES).decode(errors="replace").splitlines()
-        few = [line for line in lines if line.count("**") < 4 and max(part.count("*") for part in line.split("/")) < 4]
-    except ValueError:  # there is none that can be read
+    except InvalidInput:  # usually, there is none
         return []
     from pathspec import GitIgnoreSpec
 
-    return [(os.path.abspath(folder), GitIgnoreSpec.from_lines(few))]
+    usable = [line for line in lines if _is_usable_rule(line)]
+    if len(usable) < len(lines):
+        n_rules = len(lines) - len(usable)
+        rules = "1 rule is not" if n_rules == 1 else f"{n_rules} rules are not"
+        warn(f"{folder / '.gitignore'}: {rules} applied, because git or drillrank cannot read them.")
+    return [(os.path.abspath(folder), GitIgnoreSpec.from_lines(usable))]
 
 
-def _rules_above(folder: Path) -> Rules:
-    """Those of the repository that a folder lies in, if it does, and if they do not name the folder itself."""
+def _is_usable_rule(line: str) -> bool:
+    """Return True if a line of a `.gitignore` is a rule that the library accepts and matches in linear time."""
+    # Matching a long name against many asterisks would take hours.
+    if line.count("**") >= 4 or max(part.count("*") for part in line.split("/")) >= 4:
+        return False
+    from pathspec import GitIgnoreSpec
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of `re`, about "[[" in a rule
+        try:
+            GitIgnoreSpec.from_lines([line]).check_file("name")
+        except (ValueError, re.error):
+            return False
+    return True
+
+
+def _read_rules_above(folder: Path) -> IgnoreRules:
+    """Return the rules of the repository above a folder. Empty outside a repository and if they exclude the folder."""
     parents = Path(os.path.abspath(folder)).parents
-    root = next((location for location, parent in enumerate(parents) if (parent / ".git").exists()), -1)
-    found = [rule for parent in reversed(parents[: root + 1]) for rule in _rules_in(parent)]
-    return [] if _is_ignored(folder, True, found) else found
+    root_index = next((index for index, parent in enumerate(parents) if (parent / ".git").exists()), -1)
+    rules = [rule for parent in reversed(parents[: root_index + 1]) for rule in _read_rules(parent)]
+    return [] if _is_ignored(folder, True, rules) else rules
 
 
-def _is_ignored(path: Path, is_folder: bool, rules: Rules) -> bool:
-    """As the last of the rules has it that speaks of it."""
+def _is_ignored(path: Path, is_folder: bool, rules: IgnoreRules) -> bool:
+    """Return True if the last matching ignore rule excludes the path."""
     for folder, spec in reversed(rules):
-        found = spec.check_file(os.path.relpath(path, folder) + "/" * is_folder).include
-        if found is not None:
-            return found
+        is_excluded = spec.check_file(os.path.relpath(path, folder) + "/" * is_folder).include
+        if is_excluded is not None:
+            return is_excluded
     return False
 
 
-def leads_outside(path: Path, folder: Path) -> bool:
-    """Whether links on a path lead to what does not lie in a folder."""
+def is_outside(path: Path, folder: Path) -> bool:
+    """Return True if links on a path lead outside a folder."""
     return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
-def warn_of_links(number: int, folder: Path) -> None:
-    """One warning of all links that lead outside a folder."""
-    if number:
-        links = "1 link" if number == 1 else f"{number} links"
-        left = f"{links} in {folder}, to what lies outside, not followed"
-        warn(f"{left}: name what they lead to, or ask with --follow-links.")
+def warn_about_links(n_links: int, folder: Path) -> None:
+    """Warn once about all links that lead outside a folder."""
+    if n_links:
+        links = "1 link that leads" if n_links == 1 else f"{n_links} links that lead"
+        warn(f"{links} outside {folder} not followed: name the targets, or ask with --follow-links.")
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
-    """Refuse a path that no file can be written to: before hours of work for that file, not after them.
+    """Refuse a path to which no file can be written: before hours of work for that file, not after them.
 
     Raises:
-        InvalidInput: it is a folder or a device, or one in which it would be made is a file or not to be written to.
+        InvalidInput: The path is a folder or a device, or its folder is a file or cannot be written to.
     """
     target = Path(path).absolute()
     if target.is_dir():
         raise InvalidInput(f"{path} cannot be written: it is a folder.")
-    if _is_special(target):
+    if _is_pipe_or_device(target):
         raise InvalidInput(f"{path} cannot be written: {_SPECIAL}.")
-    there = next(parent for parent in target.parents if parent.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK):
-        raise InvalidInput(f"{path} cannot be written: {there} is no folder that can be written to.")
+    existing_parent = next(parent for parent in target.parents if parent.exists())
+    if not existing_parent.is_dir() or not os.access(existing_parent, os.W_OK):
+        raise InvalidInput(f"{path} cannot be written: {existing_parent} is not a folder that can be written to.")
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A new file to write, which takes the path's place when the block ends without an error.
+def replace_file(path: Path) -> Iterator[BinaryIO]:
+    """Write a new file that replaces the one at the path when the block ends without an error.
 
     Raises:
-        OSError: it cannot be written; what stood at the path stands there still.
+        OSError: The file cannot be written; the old file stays as it is.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with whole_file(Path(folder, "notes")) as file:
+    ...     with replace_file(Path(folder, "notes")) as file:
     ...         _ = file.write(b"all of it")
     ...     os.listdir(folder)
     ['notes']
     """
-    if _is_special(path):
+    if _is_pipe_or_device(path):  # root could otherwise replace /dev/null by a report
         raise OSError(errno.EEXIST, _SPECIAL, str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = _beside(path)
+    part = _temporary_path(path)
     try:
         with part.open("xb") as file:
             yield file
@@ -179,19 +226,19 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
-def _is_special(path: Path) -> bool:
-    """Whether a pipe or device is there: who may do anything would lose /dev/null to a report."""
+def _is_pipe_or_device(path: Path) -> bool:
+    """Return True if the path is a pipe or device."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
 @contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
-    """A new folder to fill, which takes the path's place when the block ends without an error.
+def replace_folder(path: Path) -> Iterator[Path]:
+    """Fill a new folder that replaces the one at the path when the block ends without an error.
 
     Raises:
-        OSError: it cannot be written; what stood at the path stands there still.
+        OSError: The folder cannot be written; the old folder stays as it is.
     """
-    part, old = _beside(path), _beside(path)
+    part, old = _temporary_path(path), _temporary_path(path)
     try:
         part.mkdir(parents=True)
         yield part
@@ -209,9 +256,11 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 
 def _sync(file: Path) -> None:
+    """Write a file to the disk. Without this, a power cut can leave the new name with no content."""
     with file.open("rb+") as content:
-        os.fsync(content.fileno())  # or a power cut can leave the new name with no content
+        os.fsync(content.fileno())
 
 
-def _beside(path: Path) -> Path:
+def _temporary_path(path: Path) -> Path:
+    """Return a new path in the same folder."""
     return path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")

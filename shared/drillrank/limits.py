@@ -1,65 +1,116 @@
-"""How much of others' input is taken, in one place: what passes a limit is an error or a warning for that one input.
+"""Limits on input from elsewhere, in one place. Input beyond a limit is an error or a warning about that input alone.
 
-They are read when they are needed: `limits.FILE_BYTES = 10**9` raises one for the whole process.
+Limits are read when they are needed: `limits.FILE_BYTES = 10**9` raises one for the whole process and its workers.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from itertools import accumulate
 from typing import Any
 
 from drillrank.errors import InvalidInput
 
 FILE_BYTES = 100_000_000
-"""Bytes of a file found in a folder or by a pattern, and of a stream; a file that the user names may have more."""
+"""Bytes of a file found in a folder or by a pattern, and of a stream. A file that the user names may have more."""
 
 FOLDER_DEPTH = 100
-"""Folders within folders that are read."""
+"""Levels of folders within folders that are read."""
 
 HEADING_DEPTH = 100
-"""Headings above each other; deeper ones stay in the text of the section above them."""
+"""Levels of headings. Deeper headings stay in the text of the section above them."""
 
 PATH_CHARACTERS = 1_000
-"""Characters of a section's path: a heading has at most half of what those above it leave."""
+"""Characters of a section's path. A heading has at most half of the characters that those above it leave."""
 
 EXTRACTED_CHARACTERS = 100_000_000
-"""Characters read out of one file that is no text."""
+"""Characters extracted from one file that is not text."""
 
 EXTRACTED_PER_BYTE = 100
-"""Characters read out of such a file, or unpacked from it, for each of its bytes, beyond one million."""
+"""Characters extracted or unpacked from a file that is not text, per byte of the file, beyond one million."""
 
 XML_DEPTH = 500
-"""Elements within each other, of XML."""
+"""Levels of XML elements within each other."""
 
 XML_ELEMENTS = 5_000_000
 """Elements of one part of an office file."""
 
 STORED_BYTES = 1 << 29
-"""Bytes of a parsed document that a corpus holds, without compression."""
+"""Bytes of a parsed document in a corpus, without compression."""
 
 ANSWER_BYTES = 64_000_000
 """Bytes of a server's answer to one request."""
 
+ANSWER_CONTAINERS = 2_000_000
+"""Lists and objects in a server's answer. Python needs about 60 bytes of memory for an empty one."""
+
 TARGET_TOKENS = 8_192
-"""Tokens of a question, or what else is scored, for a neural model that does not say how many it can write."""
+"""Tokens of a question or another scored text, for a neural model that does not state its own limit."""
 
 JSON_DEPTH = 250
-"""Lists and objects of JSON within each other."""
+"""Levels of lists and objects of JSON within each other."""
 
-_JSON_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)  # without its end, too, or time is quadratic
+READ_HERE_BYTES = 300_000
+"""Bytes of text files that `drillrank ask` reads without a worker process, all together."""
+
+PROCESS_SECONDS = 3.5
+"""Processor time, in seconds, in which a worker process reads a file of any size."""
+
+PROCESS_SECONDS_PER_MEGABYTE = 10.0
+"""Processor time, in seconds, that a worker has in addition for each megabyte of a file."""
+
+PROCESS_SECONDS_PER_PAGE = 0.1
+"""Processor time, in seconds, that a worker has in addition for each page of a PDF."""
+
+PAGE_BYTES = 4_000
+"""Bytes that a PDF must have for each page that counts for the limits of a worker."""
+
+PROCESS_WAIT = 10.0
+"""Time on the clock, in seconds, that a worker has for a file of any size on a machine that does other work."""
+
+PROCESS_WAIT_PER_SECOND = 8.0
+"""Time on the clock, in seconds, that a worker has in addition for each second of its processor time."""
+
+PROCESS_START_SECONDS = 120.0
+"""Time on the clock, in seconds, in which a worker must start and take over a file."""
+
+PROCESS_IDLE_SECONDS = 60.0
+"""Time, in seconds, after which a worker without work ends."""
+
+PROCESS_BYTES = 400_000_000
+"""Resident memory, in bytes, that a worker has for a file of any size. Only Linux enforces it."""
+
+PROCESS_BYTES_PER_BYTE = 40
+"""Resident memory, in bytes, that a worker has in addition for each byte of a file."""
+
+PROCESS_BYTES_PER_PAGE = 1_000_000
+"""Resident memory, in bytes, that a worker has in addition for each page of a PDF."""
+
+PROCESS_BYTES_MOST = 3 << 30
+"""Resident memory, in bytes, that a worker has for a file of the largest size."""
+
+RESERVED_BYTES = 1_500_000_000
+"""Memory, in bytes, that a worker may reserve without using it. PDFium reserves one gigabyte."""
+
+PROCESS_IDLE_BYTES = 250_000_000
+"""Resident memory, in bytes, above which a worker is replaced before the next file."""
+
+PROCESS_FILES = 500
+"""Files after which a worker is replaced."""
+
+_ESCAPE_FREE_STRING = re.compile(r'"[^"]*"?')
+_NOT_BRACKETS = re.compile(r"[^][{}]+")
 
 
 def check_extracted(count: int, size: int) -> None:
-    """Refuse a file that becomes far larger than any document does, as Apache Tika does.
+    """Refuse a file that unpacks to far more than any document does, as Apache Tika does.
 
     Args:
-        count: Characters, or unpacked bytes, so far.
-        size: Bytes of the file.
+        count: Characters or unpacked bytes so far.
+        size: Size of the file in bytes.
 
     Raises:
-        InvalidInput: they are too many for a file of this size.
+        InvalidInput: The count is too large for a file of this size.
 
     >>> check_extracted(200_000_000, 10_000_000)
     Traceback (most recent call last):
@@ -71,28 +122,48 @@ def check_extracted(count: int, size: int) -> None:
         raise InvalidInput(f"it is too large when it is unpacked: more than {most} characters")
 
 
-def read_json(text: str, what: str) -> Any:
-    """The value of JSON that somebody else wrote.
+def read_json(text: str, what: str, most_containers: int | None = None) -> Any:
+    """Return the value of JSON from elsewhere.
 
     Args:
         text: The JSON.
-        what: What the error calls it.
+        what: Name of the text in an error message.
+        most_containers: Number of lists and objects that the text may have; None for any number.
 
     Raises:
-        InvalidInput: it is no JSON, or deeper than `JSON_DEPTH`.
+        InvalidInput: The text is not JSON, is deeper than `JSON_DEPTH`, or has too many lists and objects.
 
     >>> read_json('{"mu": [30]}', "The grid")
     {'mu': [30]}
     >>> read_json("[" * 100_000, "The grid")
     Traceback (most recent call last):
     ...
-    drillrank.errors.InvalidInput: The grid is no JSON (nested too deeply): '[[[[[[[[[[[[[[[[[[[['.
+    drillrank.errors.InvalidInput: The grid is no JSON (nested too deeply): '[[[[[[[[[[[[[[[[[[['.
     """
-    brackets = re.findall(r"[][{}]", _JSON_STRING.sub("", text))
-    depth = max(accumulate(1 if bracket in "[{" else -1 for bracket in brackets), default=0)
     try:
-        if depth > JSON_DEPTH:
-            raise ValueError("nested too deeply")
+        _check_brackets(text, most_containers)
         return json.loads(text)
     except ValueError as problem:
         raise InvalidInput(f"{what} is no JSON ({problem}): {text[:20]!r}.") from problem
+    except (MemoryError, RecursionError) as problem:
+        raise InvalidInput(f"{what} cannot be read ({type(problem).__name__}): {text[:20]!r}.") from problem
+
+
+def _check_brackets(text: str, most_containers: int | None) -> None:
+    """Refuse JSON that is nested too deeply or has too many lists and objects.
+
+    Raises:
+        ValueError: The text is such JSON.
+    """
+    if text.count("[") + text.count("{") <= min(JSON_DEPTH, most_containers or JSON_DEPTH):
+        return
+    # Without escapes, the expression for strings takes linear time and little memory.
+    strings_removed = _ESCAPE_FREE_STRING.sub("", text.replace("\\\\", "").replace('\\"', ""))
+    n_containers = strings_removed.count("[") + strings_removed.count("{")
+    if most_containers is not None and n_containers > most_containers:
+        raise ValueError(f"more than {most_containers} lists and objects")
+    depth = 0
+    for bracket in _NOT_BRACKETS.sub("", strings_removed):
+        depth += 1 if bracket in "[{" else -1
+        if depth > JSON_DEPTH:
+            raise ValueError("nested too deeply")

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from drillrank import D3
 from drillrank.cli.corpus import FileCorpus
-from drillrank.cli.sources import found_sources
+from drillrank.cli.sources import list_input_files
 
 from .measure import resident
 from .which_document import DOCUMENTS, PAGES, measures
@@ -46,7 +46,7 @@ def main(data: str, vectors: str | None = None, questions: int | None = None) ->
 def _print(data: Path, cache: Path, most: int | None, console: Console) -> None:
     lines = (data / "data" / "financebench_open_source.jsonl").read_text(encoding="utf-8").splitlines()
     started, before = time.perf_counter(), os.times()
-    sources, _ = found_sources([str(data / "pdfs")])
+    sources, _ = list_input_files([str(data / "pdfs")])
     files = FileCorpus(sources, cache / "drillrank", "english")
     after = os.times()
     cpu = sum(after[:4]) - sum(before[:4])

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from drillrank import D3
 from drillrank.cli import main
 from drillrank.cli.corpus import FileCorpus
-from drillrank.cli.sources import Source, found_sources
+from drillrank.cli.sources import InputFile, list_input_files
 from drillrank.corpus import documents
 from drillrank.errors import DrillrankWarning
 from drillrank.evaluation import compare
@@ -70,8 +70,8 @@ def write(tree: dict[str, str | bytes]) -> None:
         Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-def sources_of(*files: Path, named: bool = True) -> list[Source]:
-    return [Source(str(file), file, named) for file in files]
+def sources_of(*files: Path, named: bool = True) -> list[InputFile]:
+    return [InputFile(str(file), file, named) for file in files]
 
 
 def evidence(corpus: FileCorpus, question: str) -> tuple[str, str]:
@@ -107,7 +107,7 @@ def planted(tree: dict | bytes, at: Path) -> dict[str, bytes]:
 def test_every_file_of_a_folder_is_read_once_or_told(tmp_path_factory, tree):
     root = tmp_path_factory.mktemp("tree") / "root"
     files = planted(tree, root)
-    found, skipped = found_sources([str(root)])
+    found, skipped = list_input_files([str(root)])
     assert not skipped
     assert sorted(source.name for source in found) == sorted(files)
     read = FileCorpus(found, None, "english")
@@ -129,6 +129,7 @@ IGNORED = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*rule is not applied:drillrank.errors.DrillrankWarning")
 def test_what_is_hidden_or_ignored_is_read_by_no_command(inside):
     write(IGNORED)
     read = {"a" * 200, "docs/top.md", "kept.log", "sub/word.docx.md"}
@@ -141,7 +142,7 @@ def test_what_is_hidden_or_ignored_is_read_by_no_command(inside):
         "top.md docs": {"top.md", "docs/top.md"},
         "*.log": {"kept.log", "run.log"},  # as a shell has it
     }.items():
-        found, skipped = found_sources(arguments.split())
+        found, skipped = list_input_files(arguments.split())
         assert {source.name for source in found} == names
         assert not skipped
     question = {"question": QUESTION, "spans": ["The warranty covers the heater."]}

@@ -13,7 +13,7 @@ import pytest
 from drillrank.__main__ import main
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation.experiment import Record, Records
-from drillrank.files import check_target, whole_file, whole_folder
+from drillrank.files import check_target, replace_file, replace_folder
 from drillrank.likelihood.encoder import SentenceVectors
 from drillrank.likelihood.unigram import UnigramModel
 
@@ -34,9 +34,9 @@ def room_for(size: int) -> Iterator[None]:
 def test_no_file_takes_the_place_of_a_pipe_or_device(tmp_path):
     place = tmp_path / "pipe"
     os.mkfifo(place)
-    with pytest.raises(InvalidInput, match="a pipe or device is there"):
+    with pytest.raises(InvalidInput, match="a pipe or device has this name"):
         check_target(place)
-    with pytest.raises(OSError, match="a pipe or device is there"), whole_file(place) as file:
+    with pytest.raises(OSError, match="a pipe or device has this name"), replace_file(place) as file:
         file.write(b"new")
     assert place.is_fifo()
 
@@ -45,12 +45,12 @@ def words(count: int) -> list[str]:
     return [f"word{number}" for number in range(count)]
 
 
-@pytest.mark.parametrize("whole", [whole_file, whole_folder])
+@pytest.mark.parametrize("whole", [replace_file, replace_folder])
 @pytest.mark.parametrize("there", [True, False])
 def test_a_place_keeps_its_content_until_the_new_one_is_whole(tmp_path, whole, there):
     place = tmp_path / "notes"
     if there:
-        (place / "old").mkdir(parents=True) if whole is whole_folder else place.write_bytes(b"old")
+        (place / "old").mkdir(parents=True) if whole is replace_folder else place.write_bytes(b"old")
 
     def content() -> list[tuple[str, bytes]]:
         found = sorted(tmp_path.rglob("*"))
@@ -58,7 +58,7 @@ def test_a_place_keeps_its_content_until_the_new_one_is_whole(tmp_path, whole, t
 
     def write(size: int, error: type[BaseException] | None = None) -> None:
         with whole(place) as new:
-            (new / "new").write_bytes(bytes(size)) if whole is whole_folder else new.write(bytes(size))
+            (new / "new").write_bytes(bytes(size)) if whole is replace_folder else new.write(bytes(size))
             if error:
                 raise error
 
@@ -69,7 +69,7 @@ def test_a_place_keeps_its_content_until_the_new_one_is_whole(tmp_path, whole, t
         write(100_000)
     assert content() == before
     write(1)
-    assert content() == ([("notes", b""), ("notes/new", b"\0")] if whole is whole_folder else [("notes", b"\0")])
+    assert content() == ([("notes", b""), ("notes/new", b"\0")] if whole is replace_folder else [("notes", b"\0")])
 
 
 def test_a_fit_that_cannot_be_saved_leaves_the_one_before(tmp_path):

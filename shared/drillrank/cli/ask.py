@@ -14,7 +14,7 @@ from rich.padding import Padding
 
 from drillrank.cli import terminal
 from drillrank.cli.corpus import FileCorpus, cache_folder
-from drillrank.cli.sources import STANDARD_INPUT, found_sources, named_document
+from drillrank.cli.sources import STANDARD_INPUT, list_input_files, read_named_document
 from drillrank.cli.terminal import EXCERPT, counted, excerpt, one_line, print_json, tell
 from drillrank.drilldown.answering import Answer, answer
 from drillrank.drilldown.d3 import D3, EvidenceRanking
@@ -71,7 +71,7 @@ def run_ask(
     d3 = evidence_finder(llm=llm, **options)
     if not isinstance(d3.language_model, UnigramModel):  # loaded now, what is wrong with it is told first
         UPR(d3.language_model).rank(all_questions[0], [Passage(all_questions[0])])
-    sources, skipped = found_sources(files, follow_links=follow_links)
+    sources, skipped = list_input_files(files, follow_links=follow_links)
     with terminal.progress("Reading") as on_progress:
         corpus = FileCorpus(sources, None if no_cache else cache_folder(), d3.language_model.language, on_progress)
     skipped += corpus.skipped
@@ -98,7 +98,7 @@ def _files_and_questions(words: Sequence[str], file: str | None) -> tuple[list[s
     if [*files, file].count(STANDARD_INPUT) > 1:
         raise InvalidInput("Standard input can be read only once.")
     if file is not None:
-        lines = named_document(file, " of questions").text.splitlines()
+        lines = read_named_document(file, " of questions").text.splitlines()
         questions = [*filter(None, map(str.strip, lines))]
         if not questions:
             raise InvalidInput(f"{file} holds no question: write one on each line.")

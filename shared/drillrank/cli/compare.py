@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from drillrank.cli import terminal
 from drillrank.errors import InvalidInput
-from drillrank.files import check_target, whole_file
+from drillrank.files import check_target, replace_file
 from drillrank.limits import read_json
 
 
@@ -46,7 +46,7 @@ def run_compare(
         with terminal.progress("explanations") as on_progress:
             page = html_report(found, on_progress)
         try:
-            with whole_file(Path(html)) as file:
+            with replace_file(Path(html)) as file:
                 file.write(page.encode())
         except OSError as problem:
             raise InvalidInput(f"{html} cannot be written: {problem.strerror}.") from problem

@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import os
-import signal
 import sqlite3
 import stat
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from datetime import date
 from importlib.metadata import version
-from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
-from threading import Thread
 from typing import TypeVar
 
-from drillrank.cli.sources import Source
+from drillrank.cli.reading import EMPTY, KeyedFile, read_files
+from drillrank.cli.sources import InputFile
 from drillrank.corpus import Corpus, CorpusError
-from drillrank.corpus.documents import Prepared, prepared
+from drillrank.corpus.documents import Prepared
 from drillrank.drilldown.d3 import D3
 from drillrank.drilldown.prepared import PreparedCorpus
 from drillrank.drilldown.versions import Date
-from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput, warn
+from drillrank.errors import DrillrankError, warn
 
 Found = TypeVar("Found")
 OnProgress = Callable[[int, int], None]
-File = tuple[bytes, Source]
-"""With the key of its content."""
-_EMPTY = "holds no text."
-_MANY_BYTES = 3_000_000  # from which on starting processes is worth it
 _KEPT = 30 * 24 * 3600.0  # seconds since a document was asked about
 
 
@@ -69,7 +60,7 @@ class FileCorpus:
     """
 
     def __init__(
-        self, sources: Sequence[Source], folder: Path | None, language: str, on_progress: OnProgress | None = None
+        self, sources: Sequence[InputFile], folder: Path | None, language: str, on_progress: OnProgress | None = None
     ) -> None:
         self._sources = sources
         self._language = language
@@ -106,53 +97,60 @@ class FileCorpus:
         return self._ready[1]
 
     def _read(self) -> None:
+        """Read the files that the corpus does not contain yet."""
         self._ready = None
         self.names: dict[str, str] = {}
         self.skipped: list[str] = []
-        alike: dict[bytes, list[Source]] = {}
-        keys = self._corpus.file_keys(source.path for source in self._sources)
-        for source, key in zip(self._sources, keys, strict=True):
+        files_by_key: dict[bytes, list[InputFile]] = {}
+        folder_by_path = {file.path: file.folder for file in self._sources if file.folder is not None}
+        keys = self._corpus.file_keys([file.path for file in self._sources], folder_by_path)
+        for file, key in zip(self._sources, keys, strict=True):
             if isinstance(key, bytes):
-                alike.setdefault(key, []).append(source)
+                files_by_key.setdefault(key, []).append(file)
             else:
-                self._leave_out(source, key)
-        stored = {id_.partition(" ")[0]: id_ for id_ in self._corpus.ids()}  # with what there is to tell
-        ids = {key: stored.get(key.hex(), key.hex()) for key in alike}
-        known = self._corpus.known((id_, key) for key, id_ in ids.items())
-        ids = {key: id_ for key, id_ in ids.items() if id_ in known}
-        self._corpus.add(self._new([(key, alike[key][0]) for key in alike if key not in ids], ids))
-        for key, (first, *others) in alike.items():
-            if key not in ids:  # and the others are as bad
-                self._corpus.add(self._new([(key, source) for source in others], ids))
-                continue
-            _, _, problem = ids[key].partition(" ")
-            if problem.endswith(_EMPTY):
-                self.skipped += [problem.replace("{}", source.name) for source in alike[key]]
+                self._leave_out(file, key)
+        stored = {id_.partition(" ")[0]: id_ for id_ in self._corpus.ids()}  # with what there is to report
+        ids = {key: stored.get(key.hex(), key.hex()) for key in files_by_key}
+        up_to_date = self._corpus.known((id_, key) for key, id_ in ids.items())
+        ids = {key: id_ for key, id_ in ids.items() if id_ in up_to_date}
+        new_files = [KeyedFile(key, files[0]) for key, files in files_by_key.items() if key not in ids]
+        self._corpus.add(self._read_new(new_files, ids))
+        for key, (first, *others) in files_by_key.items():
+            if key not in ids:  # the first one cannot be read, and the others are as bad
+                self._corpus.add(self._read_new([KeyedFile(key, file) for file in others], ids))
             else:
-                self.names[ids[key]] = first.name
-                self.skipped += [f"{source.name} has the same content as {first.name}." for source in others]
-                if problem:
-                    warn(problem.replace("{}", first.name))
+                self._note_file(ids[key], first, others)
 
-    def _new(self, files: Sequence[File], ids: dict[bytes, str]) -> Iterator[tuple[str, Prepared]]:
-        """Files as they are written to the corpus, without those that cannot be read."""
-        for number, ((key, source), found) in enumerate(_read_all(files), start=1):
-            self._on_progress(number, len(files))
-            if isinstance(found, Prepared):
-                ids[key] = found.id
-                yield found.id, found
-            else:
-                self._leave_out(source, found)
+    def _note_file(self, id_: str, first: InputFile, others: Sequence[InputFile]) -> None:
+        """Record the name of a document, its warnings, and the files with the same content."""
+        _, _, problem = id_.partition(" ")
+        if problem.endswith(EMPTY):
+            self.skipped += [problem.replace("{}", file.name) for file in (first, *others)]
+            return
+        self.names[id_] = first.name
+        self.skipped += [f"{file.name} has the same content as {first.name}." for file in others]
+        if problem:
+            warn(problem.replace("{}", first.name))
 
-    def _leave_out(self, source: Source, error: Exception) -> None:
-        """Go on without a file that cannot be read, unless it was named."""
+    def _read_new(self, files: Sequence[KeyedFile], ids: dict[bytes, str]) -> Iterator[tuple[str, Prepared]]:
+        """Yield files as they are written to the corpus, without those that cannot be read."""
+        for n_read, (keyed, result) in enumerate(read_files(files), start=1):
+            self._on_progress(n_read, len(files))
+            if isinstance(result, Prepared):
+                ids[keyed.key] = result.id
+                yield result.id, result
+            else:
+                self._leave_out(keyed.file, result)
+
+    def _leave_out(self, file: InputFile, error: Exception) -> None:
+        """Skip a file that cannot be read, unless the user named it."""
         try:
-            with source.showing_warnings():
+            with file.name_in_errors():
                 raise error
-        except DrillrankError as named:
-            if source.named:
+        except DrillrankError as named_error:
+            if file.is_named:
                 raise
-            self.skipped.append(str(named))
+            self.skipped.append(str(named_error))
 
     def _start_over(self, error: CorpusError) -> None:
         """Go on in memory; a file that is damaged is removed, so that the next command makes a new one."""
@@ -165,50 +163,6 @@ class FileCorpus:
                 Path(f"{self._file}{ending}").unlink(missing_ok=True)
         self._corpus, self._file = Corpus(language=self._language), None
         self._read()
-
-
-def _read_all(files: Sequence[File]) -> Iterator[tuple[File, Prepared | Exception]]:
-    """Files, read; many by as many processes as there are cores, in the order given."""
-    workers = min(os.cpu_count() or 1, len(files))
-    if workers < 2 or sum(source.path.stat().st_size for _, source in files) < _MANY_BYTES:
-        yield from ((file, _read(file[0].hex(), file[1].path)) for file in files)
-        return
-    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_follow_parent) as pool:
-        try:
-            ids, paths = [key.hex() for key, _ in files], [source.path for _, source in files]
-            yield from zip(files, pool.map(_read, ids, paths), strict=True)
-        except BrokenProcessPool as error:
-            raise InvalidInput("A process that read files was killed, perhaps for its memory: name fewer.") from error
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in active_children():
-                process.kill()
-            raise
-
-
-def _read(id_: str, path: Path) -> Prepared | Exception:
-    """A file as it is written, or the error. What it is warned of is told in its id, and so by later commands, too."""
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", DrillrankWarning)
-            found = prepared(path, id_, lambda _: set())
-            problem = " ".join(str(one.message).replace(str(path), "{}") for one in caught)
-            problem = problem[:500] if found.rows else f"{{}} {_EMPTY}"
-            return prepared(path, f"{id_} {problem}", lambda _: set()) if problem else found
-    except (DrillrankError, MemoryError, RecursionError) as error:
-        return error
-
-
-def _follow_parent() -> None:
-    """Interrupts are the parent's to tell; where it was killed, nobody waits for this process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def end() -> None:
-        if parent := parent_process():
-            parent.join()
-        os._exit(1)
-
-    Thread(target=end, daemon=True).start()
 
 
 def _changed(file: str) -> Date | None:

@@ -17,7 +17,7 @@ from rich.tree import Tree
 
 from drillrank.cli import terminal
 from drillrank.cli.corpus import cache_folder
-from drillrank.cli.sources import named_document
+from drillrank.cli.sources import read_named_document
 from drillrank.cli.terminal import counted, excerpt, one_line
 from drillrank.components import COMPONENTS, component
 from drillrank.structure.pages import page_range
@@ -27,7 +27,7 @@ _NOT_THE_USERS = ("all", "dev", "integration", "serving", "ray", "mutation")  # 
 
 def run_outline(file: str) -> bool:
     """Print the sections of a file; whether it has any heading."""
-    document = named_document(file, ": an outline is that of a single one")
+    document = read_named_document(file, ": an outline is that of a single one")
     sections = document.sections()
     size = f"{counted(len(document.text), 'character')}, {counted(len(sections), 'section')}"
     root = Tree(f"[bold]{one_line(file)}[/bold]: {size}")

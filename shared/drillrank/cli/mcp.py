@@ -16,12 +16,13 @@ from typing import Any
 
 from drillrank.cli.ask import ask_files, evidence_finder
 from drillrank.cli.corpus import FileCorpus, cache_folder
-from drillrank.cli.sources import Source, found_sources
+from drillrank.cli.sources import InputFile, list_input_files
 from drillrank.drilldown.d3 import D3
 from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput, require, warn
-from drillrank.files import leads_outside
+from drillrank.files import is_outside
 from drillrank.passages import check_query, check_top_n
-from drillrank.structure import Document, read_document
+from drillrank.structure import Document
+from drillrank.structure.read import read_content
 
 _CHARACTERS = 20_000  # of one answer of `read`
 _PROBLEMS = 10  # that an answer of `ask` tells
@@ -32,7 +33,7 @@ _INSTRUCTIONS = (
 
 
 class FolderTools:
-    """What agents may do: ask, and read what `files_below` finds in the working directory. Nothing is written there.
+    """What agents may do: ask, and read what `list_files` finds in the working directory. Nothing is written there.
 
     Args:
         d3: Finds the evidence.
@@ -120,8 +121,8 @@ class FolderTools:
         stop = min(end, begin + _CHARACTERS)
         return {"text": document.text[begin:stop], "span": [begin, stop], "next": stop if stop < end else None}
 
-    def _sources(self) -> tuple[dict[str, Source], list[str]]:
-        sources, skipped = found_sources(["."], follow_links=self._follow_links)
+    def _sources(self) -> tuple[dict[str, InputFile], list[str]]:
+        sources, skipped = list_input_files(["."], follow_links=self._follow_links)
         return {source.name: source for source in sources}, skipped
 
     def _document(self, file: str) -> Document:
@@ -134,13 +135,13 @@ class FolderTools:
         source = self._sources()[0].get(name)
         if source is None:
             raise InvalidInput(f"{file:.200} is no file of this folder: `outline` without a file lists them.")
-        with source.showing_warnings():
-            return _parsed(name, os.stat(name).st_mtime_ns)
+        with source.name_in_errors():
+            return _parsed(source, os.stat(name).st_mtime_ns)
 
 
 @lru_cache(maxsize=8)
-def _parsed(name: str, _changed: int) -> Document:
-    return read_document(name)
+def _parsed(file: InputFile, _changed: int) -> Document:
+    return read_content(file.read(), file.path)
 
 
 def serve(folder: str, follow_links: bool, no_cache: bool, **options: Any) -> None:
@@ -158,7 +159,7 @@ def serve(folder: str, follow_links: bool, no_cache: bool, **options: Any) -> No
         os.chdir(folder)
     except OSError as cause:
         raise InvalidInput(f"{folder:.200} is no folder to ask about: {cause.strerror}.") from cause
-    if cache is not None and not leads_outside(cache, Path()):
+    if cache is not None and not is_outside(cache, Path()):
         warn("Nothing is cached: the cache lies inside the folder.")
         cache = None
     tools = FolderTools(d3, follow_links, cache)

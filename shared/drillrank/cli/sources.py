@@ -1,4 +1,4 @@
-"""The files that the command line is given: by name, in folders, by patterns, on standard input."""
+"""Files that the command line reads: named ones, those in folders or matching patterns, and standard input."""
 
 from __future__ import annotations
 
@@ -18,130 +18,158 @@ from uuid import uuid4
 
 from drillrank import limits
 from drillrank.errors import DrillrankError, InvalidInput
-from drillrank.files import files_below, leads_outside, warn_of_links, why_not_read
+from drillrank.files import find_read_problem, is_outside, list_files, open_file, warn_about_links
 from drillrank.structure import Document, read_document
 
 STANDARD_INPUT = "-"
 COPIES = Path(tempfile.gettempdir(), f"drillrank-{uuid4().hex}")
-"""Where this process copies what can be read only once."""
+"""Folder into which this process copies input that can be read only once."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class InputFile:
     """A file to read.
 
     Attributes:
-        name: As the user knows it.
-        path: Where it is read.
-        named: Whether the user named it, so that it is an error if it cannot be read.
+        name: Name as the user knows it.
+        path: Path of the file or of its copy.
+        is_named: True if the user named the file, so that it is an error if it cannot be read.
+        folder: Folder that the file must be in when it is read; None for any place.
     """
 
     name: str
     path: Path
-    named: bool = True
+    is_named: bool = True
+    folder: Path | None = None
+
+    def read(self) -> bytes:
+        """Return the content.
+
+        Raises:
+            InvalidInput: The file cannot be read, is outside its folder, or became too large after it was found.
+        """
+        with open_file(self.path, self.folder) as file:
+            content = file.read() if self.is_named else file.read(limits.FILE_BYTES + 1)
+        if not self.is_named and len(content) > limits.FILE_BYTES:
+            raise InvalidInput(f"{self.path} is larger than {limits.FILE_BYTES // 1_000_000} MB.")
+        return content
 
     @contextmanager
-    def showing_warnings(self) -> Iterator[None]:
-        """Errors name the file as the user knows it; that it takes more memory than there is, is one like others."""
+    def name_in_errors(self) -> Iterator[None]:
+        """Let errors name the file as the user knows it, and turn a lack of memory into an `InvalidInput`."""
         try:
             yield
         except DrillrankError as error:
-            words = str(error).replace(str(self.path), self.name)
-            raise type(error)(words if self.name in words else f"{self.name}: {words}") from error
+            message = str(error).replace(str(self.path), self.name)
+            raise type(error)(message if self.name in message else f"{self.name}: {message}") from error
         except (MemoryError, RecursionError) as error:
             raise InvalidInput(f"{self.name} cannot be read: {type(error).__name__}.") from error
 
 
-def found_sources(arguments: Sequence[str], *, follow_links: bool = False) -> tuple[list[Source], list[str]]:
-    """The files that arguments name, each once, in order, those of a folder by name; and why others are left out.
+def list_input_files(arguments: Sequence[str], *, follow_links: bool = False) -> tuple[list[InputFile], list[str]]:
+    """List the files that arguments name, each once, in order; those of a folder by name.
 
-    What is named and is no plain file, such as a pipe or standard input, is copied to a file that lives as long as the
-    process.
+    A pipe or standard input is copied to a file that exists as long as the process.
 
     Args:
-        arguments: Files, folders (as `files_below` reads them), patterns, or `-` for standard input.
-        follow_links: Whether links that lead outside their folder, or that of a pattern, are followed.
+        arguments: Files, folders (see `list_files`), patterns, or `-` for standard input.
+        follow_links: Whether to follow links that lead outside their folder, or outside that of a pattern.
+
+    Returns:
+        The files, and a message about each file that is skipped.
 
     Raises:
-        InvalidInput: something that was named does not exist, or a pattern matches nothing.
+        InvalidInput: An argument does not exist, or a pattern matches nothing.
     """
-    found: list[Source] = []
+    files: list[InputFile] = []
     skipped: list[str] = []
     for argument in arguments:
-        path = Path(argument)
-        if not argument:
-            raise InvalidInput("One of the files has an empty name.")
-        try:
-            mode = 0 if argument == STANDARD_INPUT else path.stat().st_mode
-        except (OSError, ValueError) as cause:
-            files = _matching(argument, cause, follow_links)
-            named = len(files) == 1
-        else:
-            named = not stat.S_ISDIR(mode)
-            if named:
-                found.append(Source(argument, path) if stat.S_ISREG(mode) else _copied(argument))
-                continue
-            files = list(files_below(path, follow_links=follow_links))
-        found += [Source(str(file), file, named) for file, problem in files if not problem]
-        skipped += [f"{file} {problem}." for file, problem in files if problem]
-    first = {_identity(source.path): source for source in reversed(found)}
-    return list(first.values())[::-1], skipped
+        matches, problems = _list_argument(argument, follow_links)
+        files += matches
+        skipped += problems
+    first_by_identity = {_identity(file.path): file for file in reversed(files)}
+    return list(first_by_identity.values())[::-1], skipped
+
+
+def _list_argument(argument: str, follow_links: bool) -> tuple[list[InputFile], list[str]]:
+    """List the files of one argument; see `list_input_files`."""
+    if not argument:
+        raise InvalidInput("One of the files has an empty name.")
+    path = Path(argument)
+    try:
+        mode = 0 if argument == STANDARD_INPUT else path.stat().st_mode
+    except (OSError, ValueError) as cause:
+        folder = Path(*takewhile(lambda part: not glob.has_magic(part), path.parts))
+        entries = _match_pattern(argument, folder, cause, follow_links)
+        is_named = len(entries) == 1
+    else:
+        if not stat.S_ISDIR(mode):
+            return [InputFile(argument, path) if stat.S_ISREG(mode) else _copy_input(argument)], []
+        folder, entries, is_named = path, list(list_files(path, follow_links=follow_links)), False
+    boundary = None if follow_links else folder
+    files = [InputFile(str(file), file, is_named, boundary) for file, problem in entries if not problem]
+    return files, [f"{file} {problem}." for file, problem in entries if problem]
 
 
 def _identity(path: Path) -> object:
-    """The same for all names and links of a file."""
+    """Return the same value for all names and links of a file."""
     try:
         return os.stat(path)[1:3]
-    except OSError:  # it is gone, as reading it will tell
+    except OSError:  # the file is gone, which reading it will report
         return path
 
 
-def named_document(file: str, purpose: str) -> Document:
-    """The document of the one file of a name.
+def read_named_document(file: str, purpose: str) -> Document:
+    """Read the one file of a name.
 
     Raises:
-        InvalidInput: it cannot be read, or it is a folder or a pattern of several.
+        InvalidInput: The file cannot be read, or the name is that of a folder or a pattern of several files.
     """
-    sources, _ = found_sources([file])
-    if len(sources) != 1 or not sources[0].named:
+    files, _ = list_input_files([file])
+    if len(files) != 1 or not files[0].is_named:
         raise InvalidInput(f"{file:.200} is not one file{purpose}.")
-    with sources[0].showing_warnings():
-        return read_document(sources[0].path)
+    with files[0].name_in_errors():
+        return read_document(files[0].path)
 
 
-def _matching(pattern: str, cause: Exception, follow_links: bool) -> list[tuple[Path, str]]:
-    """Files that a pattern matches, by name, each with `why_not_read`; of folders, those in them.
+def _match_pattern(pattern: str, folder: Path, cause: Exception, follow_links: bool) -> list[tuple[Path, str]]:
+    """List the files that a pattern matches, by name, each with its `find_read_problem`; of folders, those in them.
+
+    Args:
+        pattern: Pattern as in a shell; after `**`, as in a `.gitignore`.
+        folder: Part of the pattern before its first special character.
+        cause: Error that the pattern caused when it was taken as the name of a file.
+        follow_links: Whether to follow links that lead outside the folder.
 
     Raises:
-        InvalidInput: there are none, or it is no pattern, but a name that cannot be read for this cause.
+        InvalidInput: No file matches, or the pattern is a name without special characters.
     """
     parts = Path(pattern).parts
     if not glob.has_magic(pattern):
-        what = getattr(cause, "strerror", None) or str(cause)
-        raise InvalidInput(f"{pattern:.200} cannot be read: {what}.") from cause
-    at = parts.index("**") if "**" in parts else len(parts)
-    tops = sorted(map(Path, glob.glob(os.path.join(*parts[:at])) if at else ["."]))
-    folder = Path(*takewhile(lambda part: not glob.has_magic(part), parts))
-    inside = [top for top in tops if follow_links or not leads_outside(top, folder)]
-    warn_of_links(len(tops) - len(inside), folder)
-    found: list[tuple[Path, str]] = []
+        reason = getattr(cause, "strerror", None) or str(cause)
+        raise InvalidInput(f"{pattern:.200} cannot be read: {reason}.") from cause
+    n_plain_parts = parts.index("**") if "**" in parts else len(parts)
+    tops = sorted(map(Path, glob.glob(os.path.join(*parts[:n_plain_parts])) if n_plain_parts else ["."]))
+    inside = [top for top in tops if follow_links or not is_outside(top, folder)]
+    warn_about_links(len(tops) - len(inside), folder)
+    entries: list[tuple[Path, str]] = []
     for top in inside:
         is_folder = top.is_dir()
-        below = files_below(top, follow_links=follow_links) if is_folder else [(top, why_not_read(top))]
-        if at < len(parts):  # what follows ** means the same in a .gitignore
+        below = list_files(top, follow_links=follow_links) if is_folder else [(top, find_read_problem(top))]
+        if n_plain_parts < len(parts):
             from pathspec import GitIgnoreSpec
 
-            spec = GitIgnoreSpec.from_lines(["/" + "/".join(parts[at:])])
+            spec = GitIgnoreSpec.from_lines(["/" + "/".join(parts[n_plain_parts:])])
             below = [(file, problem) for file, problem in below if is_folder and spec.match_file(file.relative_to(top))]
-        found += below
-    if not found and len(inside) == len(tops):
+        entries += below
+    if not entries and len(inside) == len(tops):
         raise InvalidInput(f"{pattern:.200} cannot be read: matches no file.") from cause
-    return found
+    return entries
 
 
-def _copied(name: str) -> Source:
-    """A copy of what can be read only once; its name may tell its format."""
-    shown = "(standard input)" if name == STANDARD_INPUT else name
+def _copy_input(name: str) -> InputFile:
+    """Copy input that can be read only once to a file. The ending of its name may state its format."""
+    shown_name = "(standard input)" if name == STANDARD_INPUT else name
     atexit.register(shutil.rmtree, COPIES, ignore_errors=True)
     COPIES.mkdir(mode=0o700, exist_ok=True)
     path = Path(tempfile.mkdtemp(dir=COPIES), "input" if name == STANDARD_INPUT else Path(name).name)
@@ -150,8 +178,9 @@ def _copied(name: str) -> Source:
             content = stream.read(limits.FILE_BYTES + 1)
         path.write_bytes(content)
     except (OSError, AttributeError) as cause:  # AttributeError: there is no standard input
-        raise InvalidInput(f"{shown} cannot be read: {getattr(cause, 'strerror', None) or 'it is closed'}.") from cause
+        reason = getattr(cause, "strerror", None) or "it is closed"
+        raise InvalidInput(f"{shown_name} cannot be read: {reason}.") from cause
     if len(content) > limits.FILE_BYTES:
         megabytes = limits.FILE_BYTES // 1_000_000
-        raise InvalidInput(f"{shown} has more than {megabytes} MB: save it as a file, and name that.")
-    return Source(shown, path)
+        raise InvalidInput(f"{shown_name} has more than {megabytes} MB: save it as a file, and name that.")
+    return InputFile(shown_name, path)

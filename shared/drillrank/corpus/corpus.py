@@ -175,11 +175,14 @@ class Corpus:
             old = database.execute("SELECT id FROM documents WHERE used < ?", (time.time() - seconds,)).fetchall()
         self.remove(id_ for (id_,) in old)
 
-    def file_keys(self, paths: Iterable[Path]) -> Iterator[bytes | InvalidInput]:
+    def file_keys(
+        self, paths: Iterable[Path], folder_by_path: Mapping[Path, Path] | None = None
+    ) -> Iterator[bytes | InvalidInput]:
         """Keys of files (`structure.file_key`), or why one cannot be read.
 
-        A file whose size and times are as before is not read again.
+        A file whose size and times are as before is not read again. A file with a folder must be in that folder.
         """
+        folders = folder_by_path or {}
         new: list[tuple[str, str, bytes]] = []
         with self._transaction() as database:
             rows = database.execute("SELECT path, stamp, key FROM files WHERE typeof(key) = 'blob'")
@@ -195,7 +198,7 @@ class Corpus:
                 if times and known.get(name, ("",))[0] == stamp and os.access(path, os.R_OK):
                     yield known[name][1]
                     continue
-                key = file_key(path)
+                key = file_key(path, folders[path]) if path in folders else file_key(path)
                 if times:
                     new.append((name, stamp, key))
                 yield key

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from drillrank.errors import DrillrankError, InvalidInput, warn
-from drillrank.files import files_below
+from drillrank.files import list_files
 from drillrank.limits import read_json
 from drillrank.passages import Passage, check_query
 from drillrank.structure import Document, breadcrumb, read_document
@@ -297,7 +297,7 @@ def read_corpus(source: CorpusSource | None) -> Collection:
 
 def _in_files(corpus: Collection, given: Path) -> Iterator[tuple[str, Passage]]:
     named = not given.is_dir()
-    for file, problem in [(given, "")] if named else sorted(files_below(given)):
+    for file, problem in [(given, "")] if named else sorted(list_files(given)):
         is_table = file.suffix.lower() in _TABLES
         reads = named or is_table or is_readable_name(file.name)
         if problem and (reads or file.is_dir()):

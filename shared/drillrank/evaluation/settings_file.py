@@ -20,7 +20,7 @@ from drillrank.components import COMPONENTS
 from drillrank.components import component as row_of
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.errors import InvalidInput, warn
-from drillrank.files import opened
+from drillrank.files import open_file
 from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.likelihood.load import split_sum
 from drillrank.limits import read_json
@@ -137,7 +137,7 @@ def read_settings_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises:
         InvalidInput: it cannot be read, or is something else.
     """
-    with opened(path) as file:
+    with open_file(path) as file:
         written = file.read()
     try:
         content = read_json(written.decode(), str(path))

@@ -38,7 +38,7 @@ from drillrank.evaluation.statistics import (
     verdict,
 )
 from drillrank.evaluation.systems import own_model, resolved, system
-from drillrank.files import whole_file
+from drillrank.files import replace_file
 from drillrank.likelihood import LanguageModel, UnigramModel
 from drillrank.likelihood.unigram import UNSAVED
 from drillrank.multihop.search import PathSearch
@@ -175,7 +175,7 @@ class Tuned:
         why = {"measure": self.measure, "adopted": self.adopted, "gain": self.gain._asdict(), "best": dict(self.best)}
         content["tuned"][self.component] = why
         try:
-            with whole_file(Path(path)) as file:
+            with replace_file(Path(path)) as file:
                 file.write((json.dumps(content, indent=1) + "\n").encode())
         except OSError as problem:
             raise InvalidInput(f"{path} cannot be written: {problem.strerror}.") from problem

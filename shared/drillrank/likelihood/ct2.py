@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from drillrank.errors import InvalidInput, check_positive, invalid_input, require
-from drillrank.files import whole_folder
+from drillrank.files import replace_folder
 from drillrank.likelihood.huggingface import longest_input
 from drillrank.likelihood.local import Engine, LocalModel, TokenSequence, longest_target
 from drillrank.likelihood.process import keep_in_children, used_before_fork, warn_of_one_thread
@@ -297,7 +297,7 @@ def convert(
     if Path(directory).exists() and not overwrite:
         raise InvalidInput(f"{directory!r:.200} is there already: give overwrite=True to replace it, or another one.")
     message = f"{model!r:.200} cannot be converted to {directory!r:.200}"
-    with invalid_input(message), whole_folder(Path(directory)) as location:
+    with invalid_input(message), replace_folder(Path(directory)) as location:
         config = transformers.AutoConfig.from_pretrained(model, revision=revision)
         tokenizer = transformers.AutoTokenizer.from_pretrained(model, revision=revision)
         Converter(model, revision=revision).convert(str(location), quantization=quantization, force=True)

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from drillrank.errors import InvalidInput, check_number, warn
-from drillrank.files import whole_file
+from drillrank.files import replace_file
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, check_texts
 from drillrank.likelihood.encoders import Encoder, Model2VecEncoder, SentenceTransformerEncoder
 from drillrank.likelihood.unigram import UNSAVED, UnigramModel, documents_of
@@ -383,7 +383,7 @@ def _write(directory: Path, vectors: dict[bytes, Floats32]) -> None:
     """A new file. Where none can be written, the vectors serve this process alone."""
     keys = np.frombuffer(b"".join(vectors), dtype=np.uint8).reshape(-1, 16)
     try:
-        with whole_file(directory / f"{hashlib.blake2b(keys.tobytes(), digest_size=8).hexdigest()}{_SUFFIX}") as file:
+        with replace_file(directory / f"{hashlib.blake2b(keys.tobytes(), digest_size=8).hexdigest()}{_SUFFIX}") as file:
             np.savez(file, keys=keys, vectors=np.stack(list(vectors.values())))
     except OSError as cause:
         warn(

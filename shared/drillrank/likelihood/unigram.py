@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from drillrank.data import read_table
 from drillrank.errors import InvalidInput, check_number
-from drillrank.files import whole_file
+from drillrank.files import replace_file
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, check_texts
 from drillrank.likelihood.tokenizer import allot
 from drillrank.prompts import Evidence
@@ -131,7 +131,7 @@ class UnigramModel(LanguageModel):
         content = {"format": FORMAT, "version": VERSION, "analyzer": ANALYZER, "language": self.language}
         content |= {"mu": self.mu, "counts": dict(self.collection.frequencies)}
         try:
-            with whole_file(folder / FILE) as file:
+            with replace_file(folder / FILE) as file:
                 file.write(json.dumps(content).encode())
         except OSError as cause:
             raise InvalidInput(f"The unigram model cannot be saved in {str(folder)!r:.200}: {cause!s:.200}") from cause

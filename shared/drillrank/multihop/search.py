@@ -26,7 +26,7 @@ from typing import Any, Protocol, cast
 from drillrank.corpus import Corpus
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explainable, Explanations
-from drillrank.files import opened, whole_file
+from drillrank.files import open_file, replace_file
 from drillrank.likelihood import EmbeddingModel, UnigramModel
 from drillrank.llm import LLM, Fetch, Handlers, Requests, Retrieve, Usage, arun, run
 from drillrank.multihop.links import LinkSource, NamedLinks, Names, bound_links, given_links
@@ -267,7 +267,7 @@ class PathSearch:
                 corpus = Corpus()
                 corpus.add(self._collection.by_id.values())
                 corpus.save(folder / PASSAGES)
-            with whole_file(folder / SETTINGS) as file:
+            with replace_file(folder / SETTINGS) as file:
                 file.write(json.dumps(saved, indent=1).encode())
         except (OSError, TypeError) as cause:
             raise InvalidInput(f"The search cannot be written to {str(directory)!r:.200}: {cause!s:.200}.") from cause
@@ -294,7 +294,7 @@ class PathSearch:
         """
         folder = FilePath(directory).expanduser()
         try:
-            with opened(folder / SETTINGS) as file:
+            with open_file(folder / SETTINGS) as file:
                 saved = json.load(file)
             if saved.pop("format") != FORMAT:
                 raise ValueError("it is of another version")

@@ -118,7 +118,7 @@ class Document:
         [('Warranty', 'Two years.'), ('Notes', '## Notes')]
         """
         paragraphs: list[tuple[Section, Block]] = []
-        next_sections = [*self._sections[1:], None]
+        next_sections = [*self._sections[1:], None][: len(self._sections)]
         for section, blocks, next_section in zip(self._sections, self._blocks, next_sections, strict=True):
             text_blocks = [block for block in blocks if block.kind != "heading" and self.readable(block).strip()]
             if not text_blocks and (next_section is None or len(next_section.path) <= len(section.path)):

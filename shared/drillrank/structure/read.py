@@ -11,7 +11,7 @@ from pathlib import Path
 
 import drillrank.structure.builtin_formats  # noqa: F401  (registers the formats)
 from drillrank.errors import InvalidInput, warn
-from drillrank.files import opened
+from drillrank.files import open_file
 from drillrank.structure.cutting import paragraphs
 from drillrank.structure.document import Document
 from drillrank.structure.encodings import decode_text
@@ -133,13 +133,21 @@ def read_document(path: str | os.PathLike[str]) -> Document:
     ('Sea',)
     """
     path = Path(path)
-    with opened(path) as file:
-        content = file.read(_HEAD_BYTES)
-        file_format = find_format_by_content(content) or find_format_by_suffix(path.suffix)
-        if file_format is None or file_format.convert is None:
-            content += file.read()
+    with open_file(path) as file:
+        content = file.read()
+    return read_content(content, path)
+
+
+def read_content(content: bytes, path: Path) -> Document:
+    """Read the content of a file as a document; see `read_document`.
+
+    Args:
+        content: Content of the file.
+        path: Path of the file, which need not exist: the ending of its name counts, and messages begin with it.
+    """
+    file_format = find_format_by_content(content[:_HEAD_BYTES]) or find_format_by_suffix(path.suffix)
     if file_format is not None and file_format.convert is not None:
-        converted = convert_file(file_format, path)
+        converted = convert_file(file_format, path, content)
         if not converted.text.strip():
             raise InvalidInput(f"{path} has no text.")
         for problem in converted.warnings:
@@ -154,18 +162,33 @@ def read_document(path: str | os.PathLike[str]) -> Document:
     return parse_document(text, metadata={"file_name": path.name})
 
 
-def file_key(path: str | os.PathLike[str]) -> bytes:
+def file_key(path: str | os.PathLike[str], folder: str | os.PathLike[str] | None = None) -> bytes:
     """Return a hash of all that `read_document` depends on: content, ending of the name, and version of the parsers.
+
+    Args:
+        path: Path of the file.
+        folder: Folder that the file must be in; None for any place.
 
     Raises:
         InvalidInput: The file cannot be read.
     """
-    path = Path(path)
-    hashed = blake2b(f"{PARSER_VERSION} {path.suffix.lower()}\0".encode("utf-8", "surrogateescape"), digest_size=20)
-    with opened(path) as file:
+    hashed = _start_key(path)
+    with open_file(path, folder) as file:
         while chunk := file.read(_CHUNK_BYTES):
             hashed.update(chunk)
     return hashed.digest()
+
+
+def content_key(content: bytes, path: str | os.PathLike[str]) -> bytes:
+    """Return the `file_key` of a file with this content."""
+    hashed = _start_key(path)
+    hashed.update(content)
+    return hashed.digest()
+
+
+def _start_key(path: str | os.PathLike[str]) -> blake2b:
+    suffix = Path(path).suffix.lower()
+    return blake2b(f"{PARSER_VERSION} {suffix}\0".encode("utf-8", "surrogateescape"), digest_size=20)
 
 
 def format_in_metadata(metadata: Mapping[str, object]) -> Format | None:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import pytest
 
-from drillrank import read_document
+from drillrank import limits, read_document
 from drillrank.errors import InvalidInput
 from drillrank.structure import Document
 from drillrank.structure import isolation as isolated
@@ -68,26 +68,29 @@ def test_large_ones(kind, tmp_path):
     import resource
 
     as_expected(kind, tmp_path)
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 < isolated.MEMORY + 2**28
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 < limits.PROCESS_BYTES_MOST + 2**28
 
 
 def test_what_never_ends_is_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr(isolated, "SECONDS", 1)
-    with pytest.raises(InvalidInput, match=r"report\.pdf cannot be read as PDF: it took more than 1 seconds"):
+    monkeypatch.setattr(limits, "PROCESS_SECONDS", 1)
+    monkeypatch.setattr(limits, "PROCESS_SECONDS_PER_MEGABYTE", 0)
+    with pytest.raises(InvalidInput, match=r"report\.pdf cannot be read as PDF: it took more than [\d.]+ seconds"):
         read(packed_page(stream(b"0 0 m 9 9 l S\n" * 500_000)), tmp_path)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="where the system has such limits")
 def test_what_takes_too_much_memory_is_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr(isolated, "MEMORY", 100 << 20)
+    monkeypatch.setattr(limits, "PROCESS_BYTES_MOST", 100 << 20)
+    monkeypatch.setattr(limits, "PROCESS_BYTES", 100 << 20)
     file = tmp_path / "report.pdf"
     file.write_bytes(pdf_of(pages()).content())
     os.truncate(file, 200 << 20)
-    with pytest.raises(InvalidInput, match=r"report\.pdf cannot be read as PDF: its reader crashed.* MemoryError"):
+    with pytest.raises(InvalidInput, match=r"report\.pdf cannot be read as PDF: it needed more than 105 MB of memory"):
         read_document(file)
 
 
 def test_a_crash_is_told(tmp_path, monkeypatch):
+    isolated._pool.close()
     monkeypatch.setattr(
         isolated, "_START", "import os; os.write(1, b'\\n'); os.write(2, b'Trace\\nNo such thing'); os.abort()"
     )
@@ -105,6 +108,7 @@ def test_a_program_that_is_its_own_interpreter_does_not_start_itself_for_ever(tm
     program.write_text(f"{begin}exec '{sys.executable}' -c \"{is_own}; {code}\"\n", encoding="utf-8")
     program.chmod(0o700)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+    isolated._pool.close()
     monkeypatch.setattr(sys, "executable", str(program))
     with pytest.raises(InvalidInput, match=r"report\.pdf cannot be read as PDF"):
         read(pdf_of(pages()).content(), tmp_path)
@@ -138,12 +142,14 @@ def test_no_module_is_taken_from_the_folder_of_the_caller(tmp_path, monkeypatch)
     for name in ("json", "liteparse", "pickle", "resource", "drillrank"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('taken')", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
+    isolated._pool.close()
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", ".")])
     assert SAID in read(pdf_of(pages()).content(), tmp_path).text
 
 
 def test_the_modules_of_the_caller_are_found(tmp_path, monkeypatch):
     monkeypatch.delenv("PYTHONPATH", raising=False)
+    isolated._pool.close()
     monkeypatch.setattr(sys, "path", [*sys.path, str(Path(isolated.__file__).parents[3])])
     assert SAID in read(pdf_of(pages()).content(), tmp_path).text
 
