@@ -116,10 +116,10 @@ def sentence_starts(text: str) -> list[int]:
     return [start for start, _ in sentences(text)[1:]]
 
 
-def tiles(text: str, limit: int, count: TokenCount, levels: Sequence[Level]) -> list[tuple[int, int]]:
+def tile_text(text: str, limit: int, count: TokenCount, levels: Sequence[Level]) -> list[tuple[int, int]]:
     """Spans that tile a text: what the first level cuts, and inside of those that are too long, the next one.
 
-    >>> tiles("One two. Three.", 1, lambda text: len(text.split()), [sentence_starts, word_starts])
+    >>> tile_text("One two. Three.", 1, lambda text: len(text.split()), [sentence_starts, word_starts])
     [(0, 4), (4, 9), (9, 15)]
     """
     if not levels:  # one long word; a character has at most four bytes, thus four tokens
@@ -127,7 +127,7 @@ def tiles(text: str, limit: int, count: TokenCount, levels: Sequence[Level]) -> 
     spans: list[tuple[int, int]] = []
     for start, end in pairwise([0, *levels[0](text), len(text)]):
         if count(text[start:end]) > limit:
-            spans += [(start + a, start + b) for a, b in tiles(text[start:end], limit, count, levels[1:])]
+            spans += [(start + a, start + b) for a, b in tile_text(text[start:end], limit, count, levels[1:])]
         else:
             spans.append((start, end))
     return spans
@@ -170,7 +170,7 @@ def cut(text: str, limit: int, count: TokenCount) -> list[tuple[int, int]]:
     """
     if count(text) <= limit:
         return [(0, len(text))]
-    spans = tiles(text, limit, count, (sentence_starts, word_starts))
+    spans = tile_text(text, limit, count, (sentence_starts, word_starts))
     sizes = [count(text[start:end]) for start, end in spans]
     groups = packed(sizes, limit, lambda first, end: count(text[spans[first][0] : spans[end - 1][1]]) <= limit)
     return [(spans[first][0], spans[end - 1][1]) for first, end in groups]

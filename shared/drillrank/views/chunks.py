@@ -18,7 +18,7 @@ from typing import Literal
 from drillrank.errors import InvalidInput, check_limits
 from drillrank.settings import check_one_of
 from drillrank.structure import Block, Document, Section
-from drillrank.structure.cutting import Level, line_starts, packed, sentence_starts, tiles
+from drillrank.structure.cutting import Level, line_starts, packed, sentence_starts, tile_text
 from drillrank.text import TokenCount, Tokens, token_counter, word_starts
 
 Chunking = Literal["section", "paragraph", "content_aware_fixed", "fixed"]
@@ -322,7 +322,7 @@ class Splits:
             text = self._bare_text([span])
             header, behind = self._table_header(text, span) if span.block.kind == "table" else ("", 0)
             levels = _LEVELS.get(span.block.kind, (sentence_starts, word_starts))
-            for begin, stop in tiles(text, limit - self.count(header), self._bare_count, levels):
+            for begin, stop in tile_text(text, limit - self.count(header), self._bare_count, levels):
                 repeated = header if begin >= behind else ""
                 if span.rendering is None:
                     found.append([Span(span.block, span.start + begin, span.start + stop, None, repeated)])
