@@ -14,7 +14,7 @@ from collections.abc import Container, Sequence
 from itertools import pairwise, takewhile, zip_longest
 from typing import Literal, NamedTuple
 
-from drillrank.structure.cutting import line_starts, paragraphs, trimmed_end
+from drillrank.structure.cutting import find_paragraph_spans, line_starts, trimmed_end
 from drillrank.structure.document import Block, Heading, Scan
 
 _NAMES_ITSELF = re.compile(
@@ -85,7 +85,7 @@ class _Heading(NamedTuple):
 
 def scan_plain(text: str) -> Scan:
     """Find the paragraphs of a plain text, and the lines that are certainly headings."""
-    apart = paragraphs(text)
+    apart = find_paragraph_spans(text)
     spans = [part for span in apart for part in _run_on_paragraphs(text, *span)]
     underlined = {at: found for at, span in enumerate(spans) if (found := _underlined(at, text, *span))}
     candidates = (_candidate(at, text, *span) for at, span in enumerate(spans) if at not in underlined)

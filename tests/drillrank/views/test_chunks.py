@@ -286,7 +286,7 @@ test_settings_that_do_not_go_together_are_refused = refuses(
     *((lambda name=name: Chunker(**{name: 0}), name) for name in ("max_tokens", "min_tokens")),
     (lambda: Chunker(exclude="References"), "exclude"),
     (lambda: Chunker(chunking="fixed", exclude=["References"]), "exclude"),
-    (lambda: Chunker(max_tokens=10, min_tokens=20), "above"),
+    (lambda: Chunker(max_tokens=10, min_tokens=20), "at most max_tokens"),
 )
 
 
