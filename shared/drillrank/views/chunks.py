@@ -1,4 +1,4 @@
-"""Cut documents into chunks: sections, parts of sections, paragraphs, or texts of fixed length.
+"""Cut documents into chunks: sections, parts of sections, passages, paragraphs, or texts of fixed length.
 
 Implements sections 3.2 and 5.6 of MC-indexing. By default, sections of more than 512 tokens are cut, because most
 encoders read 512 tokens, and small sections are joined. `drillrank.text.token_counter` counts the tokens. White space
@@ -18,10 +18,11 @@ from typing import Literal
 from drillrank.errors import InvalidInput, check_limits
 from drillrank.settings import check_one_of
 from drillrank.structure import Document, Section
+from drillrank.structure.passages import MAX_CHARACTERS, cut_passages
 from drillrank.text import TokenCount, Tokens, token_counter
 from drillrank.views.spans import Spans, SpanSplitter, concatenate, is_heading_only
 
-Chunking = Literal["section", "paragraph", "content_aware_fixed", "fixed"]
+Chunking = Literal["section", "passage", "paragraph", "content_aware_fixed", "fixed"]
 
 MAX_TOKENS = 512  # what most encoders read
 MIN_TOKENS = 64
@@ -66,9 +67,12 @@ class Chunker:
 
     Args:
         chunking: `"section"`: sections. Those of more than `max_tokens` are cut between blocks, then between lines,
-            sentences and words. `"paragraph"`: paragraphs, lists, tables and code blocks, the first one of a section
-            with its heading. `"content_aware_fixed"`: as many sentences of one section (or lines of tables, lists and
-            code) as fit. `"fixed"`: the same without regard to sections; paths are empty.
+            sentences and words. `"passage"`: consecutive blocks of up to 1,200 characters, as
+            `drillrank.structure.passages.cut_passages` makes them. The path is that of the first section. If a passage
+            has more than `max_tokens`, all passages of the document are made smaller. `"paragraph"`: paragraphs, lists,
+            tables and code blocks, the first one of a section with its heading. `"content_aware_fixed"`: as many
+            sentences of one section (or lines of tables, lists and code) as fit. `"fixed"`: the same without regard to
+            sections; paths are empty.
         max_tokens: Largest size of a chunk. None sets no limit, which both chunkings of fixed length refuse.
         min_tokens: Size up to which sections are joined. A section of fewer tokens joins the previous one if that is
             its parent, or has the same parent and is as small, until they have `min_tokens` together. Sections with
@@ -131,7 +135,9 @@ class Chunker:
         """Return the chunks of a document that show text."""
         splitter = SpanSplitter(document, self.max_tokens, token_counter(self.tokens))
         joins_small = self._joins_small_sections(splitter)
-        if self.chunking == "fixed":
+        if self.chunking == "passage":
+            chunks = self._cut_passages(splitter)
+        elif self.chunking == "fixed":
             blocks = [spans for section in document.sections() for spans in splitter.blocks(section)]
             chunks = _build_chunks(splitter, self._cut_blocks(splitter, blocks), has_sections=False)
         else:
@@ -158,6 +164,26 @@ class Chunker:
             for section in document.sections()
             if excluded_names.isdisjoint(map(_normalize_heading, section.path))
         ]
+
+    def _cut_passages(self, splitter: SpanSplitter) -> list[Chunk]:
+        """Cut the document into passages. Halve their size until all are within the limit of tokens."""
+        document = splitter.document
+        sections, size = self._select_sections(document), MAX_CHARACTERS
+        passages = cut_passages(document, size, sections)
+        while self.max_tokens and size > 1 and any(splitter.count(p.text) > self.max_tokens for p in passages):
+            size //= 2
+            passages = cut_passages(document, size, sections)
+        ordinal_by_section = {section: ordinal for ordinal, section in enumerate(document.sections())}
+        chunks: list[Chunk] = []
+        for passage in passages:
+            first_section, body = passage.sections[0], passage.text
+            for heading in takewhile(lambda block: block.kind == "heading", passage.blocks):
+                body = body.removeprefix(document.readable(heading).strip()).lstrip()
+            ordinal, path = ordinal_by_section[first_section], passage.section_path
+            part = chunks[-1].part + 1 if chunks and chunks[-1].ordinal == ordinal else 0
+            span = (passage.start, passage.end)
+            chunks.append(Chunk(passage.text, body.strip(), path, first_section.level, *span, ordinal, part, len(path)))
+        return chunks
 
     def _cut_sections(self, splitter: SpanSplitter, sections: Sequence[Section], joins_small: bool) -> list[Spans]:
         """Cut each section. If small sections are joined, headings without text go with the next section."""
