@@ -58,7 +58,7 @@ class D3Retriever(ModelFields, QueryRetriever):
         model_options: Options of the language model.
         settings: What is rarely touched: `langchain_ext.settings.D3RetrieverSettings`, or a mapping of its fields.
 
-    Each result is a paragraph, text as stored, with the metadata of the record that it stands in, and the score;
+    Each result is a paragraph, readable text, with the metadata of the record that it stands in, and the score;
     `start_index`, counted from the page where pages were given, unless that key is the user's own; and, under names
     that begin with `drillrank_`, `section_path`, `source_id`, `start` and `end`; without an LLM `section_score`; with
     one `prompt_tokens`, `completion_tokens` and `llm_calls` of the question; `problems`, a string, if anything went

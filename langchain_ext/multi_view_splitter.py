@@ -53,8 +53,9 @@ class MultiViewTextSplitter(TextSplitter):
         cache: Remembers what the LLM wrote: any mutable mapping of strings; by default in memory.
         show_progress: Whether a bar counts the LLM calls.
         views: Views to make: `raw`, which the others lead to, `keywords`, `summary`.
-        chunking: What is indexed as one thing: `"section"`, `"paragraph"`, `"content_aware_fixed"` (sentences of one
-            section, up to `max_tokens`), or `"fixed"` (the same across sections).
+        chunking: What is indexed as one thing: `"section"`, `"passage"` (consecutive blocks of up to 1,200
+            characters, short sections joined), `"paragraph"`, `"content_aware_fixed"` (sentences of one section, up to
+            `max_tokens`), or `"fixed"` (the same across sections).
         max_tokens: Largest size of a chunk, by default what most encoders read; longer sections are cut between
             paragraphs, then sentences. None for no limit.
         min_tokens: Neighbouring sections of fewer tokens are joined under their parent; None for none.

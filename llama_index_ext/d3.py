@@ -72,7 +72,7 @@ class D3Retriever(Prompted, QueryRetriever):
 
     `update_prompts` changes the prompts in `settings`, too.
 
-    Each node is a paragraph, text as stored, with `start_char_idx` and `end_char_idx` where they are known, the
+    Each node is a paragraph, readable text, with `start_char_idx` and `end_char_idx` where they are known, the
     document as SOURCE, and the metadata of the node that it stands in together with, under names that begin with
     `drillrank_`, `section_path`; without an LLM `section_score`; with one `prompt_tokens`, `completion_tokens` and
     `llm_calls` of the question; `problems`, a string, if anything went wrong, and without an LLM `nothing_matched` if

@@ -95,8 +95,9 @@ class MultiViewNodeParser(HostFields, NodeParser):
         include_metadata: Whether nodes carry the document's metadata.
         include_prev_next_rel: Whether raw nodes are linked to their neighbours.
         views: Views to make: `raw`, which the others lead to, `keywords`, `summary`.
-        chunking: What is indexed as one thing: `"section"`, `"paragraph"`, `"content_aware_fixed"` (sentences of one
-            section, up to `max_tokens`), or `"fixed"` (the same across sections).
+        chunking: What is indexed as one thing: `"section"`, `"passage"` (consecutive blocks of up to 1,200
+            characters, short sections joined), `"paragraph"`, `"content_aware_fixed"` (sentences of one section, up to
+            `max_tokens`), or `"fixed"` (the same across sections).
         max_tokens: Largest size of a chunk, by default what most encoders read; longer sections are cut between
             paragraphs, then sentences. None for no limit.
         min_tokens: Neighbouring sections of fewer tokens are joined under their parent; None for none.

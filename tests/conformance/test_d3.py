@@ -252,3 +252,18 @@ def test_whatever_the_llm_says(host, script, paragraphs, sections_by, budget, gu
         again = asyncio.run(host.aretrieve(retriever, ASKED))
     assert again == found
     assert {str(warning.message) for warning in caught} == told
+
+
+PAGE = (
+    "<html><body><h1>Kettle &amp; pot</h1><p>Fish &amp; <b>chips</b> fry.</p><h2>Care</h2><p>Dry it.</p></body></html>"
+)
+PAPER = "\\section{Kettle}\nFish \\& \\emph{chips} fry.\n\n\\section{Care}\nDry it.\n"
+
+
+@pytest.mark.parametrize("text", [PAGE, PAPER], ids=["html", "latex"])
+@both_hosts
+def test_evidence_of_a_text_with_markup_is_readable_and_starts_where_its_source_does(host, text):
+    retriever = drill(host, host.document(text, "page"), llm=None, top_n=1)
+    [found] = host.both(retriever, "Do fish and chips fry?")
+    assert found.text == "Fish & chips fry."
+    assert found.start == text.index("<p>Fish" if text is PAGE else "Fish")

@@ -206,3 +206,22 @@ def test_pieces_name_what_is_around_them():
     names = ("previous", "next", "parent")
     around = [tuple(metadata.get(f"drillrank_{name}_id") for name in names) for metadata in raw]
     assert around == [(None, rivers, None), (preface, rhine, preface), (rivers, None, rivers)]
+
+
+MANUAL = (
+    "# Mill\n\n"
+    + "The old mill grinds corn. " * 40
+    + "\n\nNote:\n\n- one\n- two\n\n# Wheel\n\nRound.\n\n# Axle\n\nOf oak.\n"
+)
+
+
+@both_hosts
+def test_passages_are_whole_and_their_spans_exact(host):
+    raw = [
+        record for record in split(host, [host.document(MANUAL, "d")], chunking="passage") if view_of(record) == "raw"
+    ]
+    spans = [(record.metadata["drillrank_start"], record.metadata["drillrank_end"]) for record in raw]
+    assert [host.text_of(record) for record in raw] == [MANUAL[start:end] for start, end in spans]
+    assert MANUAL[spans[0][1] : spans[1][0]].isspace()
+    assert "Note:\n\n- one\n- two\n" in "".join(MANUAL[start:end] for start, end in spans)
+    assert MANUAL[spans[-1][0] : spans[-1][1]].endswith("# Wheel\n\nRound.\n\n# Axle\n\nOf oak.")

@@ -15,7 +15,7 @@ from drillrank.drilldown.outline import outline
 from drillrank.drilldown.rebuilding import StoredChunk, rebuilt
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.prompts import fitting, shortened
-from drillrank.structure.cutting import cut
+from drillrank.structure.cutting import cut_text
 from drillrank.text import count_tokens
 from tests.drillrank.helpers import Says
 
@@ -105,7 +105,7 @@ def test_pieces_tile_their_paragraph_and_are_exact_slices(text, budget):
 @settings(max_examples=EXAMPLES or 60)
 @given(texts, st.integers(4, 60), st.sampled_from([*COUNTERS, lambda text: len(text.encode("utf-8", "surrogatepass"))]))
 def test_cutting_and_shortening_keep_the_limit(text, limit, count):
-    spans = cut(text, limit, count)
+    spans = cut_text(text, limit, count)
     assert "".join(text[start:end] for start, end in spans) == text
     assert all(count(text[start:end]) <= limit or end - start == 1 for start, end in spans)
     assert (len(spans) == 1) is (count(text) <= limit or len(text) == 1)
@@ -154,7 +154,7 @@ def test_each_piece_is_as_many_sentences_as_fit_and_of_long_ones_words(sentences
             pieces.append("")
         pieces[-1] += part
     text = "".join(parts)
-    assert [text[start:end] for start, end in cut(text, limit, count)] == pieces
+    assert [text[start:end] for start, end in cut_text(text, limit, count)] == pieces
 
 
 @given(sentences, st.integers(0, 40), st.sampled_from([lambda text: len(text.split()), squared]))

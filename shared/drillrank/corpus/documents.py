@@ -15,7 +15,7 @@ import numpy as np
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage
 from drillrank.structure import Document, Section, breadcrumb, file_key, read_document
-from drillrank.structure.cutting import parts
+from drillrank.structure.cutting import split_long_paragraph
 from drillrank.structure.document import document_to_json, has_title
 from drillrank.text import check_surrogates, without_surrogates
 
@@ -138,7 +138,9 @@ def paragraphs(document: Document, id_: int | str) -> Iterator[tuple[Section, Pa
             location["pages"] = pages
         title, shown = breadcrumb(section.path), document.readable(block)
         passage = Passage(document.slice(block), id=f"{id_}:{block.start}", title=title, metadata=location)
-        for source, readable in parts(passage, passage if shown == passage.text else replace(passage, text=shown)):
+        for source, readable in split_long_paragraph(
+            passage, passage if shown == passage.text else replace(passage, text=shown)
+        ):
             yield section, source, readable
 
 

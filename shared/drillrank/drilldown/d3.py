@@ -35,7 +35,7 @@ from drillrank.prompts import LEAST, filled
 from drillrank.rerank.relevance import MonoT5
 from drillrank.settings import as_settings
 from drillrank.structure import Document
-from drillrank.structure.cutting import parts
+from drillrank.structure.cutting import split_long_paragraph
 from drillrank.text import TokenCount, token_counter
 from drillrank.vectors import CollectionStatistics, Embed, Integers, embedded
 
@@ -92,11 +92,13 @@ class D3:
 
     Scores are mean log-likelihoods per question token (with `embed`, plus cosines and a prior for length, spread over
     the tokens: see `drillrank.drilldown.evidence`), or MonoT5's where it has the last word; comparable within one
-    question only. `details` holds those of `UPR` or `MonoT5`, `guarded`, without an LLM `section_score` and
-    `section_rank`, and `problems` if anything went wrong; `also_at`, without an LLM: the metadata of
-    paragraphs that say the same, with the same numbers, and are left out; `matched`, without an LLM or
-    `embed`, whether the paragraph or its headings hold a word of the question; `nothing_matched`
-    without an LLM or `embed`, if no paragraph holds a word of the question: then the documents' order stays.
+    question only. `passage.text` is readable text, without markup. `details["span"]` is the start and end
+    offset of the paragraph's source in its document's text; records without offsets have none. `details` also has those
+    of `UPR` or `MonoT5`, `guarded`, without an LLM `section_score` and `section_rank`, and `problems` if anything went
+    wrong; `also_at`, without an LLM: the metadata of paragraphs that say the same, with the same numbers, and are left
+    out; `matched`, without an LLM or `embed`, whether the paragraph or its headings hold a word of the question;
+    `nothing_matched` without an LLM or `embed`, if no paragraph holds a word of the question: then the documents' order
+    stays.
 
     Raises:
         InvalidInput: a setting is out of its range, or a strategy lacks the model it needs.
@@ -385,7 +387,7 @@ def _texts(sections: Sequence[OutlineSection], document: int | str) -> list[str]
 def _bounded(section: OutlineSection, limit: int, count: TokenCount) -> OutlineSection:
     """The section, those of its paragraphs that have more than `limit` tokens as a reader sees them cut into parts."""
     pairs = zip(section.paragraphs, section.readable, strict=True)
-    cut = [part for paragraph, shown in pairs for part in parts(paragraph, shown, limit, count)]
+    cut = [part for paragraph, shown in pairs for part in split_long_paragraph(paragraph, shown, limit, count)]
     if len(cut) == len(section.paragraphs):
         return section
     return replace(section, paragraphs=tuple(source for source, _ in cut), readable=tuple(shown for _, shown in cut))

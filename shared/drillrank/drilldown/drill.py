@@ -172,9 +172,12 @@ class Drill:
                 item_details["nothing_matched"] = False
             elif section in likely:
                 item_details["section_score"], item_details["section_rank"] = likely[section]
+            metadata = ready.readable[position].metadata
+            if metadata.get("start") is not None:  # unknown for records that do not have offsets
+                item_details["span"] = (metadata["start"], metadata["end"])
             details.append(item_details)
         scores = [self._judged[at][0] for at in chosen]
-        found = ranked([ready.paragraphs[at] for at in chosen], scores, details, top_n)
+        found = ranked([ready.readable[at] for at in chosen], scores, details, top_n)
         self._scope, self._opened, self._guards, self._chosen = set(scope), set(opened), guarded, chosen
         self._evidence = {chosen[item.details["position"]] for item in found}
         return found

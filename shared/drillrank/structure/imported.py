@@ -16,7 +16,7 @@ from typing import Any
 from drillrank import limits
 from drillrank.errors import InvalidInput
 from drillrank.limits import read_json
-from drillrank.structure.cutting import paragraphs
+from drillrank.structure.cutting import find_paragraph_spans
 from drillrank.structure.document import Block, BlockKind, Document
 from drillrank.structure.html import scan_html
 from drillrank.structure.markdown import as_markdown, scan_markdown, table, with_closed_fence
@@ -384,7 +384,7 @@ def _own_parts(node: _Node) -> list[Part]:
             body, at = f"{body}{text[at : location[0]]}\n\n", location[1]
     body += text[at:]
     heading = Part("heading", node.title, node.level, node.page)
-    return [heading, *(Part("paragraph", body[start:end], page=node.page) for start, end in paragraphs(body))]
+    return [heading, *(Part("paragraph", body[start:end], page=node.page) for start, end in find_paragraph_spans(body))]
 
 
 def find_text(text: str, wanted: str, start: int = 0) -> tuple[int, int] | None:
@@ -419,7 +419,7 @@ def _from_pages(nodes: Sequence[_Node], pages: Sequence[str]) -> list[Part]:
         if above is not None:
             parts.append(Part("heading", above.title, above.level, above.page))
             start = _after(text, above.title, start)
-        for first, last in paragraphs(text[start:end]) if start < end else ():
+        for first, last in find_paragraph_spans(text[start:end]) if start < end else ():
             page = bisect_right(firsts, start + first)
             parts.append(Part("paragraph", text[start + first : start + last], page=page))
     return parts

@@ -15,7 +15,7 @@ from collections.abc import Container, Sequence
 from itertools import pairwise, takewhile, zip_longest
 from typing import Literal, NamedTuple
 
-from drillrank.structure.cutting import line_starts, paragraphs, trimmed_end
+from drillrank.structure.cutting import find_paragraph_spans, line_starts, trimmed_end
 from drillrank.structure.document import Block
 from drillrank.structure.scan import Heading, Scan
 
@@ -102,7 +102,7 @@ _Candidates = dict[int, _HeadingCandidate]  # by the index of the paragraph
 
 def scan_plain(text: str) -> Scan:
     """Find the paragraphs of a plain text and the lines that are headings."""
-    blank_line_spans = paragraphs(text)
+    blank_line_spans = find_paragraph_spans(text)
     spans = [part for span in blank_line_spans for part in _split_run_of_lines(text, *span)]
     underlined = _find_underlined_headings(text, spans)
     numbered = _find_numbered_headings(text, spans, underlined)

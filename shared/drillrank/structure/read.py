@@ -12,7 +12,7 @@ from pathlib import Path
 import drillrank.structure.builtin_formats  # noqa: F401  (registers the formats)
 from drillrank.errors import InvalidInput, warn
 from drillrank.files import open_file
-from drillrank.structure.cutting import paragraphs
+from drillrank.structure.cutting import find_paragraph_spans
 from drillrank.structure.document import Document
 from drillrank.structure.encodings import decode_text
 from drillrank.structure.formats import (
@@ -265,7 +265,7 @@ def _is_html_fragment(text: str) -> bool:
     text = text.removeprefix(_BOM).strip()
     if "</" not in text or not _HTML_FRAGMENT.match(text):
         return False
-    return text.endswith(">") or all(text.startswith("<", start) for start, _ in paragraphs(text))
+    return text.endswith(">") or all(text.startswith("<", start) for start, _ in find_paragraph_spans(text))
 
 
 def _is_latex(text: str) -> bool:

@@ -10,8 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from drillrank.structure import parse_document
+from drillrank.structure.passages import cut_passages
 from drillrank.text import count_tokens
-from drillrank.views import Chunker
+from drillrank.views import Chunker, MultiViewChunker
 from tests.drillrank.helpers import refuses
 from tests.drillrank.structure.test_linear_time import lines_run
 
@@ -286,7 +287,7 @@ test_settings_that_do_not_go_together_are_refused = refuses(
     *((lambda name=name: Chunker(**{name: 0}), name) for name in ("max_tokens", "min_tokens")),
     (lambda: Chunker(exclude="References"), "exclude"),
     (lambda: Chunker(chunking="fixed", exclude=["References"]), "exclude"),
-    (lambda: Chunker(max_tokens=10, min_tokens=20), "above"),
+    (lambda: Chunker(max_tokens=10, min_tokens=20), "at most max_tokens"),
 )
 
 
@@ -297,3 +298,51 @@ def test_a_heading_goes_with_the_first_part_of_what_is_cut_behind_it(chunking):
     assert first.text.startswith("# Title\n\nOne sentence")
     assert first.body.startswith("One sentence")
     assert second.body.startswith("One sentence")
+
+
+MILL = "# Mill\n\nIt grinds corn.\n\n## Use\n\nThe steps:\n\n- Stop it.\n- Start it.\n\n# Notes\n\nOld.\n"
+LONG_MILL = "# Mill\n\n" + "The old mill grinds corn all day. " * 60 + "\n\n# Wheel\n\n" + "It turns. " * 100 + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "format"),
+    [
+        (MILL, "markdown"),
+        (LONG_MILL, "markdown"),
+        ("<h1>A</h1><p>b &amp; c</p>", "html"),
+        ("\\section{A}\nOne.\n", "latex"),
+    ],
+)
+def test_chunks_of_passages_are_passages(text, format):
+    document = parse_document(text, format)
+    chunks, passages = Chunker("passage")(document), cut_passages(document)
+    assert [(c.text, c.start, c.end, c.path) for c in chunks] == [
+        (p.text, p.start, p.end, p.section_path) for p in passages
+    ]
+
+
+def test_parts_of_a_section_are_numbered_and_bodies_begin_behind_the_heading():
+    chunks = Chunker("passage")(parse_document(LONG_MILL))
+    assert [(chunk.ordinal, chunk.part, chunk.path) for chunk in chunks] == [
+        (0, 0, ("Mill",)), (0, 1, ("Mill",)), (1, 0, ("Wheel",))
+    ]  # fmt: skip
+    assert chunks[0].body.startswith("The old mill")
+    assert chunks[1].body == chunks[1].text
+
+
+@pytest.mark.parametrize("limit", [5, 50, 200])
+def test_passages_are_within_the_limit_of_tokens(limit):
+    chunks = Chunker("passage", limit)(parse_document(LONG_MILL))
+    assert all(count_tokens(chunk.text) <= limit for chunk in chunks)
+    assert "".join("".join(chunk.text.split()) for chunk in chunks) == "".join(LONG_MILL.split())
+
+
+def test_passages_leave_out_sections_by_name():
+    assert [chunk.text for chunk in Chunker("passage", exclude=["Notes"])(parse_document(MILL))] == [
+        MILL[: MILL.index("\n\n# Notes")]
+    ]
+
+
+def test_passages_have_views_and_ids():
+    [[raw, keywords, *_]] = MultiViewChunker(chunking="passage").chunks([("mill", parse_document(MILL))])
+    assert (raw.view, keywords.view, keywords.section_id) == ("raw", "keywords", raw.id)
