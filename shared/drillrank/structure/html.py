@@ -19,6 +19,7 @@ from drillrank.structure.html_elements import (
     Numbering,
     control_text,
     heading_level,
+    is_check_mark,
     is_hidden,
     is_note_mark,
     is_permalink,
@@ -232,8 +233,7 @@ class _Page:
         elif node.name == "tr" and inner.columns is not None:
             behind.append(partial(self._end_row, inner))
         behind.append(partial(self._border, context))
-        if text := control_text(node):
-            self._add_text(text, inner, node)
+        self._add_control(node, inner)
         self._visit_children(node, inner, *behind)
 
     def _make_inner_context(self, node: HtmlNode, context: _Context) -> _Context:
@@ -281,8 +281,8 @@ class _Page:
         name = node.name
         if name == "br":
             self._break(context)
-        elif text := control_text(node):
-            self._add_text(text, context, node)
+        else:
+            self._add_control(node, context)
         script = _SCRIPT_KINDS.get(name if name in ("sup", "sub") else style.get("vertical-align", ""), "")
         inner = context
         if name in _DELETED or "line-through" in style.get("text-decoration", style.get("text-decoration-line", "")):
@@ -300,6 +300,14 @@ class _Page:
             self._enter_math_script(node, inner)
         else:
             self._visit_children(node, inner)
+
+    def _add_control(self, node: HtmlNode, context: _Context) -> None:
+        """Add the text of a form control. A mark without words beside it makes no block, and code has no marks."""
+        text = control_text(node)
+        if not is_check_mark(text):
+            self._add_text(text, context, node)
+        elif not context.is_raw:
+            self._add_text(text, context, None)
 
     def _enter_script(self, node: HtmlNode, context: _Context, script: str) -> None:
         """Keep raised or lowered text apart from the text before it and behind it."""

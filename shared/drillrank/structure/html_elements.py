@@ -31,7 +31,7 @@ _PERMALINK_WORDS = frozenset({
     "permanent link",
 })  # fmt: skip
 _SIGN_VARIANTS = re.compile("[\ufe0e\ufe0f\u200b\u20e3]")
-_NOTE_CLASSES = frozenset({"footnote-ref", "footnote-reference", "footnoteref", "noteref", "fnref", "reference"})
+_NOTE_CLASSES = frozenset({"footnote-ref", "footnote-reference", "footnoteref", "noteref", "fnref"})
 _ORDINAL_ENDINGS = frozenset({
     "st", "nd", "rd", "th", "e", "er", "re", "ère", "eme", "ème", "ième", "nde", "d", "a", "o", "as", "os", "ª",
     "º",
@@ -181,7 +181,9 @@ def lowered_marks(node: HtmlNode, previous: str) -> tuple[str, str]:
 
 
 def control_text(node: HtmlNode) -> str:
-    """Return what a reader sees of a form control that has no text inside; empty for other elements.
+    """Return what a reader sees of a form control or image that has no text inside; empty for other elements.
+
+    The hint in an empty field is left out, because it would read as an answer.
 
     >>> control_text(HtmlNode("input", 0, attributes={"type": "checkbox", "checked": ""}))
     '[x] '
@@ -194,13 +196,19 @@ def control_text(node: HtmlNode) -> str:
     if node.name == "input" and kind in ("checkbox", "radio"):
         return "[x] " if "checked" in attributes else "[ ] "
     if node.name == "input":
-        return "" if kind in _UNSEEN_INPUTS else f" {attributes.get('value') or attributes.get('placeholder', '')} "
+        value = attributes.get("value", "").strip()
+        return f" {value} " if value and kind not in _UNSEEN_INPUTS else ""
     if role in _CHECKED_ROLES and "aria-checked" in attributes:
         return "[x] " if attributes["aria-checked"].strip().lower() == "true" else "[ ] "
     if node.name == "option":
         label = attributes.get("label", "") if not node.children else ""
         return f" [x] {label}" if "selected" in attributes else f" {label}"
     return " " if node.name in ("mtd", "select", "text", "textarea") else ""  # "text" is of drawings
+
+
+def is_check_mark(text: str) -> bool:
+    """Return True if the text of a control only says if it is checked."""
+    return text in ("[x] ", "[ ] ")
 
 
 class Numbering:

@@ -334,11 +334,12 @@ class _TreeBuilder:
 
     def _close(self, names: set[str] | frozenset[str], boundaries: set[str] | frozenset[str]) -> None:
         """Close open elements with these names, and all inside them, up to the innermost of the boundaries."""
-        boundary = self._last(boundaries)
         indices = [self._indices[name][-1] for name in names if self._indices.get(name)]
-        index = min((index for index in indices if index > boundary), default=0)
-        if index:
-            self._close_from(index)
+        if indices:
+            boundary = self._last(boundaries)
+            index = min((index for index in indices if index > boundary), default=0)
+            if index:
+                self._close_from(index)
 
     def _close_from(self, index: int) -> None:
         while len(self._open) > index:
