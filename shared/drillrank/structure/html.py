@@ -64,6 +64,20 @@ def html_links(text: str) -> list[tuple[int, str, str]]:
     return [(link.offset, link.address, " ".join("".join(link.parts).split())) for link in _Page(text).links]
 
 
+def html_text(text: str) -> str:
+    """Return the readable text of a fragment on one line."""
+    return " ".join(" ".join(block.rendering.split()) for block in _Page(text).blocks())
+
+
+def remove_invisible(text: str) -> str:
+    r"""Return a text without the characters that no reader sees, such as soft hyphens inside words.
+
+    >>> remove_invisible("Gesamt\u00adkonzept")
+    'Gesamtkonzept'
+    """
+    return text if text.isascii() else _INVISIBLE.sub("", text)
+
+
 @dataclass
 class _HtmlHeading:
     """Heading that ends with its element, or at the first block that begins in it after some text."""
@@ -403,8 +417,7 @@ class _Page:
             self._put("line", context)
 
     def _add_text(self, text: str, context: _Context, node: HtmlNode | None) -> None:
-        if not text.isascii():
-            text = _INVISIBLE.sub("", text)
+        text = remove_invisible(text)
         if not text:
             return
         if self._is_after_script and (text[0].isdigit() or (text[0].isalnum() and self._is_after_script == "sup")):
