@@ -161,7 +161,7 @@ class _Page:
         self._block = 0
         self._offset = 0
         self._previous = ""  # last character of the line
-        self._is_after_script = ""  # "sup" or "sub" directly behind one
+        self._is_after_number = False  # directly behind a raised or lowered number
         self._n_borders_left = max(_FEW_BORDERS, len(text) // 8)
         root = parse_html(text)
         self._layout = _find_layout_tables(root)
@@ -224,7 +224,7 @@ class _Page:
         if columns is not None:
             self._put_borders(columns.begin_cell(cell), context)
         self._put("text", context, " ")  # apart from stray text before the cell
-        self._previous = self._is_after_script = ""
+        self._end_line()
         inner = context._replace(columns=None, is_in_cell=True)
         self._visit_children(cell, inner)
 
@@ -338,13 +338,13 @@ class _Page:
             context = context._replace(is_note_mark=True)
         if before:
             self._add_text(before, context._replace(link=None), None)
-        self._visit_children(node, context, partial(self._end_script, behind, context, script))
+        self._visit_children(node, context, partial(self._end_script, behind, context))
 
-    def _end_script(self, behind: str, context: _Context, script: str) -> None:
+    def _end_script(self, behind: str, context: _Context) -> None:
         if behind:
             self._add_text(behind, context._replace(link=None), None)
-        elif self._previous.isdigit():
-            self._is_after_script = script
+        else:
+            self._is_after_number = self._previous.isdigit()
 
     def _enter_ruby(self, node: HtmlNode, context: _Context) -> None:
         """Read the base text first, so that its words are whole, and then its reading in parentheses."""
@@ -387,13 +387,17 @@ class _Page:
         self._offset = max(self._offset, node.offset)
         self._enter_script(node, context, script)
 
+    def _end_line(self) -> None:
+        self._previous = ""
+        self._is_after_number = False
+
     def _begin_block(self) -> None:
         self._block += 1
-        self._previous = self._is_after_script = ""
+        self._end_line()
 
     def _border(self, context: _Context) -> None:
         """End a block, a line of a list or a word of a table's cell."""
-        self._previous = self._is_after_script = ""
+        self._end_line()
         heading = context.heading
         if heading and not heading.has_ended:
             heading.has_ended = heading.has_text
@@ -407,7 +411,7 @@ class _Page:
 
     def _break(self, context: _Context) -> None:
         """End a line inside a block."""
-        self._previous = self._is_after_script = ""
+        self._end_line()
         is_in_heading = context.heading is not None and not context.heading.has_ended
         if context.is_raw:
             self._put("text", context, "\n")
@@ -420,9 +424,9 @@ class _Page:
         text = remove_invisible(text)
         if not text:
             return
-        if self._is_after_script and (text[0].isdigit() or (text[0].isalnum() and self._is_after_script == "sup")):
+        if self._is_after_number and text[0].isdigit():
             self._put("text", context, " ")
-        self._is_after_script = ""
+        self._is_after_number = False
         self._previous = text[-1]
         if text.strip() and context.heading:
             context.heading.has_text = True

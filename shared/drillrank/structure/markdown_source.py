@@ -21,7 +21,7 @@ _TOO_DEEP = re.compile(
 )
 _ODD_LINE_END = re.compile(r"\r(?!\n)")
 # Lines of metadata at the left margin: a key, an item, a comment, or a bracket or quote of a value.
-_YAML_KEY = re.compile(r"""[^\s#\-?:,\[\]{}&*!|>'"%@`].*?:(?:\s|$)|["'].*?["']\s*:(?:\s|$)""")
+_YAML_KEY = re.compile(r"""[^\s#\-?:,\[\]{}&*!|>'"%@`].*?:(?:\s|$)|["'].*?["']\s*:(?:\s|$)|\{[{%]""")
 _YAML_LINE = re.compile(rf"""{_YAML_KEY.pattern}|[-?}}\]{{\[&*!%<"'#]""")
 _TOML_LINE = re.compile(r"""[\w.\-"' ]+=|[\[\]}}"'#]""")
 _LINE_PREFIX = " \t>-+*0123456789.)"
