@@ -35,6 +35,8 @@ _CLOSING = re.compile(r"(?<=\s)(#+)$")
 # "{#id}", "{.class}", "{: #id }", "{-}" and "{key=value}" behind a heading, and a line of them below it.
 _ATTRIBUTES = re.compile(r"\{:?\s*(?:[#.][^{}]*|-|[\w-]+=[^{}]*)\}")
 _ATTRIBUTE_LINE = re.compile(r"\{:[^{}\n]*\}")
+# Tags without text, such as those around Markdown.
+_SHOWS_NOTHING = re.compile(r"\s*(?:</?(?:a|br|center|details|div|hr|p|section|span)(?=[\s/>])[^<>]*>\s*)*")
 _DEEPEST = 6  # heading of Markdown
 
 MarkdownLinks = list[tuple[int, str, str]]
@@ -178,6 +180,9 @@ class _MarkdownReader:
 
     def _add_html(self, start: int, end: int) -> None:
         """Add the visible blocks of HTML, or a block that shows nothing."""
+        if _SHOWS_NOTHING.fullmatch(self._text, start, end):
+            self._blocks.append(Block("other", start, end, ""))
+            return
         scan = scan_html(self._text[start:end])
         self._blocks += [replace(block, start=start + block.start, end=start + block.end) for block in scan.blocks] or [
             Block("other", start, end, "")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
@@ -30,6 +32,7 @@ _ATX_HEADING = re.compile(r"[ \t]{0,3}#{1,6}(?:\s|$)")
 _MARGIN = re.compile(r"[ \t]*")
 _QUOTE_MARGIN = re.compile(r"[ \t>]*")
 _NOT_SPACE = re.compile(r"\S")
+_CLOSINGS = re.compile(r"\$\$|\\\]|\\end\{[^{}\n]{1,30}\}")
 _FORMULA_SIGNS = ("$$", "\\[", "\\begin{")
 
 
@@ -115,7 +118,12 @@ def _mask_formulas(source: str) -> str:
         return source
     starts = line_starts(source)
     lines = [source[start:end] for start, end in pairwise(starts)]
-    unclosed_until: dict[str, int] = {}
+    lines_by_closing: dict[str, list[int]] = defaultdict(list)
+    for index, line in enumerate(lines):
+        for closing in _CLOSINGS.findall(line):
+            lines_by_closing[closing].append(index)
+    # No formula goes on behind a heading or a fence.
+    stops = [i for i, line in enumerate(lines) if _ATX_HEADING.match(line) or line.lstrip().startswith(_FENCES)]
     fence = ""
     index = 0
     while index < len(lines):
@@ -123,15 +131,13 @@ def _mask_formulas(source: str) -> str:
         if line.startswith(_FENCES) or fence:
             fence = _next_fence(line, fence)
         elif closing := _closing_sign(line):
-            last = index if index < unclosed_until.get(closing, 0) else _find_closing(lines, index, closing)
-            if last > index:
+            last = _first_after(lines_by_closing[closing], index)
+            if last is not None and last < (_first_after(stops, index) or len(lines)):
                 margin = _QUOTE_MARGIN if lines[index].lstrip().startswith(">") else _MARGIN
                 lines[index + 1 : last] = [_mask_line(inner, margin) for inner in lines[index + 1 : last]]
                 before, sign, behind = lines[last].partition(closing)
                 lines[last] = _mask_line(before, margin) + sign + behind
                 index = last
-            elif last < 0:
-                unclosed_until[closing] = -last
         index += 1
     return "".join(lines)
 
@@ -163,11 +169,7 @@ def _closing_sign(line: str) -> str:
     return ""
 
 
-def _find_closing(lines: list[str], first: int, closing: str) -> int:
-    """Return the index of the line that ends a formula; minus the index of the heading or code before which none is."""
-    for index in range(first + 1, len(lines)):
-        if closing in lines[index]:
-            return index
-        if _ATX_HEADING.match(lines[index]) or lines[index].lstrip().startswith(_FENCES):
-            return -index
-    return -len(lines)
+def _first_after(indices: list[int], index: int) -> int | None:
+    """Return the first of the rising indices that is greater than an index; None if there is none."""
+    position = bisect_right(indices, index)
+    return indices[position] if position < len(indices) else None
