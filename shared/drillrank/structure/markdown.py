@@ -1,7 +1,7 @@
 r"""Markdown: the blocks of CommonMark with tables and front matter, its links, and how to write it.
 
-pyromark (pulldown-cmark) reads it in time linear in the text. Only blocks of the top level are kept: a heading in a
-list or a quote opens no section.
+pyromark (pulldown-cmark) parses it in linear time. Only blocks of the top level count: a heading in a list or a quote
+opens no section. HTML between the blocks is read as HTML, so its headings open sections and its tags are not shown.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from html import escape
 from typing import Any
 
 from drillrank.structure.cutting import trimmed_end
 from drillrank.structure.document import Block, BlockKind, Document
+from drillrank.structure.html import html_text, remove_invisible, scan_html
+from drillrank.structure.markdown_source import prepare_markdown
 from drillrank.structure.plain import scan_plain
 from drillrank.structure.scan import Heading, Scan
-from drillrank.text import without_surrogates
 
 _KINDS: dict[str, BlockKind] = {
     "Heading": "heading",
@@ -25,29 +27,26 @@ _KINDS: dict[str, BlockKind] = {
     "Table": "table",
     "CodeBlock": "code",
 }
-# A break on the first line with a blank line below opens no front matter.
-_FRONT_MATTER = re.compile(
-    r"\ufeff?---[ \t]*(?:\r\n?|\n)(?![ \t]*[\r\n])(?:[^\r\n]*(?:\r\n?|\n))*?---[ \t]*(?![^\r\n])"
-)
-# Below a line that is nested deeper, each line would take time that grows with the depth.
-_TOO_DEEP = re.compile(
-    r"(?<![^\r\n])((?:[ \t]*(?:[-+*](?=[ \t])|>|\d{1,9}[.)](?=[ \t]))){50}[ \t]*|[ \t]{200,})([-+*>]|\d{1,9}[.)])"
-)
-_ODD_LINE_END = re.compile(r"\r(?!\n)")
 _FENCE = re.compile(r"(`{3,}|~{3,})")
-# What Markdown would take for a heading, a quote, a fence, a rule, an underline, a reference, front matter or HTML.
-_READ_AS_MARKUP = re.compile(r"(?:#{1,6}(?:\s|$)|>|`{3}|~{3}|[-=*_](?:\s*[-=*_])*\s*$|\[[^\]]*\]:|\||<|\+\+\+)")
+# What Markdown would take for a heading, a quote, a fence, a rule, an underline, a reference, a formula, front matter
+# or HTML.
+_READ_AS_MARKUP = re.compile(r"(?:#{1,6}(?:\s|$)|>|`{3}|~{3}|[-=*_](?:\s*[-=*_])*\s*$|\[[^\]]*\]:|\||<|\+\+\+|\$\$)")
 _INSIDE = re.compile(r"([<*`\[])")  # of a heading
 _CLOSING = re.compile(r"(?<=\s)(#+)$")
+# "{#id}", "{.class}", "{: #id }", "{-}" and "{key=value}" behind a heading, and a line of them below it.
+_ATTRIBUTES = re.compile(r"\{:?\s*(?:[#.][^{}]*|-|[\w-]+=[^{}]*)\}")
+_ATTRIBUTE_LINE = re.compile(r"\{:[^{}\n]*\}")
+# Tags without text, such as those around Markdown.
+_SHOWS_NOTHING = re.compile(r"\s*(?:</?(?:a|br|center|details|div|hr|p|section|span)(?=[\s/>])[^<>]*>\s*)*")
 _DEEPEST = 6  # heading of Markdown
 
-Links = list[tuple[int, str, str]]
-"""Offset of the block, address and shown text of each link."""
+MarkdownLinks = list[tuple[int, str, str]]
+"""Offset of the block, address and text of each link."""
 
 
 def scan_markdown(text: str) -> Scan:
     """Find the top-level blocks of a Markdown text and the readable text of its headings."""
-    return _read(text)[0]
+    return _MarkdownReader(text).scan()
 
 
 def scan_markdown_or_plain(text: str) -> Scan:
@@ -56,100 +55,188 @@ def scan_markdown_or_plain(text: str) -> Scan:
     if scan.headings:
         return scan
     plain = scan_plain(text)
-    found = {(block.start, block.end) for block in plain.blocks if block.kind == "heading"}
+    heading_spans = {(block.start, block.end) for block in plain.blocks if block.kind == "heading"}
     blocks = [
         replace(block, kind="heading")
-        if block.kind in ("paragraph", "list") and (block.start, block.end) in found
+        if block.kind in ("paragraph", "list") and (block.start, block.end) in heading_spans
         else block
         for block in scan.blocks
     ]
-    return Scan(blocks, plain.headings, scan.marks)
+    kept = {block.start for block in blocks if block.kind == "heading"}
+    headings = {start: heading for start, heading in plain.headings.items() if start in kept}
+    return Scan(blocks, headings, scan.marks)
 
 
-def markdown_links(text: str) -> Links:
-    """The links and autolinks outside code, in order."""
-    return _read(text)[1]
+def markdown_links(text: str) -> MarkdownLinks:
+    """Return the links and autolinks outside code, in order."""
+    return _MarkdownReader(text).links
 
 
-def _read(text: str) -> tuple[Scan, Links]:
-    import pyromark
+class _MarkdownReader:
+    """Reads the events of the parser into blocks, headings and links.
 
-    front = _FRONT_MATTER.match(text)
-    skipped = front.end() if front else int(text.startswith("\ufeff"))
-    source = _TOO_DEEP.sub(
-        lambda deep: deep[1] + "x" * len(deep[2]), without_surrogates(_ODD_LINE_END.sub("\n", text[skipped:]))
-    )
-    offset = _character_offsets(source)
-    blocks: list[Block] = []
-    headings: dict[int, Heading] = {}
-    links: Links = []
-    marks = int(front is not None)
-    top: tuple[str, Any] = ("", None)  # the block
-    depth, ended = 0, front.end() if front else 0
-    shown: list[str] = []  # of the block
-    found: list[list[Any]] = []  # its links: address, and which of its texts
-    opened: list[list[Any]] = []  # those of them that go on
-    for event, span in pyromark.events_with_range(source, options=pyromark.Options.ENABLE_TABLES):
-        kind, value = _named(event)
+    Attributes:
+        links: Links of the text.
+    """
+
+    def __init__(self, text: str) -> None:
+        import pyromark
+
+        self.links: MarkdownLinks = []
+        self._text = text
+        self._blocks: list[Block] = []
+        self._headings: dict[int, Heading] = {}
+        source = prepare_markdown(text)
+        self._source_start = source.start
+        self._marks = int(source.has_front_matter)
+        self._end = source.start if source.has_front_matter else 0  # of the last block
+        self._offset = _character_offsets(source.text)
+        self._block: tuple[str, Any] = ("", None)  # name and details
+        self._depth = 0
+        self._begin_block("", None)
+        for event, span in pyromark.events_with_range(source.text, options=pyromark.Options.ENABLE_TABLES):
+            self._read_event(event, span)
+
+    def scan(self) -> Scan:
+        """Return the blocks. If one has a rendering, all have, because a reader joins the renderings of a section."""
+        text = self._text
+        blocks = self._blocks
+        has_invisible = remove_invisible(text.removeprefix("\ufeff")) != text.removeprefix("\ufeff")
+        if has_invisible or any(block.rendering is not None for block in blocks):
+            blocks = [
+                replace(block, rendering=remove_invisible(text[block.start : block.end]))
+                if block.rendering is None
+                else block
+                for block in _with_gaps(text, blocks)
+            ]
+        return Scan(blocks, self._headings, self._marks)
+
+    def _begin_block(self, name: str, details: Any) -> None:
+        self._block = (name, details)
+        self._parts: list[str] = []  # of its readable text
+        self._html: list[str] = []  # the same with its tags and links
+        self._has_tags = False
+        self._block_links: list[list[Any]] = []  # address, index of the first part, index behind the last one
+        self._open_links: list[list[Any]] = []
+
+    def _read_event(self, event: Any, span: Any) -> None:
+        kind, value = _name_and_details(event)
         if kind in ("Text", "Code"):
-            shown.append(value)
+            self._add(value)
         elif kind in ("SoftBreak", "HardBreak"):
-            shown.append(" ")
+            self._add(" ")
+        elif kind == "InlineHtml":
+            self._html.append(value)
+            self._has_tags = True
         elif kind == "Start":
-            name, details = _named(value)
-            if not depth:
-                top, shown, found = (name, details), [], []
-            elif name == "Link":
-                mail = "mailto:" * (details["link_type"] == "Email")
-                opened.append([mail + details["dest_url"], len(shown)])
-                found.append(opened[-1])
-            depth += 1
-            continue
+            self._start(*_name_and_details(value))
         elif kind == "End":
-            depth -= 1
+            self._depth -= 1
             if value == "Link":
-                opened.pop().append(len(shown))
-        if depth or kind not in ("End", "Rule"):
-            continue
-        name, details = top if kind == "End" else _named(event)
-        start = skipped + offset(span["start"])
-        gap = text[ended:start]
-        start = 0 if not gap.strip("\ufeff \t") and not ended else ended + len(gap.rstrip(" \t"))
-        end = trimmed_end(text, start, skipped + offset(span["end"]))
+                self._open_links.pop().append(len(self._parts))
+                self._html.append("</a>")
+            if not self._depth:
+                self._end_block(span)
+        elif kind == "Rule" and not self._depth:
+            self._begin_block("Rule", None)
+            self._end_block(span)
+
+    def _add(self, text: str) -> None:
+        self._parts.append(text)
+        self._html.append(escape(text))
+
+    def _start(self, name: str, details: Any) -> None:
+        if not self._depth:
+            self._begin_block(name, details)
+        elif name == "Link":
+            address = "mailto:" * (details["link_type"] == "Email") + details["dest_url"]
+            self._open_links.append([address, len(self._parts)])
+            self._block_links.append(self._open_links[-1])
+            self._html.append(f'<a href="{escape(address)}">')
+            self._has_tags |= "#" in address
+        self._depth += 1
+
+    def _end_block(self, span: Any) -> None:
+        """Add the block, with the white space before it in its line."""
+        text = self._text
+        name, details = self._block
+        start = self._source_start + self._offset(span["start"])
+        gap = text[self._end : start]
+        start = 0 if not gap.strip("\ufeff \t") and not self._end else self._end + len(gap.rstrip(" \t"))
+        end = trimmed_end(text, start, self._source_start + self._offset(span["end"]))
         if start == end:  # white space that CommonMark takes for text, such as a form feed
-            continue
-        ended = end
-        blocks.append(Block(_KINDS.get(name, "other"), start, end))
-        marks += name in ("Heading", "Table") or (name == "CodeBlock" and details != "Indented")
+            return
+        self._end = end
+        if name == "HtmlBlock":
+            self._add_html(start, end)
+        elif name == "Paragraph" and _ATTRIBUTE_LINE.fullmatch(text, start, end):
+            self._blocks.append(Block("other", start, end, ""))
+        else:
+            self._blocks.append(Block(_KINDS.get(name, "other"), start, end))
+        self._marks += name in ("Heading", "Table") or (name == "CodeBlock" and details != "Indented")
         if name == "Heading":
-            headings[start] = Heading(int(details["level"][1]), "".join(shown).strip().replace("\0", "\ufffd"))
-        links += [(start, target, " ".join("".join(shown[first:last]).split())) for target, first, last in found]
-    return Scan(blocks, headings, marks), links
+            self._headings[start] = Heading(int(details["level"][1]), self._heading_title())
+        for address, first, last in self._block_links:
+            self.links.append((start, address, " ".join("".join(self._parts[first:last]).split())))
+
+    def _add_html(self, start: int, end: int) -> None:
+        """Add the visible blocks of HTML, or a block that shows nothing."""
+        if _SHOWS_NOTHING.fullmatch(self._text, start, end):
+            self._blocks.append(Block("other", start, end, ""))
+            return
+        scan = scan_html(self._text[start:end])
+        self._blocks += [replace(block, start=start + block.start, end=start + block.end) for block in scan.blocks] or [
+            Block("other", start, end, "")
+        ]
+        self._headings |= {start + offset: heading for offset, heading in scan.headings.items()}
+
+    def _heading_title(self) -> str:
+        """Return the readable title of a heading, without attributes and without a link to the heading itself."""
+        title = "".join(self._parts)
+        if self._has_tags:
+            title = html_text(f"<h1>{''.join(self._html)}</h1>") or title
+        title = remove_invisible(title).strip().replace("\0", "\ufffd")
+        attributes_start = title.rfind("{")
+        if attributes_start > 0 and _ATTRIBUTES.fullmatch(title, attributes_start):
+            title = _CLOSING.sub("", title[:attributes_start].rstrip()).rstrip()
+        return title
 
 
-def _named(event: Any) -> tuple[str, Any]:
-    """Name and details of what the library reports as a string, or as a dictionary of one key."""
+def _with_gaps(text: str, blocks: list[Block]) -> Iterator[Block]:
+    """Yield the blocks and the texts between them, such as front matter and definitions of links."""
+    end = 0
+    for block in (*blocks, Block("other", len(text), len(text))):
+        start = block.start - len(text[end : block.start].lstrip())
+        if start < block.start:
+            yield Block("other", start, trimmed_end(text, start, block.start))
+        if block.start < block.end:
+            yield block
+        end = block.end
+
+
+def _name_and_details(event: Any) -> tuple[str, Any]:
+    """Return the name and details of what the parser reports as a string, or as a dictionary of one key."""
     return (event, None) if isinstance(event, str) else next(iter(event.items()))
 
 
 def _character_offsets(source: str) -> Callable[[int], int]:
-    """Turns offsets of UTF-8, rising from call to call, into offsets of characters."""
+    """Return a function from offsets of UTF-8, rising from call to call, to offsets of characters."""
     if source.isascii():
         return int
     encoded = source.encode()
-    at = count = 0
+    last_byte = last_character = 0
 
     def offset(byte: int) -> int:
-        nonlocal at, count
-        count += len(encoded[at:byte].decode())
-        at = byte
-        return count
+        nonlocal last_byte, last_character
+        last_character += len(encoded[last_byte:byte].decode())
+        last_byte = byte
+        return last_character
 
     return offset
 
 
 def with_closed_fence(text: str) -> str:
-    r"""A page of Markdown whose code ends with it, so that the pages below are none.
+    r"""Return a page of Markdown whose code ends with the page, so that the next pages are not code.
 
     >>> with_closed_fence("```\nx = 1")
     '```\nx = 1\n```'
@@ -163,7 +250,7 @@ def with_closed_fence(text: str) -> str:
 
 
 def heading(level: int, title: str) -> str:
-    r"""A heading on one line.
+    r"""Return a heading on one line.
 
     >>> heading(2, "What <b> means")
     '## What \\<b> means'
@@ -173,7 +260,7 @@ def heading(level: int, title: str) -> str:
 
 
 def prose(text: str) -> str:
-    r"""A paragraph that begins with no mark.
+    r"""Return a paragraph that does not begin like markup.
 
     >>> prose("# of shares")
     '\\# of shares'
@@ -182,7 +269,7 @@ def prose(text: str) -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """The first row is the head, with as many cells as the longest row.
+    """Return a table whose first row is the head, with as many cells as the longest row.
 
     >>> print(table([["2031"], ["Sales", "12"]]))
     |  | 2031 |
@@ -196,7 +283,7 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def as_markdown(document: Document) -> Iterator[str]:
-    """The headings and blocks of a document as a reader sees them.
+    """Yield the headings and blocks of a document as a reader sees them.
 
     >>> from drillrank.structure import parse_document
     >>> list(as_markdown(parse_document("<h1>Foxes</h1><p>They <b>hunt</b>.</p>")))
@@ -204,10 +291,10 @@ def as_markdown(document: Document) -> Iterator[str]:
     """
     for section in document.sections():
         for block in document.blocks(section):
-            shown = document.readable(block).strip()
+            readable = document.readable(block).strip()
             if block.kind == "heading":
                 yield heading(section.level, section.heading)
-            elif block.kind == "table" and shown:
-                yield table([line.split(" | ") for line in shown.splitlines()])
-            elif shown:
-                yield "\n".join(prose(line) if not line.startswith("- ") else line for line in shown.splitlines())
+            elif block.kind == "table" and readable:
+                yield table([line.split(" | ") for line in readable.splitlines()])
+            elif readable:
+                yield "\n".join(prose(line) if not line.startswith("- ") else line for line in readable.splitlines())

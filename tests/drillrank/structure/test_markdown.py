@@ -89,7 +89,7 @@ def test_block_kinds():
         ("paragraph", "> quote\nlazy\n>\n> more"),
         ("code", "    indented\n\n    code"),
         ("other", "***"),
-        ("other", "<div>\n<p>x</p>\n</div>"),
+        ("paragraph", "<div>\n<p>x</p>\n</div>"),
         ("other", "[a]: /u 'title'\n[b]: /v"),
         ("paragraph", "Last"),
     ]
