@@ -92,7 +92,7 @@ _TOKEN = re.compile(
       | (?P<character> [{{}}$&~] )""",
     re.VERBOSE,
 )
-_SPACE = r"[ \t]*(?:(?:\r\n?|\n)[ \t]*)?"
+_SPACE = r"[ \t]{0,99}(?:(?:\r\n?|\n)[ \t]{0,99})?"
 _GROUP = re.compile(rf"{_SPACE}\{{((?:[^{{}}\\]|\\[\s\S]|\{{(?:[^{{}}\\]|\\[\s\S]){{0,5000}}\}}){{0,5000}})\}}")
 _OPTION = re.compile(rf"{_SPACE}\[([^\[\]]*)\]")
 _ARGUMENT = re.compile(rf"{_GROUP.pattern}|{_SPACE}\\[a-zA-Z@]+\*?")
