@@ -101,8 +101,8 @@ _OPEN = re.compile(rf"{_SPACE}\{{")
 # Bounded, because a name between two unbounded runs of white space takes quadratic time.
 _NAME = re.compile(r"\s{0,99}\{\s{0,99}(?:([^{}\s]{1,99})\s{0,99})?\}")
 _INLINE_MATH = re.compile(r"\$\$(?:[^$\\]|\\[\s\S]|\$(?!\$)){0,5000}\$\$|\$(?:[^$\\]|\\[\s\S]){1,5000}\$")
-_LETTER = re.compile(r"\s*\{\s*(\\[ij](?![a-zA-Z])|[^\W\d_])\s*\}|\s*(\\[ij](?![a-zA-Z])|[^\W\d_])")
-_CITE = re.compile(r"[cC]ite|.*[cC]ites?$")
+_LETTER = re.compile(r"\s{0,99}\{\s{0,99}(\\[ij](?![a-zA-Z])|[^\W\d_])\s{0,99}\}|\s{0,99}(\\[ij](?![a-zA-Z])|[^\W\d_])")
+_CITE = re.compile(r"[cC]ite|.{0,40}[cC]ites?$")
 _LABEL = re.compile(r"\\label\s*\{[^{}]*\}")
 _DOCUMENT = re.compile(r"^[^%\r\n]*?\\begin\s*\{document\}", re.MULTILINE)
 _MAX_NESTING = 20
