@@ -177,7 +177,7 @@ class _LatexReader(Rendering):
         self._item_numbers: list[int] = []  # number of the last item of each open list; -1 if not numbered
         self._is_hidden = _DOCUMENT.search(text) is not None  # in the preamble
         self._end_by_hidden_start = _find_hidden_spans(text)
-        self._notes: list[Shown] = []  # notes inside the current heading; they are shown after it
+        self._heading_notes: list[Shown] = []  # notes inside the current heading; they are shown after it
         offset = 0
         while offset < len(text):
             token = _TOKEN.search(text, offset)
@@ -211,8 +211,8 @@ class _LatexReader(Rendering):
             self._ranks.pop()
         elif text or self._kind == "heading":
             self._blocks.append(Shown(self._start, self._kind, text))
-        self._blocks += self._notes
-        self._notes = []
+        self._blocks += self._heading_notes
+        self._heading_notes = []
         self.clear()
         self._kind, self._start = kind, offset
 
@@ -341,7 +341,7 @@ class _LatexReader(Rendering):
         """Show a note inside a heading as a paragraph after it, because it is not part of the section's name."""
         rendering = " ".join(block.rendering for block in _LatexReader(note[1]).visible_blocks())
         if rendering:
-            self._notes.append(Shown(start, "paragraph", rendering))
+            self._heading_notes.append(Shown(start, "paragraph", rendering))
         return note.end()
 
     def _read_inline_command(self, start: int, name: str, end: int) -> int:
