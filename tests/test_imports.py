@@ -28,7 +28,12 @@ HOSTS = {
     "llama_index_ext": ("llama_index.core", "pydantic", "typing_extensions"),
     "langchain_ext": ("langchain_core", "langchain_text_splitters", "pydantic", "typing_extensions"),
 }
-DISTRIBUTIONS = {"Stemmer": "PyStemmer", "sentence_transformers": "sentence-transformers", "sklearn": "scikit-learn"}
+DISTRIBUTIONS = {
+    "Stemmer": "PyStemmer",
+    "charset_normalizer": "charset-normalizer",
+    "sentence_transformers": "sentence-transformers",
+    "sklearn": "scikit-learn",
+}
 
 
 FROM_EITHER_HOST = {(f"drillrank.hosts.{module}", "pydantic") for module in ("components",)}

@@ -154,7 +154,8 @@ class Document:
     def _read(self, blocks: Sequence[Block], start: int, end: int) -> str:
         if all(block.rendering is None for block in blocks):
             return self.text[start:end]
-        return "\n\n".join(block.rendering for block in blocks if block.rendering)
+        texts = (self.slice(block) if block.rendering is None else block.rendering for block in blocks)
+        return "\n\n".join(text for text in texts if text)
 
     def page_numbers(self, start: int, end: int) -> tuple[int, int] | None:
         """Return the numbers of the first and the last page of a span; None if the document has no pages."""

@@ -90,8 +90,8 @@ def decode_text(content: bytes, *, may_declare: bool) -> tuple[str, tuple[str, .
     text = _decode_strictly(content, "gb18030" if guess == "gbk" else guess)
     if text is not None:
         return text, (_guess_warning(guess),)
-    lost = "unreadable bytes are shown as \ufffd."
-    return content.decode(guess, errors="replace"), (f"{_guess_warning(guess)[:-1]}, and {lost}",)
+    replacement_warning = "unreadable bytes are shown as \ufffd."
+    return content.decode(guess, errors="replace"), (f"{_guess_warning(guess)[:-1]}, and {replacement_warning}",)
 
 
 def _decode_strictly(content: bytes, encoding: str) -> str | None:

@@ -93,7 +93,7 @@ _TOKEN = re.compile(
       | (?P<character> [{{}}$&~] )""",
     re.VERBOSE,
 )
-_SPACE = r"[ \t]*(?:(?:\r\n?|\n)[ \t]*)?"
+_SPACE = r"[ \t]{0,99}(?:(?:\r\n?|\n)[ \t]{0,99})?"
 _GROUP = re.compile(rf"{_SPACE}\{{((?:[^{{}}\\]|\\[\s\S]|\{{(?:[^{{}}\\]|\\[\s\S]){{0,5000}}\}}){{0,5000}})\}}")
 _OPTION = re.compile(rf"{_SPACE}\[([^\[\]]*)\]")
 _ARGUMENT = re.compile(rf"{_GROUP.pattern}|{_SPACE}\\[a-zA-Z@]+\*?")
@@ -102,8 +102,8 @@ _OPEN = re.compile(rf"{_SPACE}\{{")
 # Bounded, because a name between two unbounded runs of white space takes quadratic time.
 _NAME = re.compile(r"\s{0,99}\{\s{0,99}(?:([^{}\s]{1,99})\s{0,99})?\}")
 _INLINE_MATH = re.compile(r"\$\$(?:[^$\\]|\\[\s\S]|\$(?!\$)){0,5000}\$\$|\$(?:[^$\\]|\\[\s\S]){1,5000}\$")
-_LETTER = re.compile(r"\s*\{\s*(\\[ij](?![a-zA-Z])|[^\W\d_])\s*\}|\s*(\\[ij](?![a-zA-Z])|[^\W\d_])")
-_CITE = re.compile(r"[cC]ite|.*[cC]ites?$")
+_LETTER = re.compile(r"\s{0,99}\{\s{0,99}(\\[ij](?![a-zA-Z])|[^\W\d_])\s{0,99}\}|\s{0,99}(\\[ij](?![a-zA-Z])|[^\W\d_])")
+_CITE = re.compile(r"[cC]ite|.{0,40}[cC]ites?$")
 _LABEL = re.compile(r"\\label\s*\{[^{}]*\}")
 _DOCUMENT = re.compile(r"^[^%\r\n]*?\\begin\s*\{document\}", re.MULTILINE)
 _MAX_NESTING = 20
@@ -178,7 +178,7 @@ class _LatexReader(Rendering):
         self._item_numbers: list[int] = []  # number of the last item of each open list; -1 if not numbered
         self._is_hidden = _DOCUMENT.search(text) is not None  # in the preamble
         self._end_by_hidden_start = _find_hidden_spans(text)
-        self._notes: list[VisibleBlock] = []  # notes inside the current heading; they are shown after it
+        self._heading_notes: list[VisibleBlock] = []  # notes inside the current heading; they are shown after it
         offset = 0
         while offset < len(text):
             token = _TOKEN.search(text, offset)
@@ -212,8 +212,8 @@ class _LatexReader(Rendering):
             self._ranks.pop()
         elif text or self._kind == "heading":
             self._blocks.append(VisibleBlock(self._start, self._kind, text))
-        self._blocks += self._notes
-        self._notes = []
+        self._blocks += self._heading_notes
+        self._heading_notes = []
         self.clear()
         self._kind, self._start = kind, offset
 
@@ -342,7 +342,7 @@ class _LatexReader(Rendering):
         """Show a note inside a heading as a paragraph after it, because it is not part of the section's name."""
         rendering = " ".join(block.rendering for block in _LatexReader(note[1]).visible_blocks())
         if rendering:
-            self._notes.append(VisibleBlock(start, "paragraph", rendering))
+            self._heading_notes.append(VisibleBlock(start, "paragraph", rendering))
         return note.end()
 
     def _read_inline_command(self, start: int, name: str, end: int) -> int:

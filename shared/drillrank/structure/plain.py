@@ -15,7 +15,7 @@ from collections.abc import Container, Sequence
 from itertools import pairwise, takewhile, zip_longest
 from typing import Literal, NamedTuple
 
-from drillrank.structure.cutting import find_paragraph_spans, line_starts, trimmed_end
+from drillrank.structure.cutting import LINE_END, line_starts, paragraphs, trimmed_end
 from drillrank.structure.document import Block
 from drillrank.structure.scan import Heading, Scan
 
@@ -60,6 +60,13 @@ _UNBROKEN_LINE = 200  # characters; a longer line is not broken at a margin
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*$")
 _TITLE = re.compile(r"(?=.*[^\W\d_]{2}).*[^\s.,;:!?]")
 _BULLET = re.compile(r"[•·▪◦‣●○■]")
+_PAGE_NUMBER = re.compile(  # in the languages of most reports
+    r"[-–—\[(]*(?:page|pages|p\.|pg\.|seite|s\.|página|pág\.|pagina|pag\.|strona|str\.|sida|side|sivu|страница|стр\.|第)?\s{0,3}"
+    r"\d{1,5}(?:\s{0,3}(?:of|/|von|de|di|du|sur|van|av|af|z|из|页共|頁共|\|)\s{0,3}\d{1,5})?\s{0,3}(?:页|頁|ページ)?[-–—\])]*",
+    re.IGNORECASE,
+)
+_RULED_LINE = re.compile(r"[ \t]*[|+].*[|+][ \t]*")  # of a table that is drawn with signs
+_COLUMN_RULES = re.compile(r"[ \t]*[-=]{2,}(?:[ \t]+[-=]{2,})+[ \t]*")  # below the head of a table
 _OPENING_MARKS = "\"'“‘([ \t"
 
 
@@ -103,18 +110,30 @@ _Candidates = dict[int, _HeadingCandidate]  # by the index of the paragraph
 def scan_plain(text: str) -> Scan:
     """Find the paragraphs of a plain text and the lines that are headings."""
     blank_line_spans = find_paragraph_spans(text)
-    spans = [part for span in blank_line_spans for part in _split_run_of_lines(text, *span)]
+    tables = {span for span in blank_line_spans if _is_table(text, *span)}
+    spans = [
+        part for span in blank_line_spans for part in ([span] if span in tables else _split_run_of_lines(text, *span))
+    ]
     underlined = _find_underlined_headings(text, spans)
     numbered = _find_numbered_headings(text, spans, underlined)
     unnumbered = _find_unnumbered_headings(text, spans, {*underlined, *numbered})
     # A short or capitalized line inside a run of lines is mostly the head of a table.
-    separate_spans = {*blank_line_spans}
+    separate_spans = {*blank_line_spans} - tables
     unnumbered = {index: candidate for index, candidate in unnumbered.items() if spans[index] in separate_spans}
-    return _build_scan(text, spans, underlined | numbered | unnumbered)
+    return _build_scan(text, spans, underlined | numbered | unnumbered, tables)
 
 
-def _build_scan(text: str, spans: Sequence[tuple[int, int]], candidate_by_index: _Candidates) -> Scan:
-    """Return the paragraphs as blocks. Ranks of headings become levels, starting at 1."""
+def _is_table(text: str, start: int, end: int) -> bool:
+    """Return True if lines are a table that is drawn with signs or has rules below the heads of its columns."""
+    lines = LINE_END.split(text[start:end])
+    is_ruled = len(lines) > 1 and all(map(_RULED_LINE.fullmatch, lines))
+    return is_ruled or (len(lines) > 2 and any(map(_COLUMN_RULES.fullmatch, lines[:4])))
+
+
+def _build_scan(
+    text: str, spans: Sequence[tuple[int, int]], candidate_by_index: _Candidates, tables: Container[tuple[int, int]]
+) -> Scan:
+    """Return the paragraphs and tables as blocks. Ranks of headings become levels, starting at 1."""
     ranks = sorted({candidate.rank for candidate in candidate_by_index.values()})
     level_by_rank = {rank: level for level, rank in enumerate(ranks, start=1)}
     blocks: list[Block] = []
@@ -127,7 +146,7 @@ def _build_scan(text: str, spans: Sequence[tuple[int, int]], candidate_by_index:
             rest_of_line = _REST_OF_LINE.match(text, heading_end, end)
             start = rest_of_line.end() if rest_of_line else end
         if start < end:
-            blocks.append(Block("paragraph", start, end))
+            blocks.append(Block("table" if (start, end) in tables else "paragraph", start, end))
     return Scan(blocks, headings)
 
 
@@ -255,6 +274,8 @@ def _match_unnumbered_title(line: str, below: str) -> tuple[str, str]:
     if bold := _BOLD.fullmatch(line):
         title = bold["title"].strip()
         return ("bold", title) if _WORD.search(title) and not _SENTENCE_END.search(title) else ("", "")
+    if _PAGE_NUMBER.fullmatch(line):
+        return "", ""
     words = _WORD.findall(line)
     n_letters = sum(map(len, words))
     if not words or n_letters < 4 or n_letters < 0.6 * len(line):

@@ -18,7 +18,7 @@ _REFERENCE = re.compile(
     rf"(?<!\w)(?i:{_NAME})\s*(?:(?P<numbers>{_NUMBER}(?:(?:\s*,\s*|\s+(?:and|or|to)\s+){_NUMBER})*)"
     r"|[\"“](?P<title>[^\"”\n]{1,80})[\"”])"
 )
-_LABEL = re.compile(rf"\s*(?:(?i:{_NAME})\s*(?P<number>{_NUMBER})|(?P<plain>\d{{1,3}}(?:\.\d{{1,3}})*)\.?\s+\S)")
+_LABEL = re.compile(rf"\s{{0,99}}(?:(?i:{_NAME})\s*(?P<number>{_NUMBER})|(?P<plain>\d{{1,3}}(?:\.\d{{1,3}})*)\.?\s+\S)")
 
 
 def references(text: str) -> list[Label]:

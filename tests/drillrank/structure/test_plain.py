@@ -128,6 +128,55 @@ def test_a_line_on_page_after_page_is_no_heading():
     assert len(titles(page * 4)) == 4
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Page 12 of 30",
+        "Seite 3 von 8",
+        "page 4/9",
+        "Página 3 de 8",
+        "- 12 -",
+        "Page 7",
+        "第3页",
+        "PAGE 2 OF 5",
+        "12 of 30",
+    ],
+)
+def test_a_page_number_is_no_heading(line):
+    text = "\n\n".join(
+        [PROSE, line, PROSE, line.replace("3", "4"), PROSE, f"Pages and Books\n\n{PROSE}", f"Foxes\n\n{PROSE}"]
+    )
+    assert titles(text) == ["Pages and Books", "Foxes"]
+
+
+@pytest.mark.parametrize("rule", ["-----", "=" * 40, "-" * 70, "*****", "_____", "- - -", "~~~~\n\n~~~~"])
+def test_a_rule_on_the_first_line_makes_no_heading(rule):
+    assert headings(f"{rule}\nThe fox hunts mice.\nIt hears them.\n\nThe owl flies.\n") == [((), 0)]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "+------+-----+\n| Name | Age |\n+------+-----+\n| Fox  | 3   |\n+------+-----+",
+        "| Name | Age |\n| Fox  | 3   |\n| Owl  | 12  |",
+        "Name      Age\n--------  ---\nFox       3\nOwl       12",
+        "Name      Age\n====      ===\nFox       3",
+    ],
+)
+def test_a_drawn_table_is_one_block_without_headings(table):
+    for line_end in ("\n", "\r\n"):
+        document = parse_document(f"{PROSE}\n\n{table}\n\n{PROSE}".replace("\n", line_end), "text")
+        check_spans(document)
+        [section] = document.sections()
+        assert [block.kind for block in document.blocks(section)] == ["paragraph", "table", "paragraph"]
+
+
+@pytest.mark.parametrize("text", ["| a single line |", "a -- b -- c\nd\ne", "| a |\nprose", "--  --\n\nx"])
+def test_what_is_no_table(text):
+    document = parse_document(text, "text")
+    assert "table" not in {block.kind for section in document.sections() for block in document.blocks(section)}
+
+
 @settings(max_examples=100)
 @given(st.lists(st.sampled_from(["Foxes", "FOXES", "**Foxes**", PROSE, "Short.", "Foxes ..... 3", ""]), max_size=12))
 def test_no_guessed_heading_is_the_last_word(lines):
