@@ -203,7 +203,7 @@ def control_text(node: HtmlNode) -> str:
     if node.name == "option":
         label = attributes.get("label", "") if not node.children else ""
         return f" [x] {label}" if "selected" in attributes else f" {label}"
-    return " " if node.name in ("mtd", "select", "text", "textarea") else ""  # "text" is of drawings
+    return " " if node.name in ("button", "mtd", "select", "text", "textarea") else ""  # "text" is of drawings
 
 
 def is_check_mark(text: str) -> bool:
