@@ -104,7 +104,7 @@ class _Terms:
 
 
 class _Context(NamedTuple):
-    """What the elements around a text make of it.
+    """Properties that the elements around a text give it.
 
     Attributes:
         kind: Kind of the block.
