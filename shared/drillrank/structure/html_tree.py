@@ -194,9 +194,9 @@ class _Tokenizer:
                 return [_Token("text", start, text=text[start + 9 : end])], end + 3
             return [], start + 9
         if text.startswith(("<!", "<?", "</"), start):
-            end = _NOT_IN_END_TAG.search(text, start + 1)
-            if end is not None and end[0] == ">":
-                return [_Token("text", start, text=" ")], end.end()
+            bracket = _NOT_IN_END_TAG.search(text, start + 1)
+            if bracket is not None and bracket[0] == ">":
+                return [_Token("text", start, text=" ")], bracket.end()
         return None
 
     def _read_comment(self, start: int) -> tuple[list[_Token], int] | None:

@@ -27,9 +27,11 @@ _KINDS: dict[str, BlockKind] = {
     "CodeBlock": "code",
 }
 _FENCE = re.compile(r"(`{3,}|~{3,})")
-# What Markdown would take for a heading, a quote, a fence, a rule, an underline, a reference, a formula, front matter
-# or HTML.
-_READ_AS_MARKUP = re.compile(r"(?:#{1,6}(?:\s|$)|>|`{3}|~{3}|[-=*_](?:\s*[-=*_])*\s*$|\[[^\]]*\]:|\||<|\+\+\+|\$\$)")
+# What Markdown would take for a heading, a quote, a fence, a rule, an underline, a reference, a formula, attributes,
+# front matter or HTML.
+_READ_AS_MARKUP = re.compile(
+    r"(?:#{1,6}(?:\s|$)|>|`{3}|~{3}|[-=*_](?:\s*[-=*_])*\s*$|\[[^\]]*\]:|\||<|\+\+\+|\$\$|\{:)"
+)
 _SIGNS_IN_TITLE = re.compile(r"([<*`\[])")  # of a heading
 _CLOSING_SIGNS = re.compile(r"(?<=\s)(#+)$")
 # "{#id}", "{.class}", "{: #id }", "{-}" and "{key=value}" behind a heading, and a line of them below it.
@@ -290,10 +292,10 @@ def as_markdown(document: Document) -> Iterator[str]:
     """
     for section in document.sections():
         for block in document.blocks(section):
-            readable = document.readable(block).strip()
+            readable = document.readable(block).strip("\n")  # spaces at the ends are blank cells
             if block.kind == "heading":
                 yield heading(section.level, section.heading)
-            elif block.kind == "table" and readable:
+            elif block.kind == "table" and readable.strip():
                 yield table([line.split(" | ") for line in readable.splitlines()])
-            elif readable:
+            elif readable.strip():
                 yield "\n".join(prose(line) if not line.startswith("- ") else line for line in readable.splitlines())

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from drillrank.structure import Document, parse_document
 from drillrank.structure.html import html_links
+from drillrank.structure.markdown import as_markdown
 from tests.drillrank.structure.test_document import check_spans
 
 
@@ -349,6 +350,15 @@ def test_what_a_reader_sees(seen):
     assert readable(f"<div>a</div>{seen}") == "a\nyes"
 
 
+def test_a_page_that_scripts_show_is_seen():
+    assert readable("<html style='display:none'><body style='visibility:hidden' aria-hidden=true><p>yes") == "yes"
+
+
+def test_blank_cells_at_the_edges_of_a_table_stay_in_markdown():
+    document = parsed("<table><tr><td><td>2030<td>2031<tr><td>Sales<td>1<td></table>")
+    assert list(as_markdown(document)) == ["|  | 2030 | 2031 |\n| --- | --- | --- |\n| Sales | 1 |  |"]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -375,6 +385,18 @@ def test_each_term_is_a_block(text, expected):
 )
 def test_characters_without_width_are_left_out(text, expected):
     assert readable(f"<p>{text}</p>") == expected
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "unit",
+    ["<div><td>", "</table><font>", "<table><font>", "<a k=\"<a k='", "<sup>2", "<ruby>a<rt>b", "<p>", "<title>",
+     "<h1><a href=#>#", "<tr><td rowspan=60000 colspan=100>a<td>b", "<dl><dt>a<dd>", "<ol reversed><li>",
+     "<![CDATA[", "<s>a</s>b"],
+)  # fmt: skip
+def test_shapes_that_take_browsers_long_are_read_in_linear_time(unit):
+    text = unit * (200_000 // len(unit))
+    assert parse_document(text, "html").text == text
 
 
 class Reference(HTMLParser):
