@@ -201,6 +201,8 @@ class _Page:
         level = heading_level(node)
         if is_hidden(node, style) or is_permalink(node, context.heading is not None):
             return
+        if node.name == "button" and context.is_raw:  # copies the code
+            return
         display = style.get("display", "")
         is_block = node.name in _BLOCKS or level > 0
         if node.name in _PLAIN_BLOCKS and not level and display.startswith(_LINE_DISPLAYS):

@@ -79,6 +79,7 @@ def test_levels_in_sectioning_elements(text, expected):
         ("<table><caption>t</caption><tr><td><ul><li>x<li>y</ul></table>", [("table", "t\nx y")]),
         ("<table><tr><td>a<table><tr><td>b</table></table>", [("paragraph", "a"), ("table", "b")]),
         ("<pre>\n  a\n\n   <b>b</b></pre>", [("code", "  a\n\n   b")]),
+        ("<pre><code>x = 1</code><button>copy</button></pre>", [("code", "x = 1")]),
         ("<ul><li>a<pre>b\n  c</pre>d</ul>", [("list", "- a\nb\n  c\nd")]),
         ("<p>x<sub>i</sub> &amp; y &#8211; &lt;z&gt;", [("paragraph", "xi & y – <z>")]),
         ("<p><img alt='An image'> <img src=x></p>", [("paragraph", "An image")]),
