@@ -35,7 +35,7 @@ def loaded_by(statement: str) -> set[str]:
 
 
 # Each of them takes longer to load than the package itself; what a call needs is loaded by it.
-HEAVY = {"torch", "transformers", "sentence_transformers", "sklearn", "scipy", "pyromark", "justhtml"}
+HEAVY = {"torch", "transformers", "sentence_transformers", "sklearn", "scipy", "pyromark"}
 
 
 @pytest.mark.parametrize("module", ["drillrank", "drillrank.views", "drillrank.hosts", "drillrank.cli"])

@@ -105,7 +105,7 @@ class _Terms:
 
 
 class _Context(NamedTuple):
-    """What the elements around a text make of it.
+    """Properties that the elements around a text give it.
 
     Attributes:
         kind: Kind of the block.
@@ -201,6 +201,8 @@ class _Page:
         style = read_style(node)
         level = heading_level(node)
         if is_hidden(node, style) or is_permalink(node, context.heading is not None):
+            return
+        if node.name == "button" and context.is_raw:  # copies the code
             return
         display = style.get("display", "")
         is_block = node.name in _BLOCKS or level > 0

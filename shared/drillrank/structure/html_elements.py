@@ -70,7 +70,7 @@ def is_hidden(node: HtmlNode, style: dict[str, str]) -> bool:
     role = attributes.get("role", "").strip().lower()
     if node.name in _DROPPED or role in _DROPPED_ROLES:
         return True
-    if not attributes:
+    if not attributes or node.name in ("body", "html"):  # scripts show a page once it is loaded
         return False
     is_note = "note" in attributes.get("epub:type", "") or role.endswith("note")
     return (
@@ -203,7 +203,7 @@ def control_text(node: HtmlNode) -> str:
     if node.name == "option":
         label = attributes.get("label", "") if not node.children else ""
         return f" [x] {label}" if "selected" in attributes else f" {label}"
-    return " " if node.name in ("mtd", "select", "text", "textarea") else ""  # "text" is of drawings
+    return " " if node.name in ("button", "mtd", "select", "text", "textarea") else ""  # "text" is of drawings
 
 
 def is_check_mark(text: str) -> bool:

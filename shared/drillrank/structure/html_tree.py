@@ -147,7 +147,7 @@ class _Token(NamedTuple):
 
 
 class _Tokenizer:
-    """Splits a page into tags and texts. Text that is no complete markup stays text, so that no word is lost."""
+    """Splits a page into tags and texts. Incomplete markup stays text, so that no word is lost."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -157,7 +157,7 @@ class _Tokenizer:
         # Ends that do not occur behind these offsets are not searched again.
         self._last_end = {end: text.rfind(end) for end in (">", "-->", "--!>", "]]>")}
         self._missing_end_tags: set[str] = set()
-        self._n_foreign = 0  # open elements of drawings and formulas, whose tags may close themselves
+        self._open_formulas = 0  # open elements of drawings and formulas, whose tags may close themselves
         self._attribute = _ATTRIBUTE
 
     def tokens(self) -> Iterator[_Token]:
@@ -194,9 +194,9 @@ class _Tokenizer:
                 return [_Token("text", start, text=text[start + 9 : end])], end + 3
             return [], start + 9
         if text.startswith(("<!", "<?", "</"), start):
-            end = _NOT_IN_END_TAG.search(text, start + 1)
-            if end is not None and end[0] == ">":
-                return [_Token("text", start, text=" ")], end.end()
+            bracket = _NOT_IN_END_TAG.search(text, start + 1)
+            if bracket is not None and bracket[0] == ">":
+                return [_Token("text", start, text=" ")], bracket.end()
         return None
 
     def _read_comment(self, start: int) -> tuple[list[_Token], int] | None:
@@ -211,7 +211,7 @@ class _Tokenizer:
         if end is None:
             return None
         if name in _FOREIGN:
-            self._n_foreign = max(0, self._n_foreign - 1)
+            self._open_formulas = max(0, self._open_formulas - 1)
         return [_Token("end", start, name)], end.end() if end[0] == ">" else end.start()
 
     def _read_start_tag(self, start: int, name: str, tag: re.Match[str]) -> tuple[list[_Token], int] | None:
@@ -231,9 +231,9 @@ class _Tokenizer:
                 self._attribute = _STRICT_ATTRIBUTE
             return None
         closes_itself = text[end - 1] == "/"
-        closed = closes_itself and (self._is_xml or self._n_foreign > 0 or name in _FOREIGN)
+        closed = closes_itself and (self._is_xml or self._open_formulas > 0 or name in _FOREIGN)
         if name in _FOREIGN and not closed:
-            self._n_foreign += 1
+            self._open_formulas += 1
         opening = _Token("start", start, name, attributes=attributes, closed=closed)
         if name in _RAW_TEXT and not closed:
             return self._read_raw_text(opening, end + 1, closes_itself)

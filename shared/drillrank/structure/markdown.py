@@ -28,11 +28,13 @@ _KINDS: dict[str, BlockKind] = {
     "CodeBlock": "code",
 }
 _FENCE = re.compile(r"(`{3,}|~{3,})")
-# What Markdown would take for a heading, a quote, a fence, a rule, an underline, a reference, a formula, front matter
-# or HTML.
-_READ_AS_MARKUP = re.compile(r"(?:#{1,6}(?:\s|$)|>|`{3}|~{3}|[-=*_](?:\s*[-=*_])*\s*$|\[[^\]]*\]:|\||<|\+\+\+|\$\$)")
-_INSIDE = re.compile(r"([<*`\[])")  # of a heading
-_CLOSING = re.compile(r"(?<=\s)(#+)$")
+# What Markdown would take for a heading, a quote, a fence, a rule, an underline, a reference, a formula, attributes,
+# front matter or HTML.
+_READ_AS_MARKUP = re.compile(
+    r"(?:#{1,6}(?:\s|$)|>|`{3}|~{3}|[-=*_](?:\s*[-=*_])*\s*$|\[[^\]]*\]:|\||<|\+\+\+|\$\$|\{:)"
+)
+_SIGNS_IN_TITLE = re.compile(r"([<*`\[])")  # of a heading
+_CLOSING_SIGNS = re.compile(r"(?<=\s)(#+)$")
 # "{#id}", "{.class}", "{: #id }", "{-}" and "{key=value}" behind a heading, and a line of them below it.
 _ATTRIBUTES = re.compile(r"\{:?\s*(?:[#.][^{}]*|-|[\w-]+=[^{}]*)\}")
 _ATTRIBUTE_LINE = re.compile(r"\{:[^{}\n]*\}")
@@ -62,8 +64,8 @@ def scan_markdown_or_plain(text: str) -> Scan:
         else block
         for block in scan.blocks
     ]
-    kept = {block.start for block in blocks if block.kind == "heading"}
-    headings = {start: heading for start, heading in plain.headings.items() if start in kept}
+    heading_starts = {block.start for block in blocks if block.kind == "heading"}
+    headings = {start: heading for start, heading in plain.headings.items() if start in heading_starts}
     return Scan(blocks, headings, scan.marks)
 
 
@@ -198,7 +200,7 @@ class _MarkdownReader:
         title = remove_invisible(title).strip().replace("\0", "\ufffd")
         attributes_start = title.rfind("{")
         if attributes_start > 0 and _ATTRIBUTES.fullmatch(title, attributes_start):
-            title = _CLOSING.sub("", title[:attributes_start].rstrip()).rstrip()
+            title = _CLOSING_SIGNS.sub("", title[:attributes_start].rstrip()).rstrip()
         return title
 
 
@@ -255,7 +257,7 @@ def heading(level: int, title: str) -> str:
     >>> heading(2, "What <b> means")
     '## What \\<b> means'
     """
-    title = _CLOSING.sub(r"\\\1", _INSIDE.sub(r"\\\1", " ".join(title.split())))
+    title = _CLOSING_SIGNS.sub(r"\\\1", _SIGNS_IN_TITLE.sub(r"\\\1", " ".join(title.split())))
     return f"{'#' * min(level, _DEEPEST)} {title}"
 
 
@@ -291,10 +293,10 @@ def as_markdown(document: Document) -> Iterator[str]:
     """
     for section in document.sections():
         for block in document.blocks(section):
-            readable = document.readable(block).strip()
+            readable = document.readable(block).strip("\n")  # spaces at the ends are blank cells
             if block.kind == "heading":
                 yield heading(section.level, section.heading)
-            elif block.kind == "table" and readable:
+            elif block.kind == "table" and readable.strip():
                 yield table([line.split(" | ") for line in readable.splitlines()])
-            elif readable:
+            elif readable.strip():
                 yield "\n".join(prose(line) if not line.startswith("- ") else line for line in readable.splitlines())

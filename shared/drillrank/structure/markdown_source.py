@@ -143,8 +143,8 @@ def _mask_formulas(source: str) -> str:
 
 
 def _mask_line(line: str, margin: re.Pattern[str]) -> str:
-    kept = margin.match(line)
-    end = kept.end() if kept else 0
+    match = margin.match(line)
+    end = match.end() if match else 0
     return line[:end] + _NOT_SPACE.sub("x", line[end:])
 
 
