@@ -69,7 +69,7 @@ def _unread_parts(printed: PrintedPages) -> Iterator[str]:
         n_more = printed.n_pages - len(printed.pages)
         yield f"{n_more} of its pages are left out: the first {_MOST_PAGES} are read. Split the file."
     if shortened := [number for number, page in enumerate(printed.pages, 1) if page.is_shortened]:
-        yield f"{len(shortened)} of its pages are too long: only {_MOST_RUNS} texts are read, page {shortened[0]} first."
+        yield f"{len(shortened)} of its pages are read in part, page {shortened[0]} first: over {_MOST_RUNS} texts."
 
 
 class PrintedPage(NamedTuple):
