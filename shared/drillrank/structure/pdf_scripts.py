@@ -152,8 +152,11 @@ def _read_superscript(text_page: Any, x: float, y: float) -> Superscript | None:
     """Return the superscript at a point, or None if the letters there are not one."""
     import pypdfium2.raw as pdfium
 
-    index = pdfium.FPDFText_GetCharIndexAtPos(text_page, x, y, 1.0, 1.0)
-    if index < 1:
+    nearest = pdfium.FPDFText_GetCharIndexAtPos(text_page, x, y, 1.0, 1.0)
+    # The letter before it may overlap its box.
+    candidates = [index for index in (nearest, nearest + 1) if nearest >= 0 and index >= 1]
+    index = next((index for index in candidates if _rise(text_page, index) > 0), None)
+    if index is None:
         return None
     start = max(index - 2 * _CONTEXT, 0)
     buffer = (ctypes.c_ushort * (2 * _CONTEXT + 16))()
@@ -170,6 +173,10 @@ def _read_superscript(text_page: Any, x: float, y: float) -> Superscript | None:
         return None
     line = before.replace("\r", "\n").rpartition("\n")[2]
     return Superscript(_SPACES.sub("", line)[-_CONTEXT:], mark[0])
+
+
+def _rise(text_page: Any, index: int) -> float:
+    return _baseline(text_page, index) - _baseline(text_page, index - 1)
 
 
 def _baseline(text_page: Any, index: int) -> float:

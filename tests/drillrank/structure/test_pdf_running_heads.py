@@ -11,7 +11,27 @@ pytest.importorskip("liteparse", reason="needs the extra pdf")
 pytest.importorskip("pypdfium2", reason="needs the extra pdf")
 
 
-WORDS = ["foxes", "live", "in", "the", "meadow", "behind", "old", "mill", "and", "hunt", "at", "night", "when", "moon", "is", "low", "badgers", "dig", "setts"]
+WORDS = [
+    "foxes",
+    "live",
+    "in",
+    "the",
+    "meadow",
+    "behind",
+    "old",
+    "mill",
+    "and",
+    "hunt",
+    "at",
+    "night",
+    "when",
+    "moon",
+    "is",
+    "low",
+    "badgers",
+    "dig",
+    "setts",
+]
 
 
 def body(number: int) -> list[Text]:

@@ -38,8 +38,9 @@ def test_a_name_of_the_file_is_joined():
     assert join_split_words("D R I L L R A N K", {"drillrank": 3}) == "DRILLRANK"
 
 
-@pytest.mark.parametrize("spacing", [3, 8])
-@pytest.mark.parametrize("title", ["PROFIT", "ANNUAL REPORT", "QVORTZ"])
+@pytest.mark.parametrize(
+    ("title", "spacing"), [("PROFIT", 3), ("PROFIT", 8), ("ANNUAL REPORT", 3), ("QVORTZ", 8), ("QVORTZ", 12)]
+)
 def test_letters_that_the_file_spaces_are_joined_whatever_they_spell(title, spacing):
     page = [Text(title, y=72, size=16, spacing=spacing), *lines(PROSE, y=110)]
     assert f"# {title}\n" in convert_pdf(pdf_of([page]).content()).text
@@ -63,7 +64,8 @@ HYPHENS = {
     ("a long-", "term lease"): "a long-term lease", ("the well-", "known fox"): "the well-known fox",
     ("short-", "and long-term"): "short- and long-term", ("held-", "to-maturity"): "held-to-maturity",
     ("the day-to-", "day cost"): "the day-to-day cost", ("a Qvor-", "tzian fox"): "a Qvor-tzian fox",
-    ("soft hy\u00ad", "phen"): "soft hyphen", ("Anglo-", "Saxon"): "Anglo-Saxon", ("self-", "employed"): "self-employed",
+    ("soft hy\u00ad", "phen"): "soft hyphen", ("Anglo-", "Saxon"): "Anglo-Saxon",
+    ("self-", "employed"): "self-employed",
     ("an e-", "mail"): "an e-mail", ("how-", "ever"): "however", ("three-", "year plan"): "three-year plan",
 }
 # fmt: on
