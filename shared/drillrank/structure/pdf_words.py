@@ -15,7 +15,7 @@ from drillrank.structure.pdf_text import LayoutRow
 from drillrank.text import terms
 
 WORDS = re.compile(r"[^\W\d_]+")
-_COMPOUND = re.compile(r"[^\W\d_]+-[^\W\d_]+")
+_COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]+-[^\W\d_]+")
 _LINE_END_HYPHEN = re.compile(r"(?P<chain>-?)\b(?P<word>\w*[^\W\d_])(?P<hyphen>[-\u00ad\u2010])$")
 _CONJUNCTIONS = frozenset(["and", "or", "to", "und", "oder", "bis", "et", "ou", "y", "e", "en", "of", "og", "och"])
 _LONGEST_WORD = 100
