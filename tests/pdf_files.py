@@ -17,11 +17,14 @@ class Text:
     y: float = 72
     size: float = 10
     bold: bool = False
+    spacing: float = 0
+    rise: float = 0
 
     def operators(self) -> bytes:
         escaped = self.text.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)").encode("cp1252")
         font = b"/B" if self.bold else b"/R"
-        return b"BT %s %g Tf %g %g Td (%s) Tj ET" % (font, self.size, self.x, HEIGHT - self.y - self.size, escaped)
+        place = self.x, HEIGHT - self.y - self.size + self.rise
+        return b"BT %s %g Tf %g Tc %g %g Td (%s) Tj ET" % (font, self.size, self.spacing, *place, escaped)
 
 
 @dataclass
@@ -89,6 +92,17 @@ def pdf_of(pages: Sequence[Sequence[Text]], marks: Sequence[Mark] = ()) -> Pdf:
         objects.append(b"<< /Type /Page /Parent 2 0 R /Resources %s /Contents %d 0 R >>" % (fonts, content))
         objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(stream), stream))
     return Pdf([*objects, *entries])
+
+
+def with_annotations(pdf: Pdf, *annotations: bytes, form: bytes = b"") -> Pdf:
+    """The file with these annotations on its first page; `OWN` in the form is the list of them."""
+    first = len(pdf.objects) + 1
+    own = b" ".join(b"%d 0 R" % (first + at) for at in range(len(annotations)))
+    objects = [*pdf.objects, *annotations]
+    objects[5] = objects[5].replace(b"/Type /Page ", b"/Type /Page /Annots [%s] " % own)
+    if form:
+        objects[0] = objects[0].replace(b"/Type /Catalog", b"/Type /Catalog /AcroForm " + form.replace(b"OWN", own))
+    return Pdf(objects, pdf.trailer)
 
 
 def lines(text: str, y: float = 100, x: float = 72, width: int = 90, **style: object) -> list[Text]:

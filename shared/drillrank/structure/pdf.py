@@ -69,7 +69,7 @@ def _unread_parts(printed: PrintedPages) -> Iterator[str]:
         n_more = printed.n_pages - len(printed.pages)
         yield f"{n_more} of its pages are left out: the first {_MOST_PAGES} are read. Split the file."
     if shortened := [number for number, page in enumerate(printed.pages, 1) if page.is_shortened]:
-        yield f"{len(shortened)} of its pages are too long: only {_MOST_RUNS} texts are read, page {shortened[0]} first."
+        yield f"{len(shortened)} of its pages are read in part, page {shortened[0]} first: over {_MOST_RUNS} texts."
 
 
 class PrintedPage(NamedTuple):
@@ -81,7 +81,7 @@ class PrintedPage(NamedTuple):
         angle: Clockwise rotation of most of the text: 0, 90, 180 or 270 degrees.
         is_broken: True if the page cannot be read.
         is_shortened: True if the page has more texts than are read.
-        notes: Annotations and form fields.
+        annotations: Annotations and form fields.
     """
 
     rows: list[LayoutRow]
@@ -89,7 +89,7 @@ class PrintedPage(NamedTuple):
     angle: int = 0
     is_broken: bool = False
     is_shortened: bool = False
-    notes: tuple[PageNote, ...] = ()
+    annotations: tuple[PageNote, ...] = ()
 
 
 class PrintedPages(NamedTuple):
@@ -125,7 +125,7 @@ def read_printed_pages(content: bytes, *, pages_only: bool = False) -> PrintedPa
     pages = _parse_pages(content, document)
     if turned := [(number, page.angle) for number, page in enumerate(pages, 1) if page.angle]:
         pages = _parse_pages(content, document, page_orientation_corrections=turned)
-    if not any(row.text.strip() for page in pages for row in page.rows) and not any(page.notes for page in pages):
+    if not any(row.text.strip() for page in pages for row in page.rows) and not any(page.annotations for page in pages):
         raise InvalidInput("has no text: a scanned document? Recognise its text (OCR) first.")
     return PrintedPages(pages, bookmarks, len(document))
 
@@ -136,7 +136,7 @@ def render_printed_pages(printed: PrintedPages) -> tuple[str, Pages]:
         [page.rows for page in printed.pages],
         [page.label for page in printed.pages],
         printed.bookmarks,
-        [page.notes for page in printed.pages],
+        [page.annotations for page in printed.pages],
     )
 
 
@@ -256,7 +256,7 @@ def _printed_page(page: Any, document: Any, superscripts: SuperscriptReader) -> 
         (page.page_label or str(page.page_num))[:_LONGEST_LABEL],
         main_angle if main_angle % 90 == 0 else 0,
         is_shortened=len(page.text_items) > _MOST_RUNS,
-        notes=tuple(read_notes(page, upright, document)),
+        annotations=tuple(read_notes(page, upright, document)),
     )
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from drillrank.errors import require
 from drillrank.structure.pdf_text import TextRun
 
 _MOST_ANNOTATIONS = 1_000  # of one page
+_MOST_BESIDE = 300  # runs at the height of one annotation
 _LONGEST = 20_000  # characters of one annotation
 _NOT_SHOWN = ("link", "popup", "widget")  # a popup repeats its note, a widget is a form field
 _PASSWORD_FLAG = 1 << 13
@@ -28,6 +31,31 @@ class PageNote(NamedTuple):
     y: float
 
 
+class _PrintedText:
+    """Runs of a page by their height.
+
+    Args:
+        runs: Runs in any order.
+    """
+
+    def __init__(self, runs: Sequence[TextRun]) -> None:
+        self._runs = sorted(runs, key=lambda run: run.middle)
+        self._middles = [run.middle for run in self._runs]
+
+    def runs_beside(self, rect: Any) -> list[TextRun]:
+        """Return the runs at the height of a box, at most `_MOST_BESIDE`."""
+        start = bisect_left(self._middles, rect.y - 1)
+        end = bisect_right(self._middles, rect.y + rect.height + 1)
+        return self._runs[start : min(end, start + _MOST_BESIDE)]
+
+    def shows(self, text: str, rect: Any) -> bool:
+        """Return True if the page shows a text at the height of a box."""
+        if rect is None:
+            return False
+        runs = sorted(self.runs_beside(rect), key=lambda run: (round(run.middle), run.x))
+        return "".join(text.split()) in "".join(run.text.replace(" ", "") for run in runs)
+
+
 def read_notes(page: Any, page_runs: Sequence[TextRun], document: Any) -> list[PageNote]:
     """Return the notes, text boxes and filled form fields of a page, from top to bottom.
 
@@ -36,23 +64,24 @@ def read_notes(page: Any, page_runs: Sequence[TextRun], document: Any) -> list[P
         page_runs: Text of the page. A text box or field whose text is printed there is not repeated.
         document: File as a document of PDFium's, for fields that the form of the file does not list.
     """
-    annotations = (page.annotations or ())[:_MOST_ANNOTATIONS]
+    raw_annotations = (page.annotations or ())[:_MOST_ANNOTATIONS]
     form_fields = (page.form_fields or ())[:_MOST_ANNOTATIONS]
-    notes: list[PageNote] = []
-    for annotation in annotations:
+    printed = _PrintedText(page_runs)
+    labelled: list[PageNote] = []
+    for annotation in raw_annotations:
         contents = _clean(annotation.contents)
-        is_drawn = annotation.subtype != "text" and _is_printed(contents, annotation.rect, page_runs)
+        is_drawn = annotation.subtype != "text" and printed.shows(contents, annotation.rect)
         if contents and annotation.subtype not in _NOT_SHOWN and not is_drawn:
             label = "Text box" if annotation.subtype == "freetext" else "Note"
-            notes.append(_place_note(f"{label}: {contents}", annotation.rect))
-    field_texts = [(_field_text(form_field, page_runs), form_field.rect) for form_field in form_fields]
-    notes += [_place_note(text, rect) for text, rect in field_texts if text]
-    if sum(annotation.subtype == "widget" for annotation in annotations) > len(form_fields):
-        notes += _read_unlisted_fields(document, page.page_num - 1)
-    return sorted(set(notes), key=lambda note: (note.y, note.x))
+            labelled.append(_place_note(f"{label}: {contents}", annotation.rect))
+    field_texts = [(_field_text(form_field, printed), form_field.rect) for form_field in form_fields]
+    labelled += [_place_note(text, rect) for text, rect in field_texts if text]
+    if sum(annotation.subtype == "widget" for annotation in raw_annotations) > len(form_fields):
+        labelled += _read_unlisted_fields(document, page.page_num - 1)
+    return sorted(set(labelled), key=lambda note: (note.y, note.x))
 
 
-def _field_text(form_field: Any, page_runs: Sequence[TextRun]) -> str:
+def _field_text(form_field: Any, printed: _PrintedText) -> str:
     """Return label and value of a form field; an empty string if it has no value, or the page shows it."""
     name = _clean(form_field.alternate_name) or _clean(form_field.name)
     value = _clean(form_field.value)
@@ -62,7 +91,7 @@ def _field_text(form_field: Any, page_runs: Sequence[TextRun]) -> str:
         return f"Form field ({name}): {value}" if form_field.checked else ""
     if form_field.type == "pushbutton" or not value or form_field.field_flags & _PASSWORD_FLAG:
         return ""
-    return "" if _is_printed(value, form_field.rect, page_runs) else f"Form field ({name}): {value}"
+    return "" if printed.shows(value, form_field.rect) else f"Form field ({name}): {value}"
 
 
 def remove_check_marks(runs: Sequence[TextRun], page: Any) -> list[TextRun]:
@@ -74,28 +103,25 @@ def remove_check_marks(runs: Sequence[TextRun], page: Any) -> list[TextRun]:
     ]
     if not boxes:
         return list(runs)
-    marks = [run for run in runs if len(run.text) == 1]
+    marks = _PrintedText([run for run in runs if len(run.text) == 1])
     removed = {
         id(run)
-        for run in marks
-        if any(
-            box.x - 1 <= run.x + run.width / 2 <= box.x + box.width + 1
-            and box.y - 1 <= run.middle <= box.y + box.height + 1
-            for box in boxes
-        )
+        for box in boxes
+        for run in marks.runs_beside(box)
+        if box.x - 1 <= run.x + run.width / 2 <= box.x + box.width + 1
     }
     return [run for run in runs if id(run) not in removed]
 
 
 def _read_unlisted_fields(document: Any, page_index: int) -> list[PageNote]:
     """Return the filled text fields of a page of PDFium's: those that the form of the file does not list."""
-    import pypdfium2.raw as pdfium
+    pdfium = require("pypdfium2.raw", "files")
 
     page = pdfium.FPDF_LoadPage(document, page_index)
     if not page:
         return []
     height = pdfium.FPDF_GetPageHeightF(page)
-    notes: list[PageNote] = []
+    labelled: list[PageNote] = []
     for index in range(min(pdfium.FPDFPage_GetAnnotCount(page), _MOST_ANNOTATIONS)):
         annotation = pdfium.FPDFPage_GetAnnot(page, index)
         if not annotation:
@@ -104,14 +130,14 @@ def _read_unlisted_fields(document: Any, page_index: int) -> list[PageNote]:
         if pdfium.FPDFAnnot_GetSubtype(annotation) == pdfium.FPDF_ANNOT_WIDGET and value:
             pdfium.FPDFAnnot_GetRect(annotation, rect)
             name = _read_string(annotation, b"TU") or _read_string(annotation, b"T")
-            notes.append(PageNote(f"Form field ({name}): {value}", rect.left, height - rect.top))
+            labelled.append(PageNote(f"Form field ({name}): {value}", rect.left, height - rect.top))
         pdfium.FPDFPage_CloseAnnot(annotation)
     pdfium.FPDF_ClosePage(page)
-    return notes
+    return labelled
 
 
 def _read_string(annotation: Any, key: bytes) -> str:
-    import pypdfium2.raw as pdfium
+    pdfium = require("pypdfium2.raw", "files")
 
     n_bytes = pdfium.FPDFAnnot_GetStringValue(annotation, key, None, 0)
     if not 2 < n_bytes <= 2 * _LONGEST:
@@ -123,14 +149,6 @@ def _read_string(annotation: Any, key: bytes) -> str:
 
 def _clean(text: str | None) -> str:
     return " ".join((text or "").replace("\0", " ")[:_LONGEST].split())
-
-
-def _is_printed(text: str, rect: Any, page_runs: Sequence[TextRun]) -> bool:
-    """Return True if the page shows a text at the height of a box."""
-    if rect is None:
-        return False
-    beside = [run.text for run in page_runs if rect.y - 1 <= run.middle <= rect.y + rect.height + 1]
-    return "".join(text.split()) in "".join("".join(beside).split())
 
 
 def _place_note(text: str, rect: Any) -> PageNote:

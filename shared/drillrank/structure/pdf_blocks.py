@@ -83,7 +83,7 @@ def _names_rows(neighbors: Sequence[LayoutRow], headings: Container[LayoutRow]) 
     before, row, after = neighbors
     is_narrow = row.end - row.x < _NARROW * (row.column_right - row.column_left)
     is_close = after.y - row.bottom < 1.2 * row.size and row.y - before.bottom < 1.2 * row.size
-    return is_narrow and is_close and row not in headings and row.size <= after.size
+    return is_narrow and is_close and row not in headings and row.size <= after.size + 0.5
 
 
 def _paragraphs(rows: Sequence[LayoutRow], headings: Container[LayoutRow]) -> list[list[LayoutRow]]:

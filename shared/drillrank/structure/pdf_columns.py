@@ -205,19 +205,19 @@ def _are_columns(band: Sequence[Sequence[TextRun]], gutters: Sequence[float], pa
     prose_share = min(side.prose_share(side.width) for side in sides)
     if min(n_rows) < _LEAST_ROWS:
         return prose_share > 0.5 and _baselines_differ(sides)
-    if len(sides) == 2 and _is_central(gutters[0], page_edges):
-        right_width = page_edges[1] - gutters[0]
-        n_prose = min(sum(run_width > 0.75 * right_width for run_width, _ in side.rows) for side in sides)
-        return n_prose >= _LEAST_ROWS // 2 or (_baselines_differ(sides) and all(side.has_words() for side in sides))
-    if prose_share >= 0.75:
+    if prose_share >= 0.75 or (len(sides) == 2 and _are_halves(sides, gutters[0], page_edges)):
         return True
     flows = min(side.flow_share() for side in sides) > 0.4
     return prose_share > 0.5 and (flows or _baselines_differ(sides))
 
 
-def _is_central(gutter: float, page_edges: tuple[float, float]) -> bool:
+def _are_halves(sides: Sequence[_Side], gutter: float, page_edges: tuple[float, float]) -> bool:
+    """Return True if a gutter parts the page in halves with some lines of prose, or words whose baselines differ."""
     left_edge, right_edge = page_edges
-    return round(100 * (gutter - left_edge) / (right_edge - left_edge)) in _CENTRAL
+    if round(100 * (gutter - left_edge) / (right_edge - left_edge)) not in _CENTRAL:
+        return False
+    n_full = min(sum(width > 0.75 * (right_edge - gutter) for width, _ in side.rows) for side in sides)
+    return n_full >= _LEAST_ROWS // 2 or (_baselines_differ(sides) and all(side.has_words() for side in sides))
 
 
 def _baselines_differ(sides: Sequence[_Side]) -> bool:

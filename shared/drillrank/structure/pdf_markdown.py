@@ -17,6 +17,7 @@ from drillrank.structure.pdf_text import LayoutRow
 from drillrank.structure.pdf_words import WORDS, Vocabulary, append_line, ends_with_hyphen, join_row_words
 
 _ENOUGH_BOOKMARKS = 0.2  # per page: then the bookmarks are all headings of the file
+_MOST_COMPARED = 1_000  # blocks of a page that may be the nearest to an annotation
 _CONTINUED = re.compile(r"[\s\-–—]*\(?continued\)?\s*$", re.IGNORECASE)
 _BULLET = re.compile(r"[•●◦▪■·–—*-]\s+")
 
@@ -25,7 +26,7 @@ def render_pages(
     pages: Sequence[Sequence[LayoutRow]],
     labels: Sequence[str],
     bookmarks: Sequence[Bookmark],
-    notes: Sequence[Sequence[PageNote]],
+    annotations: Sequence[Sequence[PageNote]],
 ) -> tuple[str, Pages]:
     """Return the Markdown of a file and its pages.
 
@@ -33,7 +34,7 @@ def render_pages(
         pages: Rows of each page in reading order.
         labels: Printed label of each page.
         bookmarks: Outline of the file.
-        notes: Annotations and form fields of each page; each follows the nearest block.
+        annotations: Annotations and form fields of each page; each follows the nearest block.
     """
     vocabulary = Vocabulary(row.text for rows in pages for row in rows)
     pages = remove_running_rows([[join_row_words(row, vocabulary.counts) for row in rows] for rows in pages])
@@ -44,10 +45,10 @@ def render_pages(
         deepest = max((level for titles in titles_by_row.values() for level in titles.values()), default=0)
         levels = levels_by_font([block for page_blocks in blocks for block in page_blocks], deepest)
     writer = _MarkdownWriter(vocabulary)
-    for page_blocks, page_notes in zip(blocks, notes, strict=True):
+    for page_blocks, page_annotations in zip(blocks, annotations, strict=True):
         writer.begin_page()
-        notes_by_block = _nearest_blocks(page_blocks, page_notes)
-        for note in notes_by_block.get(None, ()):
+        annotations_by_block = _nearest_blocks(page_blocks, page_annotations)
+        for note in annotations_by_block.get(None, ()):
             writer.add_note(note)
         for block in page_blocks:
             bookmark_titles = titles_by_row.get(block.rows[0], {})
@@ -59,7 +60,7 @@ def render_pages(
             )
             if not is_heading_only:
                 writer.add_block(block)
-            for note in notes_by_block.get(block, ()):
+            for note in annotations_by_block.get(block, ()):
                 writer.add_note(note)
     return writer.finish(labels)
 
@@ -126,18 +127,18 @@ class _MarkdownWriter:
 
 
 def _nearest_blocks(
-    blocks: Sequence[PrintedBlock], notes: Iterable[PageNote]
+    blocks: Sequence[PrintedBlock], annotations: Iterable[PageNote]
 ) -> dict[PrintedBlock | None, list[PageNote]]:
-    """Return the notes of each block: the last block that begins above a note in its column, else the first one."""
-    notes_by_block: dict[PrintedBlock | None, list[PageNote]] = {}
-    for note in notes:
+    """Return the annotations of each block: the last one that begins above a note in its column, or the first one."""
+    annotations_by_block: dict[PrintedBlock | None, list[PageNote]] = {}
+    for note in annotations:
         nearest = blocks[0] if blocks else None
-        for block in blocks:
+        for block in blocks[-_MOST_COMPARED:]:
             row = block.rows[0]
             if row.y <= note.y + row.size and row.column_left <= note.x + row.size:
                 nearest = block
-        notes_by_block.setdefault(nearest, []).append(note)
-    return notes_by_block
+        annotations_by_block.setdefault(nearest, []).append(note)
+    return annotations_by_block
 
 
 def _block_markdown(block: PrintedBlock, vocabulary: Vocabulary) -> str:

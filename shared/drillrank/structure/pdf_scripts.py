@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+from drillrank.errors import require
+
 _MOST_OBJECTS = 1_500  # text objects of a page that are compared; pages that print letter by letter have more
 _MOST_GLUED_OBJECTS = 20_000  # the same, if a number is joined to a word or to another number
 _MOST_LARGE_PAGES = 3  # after which only pages with such a number are compared
@@ -93,7 +95,7 @@ class SuperscriptReader:
             page_index: Index of the page, starting at 0.
             texts: Texts of the page as liteparse gives them.
         """
-        import pypdfium2.raw as pdfium
+        pdfium = require("pypdfium2.raw", "files")
 
         may_be_glued = any(map(_MAY_BE_GLUED.search, texts))
         if not may_be_glued and self._n_large_pages >= _MOST_LARGE_PAGES:
@@ -113,7 +115,7 @@ class SuperscriptReader:
 
 
 def _read_marks(page: Any, points: Sequence[tuple[float, float]]) -> list[Superscript]:
-    import pypdfium2.raw as pdfium
+    pdfium = require("pypdfium2.raw", "files")
 
     text_page = pdfium.FPDFText_LoadPage(page)
     try:
@@ -125,7 +127,7 @@ def _read_marks(page: Any, points: Sequence[tuple[float, float]]) -> list[Supers
 
 def _find_raised_objects(page: Any, n_objects: int) -> list[tuple[float, float]]:
     """Return a point inside each text object that is smaller than the one before it, and higher."""
-    import pypdfium2.raw as pdfium
+    pdfium = require("pypdfium2.raw", "files")
 
     points: list[tuple[float, float]] = []
     size_value, matrix = ctypes.c_float(), pdfium.FS_MATRIX()
@@ -141,8 +143,8 @@ def _find_raised_objects(page: Any, n_objects: int) -> list[tuple[float, float]]
         rise = baseline - last_baseline
         if size < _SMALLER * last_size and _HIGHER * last_size < rise < _MUCH_HIGHER * last_size:
             pdfium.FPDFPageObj_GetBounds(item, *edges)
-            left, bottom, right, top = (edge.value for edge in edges)
-            points.append((left + min((right - left) / 2, size / 4), (bottom + top) / 2))
+            x, bottom, right, top = (edge.value for edge in edges)
+            points.append((x + min((right - x) / 2, size / 4), (bottom + top) / 2))
         else:  # a second superscript is compared with the text before the first
             last_size, last_baseline = size, baseline
     return points
@@ -150,10 +152,13 @@ def _find_raised_objects(page: Any, n_objects: int) -> list[tuple[float, float]]
 
 def _read_superscript(text_page: Any, x: float, y: float) -> Superscript | None:
     """Return the superscript at a point, or None if the letters there are not one."""
-    import pypdfium2.raw as pdfium
+    pdfium = require("pypdfium2.raw", "files")
 
-    index = pdfium.FPDFText_GetCharIndexAtPos(text_page, x, y, 1.0, 1.0)
-    if index < 1:
+    nearest = pdfium.FPDFText_GetCharIndexAtPos(text_page, x, y, 1.0, 1.0)
+    # The letter before it may overlap its box.
+    candidates = [index for index in (nearest, nearest + 1) if nearest >= 0 and index >= 1]
+    index = next((index for index in candidates if _rise(text_page, index) > 0), None)
+    if index is None:
         return None
     start = max(index - 2 * _CONTEXT, 0)
     buffer = (ctypes.c_ushort * (2 * _CONTEXT + 16))()
@@ -172,8 +177,12 @@ def _read_superscript(text_page: Any, x: float, y: float) -> Superscript | None:
     return Superscript(_SPACES.sub("", line)[-_CONTEXT:], mark[0])
 
 
+def _rise(text_page: Any, index: int) -> float:
+    return _baseline(text_page, index) - _baseline(text_page, index - 1)
+
+
 def _baseline(text_page: Any, index: int) -> float:
-    import pypdfium2.raw as pdfium
+    pdfium = require("pypdfium2.raw", "files")
 
     x, y = ctypes.c_double(), ctypes.c_double()
     pdfium.FPDFText_GetCharOrigin(text_page, index, x, y)

@@ -15,8 +15,8 @@ from drillrank.structure.pdf_text import LayoutRow
 from drillrank.text import terms
 
 WORDS = re.compile(r"[^\W\d_]+")
-_COMPOUND = re.compile(r"[^\W\d_]+-[^\W\d_]+")
-_LINE_END_HYPHEN = re.compile(r"(?P<word>\w*[^\W\d_])(?P<hyphen>[-\u00ad\u2010])$")
+_COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]+-[^\W\d_]+")
+_LINE_END_HYPHEN = re.compile(r"(?P<chain>-?)\b(?P<word>\w*[^\W\d_])(?P<hyphen>[-\u00ad\u2010])$")
 _CONJUNCTIONS = frozenset(["and", "or", "to", "und", "oder", "bis", "et", "ou", "y", "e", "en", "of", "og", "och"])
 _LONGEST_WORD = 100
 _SHORT_PART = 3  # letters of every part but one
@@ -225,11 +225,12 @@ def append_line(lines: list[str], line: str, vocabulary: Vocabulary) -> None:
     rest = WORDS.match(line)
     if hyphen is None or rest is None:
         lines.append(line if hyphen or not lines else f" {line}")
-    elif hyphen["hyphen"] == "\u00ad" or vocabulary.drops_hyphen(hyphen["word"], rest[0]):
+    elif hyphen["hyphen"] == "\u00ad" or (not hyphen["chain"] and vocabulary.drops_hyphen(hyphen["word"], rest[0])):
         lines[-1] = lines[-1][:-1]
         lines.append(line)
-    else:
-        lines.append(f" {line}" if rest[0].casefold() in _CONJUNCTIONS else line)
+    else:  # "short- and long-term", but "held-to-maturity"
+        is_suspended = rest[0].casefold() in _CONJUNCTIONS and line[rest.end() : rest.end() + 1] != "-"
+        lines.append(f" {line}" if is_suspended else line)
 
 
 def ends_with_hyphen(text: str) -> bool:

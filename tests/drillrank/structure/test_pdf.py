@@ -10,7 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank import D3, read_document
+from drillrank.errors import InvalidInput
 from drillrank.structure import Document
+from drillrank.structure import pdf as pdf_module
+from drillrank.structure.pdf import convert_pdf, count_pages
 from drillrank.structure.pdf_words import join_split_words
 from drillrank.views import section_chunks
 from tests.drillrank.structure.test_linear_time import lines_run
@@ -136,6 +139,44 @@ def test_no_text_is_read_as_markup_and_none_is_lost(tmp_path_factory, texts):
     assert sorted(words) == sorted(f"w{p}x{n}" for p, page in enumerate(texts) for n in range(len(page)))
     assert document.pages is not None
     assert len(document.pages.starts) == len(pages)
+
+
+def test_all_pages_of_a_long_file_are_read():
+    pages = [[Text(f"Clause number {number} says something.")] for number in range(1, 1_201)]
+    content = pdf_of(pages).content()
+    assert count_pages(content) == 1_200
+    text, found, warned = convert_pdf(content)
+    assert [f"number {number} says" in text for number in (1, 1_000, 1_001, 1_200)] == [True] * 4
+    assert found is not None
+    assert (len(found.numbers), warned) == (1_200, ())
+
+
+def test_pages_beyond_the_limit_are_named(monkeypatch):
+    monkeypatch.setattr(pdf_module, "_MOST_PAGES", 3)
+    monkeypatch.setattr(pdf_module, "_MOST_RUNS", 2)
+    pages = [[Text(f"Clause {number}.{part}", y=100 + 60 * part) for part in range(3)] for number in range(5)]
+    text, _, warned = convert_pdf(pdf_of(pages).content())
+    assert "Clause 2.1" in text
+    assert "Clause 3" not in text
+    assert warned == (
+        "2 of its pages are left out: the first 3 are read. Split the file.",
+        "3 of its pages are read in part, page 1 first: over 2 texts.",
+    )
+
+
+def test_labels_of_pages_are_bounded():
+    pdf = pdf_of([[Text("The fox hunts mice.")]])
+    labels = b"/PageLabels << /Nums [0 << /S /D /P (%s) >>] >>" % (b"L" * 5_000)
+    pdf.objects[0] = pdf.objects[0].replace(b"/Type /Catalog", b"/Type /Catalog " + labels)
+    _, found, _ = convert_pdf(pdf.content())
+    assert found is not None
+    assert found.labels == ("L" * 100,)
+
+
+@pytest.mark.parametrize("content", [b"", b"%PDF-1.7\n", b"<!doctype html>"])
+def test_pages_of_what_is_not_a_pdf_are_not_counted(content):
+    with pytest.raises(InvalidInput, match="cannot be read as PDF, it is broken"):
+        count_pages(content)
 
 
 # Words that the spacing of their letters has split
