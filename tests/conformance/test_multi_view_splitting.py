@@ -223,5 +223,5 @@ def test_passages_are_whole_and_their_spans_exact(host):
     spans = [(record.metadata["drillrank_start"], record.metadata["drillrank_end"]) for record in raw]
     assert [host.text_of(record) for record in raw] == [MANUAL[start:end] for start, end in spans]
     assert MANUAL[spans[0][1] : spans[1][0]].isspace()
-    assert "Note:\n\n- one\n- two\n" in "".join(MANUAL[start:end] for start, end in spans)
+    assert "Note:\n\n- one\n- two" in "".join(MANUAL[start:end] for start, end in spans)
     assert MANUAL[spans[-1][0] : spans[-1][1]].endswith("# Wheel\n\nRound.\n\n# Axle\n\nOf oak.")

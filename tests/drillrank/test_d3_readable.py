@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from drillrank import D3, Corpus, parse_document, read_document
+from drillrank.drilldown.outline import outline
+from drillrank.errors import InvalidInput
+from drillrank.hosts.settings import D3RetrieverSettings
 from drillrank.structure import Document
+from drillrank.structure.passages import cut_passages
 
 HTML = (
     "<html><body><h1>Kettle &amp; pot</h1><p>Fish &amp; <b>chips</b> take ten minutes.</p>"
@@ -90,3 +94,53 @@ def test_every_result_has_a_span():
     items = D3().retrieve("lid", [MARKDOWN, parse_document(HTML, "html"), "Plain text about a lid."], top_n=9)
     assert len(items) > 2
     assert all(len(item.details["span"]) == 2 for item in items)
+
+
+# --- Passages as units of evidence
+
+MANUAL = "# Kettle\n\nWater boils in nine minutes.\n\n## Care\n\nOnce a week:\n\n- Rinse the lid.\n- Dry it.\n"
+
+
+@pytest.mark.parametrize(("content", "format"), [(MANUAL, "markdown"), (HTML, "html"), (LATEX, "latex")])
+def test_passages_are_the_units_of_evidence_if_asked_for(content, format):
+    document = parse_document(content, format)
+    items = D3(settings={"unit": "passage"}).retrieve("When is the lid rinsed?", [document], top_n=9)
+    passages = cut_passages(document)
+    assert [(item.passage.text, item.details["span"]) for item in items] == [
+        (p.text, (p.start, p.end)) for p in passages
+    ]
+    assert items[0].passage.title == passages[0].title
+
+
+def test_passages_have_different_ids():
+    text = "<h1>Lid</h1><p>" + "The lid is &quot;new&quot; and round. " * 300 + "</p>"
+    sections = outline([parse_document(text, "html"), MANUAL], "passage")
+    ids = [passage.id for section in sections for passage in section.readable]
+    assert len(ids) == len(set(ids)) > 3
+
+
+def test_an_llm_chooses_passages():
+    def llm(prompt: str) -> str:
+        return "Kettle" if "section names" in prompt else "1"
+
+    text = MANUAL + "\n# Pot\n\n" + "Old and black. " * 100
+    [item] = D3(llm, settings={"unit": "passage"}).retrieve("When is the lid rinsed?", [text])
+    assert "Once a week:\n\n- Rinse the lid.\n- Dry it." in item.passage.text
+
+
+@pytest.mark.parametrize("call", [lambda: D3(settings={"unit": "page"}), lambda: D3(settings={"unit": None})])
+def test_an_unknown_unit_is_refused(call):
+    with pytest.raises(InvalidInput, match="unit"):
+        call()
+
+
+def test_passages_of_a_corpus_are_refused():
+    corpus = Corpus()
+    corpus.add([parse_document(MANUAL)])
+    with pytest.raises(InvalidInput, match="documents in memory"):
+        D3(settings={"unit": "passage"}).retrieve("When is the lid rinsed?", corpus)
+
+
+def test_passages_of_records_are_refused():
+    with pytest.raises(InvalidInput, match="documents in memory"):
+        D3RetrieverSettings(unit="passage")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -17,11 +18,14 @@ from drillrank.passages import Passage
 from drillrank.structure import Document, Section, breadcrumb, file_key, read_document
 from drillrank.structure.cutting import split_long_paragraph
 from drillrank.structure.document import document_to_json, has_title
+from drillrank.structure.passages import cut_passages
 from drillrank.text import check_surrogates, without_surrogates
 
 Content = Passage | Document | os.PathLike[str]
 Row = tuple[str, int, str, str, str, str]
 """Of a passage: id, digest of the titled text, title, text, links, metadata."""
+Unit = Literal["paragraph", "passage"]
+"""Unit of evidence: a paragraph, as in the paper, or a passage of `drillrank.structure.passages`."""
 BEGINNING = 1000  # characters of a document by which it may be meant
 
 
@@ -121,12 +125,17 @@ def prepared(
     )
 
 
-def paragraphs(document: Document, id_: int | str) -> Iterator[tuple[Section, Passage, Passage]]:
-    """What there is to read, under its section and the path of its headings: as in the source, and as a reader sees it.
+def paragraphs(
+    document: Document, id_: int | str, unit: Unit = "paragraph"
+) -> Iterator[tuple[Section, Passage, Passage]]:
+    """Yield each unit of evidence: its section, the unit with the text of the source, and with readable text.
 
-    Long ones come in parts (`drillrank.structure.cutting`). The metadata hold `document`, its id, `section_path`,
+    Long paragraphs come in parts (`drillrank.structure.cutting`). The metadata hold `document`, its id, `section_path`,
     `start` and `end`, and `pages`, numbers of the first and last, where the document has pages.
     """
+    if unit == "passage":
+        yield from _passages(document, id_)
+        return
     for section, block in document.paragraphs():
         location: dict[str, Any] = {
             "document": id_,
@@ -142,6 +151,30 @@ def paragraphs(document: Document, id_: int | str) -> Iterator[tuple[Section, Pa
             passage, passage if shown == passage.text else replace(passage, text=shown)
         ):
             yield section, source, readable
+
+
+def _passages(document: Document, id_: int | str) -> Iterator[tuple[Section, Passage, Passage]]:
+    """Yield the passages of a document in the shape of `paragraphs`; the title has every heading of the passage.
+
+    Parts of one block with markup have equal spans. `part` in their metadata distinguishes them.
+    """
+    n_by_start: Counter[int] = Counter()
+    for passage in cut_passages(document):
+        metadata: dict[str, Any] = {
+            "document": id_,
+            "section_path": passage.section_path,
+            "start": passage.start,
+            "end": passage.end,
+        }
+        if passage.pages:
+            metadata["pages"] = passage.pages
+        passage_id = f"{id_}:{passage.start}"
+        if number := n_by_start[passage.start]:
+            passage_id, metadata["part"] = f"{passage_id}:{number}", str(number)
+        n_by_start[passage.start] += 1
+        source_text = document.text[passage.start : passage.end]
+        source = Passage(source_text, id=passage_id, title=passage.title, metadata=metadata)
+        yield passage.sections[0], source, replace(source, text=passage.text)
 
 
 def split_title(path: Sequence[str], titled: bool) -> tuple[Sequence[str], Sequence[str]]:

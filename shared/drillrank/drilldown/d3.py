@@ -179,7 +179,7 @@ class D3:
         """
         sections = [item for item in documents if isinstance(item, OutlineSection)]
         if not sections or len(sections) < len(documents):
-            sections = outline(documents)  # type: ignore[arg-type]  # it says what is wrong with the others
+            sections = outline(documents, self.settings.unit)  # type: ignore[arg-type]  # it says what is wrong with the others
         sections = [_bounded(section, self._longest(), self._count) for section in sections]
         tree = Outline(sections, whole_paths=self.settings.whole_paths)
         known: dict[int | str, str] = {number: name for number, name in enumerate(names) if name}
@@ -214,6 +214,11 @@ class D3:
         if (language := self.language_model.language) != corpus.language:
             raise InvalidInput(
                 f"The model is in {language!r:.50}, the corpus in {corpus.language!r:.50}: make it anew."
+            )
+        if self.settings.unit != "paragraph":
+            raise InvalidInput(
+                f"unit={self.settings.unit!r:.50} requires documents in memory, got a corpus of paragraphs. "
+                'Use unit="paragraph".'
             )
         names = {id_: id_ for id_ in corpus.ids()} if names is None else names
         return PreparedCorpus(corpus, names, dates or {}, self.settings.whole_paths, embedded_by)

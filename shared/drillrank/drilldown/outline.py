@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 
-from drillrank.corpus.documents import beginning, paragraphs, pieces
+from drillrank.corpus.documents import Unit, beginning, paragraphs, pieces
 from drillrank.drilldown.levels import LevelIndex, Text
 from drillrank.errors import InvalidInput
 from drillrank.likelihood.unigram import Collection
@@ -58,7 +58,7 @@ class Entry:
     sections: tuple[int, ...]
 
 
-def outline(documents: Sequence[Document | str]) -> list[OutlineSection]:
+def outline(documents: Sequence[Document | str], unit: Unit = "paragraph") -> list[OutlineSection]:
     r"""Sections of all documents that hold at least one paragraph, in order.
 
     Raises:
@@ -73,15 +73,17 @@ def outline(documents: Sequence[Document | str]) -> list[OutlineSection]:
     for number, given in enumerate(documents):
         if not isinstance(given, (str, Document)):
             raise InvalidInput(f"Document {number} is a {type(given).__name__}, not a parsed document or a string.")
-        sections.extend(_sections(number, parse_document(given) if isinstance(given, str) else given))
+        sections.extend(_sections(number, parse_document(given) if isinstance(given, str) else given, unit))
     return sections
 
 
-def _sections(number: int, document: Document) -> Iterator[OutlineSection]:
-    for section, inside in groupby(paragraphs(document, number), itemgetter(0)):
+def _sections(number: int, document: Document, unit: Unit) -> Iterator[OutlineSection]:
+    for section, inside in groupby(paragraphs(document, number, unit), itemgetter(0)):
         sources, readable = zip(*((source, shown) for _, source, shown in inside), strict=True)
         location = {"document": number, "section_path": section.path}
         text, title = document.body(section).strip(), breadcrumb(section.path)
+        if unit == "passage":  # which may contain the sections that follow
+            text = "\n\n".join(passage.text for passage in readable)
         yield OutlineSection(
             Passage(text, id=f"{number}:{section.start}", title=title, metadata=location), sources, readable
         )

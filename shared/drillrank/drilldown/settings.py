@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from drillrank.corpus.documents import Unit
 from drillrank.drilldown.versions import as_date
 from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
 from drillrank.prompts import Template, check_places
@@ -66,6 +67,8 @@ class D3Settings(Settings):
             without. Or, to compare with, of all sections, without a look at the outline: `"paragraph"` (a prompt each
             that asks for yes or no), `"chunk"` (base on one prompt after the other; the paper's have 3,500 tokens),
             `"map-reduce"` (paragraph, then base over what is left), `"map-reduce-optimised"` (chunk, then base).
+        unit: Unit of evidence of documents in memory: `"paragraph"`, as in the paper, or `"passage"`: consecutive
+            blocks of up to about 1,200 characters, short sections joined (`drillrank.structure.passages`).
         monot5: The ranker of the strategies that name it; None makes one of the model.
         sections: Without an LLM, read the paragraphs of so many sections only, the likeliest; None reads all.
         max_documents: Of more documents than this, only the likeliest are drilled into (`drilldown.levels`); None is 8
@@ -118,6 +121,7 @@ class D3Settings(Settings):
     """
 
     paragraphs: Strategy | None = None
+    unit: Unit = "paragraph"
     monot5: MonoT5 | Relevance | None = None
     sections: int | None = None
     max_documents: int | None = None
@@ -155,6 +159,7 @@ class D3Settings(Settings):
             raise InvalidInput(f'preset is "paper" or None, not {self.preset!r:.200}.')
         if self.paragraphs is not None:
             check_one_of(Strategy, paragraphs=self.paragraphs)
+        check_one_of(Unit, unit=self.unit)
         if self.sections_by is not None:
             check_one_of(AnswerBy, sections_by=self.sections_by)
         check_one_of(OnFailure, on_failure=self.on_failure)

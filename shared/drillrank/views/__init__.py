@@ -11,19 +11,9 @@ from drillrank.views.extractive import (
     summarized,
     summary,
 )
-from drillrank.views.index import (
-    Expansion,
-    Merge,
-    MergedSection,
-    MultiViewIndex,
-    RetrieverName,
-    ViewText,
-    check_index_settings,
-    expanded,
-    explain_views,
-    merge_views,
-)
+from drillrank.views.index import MultiViewIndex, RetrieverName, ViewText, check_index_settings
 from drillrank.views.llm import KEYWORD_PROMPT, SUMMARY_PROMPT, HuggingFaceSummarizer, ViewWriter, parse_keywords
+from drillrank.views.merging import Expansion, Merge, MergedSection, expanded, explain_views, merge_views
 from drillrank.views.views import Context, MultiViewChunker, SectionChunk, ViewSettings, section_chunks
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Keywords and summaries out of the text alone: the two views without an LLM (MC-indexing, section 3.3)."""
+"""Compute keywords and summaries from the text alone: two views without an LLM (MC-indexing, section 3.3)."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ SUMMARY_WORDS = 100
 SHORT_SECTION = 200  # tokens; up to this length a section is its own summary (MC-indexing, Appendix G)
 
 Summarizer = Callable[[list[str]], Iterable[str]]
-"""From texts to their summaries, for example a `HuggingFaceSummarizer`."""
+"""Function from texts to their summaries, for example a `HuggingFaceSummarizer`."""
 
 
 def extractive_texts(
     chunks: Sequence[Chunk], views: Collection[View], language: str = "english"
 ) -> dict[View, list[str]]:
-    """What the views of a document's chunks show, but for the raw one: keywords between commas, and summaries."""
+    """Return the texts of a document's keyword and summary views. Commas separate keywords."""
     bodies = [chunk.body for chunk in chunks]
     texts: dict[View, list[str]] = {}
     if "keywords" in views:
@@ -55,7 +55,7 @@ def extractive_texts(
 
 
 def keywords(texts: Sequence[str], n: int = KEYWORDS, language: str = "english") -> list[list[str]]:
-    """The words and two-word phrases that set each section apart from the others of its document.
+    """Return the words and two-word phrases that distinguish each section from the others of its document.
 
     Weighted by TF-IDF over the sections. Inflections of a word count as one, shown in the form that is most frequent
     in the section. A phrase must occur twice, and replaces those of its words that occur mostly inside it. With a
@@ -64,7 +64,7 @@ def keywords(texts: Sequence[str], n: int = KEYWORDS, language: str = "english")
     Args:
         texts: The sections of one document.
         n: Largest number of keywords of a section.
-        language: Whose stemmer tells inflections; of scripts without spaces, words are two characters side by side.
+        language: Language of the stemmer. In scripts without spaces, two adjacent characters are a word.
 
     Returns:
         One list per section, best first; of equal weight, phrases come first, then what occurs first. Empty where a
@@ -95,7 +95,7 @@ def keywords(texts: Sequence[str], n: int = KEYWORDS, language: str = "english")
 
 
 def _candidates(text: str, language: str) -> Iterator[tuple[str, str]]:
-    """Key (lower-cased stems) and written form of every content word, and of every two that stand side by side."""
+    """Yield key (lower-cased stems) and written form of every content word and of every two adjacent ones."""
     previous: tuple[re.Match[str], str] | None = None
     for match in _WORD.finditer(text):
         pair, word = match["pair"], match["word"] or ""
@@ -122,7 +122,7 @@ def _stop_words() -> frozenset[str]:
 
 
 def _prune(order: Sequence[str], count: Counter[str], n: int) -> list[str]:
-    """The first `n` keys, without phrases that occur once and words of which a chosen phrase holds at least half."""
+    """Return the first `n` keys. Skip phrases that occur once, and words that mostly occur in a chosen phrase."""
     chosen: list[str] = []
     for key in order:
         if " " not in key:
@@ -140,33 +140,35 @@ def _covers(phrase: str, word: str, count: Counter[str]) -> bool:
 
 
 def summarized(summarizer: Summarizer, texts: Sequence[str]) -> list[str]:
-    """What a function makes of texts.
+    """Return the summaries of texts, checked.
 
     Raises:
-        InvalidInput: it does not return one string a text.
+        InvalidInput: the summarizer does not return one string for each text.
 
     >>> summarized(lambda texts: [text[:8] for text in texts], ["Rain fell all day."])
     ['Rain fel']
     """
-    given = summarizer(list(texts))
-    returned = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
-    if len(returned) != len(texts) or not all(isinstance(text, str) for text in returned):
-        raise InvalidInput(f"A summarizer must return one string for each of {len(texts)} texts; not {given!r:.200}.")
-    return returned
+    returned = summarizer(list(texts))
+    written = list(returned) if isinstance(returned, Iterable) and not isinstance(returned, str) else []
+    if len(written) != len(texts) or not all(isinstance(text, str) for text in written):
+        raise InvalidInput(
+            f"A summarizer must return one string for each of {len(texts)} texts; not {returned!r:.200}."
+        )
+    return written
 
 
 def check_summarizer(summarizer: object) -> None:
-    """Refuse what cannot be called.
+    """Check that a summarizer is a function.
 
     Raises:
-        InvalidInput: see above.
+        InvalidInput: the summarizer cannot be called.
     """
     if not callable(summarizer):
         raise InvalidInput(f"A summarizer is a function from texts to their summaries; not {summarizer!r:.100}.")
 
 
 def summary(text: str, max_words: int = SUMMARY_WORDS, raw_up_to: int | None = None, language: str = "english") -> str:
-    """Extractive summary of one section; see `summaries`.
+    """Return the extractive summary of one section; see `summaries`.
 
     >>> summary("Rain fell. Cats purr and cats hiss. Cats purr.", max_words=7, raw_up_to=7)
     'Cats purr and cats hiss. Cats purr.'
@@ -177,41 +179,41 @@ def summary(text: str, max_words: int = SUMMARY_WORDS, raw_up_to: int | None = N
 def summaries(
     texts: Sequence[str], max_words: int = SUMMARY_WORDS, raw_up_to: int | None = None, language: str = "english"
 ) -> list[str]:
-    """The sentences nearest to each section's centroid, in their original order (Radev et al. 2004).
+    """Summarize each section by the sentences nearest to its centroid, in their original order (Radev et al. 2004).
 
-    A sentence is a TF-IDF vector of unit length, the centroid of a section the sum of its sentences, and nearness
-    their cosine. Inverse document frequencies come from the sentences of all sections given. Sentences are taken by
-    falling nearness, ties in order, as long as they fit. Where none fits, the nearest one is cut.
+    A sentence is a TF-IDF vector of unit length. The centroid of a section is the sum of its sentences, and nearness is
+    their cosine. Inverse document frequencies count the sentences of all sections. Sentences are taken by falling
+    nearness, ties in order, as long as they fit. If none fits, the nearest one is truncated.
 
     Args:
         texts: The sections of one document.
         max_words: Word limit of a summary.
         raw_up_to: A section of at most this many words is its own summary, unchanged; None for `is_short`.
-        language: Whose stemmer words go through.
+        language: Language of the stemmer.
 
     Returns:
-        One summary per section: whole sentences as they stand in the text, joined by spaces.
+        One summary per section: whole sentences of the text, joined by spaces.
 
     Raises:
         InvalidInput: `max_words` is below 1.
     """
     check_positive(max_words=max_words)
-    shortened = list(texts)
+    result = list(texts)
     is_brief = is_short if raw_up_to is None else lambda text: word_count(text) <= raw_up_to
-    long = [position for position, text in enumerate(texts) if not is_brief(text)]
-    split = [[texts[position][start:end] for start, end in sentences(texts[position])] for position in long]
-    vectors = Tfidf(terms(sentence, language) for section in split for sentence in section).vectors
+    long_indices = [index for index, text in enumerate(texts) if not is_brief(text)]
+    sentence_lists = [[texts[index][start:end] for start, end in sentences(texts[index])] for index in long_indices]
+    vectors = Tfidf(terms(sentence, language) for section in sentence_lists for sentence in section).vectors
     first = 0
-    for position, section in zip(long, split, strict=True):
-        inside = vectors.between(first, first + len(section))
+    for index, section in zip(long_indices, sentence_lists, strict=True):
+        section_vectors = vectors.between(first, first + len(section))
         first += len(section)
-        nearness = inside.times(inside.column_sums())  # the centroid's own length changes no order
-        shortened[position] = _extract(section, nearness, max_words)
-    return shortened
+        nearness = section_vectors.times(section_vectors.column_sums())  # the centroid's own length changes no order
+        result[index] = _extract(section, nearness, max_words)
+    return result
 
 
 def is_short(text: str) -> bool:
-    """Whether a section is its own summary: up to 200 tokens.
+    """Return True if a section is its own summary: up to 200 tokens.
 
     >>> is_short("Few words."), is_short("many words " * 101)
     (True, False)
@@ -222,12 +224,12 @@ def is_short(text: str) -> bool:
 def _extract(section: Sequence[str], nearness: npt.NDArray[np.float64], max_words: int) -> str:
     order: list[int] = np.argsort(-nearness, kind="stable").tolist()
     chosen = []
-    left = max_words
+    n_words_left = max_words
     for position in order:
         length = word_count(section[position])
-        if length <= left:
+        if length <= n_words_left:
             chosen.append(position)
-            left -= length
+            n_words_left -= length
     if chosen:
         return " ".join(section[position] for position in sorted(chosen))
     return first_words(section[order[0]], max_words)

@@ -1,4 +1,4 @@
-"""Keywords and summaries that a model writes: an LLM (MC-indexing, figures 8 and 9), or a summariser such as BART."""
+"""Have a model write keywords and summaries: an LLM (MC-indexing, figures 8 and 9), or a summarizer such as BART."""
 
 from __future__ import annotations
 
@@ -56,18 +56,19 @@ _lock = threading.Lock()  # a summariser's tokenizer and model serve one thread 
 
 @dataclass(frozen=True)
 class ViewWriter:
-    """How an LLM writes the views of documents.
+    """Writer of views: asks an LLM for the keywords and summaries of chunks.
 
     Attributes:
-        model: Name of the LLM, part of what an answer is remembered by.
+        model: Name of the LLM; part of the cache key.
         cache: Answers by prompt and model; any mutable mapping of strings, for example a `diskcache.Cache`. By
             default a dictionary of this object's own. Writers that share it at the same time ask once.
-        on_failure: Where the LLM brings nothing of use: `"continue"` with what is computed without it, or `"raise"`.
-        max_calls: Most prompts of one call with documents, repeated ones and those that the cache answers not counted;
-            what is beyond is computed without the LLM.
+        on_failure: Reaction to answers that are not useful: `"continue"` computes the view without the LLM; `"raise"`
+            raises `LLMFailure`.
+        max_calls: Largest number of prompts in one call with documents, without repeated ones and those that the cache
+            answers. Further views are computed without the LLM.
 
     Raises:
-        InvalidInput: `max_calls` is too low, or `on_failure` is something else.
+        InvalidInput: `max_calls` is below 1, or `on_failure` is unknown.
     """
 
     model: str = ""
@@ -86,23 +87,23 @@ class ViewWriter:
         language: str = "english",
         on_start: Callable[[int], object] | None = None,
     ) -> Requests[list[dict[View, list[str]]]]:
-        r"""Ask for the views of every chunk at once, once more where that brought nothing.
+        r"""Ask for the views of every chunk at once, and again if the answer is not useful.
 
-        A section of up to 200 tokens is its own summary, and no one is asked for it. What the LLM cannot bring is
-        computed without one (`keywords`, `summaries`), and a `DrillrankWarning` says how often: no chunk goes without.
+        A section of up to 200 tokens is its own summary and needs no prompt. Views that the LLM does not write are
+        computed (`keywords`, `summaries`), and a `DrillrankWarning` says how many: every chunk has its views.
 
         Args:
             documents: The chunks of each.
-            views: The views to write; the raw one needs no writing.
-            language: Whose stemmer finds keywords and summaries where the LLM brings none.
+            views: The views to write, without the raw one.
+            language: Language of the stemmer for views that are computed.
             on_start: Callback, called with the number of prompts before they are asked.
 
         Returns:
-            A generator for `drillrank.llm.run` or `arun`. Its result has for each document the `texts` that
-            `section_chunks` takes.
+            A generator for `drillrank.llm.run` or `arun`. Its result is the argument `texts` of `section_chunks` for
+            each document.
 
         Raises:
-            LLMFailure: the LLM brought nothing of use, and `on_failure` is `"raise"`.
+            LLMFailure: the LLM wrote nothing useful, and `on_failure` is `"raise"`.
 
         >>> from drillrank.llm import run
         >>> from drillrank.structure import parse_document
@@ -114,11 +115,11 @@ class ViewWriter:
         prompts: dict[tuple[int, View, int], str] = {}
         for number, chunks in enumerate(documents):
             for position, (name, chunk) in enumerate(zip(chunk_names(chunks), chunks, strict=True)):
-                places = {"section_name": name, "section_text": chunk.body}
+                template_values = {"section_name": name, "section_text": chunk.body}
                 if "keywords" in views and WORD.search(chunk.body) and chunk.body not in chunk.path[-1:]:
-                    prompts[number, "keywords", position] = filled(KEYWORD_PROMPT, **places)
+                    prompts[number, "keywords", position] = filled(KEYWORD_PROMPT, **template_values)
                 if "summary" in views and not is_short(chunk.body):
-                    prompts[number, "summary", position] = filled(SUMMARY_PROMPT, **places)
+                    prompts[number, "summary", position] = filled(SUMMARY_PROMPT, **template_values)
         answers = yield from self._ask(prompts, on_start)
         texts = [extractive_texts(chunks, views, language) for chunks in documents]
         for (number, view, position), answer in answers.items():
@@ -129,60 +130,60 @@ class ViewWriter:
     def _ask(
         self, prompts: Mapping[tuple[int, View, int], str], on_start: Callable[[int], object] | None
     ) -> Requests[dict[tuple[int, View, int], str]]:
-        """The answers of use, from the cache or the LLM; each different prompt is asked once."""
+        """Return the useful answers, from the cache or the LLM. Ask each different prompt once."""
         memos = {
             prompt: Memo(self.cache, stable_uuid(self.model, prompt), partial(_is_useful, view))
             for (_, view, _), prompt in prompts.items()
         }
-        known = {prompt for prompt, memo in memos.items() if memo.useful(memo.answers.get(memo.key) or "")}
-        beyond = [prompt for prompt in memos if prompt not in known][self.max_calls :]
+        cached_prompts = {prompt for prompt, memo in memos.items() if memo.useful(memo.answers.get(memo.key) or "")}
+        beyond = [prompt for prompt in memos if prompt not in cached_prompts][self.max_calls :]
         if beyond:
             warn(
                 f"{len(beyond)} of {len(memos)} keyword lists and summaries are computed without the LLM: it writes at "
                 f"most {self.max_calls} (max_calls)."
             )
             memos = {prompt: memo for prompt, memo in memos.items() if prompt not in set(beyond)}
-            prompts = {location: prompt for location, prompt in prompts.items() if prompt in memos}
+            prompts = {key: prompt for key, prompt in prompts.items() if prompt in memos}
         if on_start:
             on_start(len(memos))
-        found: dict[str, str] = {}
+        answers: dict[str, str] = {}
         failure: LLMFailure | None = None
         for _ in range(2):
-            pending = [prompt for prompt in memos if prompt not in found]
+            pending = [prompt for prompt in memos if prompt not in answers]
             if not pending:
                 break
             replies = yield [Ask(prompt, memo=memos[prompt]) for prompt in pending]
             for prompt, reply in zip(pending, replies, strict=True):
                 if memos[prompt].useful(reply.text):
-                    found[prompt] = reply.text
+                    answers[prompt] = reply.text
                 else:
                     failure = reply.failure or failure
-        missing = sum(prompt not in found for prompt in prompts.values())
+        missing = sum(prompt not in answers for prompt in prompts.values())
         if missing:
             reason = failure or "the last answers had nothing to use in them"
             problem = f"The LLM did not write {missing} of {len(prompts)} keyword lists and summaries ({reason})"
             if self.on_failure == "raise":
                 raise failure or LLMFailure(f"{problem}.")
             warn(f"{problem}: these are computed without it.")
-        return {location: found[prompt] for location, prompt in prompts.items() if prompt in found}
+        return {key: answers[prompt] for key, prompt in prompts.items() if prompt in answers}
 
 
 def chunk_names(chunks: Sequence[Chunk]) -> list[str]:
-    """The path of every chunk on one line; a title that heads the whole document tells none apart and is left out."""
+    """Return the path of every chunk on one line, without a title of the whole document."""
     roots = {chunk.path[:1] for chunk in chunks if chunk.path}
     below_title = 1 if len(roots) == 1 else 0
     return [breadcrumb(chunk.path[below_title:] or chunk.path) for chunk in chunks]
 
 
 def parse_keywords(answer: str) -> list[str]:
-    """The keywords in an LLM's answer, whatever it looks like.
+    """Return the keywords in an LLM's answer.
 
-    JSON and Python lists, lists without quotation marks, bulleted or numbered lines, and words between commas are
-    read; nothing is evaluated.
+    The answer may be a JSON or Python list, a list without quotation marks, bulleted or numbered lines, or words
+    between commas. Nothing is evaluated.
 
     Returns:
-        Different keywords in order, on one line each. One of more than 10 words is a description where it is an item of
-        a list, and elsewhere a sentence, which is left out. Empty if there are none.
+        Different keywords in order, on one line each. A keyword of more than 10 words is kept as an item of a list and
+        left out as a sentence elsewhere. Empty if there are none.
 
     >>> parse_keywords("Sure! Here they are: ['red fox', 'hunter's moon', mice]")
     ['red fox', "hunter's moon", 'mice']
@@ -197,13 +198,13 @@ def parse_keywords(answer: str) -> list[str]:
         items = [item for item in json.loads(f"[{inside}]") if isinstance(item, str)]
     except (ValueError, RecursionError):
         items = []
-    found: dict[str, str] = {}
+    keyword_by_key: dict[str, str] = {}
     for item in items or [quoted or bare for quoted, bare in _ITEM.findall(inside)]:
         keyword = _LABEL.sub("", " ".join(item.split()).lstrip(_BEFORE), count=1).lstrip(_BEFORE).rstrip(_BEHIND)
         short = bracketed or _LISTED.match(item) or len(keyword.split(" ")) <= MAX_KEYWORD_WORDS
         if WORD.search(keyword) and short and len(keyword) <= _LONGEST:
-            found.setdefault(keyword.casefold(), keyword)
-    return list(found.values())
+            keyword_by_key.setdefault(keyword.casefold(), keyword)
+    return list(keyword_by_key.values())
 
 
 def _token_count(tokenizer: Any, text: str) -> int:
@@ -216,20 +217,21 @@ def _is_useful(view: View, answer: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class HuggingFaceSummarizer:
-    """Summarises texts with an encoder-decoder model made for it, such as bart-large-cnn; loaded at the first use.
+    """Summarizes texts with an encoder-decoder model such as bart-large-cnn, which is loaded at the first use.
 
-    A text of up to `min_tokens` is its own summary. One that the model cannot read at once is cut between sentences,
-    and its summary is that of its parts, joined by spaces.
+    A text of up to `min_tokens` is its own summary. A text that the model cannot read at once is cut between sentences,
+    and the summaries of its parts are joined by spaces.
 
     Args:
         name: Model id or directory; its weights must be safetensors.
-        device: `"cuda"`, `"mps"`, `"cpu"` ...; None takes the first of these that is there.
-        dtype: Of the weights, such as `"float32"`; `"auto"` is bfloat16 where the device computes in it fast.
-        min_tokens: Up to so many tokens a text is its own summary: 200 in MC-indexing (Appendix G), 0 in D3.
+        device: `"cuda"`, `"mps"`, `"cpu"` ...; None takes the first available one.
+        dtype: Type of the weights, such as `"float32"`; `"auto"` is bfloat16 if the device computes in it fast.
+        min_tokens: Largest number of tokens of a text that is its own summary: 200 in MC-indexing (Appendix G), 0 in
+            D3.
 
     Raises:
         MissingExtra: torch or transformers is not installed.
-        InvalidInput: at the first use, there is no such model.
+        InvalidInput: at the first use, the model cannot be loaded.
 
     Results are the same in every run: nothing is sampled.
 
@@ -247,12 +249,12 @@ class HuggingFaceSummarizer:
         require("transformers", "hf")
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
-        """One summary per text.
+        """Return one summary per text.
 
         Raises:
-            InvalidInput: there is no such model.
+            InvalidInput: the model cannot be loaded.
         """
-        long = {location: [text] for location, text in enumerate(texts) if count_tokens(text) > self.min_tokens}
+        long = {index: [text] for index, text in enumerate(texts) if count_tokens(text) > self.min_tokens}
         written: dict[str, str] = {}  # by the part of a text that the model read at once
         if long:
             with _lock:
@@ -260,23 +262,21 @@ class HuggingFaceSummarizer:
                 if limit is not None:
                     count = partial(_token_count, tokenizer)
                     chunker = Chunker("fixed", limit - tokenizer.num_special_tokens_to_add(), tokens=count)
-                    for location, [text] in long.items():
-                        long[location] = [part.text.strip() for part in chunker(parse_document(text, "text"))]
+                    for index, [text] in long.items():
+                        long[index] = [part.text.strip() for part in chunker(parse_document(text, "text"))]
                 written = self._generated({part for parts in long.values() for part in parts})
-        summaries = {
-            location: " ".join(filter(None, map(written.__getitem__, parts))) for location, parts in long.items()
-        }
-        return [summaries.get(location, text) for location, text in enumerate(texts)]
+        summaries = {index: " ".join(filter(None, map(written.__getitem__, parts))) for index, parts in long.items()}
+        return [summaries.get(index, text) for index, text in enumerate(texts)]
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any, int | None]:
-        """Tokenizer, model, and most tokens that it reads."""
+        """Tokenizer, model, and the largest number of tokens that it reads."""
         settle_threads()
         import torch
         import transformers
 
         device = torch.device(self.device or best_device())
-        with invalid_input(f"{self.name!r:.200} is no sequence-to-sequence model that can be loaded"):
+        with invalid_input(f"{self.name!r:.200} cannot be loaded as a sequence-to-sequence model"):
             tokenizer = transformers.AutoTokenizer.from_pretrained(self.name)
         dtype = best_dtype(device) if self.dtype == "auto" else self.dtype
         kind = transformers.AutoModelForSeq2SeqLM

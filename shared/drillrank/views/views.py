@@ -1,4 +1,4 @@
-"""Every chunk of a document in up to three views (MC-indexing, sections 3.2, 3.3 and 5.6)."""
+"""Show every chunk of a document in up to three views (MC-indexing, sections 3.2, 3.3 and 5.6)."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class SectionChunk(Chunk):
     """A chunk in one of its views.
 
     Attributes:
-        text: What the view shows. `raw`: the chunk's text, which is what retrieval returns. `keywords` and `summary`:
-            the headings joined by " > ", without a title that heads the whole document, and on the next line the
-            keywords separated by commas, or the summary.
-        id: UUID made from the document's id, the chunk's place and the view; the same in every run.
-        context: What stands in front of the text in the index, and nowhere else; of the raw view only.
-        view: Which view this is.
+        text: Text of the view. `raw`: the chunk's text, which retrieval returns. `keywords` and `summary`: the headings
+            joined by " > ", without a title of the whole document, and on the next line the keywords separated by
+            commas, or the summary.
+        id: UUID made from the document's id, the chunk's ordinal and part, and the view; the same in every run.
+        context: Text that the index puts in front of the raw view. Empty for the other views.
+        view: Name of the view.
         section_id: Id of the chunk's raw view.
         parent_id: Id of the raw chunk that begins the nearest section above, or None. As in `Document`, text before
-            the first heading lies above all other sections.
-        pages: Numbers of the first and last page that the chunk is on; None where the document's pages are not known.
+            the first heading is above all other sections.
+        pages: Numbers of the chunk's first and last page; None if the document's pages are not known.
     """
 
     _: KW_ONLY
@@ -56,7 +56,7 @@ class SectionChunk(Chunk):
 
     @property
     def indexed_text(self) -> str:
-        """What an index should read: the context, if there is one, and the text."""
+        """The context, if there is one, and the text."""
         return f"{self.context}\n\n{self.text}" if self.context else self.text
 
 
@@ -70,29 +70,28 @@ def section_chunks(
     texts: Mapping[View, Sequence[str]] | None = None,
     language: str = "english",
 ) -> list[SectionChunk]:
-    r"""Every section of a document, or every chunk of another size, in its views.
+    r"""Cut a document into chunks and return each chunk in its views.
 
-    Each character of the document that is not white space is in exactly one raw chunk. Units without text below their
-    heading, or without keywords, get no keyword chunk; likewise for summaries.
+    Each character of the document that is not white space is in exactly one raw chunk. A chunk without text below its
+    heading, or without keywords, has no keyword view. The same applies to summaries.
 
     Args:
         document: A parsed document.
-        document_id: What tells this document from others; part of every chunk's id.
-        views: The views wanted. The others lead to the raw one; without it, the caller knows what their `section_id`
-            stands for.
-        chunker: Makes the chunks, by default `Chunker()`.
-        context: What the raw view has in front of it in the index: `"headings"`, the path; `"keywords"`, the first 10
-            keywords of the whole section. What is returned stays the source.
-        texts: Keywords or summaries for each chunk, for example an LLM's; what is not given is computed by `keywords`
-            and `summaries`.
-        language: Whose stemmer finds keywords and summaries.
+        document_id: Identifier of the document; part of every chunk's id.
+        views: Names of the views to return. The keyword and summary views refer to the raw view by `section_id`.
+        chunker: Function from a document to its chunks, by default `Chunker()`.
+        context: Text that the index puts in front of the raw view: `"headings"`, the path; `"keywords"`, the first 10
+            keywords of the whole section. The returned text stays the source.
+        texts: Keywords or summaries for each chunk, for example an LLM's. `keywords` and `summaries` compute missing
+            views.
+        language: Language of the stemmer for keywords and summaries.
 
     Returns:
         The views chunk by chunk; within a chunk raw, keywords, summary.
 
     Raises:
-        InvalidInput: there are no views, a view or context is unknown, `document_id` is no string, or the given
-            texts do not match the chunks.
+        InvalidInput: there are no views, a view or context is unknown, `document_id` is not a string, or the texts do
+            not match the chunks.
 
     >>> from drillrank.structure import parse_document
     >>> document = parse_document("# Foxes\n\nFoxes hunt mice.\n\n## Red foxes\n\nThey are orange.\n")
@@ -106,95 +105,126 @@ def section_chunks(
     check_views(views)
     check_context(context)
     if not isinstance(document_id, str):
-        raise InvalidInput(f"document_id must be a string, not {document_id!r:.200}.")
+        raise InvalidInput(f"document_id must be a string, got {document_id!r:.200}.")
     chunks = (chunker or Chunker())(document)
-    given = {view: of_view for view, of_view in (texts or {}).items() if view in views}
-    shown = {**extractive_texts(chunks, set(views) - given.keys(), language), **given}
-    for view, of_view in shown.items():
-        if len(of_view) != len(chunks):
-            raise InvalidInput(f"The {view} view needs one entry for each of {len(chunks)} chunks, not {len(of_view)}.")
+    texts_by_view = _texts_by_view(chunks, views, texts or {}, language)
     names = chunk_names(chunks)
-    in_front = _contexts(document, chunks, names, context, language)
-    made = []
-    above: list[tuple[int, str]] = []  # depth and id of the chunks from the root to the section, depths rising
-    for position, (chunk, name) in enumerate(zip(chunks, names, strict=True)):
+    contexts = _build_contexts(document, chunks, names, context, language)
+    result: list[SectionChunk] = []
+    raw_chunks = _build_raw_chunks(document, document_id, chunks, contexts)
+    for index, (raw, name) in enumerate(zip(raw_chunks, names, strict=True)):
+        if "raw" in views:
+            result.append(raw)
+        for view in VIEWS[1:]:
+            if view in texts_by_view and texts_by_view[view][index].strip():
+                text = "\n".join(filter(None, (name, texts_by_view[view][index])))
+                view_id = stable_uuid(document_id, raw.ordinal, raw.part, view)
+                result.append(replace(raw, id=view_id, text=text, context="", view=view))
+    return result
+
+
+def _texts_by_view(
+    chunks: Sequence[Chunk], views: Collection[View], texts: Mapping[View, Sequence[str]], language: str
+) -> dict[View, Sequence[str]]:
+    """Return the keywords and summaries of all chunks. Compute those that the caller does not pass."""
+    passed_texts = {view: view_texts for view, view_texts in texts.items() if view in views}
+    texts_by_view: dict[View, Sequence[str]] = {
+        **extractive_texts(chunks, set(views) - passed_texts.keys(), language),
+        **passed_texts,
+    }
+    for view, view_texts in texts_by_view.items():
+        if len(view_texts) != len(chunks):
+            raise InvalidInput(
+                f"The {view} view needs one entry for each of {len(chunks)} chunks, not {len(view_texts)}."
+            )
+    return texts_by_view
+
+
+def _build_raw_chunks(
+    document: Document, document_id: str, chunks: Sequence[Chunk], contexts: Sequence[str]
+) -> list[SectionChunk]:
+    """Build the raw view of each chunk, with the id of its parent."""
+    raw_chunks: list[SectionChunk] = []
+    branch: list[SectionChunk] = []  # chunks from the root to the section, depths rising
+    for chunk, context in zip(chunks, contexts, strict=True):
         id_ = stable_uuid(document_id, chunk.ordinal, chunk.part, "raw")
-        if not chunk.part:
-            while above and above[-1][0] >= chunk.depth:
-                above.pop()
-            above.append((chunk.depth, id_))
         raw = SectionChunk(
             **{field.name: getattr(chunk, field.name) for field in fields(chunk)},
             id=id_,
-            context=in_front[position],
+            context=context,
             view="raw",
             section_id=id_,
-            parent_id=above[-2][1] if len(above) > 1 else None,
+            parent_id=None,
             pages=document.page_numbers(chunk.start, chunk.end),
         )
-        if "raw" in views:
-            made.append(raw)
-        for view in VIEWS[1:]:
-            if view in shown and shown[view][position].strip():
-                text = "\n".join(filter(None, (name, shown[view][position])))
-                id_ = stable_uuid(document_id, chunk.ordinal, chunk.part, view)
-                made.append(replace(raw, id=id_, text=text, context="", view=view))
-    return made
+        if not chunk.part:
+            while branch and branch[-1].depth >= chunk.depth:
+                branch.pop()
+            branch.append(raw)
+        if len(branch) > 1:
+            raw = replace(raw, parent_id=branch[-2].id)
+        raw_chunks.append(raw)
+    return raw_chunks
 
 
-def _contexts(
+def _build_contexts(
     document: Document, chunks: Sequence[Chunk], names: Sequence[str], context: Collection[Context], language: str
 ) -> list[str]:
-    """What stands in front of each chunk: its path on one line, the keywords of its section on the next."""
-    words: dict[int, str] = {}
+    """Return the context of each chunk: its path on one line, the keywords of its section on the next."""
+    keywords_by_ordinal: dict[int, str] = {}
     if "keywords" in context:
         sections = Chunker(max_tokens=None, min_tokens=None)(document)
-        lists = keywords([section.body for section in sections], CONTEXT_KEYWORDS, language)
-        words = {section.ordinal: ", ".join(found) for section, found in zip(sections, lists, strict=True)}
-    heads = names if "headings" in context else [""] * len(chunks)
+        keyword_lists = keywords([section.body for section in sections], CONTEXT_KEYWORDS, language)
+        keywords_by_ordinal = {
+            section.ordinal: ", ".join(words) for section, words in zip(sections, keyword_lists, strict=True)
+        }
+    headings = names if "headings" in context else [""] * len(chunks)
     return [
-        "\n".join(filter(None, (head, words.get(chunk.ordinal)))) for head, chunk in zip(heads, chunks, strict=True)
+        "\n".join(filter(None, (heading, keywords_by_ordinal.get(chunk.ordinal))))
+        for heading, chunk in zip(headings, chunks, strict=True)
     ]
 
 
 def check_views(views: Collection[View]) -> None:
-    """Reject views that do not exist, and none at all.
+    """Check that there are views and that each one exists.
 
     Raises:
-        InvalidInput: see above; also for a single string in place of a list.
+        InvalidInput: a name is unknown, or the value is a single string instead of a list.
     """
     if not isinstance(views, Collection) or isinstance(views, str) or not views or not set(views) <= set(VIEWS):
-        raise InvalidInput(f"views is a list of names out of {VIEWS}; not {views!r:.200}.")
+        raise InvalidInput(f"views must be a list of names out of {VIEWS}, got {views!r:.200}.")
 
 
 def check_context(context: Collection[Context]) -> None:
-    """Reject context that does not exist.
+    """Check that each kind of context exists.
 
     Raises:
-        InvalidInput: see above; also for a single string in place of a list.
+        InvalidInput: a name is unknown, or the value is a single string instead of a list.
     """
     if isinstance(context, str) or not set(context) <= set(get_args(Context)):
-        raise InvalidInput(f"context is a list of names out of {get_args(Context)}, or empty; not {context!r:.200}.")
+        raise InvalidInput(
+            f"context must be a list of names out of {get_args(Context)}, or empty, got {context!r:.200}."
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ViewSettings(Settings):
-    """The settings of `MultiViewChunker` that are rarely touched: how tokens are counted and the LLM is asked.
+    """Settings of `MultiViewChunker` that rarely change: how it counts tokens and asks the LLM.
 
     Attributes:
-        tokens: What counts `max_tokens` and `min_tokens`: None for drillrank's estimate, which is the same everywhere,
+        tokens: Counter of `max_tokens` and `min_tokens`: None for drillrank's estimate, which is the same everywhere,
             `"tiktoken:<encoding>"`, a function from a text to a number, or a tokenizer: see
             `drillrank.text.token_counter`.
-        on_failure: Where a call fails, or brings nothing of use: `"continue"` with what there is without it, and a
-            `DrillrankWarning`; or `"raise"`.
-        workers: Most LLM calls at the same time: of one question, or of one call with documents.
-        language: Whose stemmer finds keywords and summaries: one of `drillrank.text.LANGUAGES`.
-        exclude: Names of sections that are left out with all below them: see `Chunker`.
-        max_calls: Most prompts for the LLM in one call with documents; what is beyond is computed without it, with a
-            `DrillrankWarning`.
+        on_failure: Reaction to a call that fails or returns nothing useful: `"continue"` computes the view without the
+            LLM and issues a `DrillrankWarning`; `"raise"` raises the error.
+        workers: Largest number of LLM calls at the same time.
+        language: Language of the stemmer for keywords and summaries: one of `drillrank.text.LANGUAGES`.
+        exclude: Names of sections to leave out with all sections below them: see `Chunker`.
+        max_calls: Largest number of prompts in one call with documents. Further views are computed without the LLM,
+            with a `DrillrankWarning`.
 
     Raises:
-        InvalidInput: a value is not one of those named, or below 1.
+        InvalidInput: a value is unknown or below 1.
     """
 
     tokens: Tokens = None
@@ -213,24 +243,24 @@ class ViewSettings(Settings):
 
 
 class MultiViewChunker:
-    r"""Makes the chunks of documents, as the frameworks' components are configured.
+    r"""Makes the chunks of documents in their views, with the same settings as the frameworks' components.
 
     Args:
-        views: Views to make: `raw`, which the others lead to, `keywords`, `summary`.
+        views: Views to make: `raw`, which the others refer to, `keywords`, `summary`.
         llm: Writes the keywords and summaries; None computes them.
-        chunking: What is indexed as one thing: see `Chunker`.
-        max_tokens: Largest size of a chunk, by default what most encoders read; longer sections are cut between
-            paragraphs, then sentences. None for no limit.
-        min_tokens: Neighbouring sections of fewer tokens are joined under their parent; None for none.
-        context: What stands in front of the raw text in the index: `"headings"`, `"keywords"` of the section, or both.
-            What is returned stays the source.
-        summarizer: Makes the summaries, in the LLM's place too: a function from texts to summaries, for example a
-            `drillrank.views.HuggingFaceSummarizer`.
-        writer: How the LLM is asked, with a failure policy of its own; None asks as `ViewWriter` does by default.
-        settings: How tokens are counted and the LLM is asked.
+        chunking: Unit of the index, such as `"section"` or `"passage"`: see `Chunker`.
+        max_tokens: Largest size of a chunk, by default what most encoders read. Longer sections are cut between
+            paragraphs, then sentences. None sets no limit.
+        min_tokens: Size below which neighboring sections are joined under their parent; None joins none.
+        context: Text that the index puts in front of the raw view: `"headings"`, `"keywords"` of the section, or both.
+            The returned text stays the source.
+        summarizer: Function from texts to summaries, for example a `drillrank.views.HuggingFaceSummarizer`. It replaces
+            the LLM for summaries.
+        writer: Asks the LLM, with its own reaction to failures; None is a `ViewWriter` with the settings.
+        settings: How to count tokens and ask the LLM.
 
     Raises:
-        InvalidInput: unknown views, none, or settings that do not go together.
+        InvalidInput: there are no views, a view is unknown, or settings exclude each other.
 
     >>> from drillrank.structure import parse_document
     >>> chunker = MultiViewChunker(["raw"], chunking="paragraph", context=["headings"])
@@ -267,47 +297,51 @@ class MultiViewChunker:
     def chunks(
         self, documents: Sequence[tuple[str, Document]], show_progress: bool = False
     ) -> list[list[SectionChunk]]:
-        """The chunks of each document, given with its id.
+        """Return the chunks of each document.
 
         Args:
             documents: Ids and parsed documents.
-            show_progress: Whether a bar on standard error counts the LLM calls.
+            show_progress: True shows a bar on standard error that counts the LLM calls.
         """
         with progress_bar(show_progress, "Writing views") as (expect, advance):
-            requests = self._made(documents, expect)
+            requests = self._write_views(documents, expect)
             return run(requests, self.llm, workers=self.settings.workers, on_reply=lambda _: advance(1))
 
     async def achunks(
         self, documents: Sequence[tuple[str, Document]], show_progress: bool = False
     ) -> list[list[SectionChunk]]:
-        """As `chunks`; computes on a worker thread and awaits the LLM."""
+        """Do the same as `chunks`, on a worker thread, and await the LLM."""
         with progress_bar(show_progress, "Writing views") as (expect, advance):
-            requests = self._made(documents, expect)
+            requests = self._write_views(documents, expect)
             return await arun(requests, self.llm, workers=self.settings.workers, on_reply=lambda _: advance(1))
 
-    def _made(
+    def _write_views(
         self, documents: Sequence[tuple[str, Document]], expect: Callable[[int], object]
     ) -> Requests[list[list[SectionChunk]]]:
-        cut = [self.chunker(document) for _, document in documents]
-        views: set[View] = {
-            view for view in self.views if view != "raw" and not (view == "summary" and self.summarizer)
-        }
-        texts: Sequence[Mapping[View, Sequence[str]]] = [{} for _ in cut]
-        if self.llm is not None and views:
-            texts = yield from self._writer.write(cut, views, self.settings.language, expect)
-        made = []
-        for (id_, document), chunks, written in zip(documents, cut, texts, strict=True):
+        # 1. Cut every document into chunks.
+        chunk_lists = [self.chunker(document) for _, document in documents]
+        # 2. Have the LLM write keywords and summaries.
+        text_lists: Sequence[Mapping[View, Sequence[str]]] = [{} for _ in chunk_lists]
+        if self.llm is not None and (written_views := self._views_of_llm()):
+            text_lists = yield from self._writer.write(chunk_lists, written_views, self.settings.language, expect)
+        # 3. Build the views of every chunk.
+        result = []
+        for (id_, document), chunks, texts in zip(documents, chunk_lists, text_lists, strict=True):
             if self.summarizer and "summary" in self.views:
-                written = {**written, "summary": summarized(self.summarizer, [chunk.body for chunk in chunks])}
-            made.append(
+                texts = {**texts, "summary": summarized(self.summarizer, [chunk.body for chunk in chunks])}
+            result.append(
                 section_chunks(
                     document,
                     id_,
                     self.views,
                     chunker=lambda _, chunks=chunks: chunks,  # type: ignore[misc]  # as cut above
                     context=self.context,
-                    texts=written,
+                    texts=texts,
                     language=self.settings.language,
                 )
             )
-        return made
+        return result
+
+    def _views_of_llm(self) -> set[View]:
+        """Return the views that the LLM writes."""
+        return {view for view in self.views if view != "raw" and not (view == "summary" and self.summarizer)}

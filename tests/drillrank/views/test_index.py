@@ -92,7 +92,7 @@ VIEWED, NOT_MERGED = (
     {"raw": ["a"], "keywords": ["a"]},
     [
         *(({"weights": {"raw": w}}, "weight of the view 'raw'") for w in (-0.1, math.nan, math.inf, "1", None, True)),
-        ({"weights": {"keyword": 5}}, "raw, keywords, summary; there is no view 'keyword'"),
+        ({"weights": {"keyword": 5}}, "raw, keywords, summary, got 'keyword'"),
         ({"merge": "best"}, "merge"),
     ],
 )

@@ -101,7 +101,7 @@ test_wrong_arguments_are_refused = refuses(
     *((lambda bad=bad: section_chunks(TWO, "d", context=bad), "context") for bad in ("headings", ["title"])),
     *((lambda bad=bad: section_chunks(TWO, "d", texts=bad, chunker=WHOLE), "one entry for each of 2 chunks")
       for bad in ({"keywords": ["k"]}, {"summary": ["a", "b", "c"]})),
-    *((lambda bad=bad: section_chunks(TWO, "d", bad), "views is a list") for bad in ([], ["raw", "title"], "raw")),
+    *((lambda bad=bad: section_chunks(TWO, "d", bad), "views must be a list") for bad in ([], ["raw", "title"], "raw")),
     (lambda: section_chunks(TWO, None), "document_id"),
     *((lambda n=n: keywords(["text"], n), "at least 1") for n in (0, -1)),
     (lambda: summary("text", max_words=0), "at least 1"),
