@@ -269,7 +269,9 @@ def used_methods(files: Sequence[Path]) -> dict[str, frozenset[str]]:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute) and node.attr in _METHODS:
                 owner = node.value.value if isinstance(node.value, ast.Subscript) else node.value
-                name = owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else ""
+                name = (
+                    owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else ""
+                )
                 found.setdefault(name, set()).add(node.attr)
     return {name: frozenset(methods) for name, methods in found.items()}
 
@@ -287,7 +289,9 @@ def written_patterns(file: Path, namespace: dict[str, Any]) -> tuple[list[UsedPa
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
             continue
         called = node.func
-        if not (isinstance(called.value, ast.Name) and called.value.id == "re" and called.attr in _METHODS | {"compile"}):
+        if not (
+            isinstance(called.value, ast.Name) and called.value.id == "re" and called.attr in _METHODS | {"compile"}
+        ):
             continue
         flags = [keyword.value for keyword in node.keywords if keyword.arg == "flags"]
         flags += node.args[1:2] if called.attr == "compile" else node.args[2:3] if called.attr != "sub" else []
