@@ -7,7 +7,11 @@ drawn from its parse tree. CPU time is compared between lengths, so other load o
 from __future__ import annotations
 
 import ast
+import builtins
 import gc
+import importlib
+import inspect
+import pkgutil
 import random
 import re
 import signal
@@ -16,8 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any, NamedTuple
 
 try:
@@ -262,51 +265,98 @@ def pattern_shapes(pattern: re.Pattern[str], count: int, seed: int = 0) -> list[
 _METHODS = {"match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
 
 
-def used_methods(files: Sequence[Path]) -> dict[str, frozenset[str]]:
+class _Placeholders(dict[str, Any]):
+    """Namespace in which every name that only a function knows is a short text."""
+
+    def __missing__(self, name: str) -> str:
+        if name in vars(builtins):
+            raise KeyError(name)
+        return "sea side"
+
+
+def used_methods(tree: ast.AST) -> dict[str, frozenset[str]]:
     """Return the methods that are called or passed on, by the name of the variable that has the pattern."""
-    found: dict[str, set[str]] = {}
-    for file in files:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Attribute) and node.attr in _METHODS:
-                owner = node.value.value if isinstance(node.value, ast.Subscript) else node.value
-                name = (
-                    owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else ""
-                )
-                found.setdefault(name, set()).add(node.attr)
-    return {name: frozenset(methods) for name, methods in found.items()}
+    methods: dict[str, set[str]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in _METHODS:
+            owner = node.value.value if isinstance(node.value, ast.Subscript) else node.value
+            name = owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else ""
+            methods.setdefault(name, set()).add(node.attr)
+    return {name: frozenset(names) for name, names in methods.items()}
 
 
-def written_patterns(file: Path, namespace: dict[str, Any]) -> tuple[list[UsedPattern], list[str]]:
-    """Return the patterns written in a file's calls of `re`, and the calls whose pattern is only known in a function.
+def written_patterns(tree: ast.AST, module: ModuleType) -> tuple[list[UsedPattern], list[str]]:
+    """Return the patterns written in a module's calls of `re`, and the calls whose pattern cannot be evaluated.
 
-    Args:
-        file: Python source.
-        namespace: Globals of its module, in which patterns are evaluated.
+    Parts of a pattern that only a function knows, such as an escaped title, are replaced by a short text.
     """
     patterns: list[UsedPattern] = []
     unknown: list[str] = []
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    names = _Placeholders(vars(module))
+    later = {id(node.value): node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    for node in ast.walk(tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
             continue
         called = node.func
-        if not (
-            isinstance(called.value, ast.Name) and called.value.id == "re" and called.attr in _METHODS | {"compile"}
-        ):
+        owner = called.value.id if isinstance(called.value, ast.Name) else ""
+        if owner != "re" or called.attr not in _METHODS | {"compile"}:
             continue
+        first_flag = {"compile": 1, "sub": 4, "subn": 4, "split": 3}.get(called.attr, 2)
         flags = [keyword.value for keyword in node.keywords if keyword.arg == "flags"]
-        flags += node.args[1:2] if called.attr == "compile" else node.args[2:3] if called.attr != "sub" else []
+        written = [node.args[0], *node.args[first_flag : first_flag + 1], *flags]
         try:
-            written, *given = (
-                eval(compile(ast.Expression(part), str(file), "eval"), namespace) for part in [node.args[0], *flags]
-            )
-            pattern = re.compile(written, given[0] if given and isinstance(given[0], int) else 0)
+            values = [eval(compile(ast.Expression(part), module.__name__, "eval"), {}, names) for part in written]
+            pattern = re.compile(*values)
         except (NameError, TypeError, AttributeError):
-            unknown.append(ast.unparse(node.args[0]))
+            unknown.append(f"{module.__name__}: {ast.unparse(node.args[0])}")
             continue
         if isinstance(pattern.pattern, str):
-            methods = frozenset({called.attr} & _METHODS)
-            patterns.append(UsedPattern(f"{file.stem}:{node.lineno}", pattern, methods))
+            patterns.append(
+                UsedPattern(
+                    f"{module.__name__}:{node.lineno}",
+                    pattern,
+                    frozenset({called.attr, later.get(id(node))} & _METHODS),
+                )
+            )
     return patterns, unknown
+
+
+def modules_of(*packages: str) -> list[ModuleType]:
+    """Import all modules of some packages, other than `__main__`."""
+    names = list(packages)
+    for package in packages:
+        path = importlib.import_module(package).__path__
+        names += [module.name for module in pkgutil.walk_packages(path, f"{package}.")]
+    return [importlib.import_module(name) for name in names if not name.endswith("__main__")]
+
+
+def used_patterns(modules: Sequence[ModuleType]) -> tuple[list[UsedPattern], list[str]]:
+    """Return all patterns of some modules, and the calls of `re` whose pattern cannot be evaluated."""
+    by_key: dict[tuple[str, int], UsedPattern] = {}
+    unknown: list[str] = []
+
+    def add(name: str, pattern: re.Pattern[str], methods: frozenset[str]) -> None:
+        key = (pattern.pattern, pattern.flags)
+        before = by_key.get(key, UsedPattern(name, pattern, frozenset()))
+        by_key[key] = before._replace(methods=before.methods | methods)
+
+    trees = {module: ast.parse(inspect.getsource(module)) for module in modules if module.__file__}
+    public: dict[str, frozenset[str]] = {}
+    for tree in trees.values():
+        for name, methods in used_methods(tree).items():
+            public[name] = public.get(name, frozenset()) | methods
+    for module, tree in trees.items():
+        own = used_methods(tree)
+        for name, value in vars(module).items():
+            if not isinstance(value, type) or value.__module__ == module.__name__:
+                for pattern in patterns_in(value):
+                    methods = (own if name.startswith("_") else public).get(name, frozenset())
+                    add(f"{module.__name__}.{name}", pattern, methods)
+        patterns, more = written_patterns(tree, module)
+        unknown += more
+        for used in patterns:
+            add(*used)
+    return list(by_key.values()), unknown
 
 
 def patterns_in(values: object, depth: int = 3) -> Iterator[re.Pattern[str]]:
