@@ -20,7 +20,8 @@ from rich.table import Table
 
 from drillrank import UPR, Passage, load_language_model
 from drillrank.evaluation.metrics import hit
-from drillrank.likelihood.encoder import Encoder, SentenceVectors
+from drillrank.likelihood.encoder import SentenceVectors
+from drillrank.likelihood.encoders import Model2VecEncoder
 from drillrank.passages import Ranking
 from drillrank.vectors import top
 
@@ -95,7 +96,7 @@ def main(questions: int | None = None, vectors: str | None = None) -> None:
                     means = (f"{values.mean():.3f}" for values in figures)
                     change = gain((at - words)[second, 0])
                     table.add_row(f"{data}, {len(asked)}", candidates, name, *means, change)
-        encode = Encoder("m2v", str(static))
+        encode = Model2VecEncoder(str(static))
         seconds = medians({"": lambda: encode(texts[:1000])}, repeats=3)[""]
         size = sum(file.stat().st_size for file in static.iterdir())
     Console(width=160).print(table)

@@ -91,7 +91,7 @@ def test_a_saved_document_with_places_outside_its_text_is_refused(change):
     saved = json.loads(json.dumps(SAVED))
     document_from_json(json.dumps(saved))
     change(saved)
-    with pytest.raises(InvalidInput, match="no saved document"):
+    with pytest.raises(InvalidInput, match="must be a document saved"):
         document_from_json(json.dumps(saved))
 
 

@@ -128,11 +128,11 @@ def test_metadata_of_a_file():
 
 
 test_pages_that_are_none = refuses(
-    (lambda: Pages((), (), ()), "at least one"),
-    (lambda: Pages((0,), (1, 2), ("1",)), "at least one"),
-    (lambda: Pages((0, 1), (1, 2), ("1",)), "at least one"),
-    (lambda: Pages((3, 1), (1, 2), ("1", "2")), "starts of pages must rise"),
-    (lambda: Pages((1, 3), (2, 1), ("1", "2")), "numbers of pages must rise"),
+    (lambda: Pages((), (), ()), "not empty"),
+    (lambda: Pages((0,), (1, 2), ("1",)), "not empty"),
+    (lambda: Pages((0, 1), (1, 2), ("1",)), "not empty"),
+    (lambda: Pages((3, 1), (1, 2), ("1", "2")), "starts must not decrease"),
+    (lambda: Pages((1, 3), (2, 1), ("1", "2")), "numbers must not decrease"),
 )
 
 

@@ -20,7 +20,6 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,10 +27,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.errors import InvalidInput, check_number, invalid_input, require, warn
+from drillrank.errors import InvalidInput, check_number, warn
 from drillrank.files import whole_file
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, check_texts
-from drillrank.likelihood.process import require_torch, settle_threads
+from drillrank.likelihood.encoders import Encoder, Model2VecEncoder, SentenceTransformerEncoder
 from drillrank.likelihood.unigram import UNSAVED, UnigramModel, documents_of
 from drillrank.vectors import CollectionStatistics, Embed
 
@@ -50,7 +49,6 @@ LEAST, MOST = 30, 500  # texts of two sentences or more, for an estimate of κ
 BOUNDS = (1.0, 200.0)  # of the estimate
 _REMEMBERED = 20_000  # vectors of texts that were not indexed: 30 MB at 384 dimensions
 _SUFFIX = ".vectors.npz"
-_LIBRARIES = {"st": "sentence_transformers", "m2v": "model2vec"}
 
 
 class EmbeddingModel(LanguageModel):
@@ -214,7 +212,7 @@ def sentence_transformer(
         InvalidInput: an option cannot be used.
     """
     loaded_with = {"device": device, "revision": revision, "trust_remote_code": trust_remote_code}
-    encoder = Encoder("st", name, batch_size=batch_size, show_progress=show_progress, **loaded_with)
+    encoder = SentenceTransformerEncoder(name, batch_size=batch_size, show_progress=show_progress, **loaded_with)
     return EmbeddingModel(encoder, UnigramModel(mu, language), kappa=kappa, directory=directory)
 
 
@@ -244,68 +242,8 @@ def model2vec(
         MissingExtra: model2vec is not installed.
         InvalidInput: an option cannot be used.
     """
-    encoder = Encoder("m2v", name, show_progress=show_progress)
+    encoder = Model2VecEncoder(name, show_progress=show_progress)
     return EmbeddingModel(encoder, UnigramModel(mu, language), kappa=kappa, directory=directory)
-
-
-class Encoder:
-    """An encoder of sentence-transformers or model2vec: loaded at its first use, pickled without what was loaded.
-
-    Args:
-        kind: `"st"` or `"m2v"`: what stands before the colon of a specification, and the extra that is needed.
-        name: Model id or directory.
-        options: What it is loaded and used with.
-
-    Raises:
-        InvalidInput: there is no name.
-        MissingExtra: the library is not installed.
-    """
-
-    def __init__(self, kind: str, name: str, **options: Any) -> None:
-        if not name:
-            raise InvalidInput(f'"{kind}:" needs a model id or a directory after the colon.')
-        if kind == "st":
-            require_torch(kind)
-        require(_LIBRARIES[kind], kind)
-        self.kind, self.name, self.options = kind, name, options
-        self._model: Any = None
-        self._lock = threading.RLock()
-
-    def __call__(self, texts: list[str]) -> Any:
-        """Vectors of documents."""
-        return self._encoded("encode_document", texts)
-
-    def questions(self, texts: list[str]) -> Any:
-        """Vectors of questions: encoders that tell them from documents have a prompt for them."""
-        return self._encoded("encode_query", texts)
-
-    @property
-    def model(self) -> Any:
-        """The loaded encoder; loads it if need be."""
-        with self._lock:
-            if self._model is None:
-                library = require(_LIBRARIES[self.kind], self.kind)
-                with invalid_input(f"{self.name!r:.200} is no encoder that can be loaded"):
-                    if self.kind == "m2v":
-                        self._model = library.StaticModel.from_pretrained(self.name, force_download=False)
-                    else:
-                        encoding_options = {"batch_size", "show_progress"}
-                        options = {key: value for key, value in self.options.items() if key not in encoding_options}
-                        self._model = library.SentenceTransformer(self.name, **options)
-                logger.info("Loaded %s.", self.name)
-            return self._model
-
-    def _encoded(self, function_name: str, texts: list[str]) -> Any:
-        show = self.options.get("show_progress", False)
-        if self.kind == "m2v":
-            with self._lock:  # its tokenizer is set for each call
-                return self.model.encode(texts, use_multiprocessing=False, show_progress_bar=show)
-        settle_threads()
-        options = {"batch_size": self.options["batch_size"], "show_progress_bar": show, "convert_to_numpy": True}
-        return getattr(self.model, function_name)(texts, **options)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return partial(Encoder, self.kind, self.name, **self.options), ()
 
 
 class SentenceVectors:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from drillrank.errors import InvalidInput
-from drillrank.structure.document import Scan
 from drillrank.structure.pages import Pages
+from drillrank.structure.scan import Scan
 
 
 class ConvertedText(NamedTuple):
@@ -49,7 +49,7 @@ class Format:
         convert: Turns the bytes of a file into text; None for text formats.
         text_format: Name of the format of the converted text; the format's own name for text formats.
         signature: First bytes by which a file of this format is known whatever its name; empty if there are none.
-        convert_after_crash: Converter that is tried if `convert` crashed its process; None if there is no second way.
+        convert_after_crash: Converter that is tried if `convert` crashed its process; None if there is none.
     """
 
     name: str
@@ -161,7 +161,8 @@ def find_format_by_media_type(media_type: str) -> Format | None:
 def find_format_by_content(head: bytes) -> Format | None:
     """Return the format whose signature the first bytes of a file have; None if there is none."""
     head = head.lstrip()
-    return next((known for known in registered_formats() if known.signature and head.startswith(known.signature)), None)
+    with_signature = (file_format for file_format in registered_formats() if file_format.signature)
+    return next((file_format for file_format in with_signature if head.startswith(file_format.signature)), None)
 
 
 def registered_formats() -> list[Format]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from itertools import count, groupby
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from drillrank.structure.document import BlockKind, Rendering, Scan, Shown, spread
+from drillrank.structure.document import BlockKind
+from drillrank.structure.scan import Rendering, Scan, VisibleBlock, tile_visible_blocks
 
 if TYPE_CHECKING:
     from justhtml import Node
@@ -53,7 +54,7 @@ _MOST_STYLES = 20  # that differ: each paragraph may open them all again
 
 def scan_html(text: str) -> Scan:
     """Find the visible blocks of an HTML page or fragment, and its headings."""
-    return spread(text, list(_Page(text).shown()))
+    return tile_visible_blocks(text, list(_Page(text).shown()))
 
 
 def html_links(text: str) -> list[tuple[int, str, str]]:
@@ -126,7 +127,7 @@ class _Page:
                 else:
                     todo += self._enter(node, context)
 
-    def shown(self) -> Iterator[Shown]:
+    def shown(self) -> Iterator[VisibleBlock]:
         """The visible blocks in the order of the source.
 
         A block starts with the outermost element that opens between it and the text before it.
@@ -144,7 +145,7 @@ class _Page:
                         rendering.cell()
                     else:
                         rendering.line(piece.text or None, raw=piece.does == "raw line")
-                yield Shown(self._start(texts[0], before), texts[0].kind, rendering.text(), texts[0].level)
+                yield VisibleBlock(self._start(texts[0], before), texts[0].kind, rendering.text(), texts[0].level)
                 before = texts[-1].offset
 
     def _start(self, piece: _Piece, before: int) -> int:

@@ -18,11 +18,12 @@ from drillrank import limits
 from drillrank.errors import InvalidInput
 from drillrank.limits import read_json
 from drillrank.structure.cutting import paragraphs
-from drillrank.structure.document import Block, BlockKind, Document, Heading, Scan, assemble
+from drillrank.structure.document import Block, BlockKind, Document
 from drillrank.structure.html import scan_html
 from drillrank.structure.markdown import as_markdown, scan_markdown, table, with_closed_fence
-from drillrank.structure.pages import joined_pages
+from drillrank.structure.pages import join_pages
 from drillrank.structure.plain import named_rank
+from drillrank.structure.scan import Heading, Scan, assemble
 
 _NUMBER = re.compile(r"(?P<number>\d{1,3}(?:\.\d{1,3})*)\.?[ \t]+\S")
 _KIND_BY_DOCLING_LABEL: dict[str, BlockKind] = {
@@ -78,7 +79,7 @@ def build_document(parts: Iterable[Part], *, rebuild: bool = False) -> Document:
         texts.append((text, part.page))
         blocks.append(Block(part.kind, start, start + len(text)))
         start += len(text) + 2
-    text, pages = joined_pages(texts)
+    text, pages = join_pages(texts)
     scan = Scan(blocks, rebuild_heading_levels(heading_by_start) if rebuild else heading_by_start)
     return replace(assemble(text, scan, "text"), pages=pages)
 
@@ -307,7 +308,7 @@ def document_from_llamaparse(output: object) -> Document:
             texts.append((with_closed_fence(text.strip("\r\n")), number))
     if not texts:
         raise InvalidInput("No page of this result has Markdown. Ask LlamaParse for Markdown.")
-    text, pages = joined_pages(texts)
+    text, pages = join_pages(texts)
     return replace(_read_markdown(text), pages=pages)
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from drillrank.structure.document import BlockKind, Rendering, Scan, Shown, spread
+from drillrank.structure.document import BlockKind
+from drillrank.structure.scan import Rendering, Scan, VisibleBlock, tile_visible_blocks
 
 
 def _words(text: str) -> frozenset[str]:
@@ -56,7 +57,7 @@ _ARGUMENTS = _counts(  # of commands; the others' arguments are shown
     "providecommand renewcommand resizebox rule setcounter setlength DeclareRobustCommand fcolorbox",
     "addcontentsline definecolor newenvironment renewenvironment",
 )
-# Shown although they stand before the document.
+# VisibleBlock although they stand before the document.
 _FRONT_MATTER = _words("title subtitle author date abstract keywords affil affiliation address institute email")
 _FILES = _words("input include subfile import subimport")
 _REFERENCES = _words("ref eqref autoref cref Cref pageref nameref vref")
@@ -106,7 +107,7 @@ _MAX_NESTING = 20
 
 def scan_latex(text: str) -> Scan:
     """Find the blocks of a LaTeX source and its headings, from part to subparagraph."""
-    return spread(text, _Reader(text).shown())
+    return tile_visible_blocks(text, _Reader(text).shown())
 
 
 class _Reader(Rendering):
@@ -114,7 +115,7 @@ class _Reader(Rendering):
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self._blocks: list[Shown] = []  # so far, those that show something, and all headings; levels are not set
+        self._blocks: list[VisibleBlock] = []  # so far, those that show something, and all headings; levels are not set
         self._kind: BlockKind = "paragraph"  # of the block that is being written
         self._start = -1  # of it, where it was touched first
         self._text = text
@@ -143,7 +144,7 @@ class _Reader(Rendering):
         """End the block so far, and begin another, here or where it is touched first."""
         text = self.text()
         if text or self._kind == "heading":
-            self._blocks.append(Shown(self._start, self._kind, text))
+            self._blocks.append(VisibleBlock(self._start, self._kind, text))
         self.clear()
         self._kind, self._start = kind, at
 
@@ -152,7 +153,7 @@ class _Reader(Rendering):
         if self._start < 0:
             self._start = at
 
-    def shown(self) -> list[Shown]:
+    def shown(self) -> list[VisibleBlock]:
         """The visible blocks. The highest rank of heading that occurs has level 1."""
         top = min((rank for rank in self._ranks if rank is not None), default=0)
         levels = iter([1 if rank is None else rank - top + 1 for rank in self._ranks])

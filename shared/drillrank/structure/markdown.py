@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from drillrank.structure.cutting import trimmed_end
-from drillrank.structure.document import Block, BlockKind, Document, Heading, Scan
+from drillrank.structure.document import Block, BlockKind, Document
 from drillrank.structure.plain import scan_plain
+from drillrank.structure.scan import Heading, Scan
 from drillrank.text import without_surrogates
 
 _KINDS: dict[str, BlockKind] = {

@@ -17,11 +17,11 @@ from xml.etree.ElementTree import Element, TreeBuilder, XMLParser, tostring
 
 from drillrank import limits
 from drillrank.errors import InvalidInput, MissingExtra, require
-from drillrank.structure.document import assemble
 from drillrank.structure.formats import ConvertedText
 from drillrank.structure.html import scan_html
 from drillrank.structure.markdown import as_markdown, heading, prose, table
-from drillrank.structure.pages import Pages, joined_pages
+from drillrank.structure.pages import Pages, join_pages
+from drillrank.structure.scan import assemble
 
 Converted = tuple[str, Pages | None]
 """Markdown, and its pages: the slides of a presentation."""
@@ -226,7 +226,7 @@ def _pptx(package: _Package) -> Converted:
     main = _main(package, "ppt/presentation.xml")
     related = package.related(main)
     slides = [related.get(_attribute(slide, "id"), ("", ""))[1] for slide in _below(package.tree(main), "sldId")]
-    return joined_pages(
+    return join_pages(
         ("\n\n".join(package.written(_slide(package, name, number))), number) for number, name in enumerate(slides, 1)
     )
 

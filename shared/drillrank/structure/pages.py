@@ -1,4 +1,4 @@
-"""Pages of a text: where each begins."""
+"""Pages of a text: their offsets, numbers and labels."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from drillrank.limits import read_json
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """Where the pages of a text begin.
+    """Offsets, numbers and labels of the pages of a text.
 
     Attributes:
-        starts: Offset of each page's first character in the text, rising.
-        numbers: Of each page, rising; the first page of a file is 1.
-        labels: What is printed on each page, or its number.
+        starts: Offset of the first character of each page, rising.
+        numbers: Number of each page, rising; the first page of a file is 1.
+        labels: Label printed on each page, or its number.
 
     >>> pages = Pages((0, 40, 90), (1, 2, 3), ("i", "ii", "1"))
     >>> pages.between(10, 90), pages.between(90, 95)
@@ -32,32 +32,33 @@ class Pages:
 
     def __post_init__(self) -> None:
         if not self.starts or not len(self.starts) == len(self.numbers) == len(self.labels):
-            raise InvalidInput("Pages are a start, a number and a label each, and there is at least one.")
+            sizes = f"{len(self.starts)}, {len(self.numbers)} and {len(self.labels)}"
+            raise InvalidInput(f"starts, numbers and labels must be equally long and not empty, got {sizes} of them.")
         for name, values in (("starts", self.starts), ("numbers", self.numbers)):
             if any(after < before for before, after in pairwise(values)):
-                raise InvalidInput(f"The {name} of pages must rise; they are {values!r:.100}.")
+                raise InvalidInput(f"{name} must not decrease, got {values!r:.100}. Give the pages in order.")
 
     def between(self, start: int, end: int) -> tuple[int, int]:
-        """Numbers of the first and last page of a span; text before the first page counts as the first page's."""
-        first, last = self._places(start, end)
+        """Return the numbers of the first and last page of a span. Text before page 1 counts as page 1."""
+        first, last = self._page_indices(start, end)
         return self.numbers[first], self.numbers[last]
 
     def label(self, number: int) -> str:
-        """What is printed on a page."""
+        """Return the label of the page with this number."""
         return self.labels[bisect_left(self.numbers, number)]
 
     def within(self, start: int, end: int) -> Pages:
-        """The pages of a span."""
-        first, last = self._places(start, end)
+        """Return the pages of a span."""
+        first, last = self._page_indices(start, end)
         part = slice(first, last + 1)
         return Pages(self.starts[part], self.numbers[part], self.labels[part])
 
-    def _places(self, start: int, end: int) -> tuple[int, int]:
+    def _page_indices(self, start: int, end: int) -> tuple[int, int]:
         first = max(bisect_right(self.starts, start) - 1, 0)
         return first, max(bisect_left(self.starts, max(end, start + 1)) - 1, first)
 
     def as_json(self) -> str:
-        """A string for metadata, which any store takes.
+        """Serialize to a string for metadata, which every store accepts.
 
         >>> Pages((0, 40), (1, 2), ("i", "ii")).as_json()
         '[[0,1,"i"],[40,2,"ii"]]'
@@ -68,12 +69,12 @@ class Pages:
 
     @classmethod
     def of(cls, marks: Iterable[tuple[int, int, str]]) -> Pages:
-        """From start, number and label of each page."""
+        """Build from the start, number and label of each page."""
         return cls(*zip(*marks, strict=True))
 
     @classmethod
     def from_json(cls, text: object) -> Pages | None:
-        """What `as_json` wrote; None where it is something else.
+        """Read what `as_json` wrote; return None if the value is something else.
 
         >>> Pages.from_json('[[0,1,"i"],[40,2,"ii"]]').numbers, Pages.from_json("pp. 3")
         ((1, 2), None)
@@ -87,28 +88,28 @@ class Pages:
             return None
 
 
-def joined_pages(texts: Iterable[tuple[str, int | None]]) -> tuple[str, Pages | None]:
-    r"""Texts with blank lines between them, and the pages that they begin on.
+def join_pages(texts: Iterable[tuple[str, int | None]]) -> tuple[str, Pages | None]:
+    r"""Join texts with blank lines, and return the result with the pages that they begin on.
 
     Args:
-        texts: Each with its page's number, if that is known; one that is not above those before it does not count.
+        texts: Texts, each with the number of its page or None. A number that is not above all before it is ignored.
 
-    >>> joined_pages([("One", 1), ("two", None), ("three", 2)])
+    >>> join_pages([("One", 1), ("two", None), ("three", 2)])
     ('One\n\ntwo\n\nthree', Pages(starts=(0, 10), numbers=(1, 2), labels=('1', '2')))
     """
     parts: list[str] = []
     marks: list[tuple[int, int, str]] = []
-    at = 0
+    start = 0
     for text, number in texts:
         if number is not None and (not marks or number > marks[-1][1]):
-            marks.append((at, number, str(number)))
+            marks.append((start, number, str(number)))
         parts.append(text)
-        at += len(text) + 2
+        start += len(text) + 2
     return "\n\n".join(parts), Pages.of(marks) if marks else None
 
 
 def page_range(pages: tuple[int, int]) -> str:
-    """First and last page, as a citation has them.
+    """Format the first and last page as in a citation.
 
     >>> page_range((3, 3)), page_range((3, 5))
     ('p. 3', 'pp. 3–5')

@@ -15,7 +15,8 @@ from itertools import pairwise, takewhile, zip_longest
 from typing import Literal, NamedTuple
 
 from drillrank.structure.cutting import line_starts, paragraphs, trimmed_end
-from drillrank.structure.document import Block, Heading, Scan
+from drillrank.structure.document import Block
+from drillrank.structure.scan import Heading, Scan
 
 _NAMES_ITSELF = re.compile(
     r"(?P<name>part|book|chapter|article|item|section|appendix|annex|schedule|exhibit|§)\s*"

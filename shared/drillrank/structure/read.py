@@ -13,7 +13,7 @@ import drillrank.structure.builtin_formats  # noqa: F401  (registers the formats
 from drillrank.errors import InvalidInput, warn
 from drillrank.files import opened
 from drillrank.structure.cutting import paragraphs
-from drillrank.structure.document import Document, Scan, assemble
+from drillrank.structure.document import Document
 from drillrank.structure.encodings import decode_text
 from drillrank.structure.formats import (
     Format,
@@ -23,6 +23,7 @@ from drillrank.structure.formats import (
     find_format_by_suffix,
 )
 from drillrank.structure.isolation import convert_file
+from drillrank.structure.scan import Scan, assemble
 
 PARSER_VERSION = 3
 """Number to raise with every change of what any parser makes of a text or a file, so that caches parse it again."""
@@ -57,7 +58,7 @@ def parse_document(text: str, format: str = "auto", *, metadata: Mapping[str, ob
         text: The document. Offsets count characters of this string, which is kept unchanged.
         format: `"markdown"` (CommonMark with tables and YAML front matter), `"html"`, `"latex"`, `"text"` (underlined
             and numbered headings, paragraphs between blank lines or told by where lines of prose end) or `"auto"`.
-        metadata: What else is known of the document. With `"auto"`, a media type (`file_type`, `content_type`) or the
+        metadata: Metadata of the document. With `"auto"`, a media type (`file_type`, `content_type`) or the
             ending of a file name (`file_name`, `file_path`, `source`, `url`) decides, unless HTML or LaTeX is named
             and the text holds no markup. Without either, the text decides: HTML or LaTeX if it begins like a page or
             a source of these, then Markdown if it has a heading, a fence, a table or front matter, then HTML if it is
@@ -69,7 +70,7 @@ def parse_document(text: str, format: str = "auto", *, metadata: Mapping[str, ob
         without blocks, and an empty text has no sections.
 
     Raises:
-        InvalidInput: `text` is no string, `format` is unknown, or `metadata` is no mapping.
+        InvalidInput: `text` is not a string, `format` is unknown, or `metadata` is not a mapping.
 
     >>> document = parse_document("Intro.\n\n# Methods\n\n## Data *used*\n\nA table.\n")
     >>> [(section.path, section.start, section.end) for section in document.sections()]
@@ -92,8 +93,8 @@ def parse_document(text: str, format: str = "auto", *, metadata: Mapping[str, ob
     return assemble(text, scan, guessed.text_format)
 
 
-def _assemble(text: str, known: Format) -> Document:
-    return assemble(text, known.scan(text), known.text_format)
+def _assemble(text: str, file_format: Format) -> Document:
+    return assemble(text, file_format.scan(text), file_format.text_format)
 
 
 def _guess(text: str, metadata: Mapping[str, object]) -> tuple[Format, Scan]:
@@ -134,18 +135,18 @@ def read_document(path: str | os.PathLike[str]) -> Document:
     path = Path(path)
     with opened(path) as file:
         content = file.read(_HEAD_BYTES)
-        known = find_format_by_content(content) or find_format_by_suffix(path.suffix)
-        if known is None or known.convert is None:
+        file_format = find_format_by_content(content) or find_format_by_suffix(path.suffix)
+        if file_format is None or file_format.convert is None:
             content += file.read()
-    if known is not None and known.convert is not None:
-        converted = convert_file(known, path)
+    if file_format is not None and file_format.convert is not None:
+        converted = convert_file(file_format, path)
         if not converted.text.strip():
             raise InvalidInput(f"{path} has no text.")
         for problem in converted.warnings:
             warn(f"{path}: {problem}")
-        return replace(_assemble(converted.text, known), pages=converted.pages)
+        return replace(_assemble(converted.text, file_format), pages=converted.pages)
     try:
-        text, problems = decode_text(content, may_declare=known is None or known.name == "html")
+        text, problems = decode_text(content, may_declare=file_format is None or file_format.name == "html")
     except InvalidInput as problem:
         raise InvalidInput(f"{path} {problem}") from None
     for message in problems:
@@ -180,7 +181,9 @@ def format_in_metadata(metadata: Mapping[str, object]) -> Format | None:
     media_types = [str(metadata.get(key, "")).partition(";")[0].strip() for key in _MEDIA_TYPE_KEYS]
     suffixes = [name.rpartition(".")[2] for name in _names(metadata) if "." in name]
     candidates = [*map(find_format_by_media_type, media_types), *map(find_format_by_suffix, suffixes)]
-    return next((known for known in candidates if known is not None and known.convert is None), None)
+    return next(
+        (file_format for file_format in candidates if file_format is not None and file_format.convert is None), None
+    )
 
 
 def is_readable_name(name: str) -> bool:

@@ -179,7 +179,7 @@ def test_bad_options(spec, options):
 
 @pytest.mark.parametrize(("spec", "module"), [("st", "sentence_transformers"), ("m2v", "model2vec")])
 def test_an_encoder_or_a_library_that_is_not_there(spec, module, tmp_path, monkeypatch):
-    with pytest.raises(InvalidInput, match="no encoder that can be loaded"):
+    with pytest.raises(InvalidInput, match="cannot be loaded"):
         load_language_model(f"{spec}:{tmp_path}/nothing").log_likelihood([("a", "b")])
     with pytest.raises(InvalidInput, match="after the colon"):
         load_language_model(f"{spec}:")

@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank import D3
-from drillrank.structure.document import Heading
 from drillrank.structure.imported import (
     SearchedText,
     document_from_docling,
@@ -25,6 +24,7 @@ from drillrank.structure.imported import (
     document_from_unstructured,
     rebuild_heading_levels,
 )
+from drillrank.structure.scan import Heading
 from drillrank.views import MultiViewChunker
 from tests.drillrank.helpers import Says, refuses
 

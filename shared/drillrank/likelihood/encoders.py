@@ -1,0 +1,347 @@
+"""Text encoders: functions from texts to vectors, by sentence-transformers, ONNX Runtime, fastembed or model2vec.
+
+An encoder is named by a specification, such as `"onnx:models/minilm"`, and is loaded at its first use. Two of the four
+libraries need no torch and are as good as it: `onnx:` runs the same transformer in ONNX Runtime, `fastembed:` runs the
+models of the fastembed library, which LlamaIndex and LangChain know. `m2v:` looks up static vectors.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from drillrank.errors import InvalidInput, UnknownModel, invalid_input, require
+from drillrank.likelihood.process import PerProcess, require_torch, settle_threads
+from drillrank.progress import progress_bar
+
+logger = logging.getLogger(__name__)
+
+Floats32 = npt.NDArray[np.float32]
+
+_LONGEST_INPUT = 512  # tokens, if the model's files do not say how many it reads
+_POOLING_MODES = ("mean", "cls", "max")
+_ONNX_FILES = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx", "model_int8.onnx")
+
+
+class Encoder:
+    """Function from texts to one vector each, loaded at its first use.
+
+    Encoders are safe to share between threads. A pickled encoder is loaded again where it is unpickled.
+
+    Args:
+        name: Model id or directory.
+        options: Options with which it is loaded and used.
+
+    Attributes:
+        kind: Word before the colon of a specification.
+        spec: Specification that `load_encoder` takes.
+
+    Raises:
+        InvalidInput: The name is empty.
+        MissingExtra: The library is not installed.
+    """
+
+    kind: ClassVar[str]
+    extra: ClassVar[str]
+    library: ClassVar[str]
+
+    def __init__(self, name: str, **options: Any) -> None:
+        if not name:
+            raise InvalidInput(f"{self.kind!r} needs a model id or a directory after the colon, got none.")
+        require(self.library, self.extra)
+        self.name, self.options = name, options
+        self._lock = threading.RLock()
+        self._loaded = PerProcess(self._load)  # threads of a library do not survive a fork
+
+    @property
+    def spec(self) -> str:
+        """Specification of this encoder."""
+        return f"{self.kind}:{self.name}"
+
+    @property
+    def model(self) -> Any:
+        """The loaded model of the library; loads it if need be."""
+        with self._lock:
+            return self._loaded()
+
+    def __call__(self, texts: list[str]) -> Any:
+        """Return the vectors of documents, shape (texts, dimensions)."""
+        raise NotImplementedError
+
+    def questions(self, texts: list[str]) -> Any:
+        """Return the vectors of questions. Some encoders have an instruction for them."""
+        return self(texts)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), self.name, **self.options), ()
+
+    def _load(self) -> Any:
+        with invalid_input(f"The encoder {self.spec!r:.200} cannot be loaded"):
+            model = self._open()
+        logger.info("Loaded %s.", self.spec)
+        return model
+
+    def _open(self) -> Any:
+        """Load the model with the library; any error becomes an `InvalidInput`."""
+        raise NotImplementedError
+
+
+class SentenceTransformerEncoder(Encoder):
+    """Encoder of the library sentence-transformers, with torch: `"st:<model id or directory>"`."""
+
+    kind, extra, library = "st", "st", "sentence_transformers"
+
+    def __init__(self, name: str, *, batch_size: int = 32, show_progress: bool = False, **options: Any) -> None:
+        require_torch(self.kind)
+        super().__init__(name, batch_size=batch_size, show_progress=show_progress, **options)
+
+    def __call__(self, texts: list[str]) -> Any:
+        """Return the vectors of documents."""
+        return self._encode("encode_document", texts)
+
+    def questions(self, texts: list[str]) -> Any:
+        """Return the vectors of questions."""
+        return self._encode("encode_query", texts)
+
+    def _encode(self, function_name: str, texts: list[str]) -> Any:
+        settle_threads()
+        show, batch_size = self.options["show_progress"], self.options["batch_size"]
+        encode = getattr(self.model, function_name)
+        return encode(texts, batch_size=batch_size, show_progress_bar=show, convert_to_numpy=True)
+
+    def _open(self) -> Any:
+        library = require(self.library, self.extra)
+        options = {key: value for key, value in self.options.items() if key not in ("batch_size", "show_progress")}
+        return library.SentenceTransformer(self.name, **options)
+
+
+class Model2VecEncoder(Encoder):
+    """Encoder of the library model2vec, a table of static vectors: `"m2v:<model id or directory>"`."""
+
+    kind, extra, library = "m2v", "m2v", "model2vec"
+
+    def __call__(self, texts: list[str]) -> Any:
+        """Return the vectors of texts."""
+        with self._lock:  # its tokenizer is set for each call
+            show = self.options.get("show_progress", False)
+            return self.model.encode(texts, use_multiprocessing=False, show_progress_bar=show)
+
+    def _open(self) -> Any:
+        return require(self.library, self.extra).StaticModel.from_pretrained(self.name, force_download=False)
+
+
+class FastEmbedEncoder(Encoder):
+    """Encoder of the library fastembed, without torch: `"fastembed:<model name>"`.
+
+    The model is read from fastembed's cache; if it is not there, fastembed downloads it.
+    """
+
+    kind, extra, library = "fastembed", "fastembed", "fastembed"
+
+    def __call__(self, texts: list[str]) -> Any:
+        """Return the vectors of documents."""
+        return np.stack(list(self.model.passage_embed(texts)))
+
+    def questions(self, texts: list[str]) -> Any:
+        """Return the vectors of questions."""
+        return np.stack(list(self.model.query_embed(texts)))
+
+    def _open(self) -> Any:
+        return require(self.library, self.extra).TextEmbedding(self.name, **self.options)
+
+
+class OnnxEncoder(Encoder):
+    """Transformer in ONNX Runtime, without torch: `"onnx:<directory>"`.
+
+    The directory has the files of a sentence-transformers model, exported: `tokenizer.json`, `model.onnx` (also in a
+    folder `onnx`, or `model_quantized.onnx`), and, if there is one, `1_Pooling/config.json`. Vectors are the mean of
+    the token vectors if no file says otherwise.
+
+    Args:
+        directory: Directory of the model.
+        batch_size: Number of texts that are encoded together.
+        threads: Number of threads; None for one per core.
+        show_progress: Whether a bar on standard error counts the texts.
+
+    Raises:
+        InvalidInput: The directory is not such a model.
+        MissingExtra: onnxruntime or tokenizers is not installed.
+    """
+
+    kind, extra, library = "onnx", "onnx", "onnxruntime"
+
+    def __init__(
+        self, directory: str, *, batch_size: int = 32, threads: int | None = None, show_progress: bool = False
+    ) -> None:
+        require("tokenizers", self.extra)
+        super().__init__(directory, batch_size=batch_size, threads=threads, show_progress=show_progress)
+
+    def __call__(self, texts: list[str]) -> Floats32:
+        """Return the unit vectors of documents, shape (texts, dimensions)."""
+        return self._encode([self.model.document_prompt + text for text in texts])
+
+    def questions(self, texts: list[str]) -> Floats32:
+        """Return the unit vectors of questions, shape (texts, dimensions)."""
+        return self._encode([self.model.question_prompt + text for text in texts])
+
+    def _encode(self, texts: list[str]) -> Floats32:
+        longest_first = sorted(range(len(texts)), key=lambda index: -len(texts[index]))  # a batch has similar lengths
+        batch_size = self.options["batch_size"]
+        vectors: dict[int, Floats32] = {}
+        with progress_bar(self.options["show_progress"], "Embedding") as (expect, advance):
+            expect(len(texts))
+            for first in range(0, len(texts), batch_size):
+                indices = longest_first[first : first + batch_size]
+                vectors |= zip(indices, self.model.embed([texts[index] for index in indices]), strict=True)
+                advance(len(indices))
+        return np.array([vectors[index] for index in range(len(texts))], dtype=np.float32)
+
+    def _open(self) -> _OnnxModel:
+        onnxruntime, tokenizers = require(self.library, self.extra), require("tokenizers", self.extra)
+        directory = Path(self.name)
+        file = next((directory / name for name in _ONNX_FILES if (directory / name).is_file()), None)
+        if file is None or not (directory / "tokenizer.json").is_file():
+            raise InvalidInput(f"{self.name!r} must have the files tokenizer.json and {' or '.join(_ONNX_FILES[:2])}.")
+        tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
+        tokenizer.enable_truncation(_max_tokens(directory))
+        tokenizer.enable_padding(pad_id=_pad_id(directory, tokenizer))
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = self.options["threads"] or 0
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+        prompts = _read_config(directory / "config_sentence_transformers.json").get("prompts") or {}
+        return _OnnxModel(
+            session, tokenizer, _pooling_mode(directory), prompts.get("document") or "", prompts.get("query") or ""
+        )
+
+
+@dataclass(frozen=True)
+class _OnnxModel:
+    """Loaded files of an `OnnxEncoder`.
+
+    Attributes:
+        session: ONNX Runtime's session of the transformer.
+        tokenizer: Tokenizer that truncates and pads.
+        pooling: `"mean"`, `"cls"` or `"max"`.
+        document_prompt: Text to put before each document.
+        question_prompt: Text to put before each question.
+    """
+
+    session: Any
+    tokenizer: Any
+    pooling: str
+    document_prompt: str
+    question_prompt: str
+
+    def embed(self, texts: list[str]) -> Floats32:
+        """Return the unit vectors of a batch, shape (texts, dimensions)."""
+        encodings = self.tokenizer.encode_batch(texts)
+        mask = np.array([encoding.attention_mask for encoding in encodings], dtype=np.int64)  # [n_texts, n_tokens]
+        inputs = {
+            "input_ids": np.array([encoding.ids for encoding in encodings], dtype=np.int64),
+            "attention_mask": mask,
+            "token_type_ids": np.zeros_like(mask),
+        }
+        names = [entry.name for entry in self.session.get_inputs()]
+        [token_vectors, *_] = self.session.run(None, {name: inputs[name] for name in names})
+        return _pool(token_vectors, mask, self.pooling)
+
+
+def _pool(token_vectors: Floats32, mask: npt.NDArray[np.int64], pooling: str) -> Floats32:
+    """Return unit vectors of texts.
+
+    Args:
+        token_vectors: Output of the model, shape (texts, tokens, dimensions), or (texts, dimensions) if it pools.
+        mask: 1 for each token that is not padding, shape (texts, tokens).
+        pooling: `"mean"`, `"cls"` or `"max"`.
+    """
+    if token_vectors.ndim == 2:
+        vectors = token_vectors
+    elif pooling == "cls":
+        vectors = token_vectors[:, 0]
+    else:
+        weights = mask[:, :, None].astype(np.float32)
+        if pooling == "max":
+            vectors = np.where(weights > 0, token_vectors, -np.inf).max(axis=1)
+        else:
+            vectors = (token_vectors * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1e-9)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit_vectors: Floats32 = vectors / np.maximum(lengths, 1e-12)
+    return unit_vectors
+
+
+def _read_config(file: Path) -> Mapping[str, Any]:
+    """Return the settings of a JSON file; empty if there is no such file."""
+    if not file.is_file():
+        return {}
+    config = json.loads(file.read_text(encoding="utf-8"))
+    return config if isinstance(config, dict) else {}
+
+
+def _pooling_mode(directory: Path) -> str:
+    config = _read_config(directory / "1_Pooling" / "config.json")
+    modes = [name.split("_")[2] for name, is_used in config.items() if name.startswith("pooling_mode_") and is_used]
+    mode = config.get("pooling_mode") or (modes[0] if modes else "mean")  # newer files name the mode
+    if mode not in _POOLING_MODES:
+        raise InvalidInput(f"The pooling mode must be one of {', '.join(_POOLING_MODES)}, got {mode!r:.50}.")
+    return str(mode)
+
+
+def _max_tokens(directory: Path) -> int:
+    stated = _read_config(directory / "sentence_bert_config.json").get("max_seq_length")
+    positions = _read_config(directory / "config.json").get("max_position_embeddings")
+    return min([limit for limit in (stated, positions) if isinstance(limit, int)], default=_LONGEST_INPUT)
+
+
+def _pad_id(directory: Path, tokenizer: Any) -> int:
+    stated = _read_config(directory / "config.json").get("pad_token_id")
+    return stated if isinstance(stated, int) else tokenizer.token_to_id("[PAD]") or 0
+
+
+ENCODERS: dict[str, type[Encoder]] = {
+    encoder.kind: encoder for encoder in (SentenceTransformerEncoder, OnnxEncoder, FastEmbedEncoder, Model2VecEncoder)
+}
+"""Encoder classes by the word before the colon of a specification."""
+
+
+def load_encoder(spec: str, **options: Any) -> Encoder:
+    """Return the encoder of a specification; its model is loaded at the first use.
+
+    Args:
+        spec: `"st:<model id or directory>"`, `"onnx:<directory>"`, `"fastembed:<model name>"` or
+            `"m2v:<model id or directory>"`.
+        options: Options of that encoder.
+
+    Raises:
+        UnknownModel: The specification names no kind of encoder.
+        InvalidInput: An option is unknown or cannot be used.
+        MissingExtra: The library is not installed.
+
+    >>> load_encoder("minilm")
+    Traceback (most recent call last):
+    ...
+    drillrank.errors.UnknownModel: 'minilm' is not an encoder. Write st:NAME, onnx:DIR, fastembed:NAME or m2v:NAME.
+    """
+    kind, _, name = spec.partition(":") if isinstance(spec, str) else ("", "", "")
+    if kind not in ENCODERS:
+        raise UnknownModel(f"{spec!r:.200} is not an encoder. Write st:NAME, onnx:DIR, fastembed:NAME or m2v:NAME.")
+    try:
+        return ENCODERS[kind](name, **options)
+    except TypeError as cause:
+        raise InvalidInput(f"An option of {kind}: is unknown: {sorted(options)}.") from cause
+
+
+def installed_kinds() -> Sequence[str]:
+    """Return the kinds of encoders whose library is installed, without importing it."""
+    from importlib.util import find_spec
+
+    return [kind for kind, encoder in ENCODERS.items() if find_spec(encoder.library) is not None]

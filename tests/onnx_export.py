@@ -1,0 +1,62 @@
+"""Export a sentence-transformers model to ONNX, for tests and benchmarks."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from pathlib import Path
+
+CONFIGURATION = (
+    "tokenizer.json",
+    "config.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+    "1_Pooling/config.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+)
+
+
+def export_encoder(directory: Path, into: Path, *, int8: bool = False) -> Path:
+    """Write `model.onnx` and the configuration files of an encoder into a new directory.
+
+    Args:
+        directory: A sentence-transformers model.
+        into: The new directory.
+        int8: Whether weights are quantized dynamically to 8 bits.
+    """
+    import torch
+    import transformers
+
+    for name in CONFIGURATION:
+        if (directory / name).is_file():
+            (into / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(directory / name, into / name)
+    model = transformers.AutoModel.from_pretrained(directory, attn_implementation="eager").eval()
+    ids = torch.ones((2, 8), dtype=torch.int64)
+    names = ["input_ids", "attention_mask"] + ["token_type_ids"] * (model.config.model_type == "bert")
+    axes = {name: {0: "texts", 1: "tokens"} for name in [*names, "token_vectors"]}
+
+    class TokenVectors(torch.nn.Module):
+        """The transformer with positional inputs and one output."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+            return self.model(**dict(zip(names, inputs, strict=True))).last_hidden_state
+
+    inputs = tuple(torch.zeros_like(ids) if name == "token_type_ids" else ids for name in names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            TokenVectors(), inputs, str(into / "model.onnx"), input_names=names, output_names=["token_vectors"],
+            dynamic_axes=axes, opset_version=17, dynamo=False,
+        )  # fmt: skip
+    if int8:
+        from onnxruntime.quantization import QuantType, quantize_dynamic
+
+        quantize_dynamic(into / "model.onnx", into / "model.int8", weight_type=QuantType.QInt8)
+        (into / "model.int8").replace(into / "model.onnx")
+    return into
