@@ -146,10 +146,12 @@ def find_growth(work: Work, shape: Shape, sizes: Sequence[int], enough: float) -
     for next_size in sizes[1:]:
         next_seconds = cpu_seconds(work, shape.text(next_size))
         linear = next_size / size
-        grown = next_seconds > _RATIO * linear * seconds
-        if next_seconds >= enough and grown:  # measure again: another process may have disturbed it
+        if next_seconds == float("inf"):
+            return Growth(shape, (size, next_size), (seconds, next_seconds))
+        if next_seconds >= enough and next_seconds > _RATIO * linear * seconds:
+            # Measure again: another process may have disturbed it.
             seconds = cpu_seconds(work, shape.text(size), 3)
-            next_seconds = min(next_seconds, cpu_seconds(work, shape.text(next_size), 2))
+            next_seconds = min(next_seconds, cpu_seconds(work, shape.text(next_size)))
             if next_seconds >= enough and next_seconds > _RATIO * linear * seconds:
                 return Growth(shape, (size, next_size), (seconds, next_seconds))
         if next_seconds >= enough and (next_seconds < 1.25 * linear * seconds or next_seconds > _LIMIT_S / 4):
