@@ -171,7 +171,7 @@ def broken_invariants(document: Document) -> Iterator[str]:
     if text and ([section.start for section in sections] != bounds[:-1] or bounds[-1] != len(text)):
         yield "the sections do not tile the text"
     end = 0
-    for block in document.blocks():
+    for block in (block for section in sections for block in document.blocks(section)):
         if not end <= block.start < block.end <= len(text):
             yield f"the block {block.start} to {block.end} is not behind the one that ends at {end}, or not in the text"
             return
