@@ -16,7 +16,7 @@ from drillrank.errors import InvalidInput, check_positive, warn
 from drillrank.explanation import Explainable
 from drillrank.text import SPACELESS, check_surrogates, name_tokens
 
-PARENTHETICAL = re.compile(r"\s*\((?P<inside>[^()]*)\)\s*$")
+PARENTHETICAL = re.compile(r"(?<!\s)\s*\((?P<inside>[^()]*)\)\s*$")
 MIN_TITLE_LENGTH = 4  # shorter titles ("It", "Up") are mostly ordinary words
 MAX_QUESTION = 20_000  # characters: what a question costs grows with its tokens times the candidates
 MAX_TITLE_TOKENS = 64  # bounds the work at each word of a text; nobody mentions a longer title

@@ -27,7 +27,9 @@ CITED_ANSWER_PROMPT = (
     "number of the content that says so, such as [2]. If the contents do not answer the question, write: No answer."
 )
 
-_NUMBERS = re.compile(r"\s*\[\s*(\d{1,4}(?:\s*(?:[,;–-]|and)\s*\[?\d{1,4}\]?)*)\s*\]")
+_NUMBERS = re.compile(  # bounded, as each "[" could otherwise be read to the end of "[1,[1,[1,"
+    r"(?<!\s)\s*\[\s*(\d{1,4}(?:\s*(?:[,;–-]|and)\s*\[?\d{1,4}\]?){0,99})\s*\]"
+)
 _NO_ANSWER = re.compile(
     r"\W*(?:answer\W+)?(?:(?:no(?:ne| answer)?|unanswerable|(?:i )?(?:do not|don['’]t) know|"
     r"not (?:known|answered|given|stated))\b|the (?:\w+ )?(?:contents?|passages?|evidence|texts?)\b[^.\n\d]{0,40} "

@@ -45,8 +45,10 @@ So the final answer is: Jane Austen
 Question: {question}
 Are follow up questions needed here:{transcript}"""
 
-_FOLLOW_UP = re.compile(r"follow[\s-]*up(?:\s+question)?\s*\d*\W{0,3}:[\s*_]*(?P<said>[^\n]*\w[^\n]*)", re.IGNORECASE)
-_FINAL = re.compile(r"final\s+answer(?:\s+is\b|\W{0,3}:)[\s:*_]*(?P<said>[^\n]*\w[^\n]*)", re.IGNORECASE)
+_FOLLOW_UP = re.compile(
+    r"follow[\s-]*up(?:\s+question)?\s*\d*\W{0,3}:[\s*_]*(?![\s*_])(?P<said>[^\n]*\w[^\n]*)", re.IGNORECASE
+)
+_FINAL = re.compile(r"final\s+answer(?:\s+is\b|\W{0,3}:)[\s:*_]*(?![\s:*_])(?P<said>[^\n]*\w[^\n]*)", re.IGNORECASE)
 _CONCLUDE = "\nSo the final answer is:"
 _LONGEST = 2000  # characters of an answer that go on in the transcript
 

@@ -45,7 +45,7 @@ from drillrank.views import merge_views
 FIRST_STAGE, BM25, FUSION = "first stage", "BM25", "first stage + BM25"  # what takes part anyway
 _KEPT = 100  # results of each question; of the first stage all, since they are what others rank
 _GIVE_UP = 5  # failures in a row: each of a server that is away takes minutes
-_CITATION = re.compile(r"\s*\[[\d, ]+\]")
+_CITATION = re.compile(r"(?<!\s)\s*\[[\d, ]+\]")
 
 OnProgress = Callable[[int, int], object]
 Ranks = Sequence[float]

@@ -38,7 +38,9 @@ _CAPTIONS = {GAINS: "Gain of each token, in nats", PATH: "Path, with log-priors"
 _OUTCOMES = {"evidence": ("●", 0.8), "read": ("○", 0.0), "opened": ("▾", 0.25), "left": ("·", 0.0)}  # marks and tones
 
 # In pictures rich takes every character for one cell wide: fonts know better how wide those beyond ASCII are.
-_NEEDLESS = re.compile(r"""<text [^>]*>\s*</text>| clip-path="[^"]*"| textLength="[^"]*"(?=[^<>]*>[^<]*[^\x00-\x7f])""")
+_NEEDLESS = re.compile(
+    r"""<text [^<>]*>\s*</text>| clip-path="[^"]*"| textLength="[^"]*"(?=[^<>]{0,1000}>[^<]{0,1000}[^\x00-\x7f])"""
+)
 _FROM_THE_RIGHT = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]+")
 _HTML = '<pre style="font:12px/1.35 ui-monospace,Menlo,Consolas,monospace;overflow-x:auto">{code}</pre>'
 _SVG = """<svg xmlns="http://www.w3.org/2000/svg" role="img" width="996" height="{height}" \

@@ -106,7 +106,7 @@ def missing_query(answer: str) -> str | None:
 
 def _lines(text: str) -> list[str]:
     """The answer's lines without code fences, or the texts in its JSON."""
-    bare = re.sub(r"^```\w*\s*|\s*```$", "", text)
+    bare = re.sub(r"^```\w*\s*|(?<!\s)\s*```$", "", text)
     if bare[:1] in "[{":
         try:
             return _texts(json.loads(bare))

@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 
 from drillrank import D3
 from drillrank.structure.imported import (
+    SearchedText,
     document_from_docling,
     document_from_llamaparse,
     document_from_pageindex,
     document_from_unstructured,
-    rebuilt,
+    rebuild_heading_levels,
 )
 from drillrank.structure.scan import Heading
 from drillrank.views import MultiViewChunker
@@ -135,7 +136,7 @@ def test_pageindex_loses_and_doubles_no_text_of_the_pages(pages, data):
 
 
 test_what_is_something_else_is_refused = refuses(
-    (lambda: document_from_docling({"texts": []}), "no body"),
+    (lambda: document_from_docling({"texts": []}), "without `body`"),
     (lambda: document_from_docling(7), "mapping"),
     (lambda: document_from_unstructured("text"), "Expected a list"),
     (lambda: document_from_unstructured([{"text": "a"}]), "no type"),
@@ -150,7 +151,7 @@ test_what_is_something_else_is_refused = refuses(
 @given(st.lists(st.tuples(st.integers(1, 3), st.sampled_from(["1 A", "1.1 B", "2 C", "Item 7", "D", "E", "D"]))))
 def test_rebuilding_keeps_titles_and_what_had_levels(headings):
     given_headings = {at: Heading(*heading) for at, heading in enumerate(headings)}
-    found = rebuilt(given_headings)
+    found = rebuild_heading_levels(given_headings)
     assert [heading.title for heading in found.values()] == [title for _, title in headings]
     assert all(found[at].level >= heading.level for at, heading in given_headings.items())
     if len({level for level, _ in headings[1:]}) > 1:
@@ -195,3 +196,26 @@ def test_what_docling_says_of_pictures_and_forms():
     document = document_from_docling(saved)
     assert document.text == "A fox in snow.\n\nName\n\nFox"
     assert document.page_numbers(0, 5) == (2, 2)
+
+
+def test_texts_of_children_are_found_whatever_their_white_space():
+    text = SearchedText("Sea\n\nWide  and\tdeep. Wide and deep.")
+    assert text.find("Wide and deep.") == (21, 35)  # the exact text is preferred
+    assert text.find("Wide and\ndeep.") == (5, 20)
+    assert text.find("Wide\nand deep.", 6) == (21, 35)
+    assert text.find(" \n") is None
+    assert text.find("Narrow") is None
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("## Sea\n\nWide.", "Sea Wide."),
+        ("Sea\n\nWide.", "Sea Wide."),
+        ("##Sea\n\nWide.", "## Sea Wide."),
+        ("#" * 100_000 + "\n\nWide.", "Sea " + "#" * 100_000 + " Wide."),
+    ],
+)
+def test_titles_with_heading_marks_are_found_in_pages(page, text):
+    document = document_from_pageindex([{"title": "Sea", "start_index": 1}], [page]).document
+    assert " ".join(document.text.split()) == text
