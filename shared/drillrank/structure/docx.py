@@ -65,7 +65,9 @@ class WordBlock:
 
     @property
     def line(self) -> str:
-        """The text on one line, with the number of a list item."""
+        """The text on one line, with the number of a list item and bars between cells."""
+        if self.kind == "table":
+            return "; ".join(map(" | ".join, self.rows))
         return " ".join(filter(None, (self.label if self.kind == "item" else "", *self.lines)))
 
 

@@ -33,6 +33,7 @@ _MAX_PARTS = 100_000
 _PART_ENTRY = b"PK\x01\x02"
 _METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 _SHARE_OF_CHARACTERS = 5  # a character of XML takes up to 4 bytes, and is in the tree and in the Markdown
+_LONG_VALUE = 100  # characters of an attribute that are counted as text
 _CHUNK_BYTES = 1 << 16
 _INTERNAL_SUBSET = re.compile(rb"""<!DOCTYPE(?:[^\[>"']|"[^"]*"|'[^']*')*\[""")
 
@@ -190,7 +191,7 @@ class _BoundedTreeBuilder(TreeBuilder):
         self.accepts_document_type = False
         self._counts = counts
         self._depth = 0
-        self._local_names: dict[str, str] = {}
+        self._names: dict[str, str] = {}
 
     def start(self, tag: str, attributes: dict[Any, Any], /) -> Element:
         counts = self._counts
@@ -198,10 +199,7 @@ class _BoundedTreeBuilder(TreeBuilder):
         counts.elements += 1 + len(attributes)
         if self._depth > limits.XML_DEPTH or counts.elements > counts.max_elements:
             raise InvalidInput("its elements are nested too deeply, or too many")
-        name = self._local_names.get(tag)
-        if name is None:
-            name = self._local_names[tag] = tag.rpartition("}")[2]
-        element = super().start(name, self._plain_attributes(attributes) if attributes else attributes)
+        element = super().start(self._local_name(tag), self._plain_attributes(attributes) if attributes else attributes)
         if self.root is None:
             self.root = element
         return element
@@ -221,12 +219,21 @@ class _BoundedTreeBuilder(TreeBuilder):
     def _plain_attributes(self, attributes: dict[str, str]) -> dict[str, str]:
         plain: dict[str, str] = {}
         for key, value in attributes.items():
-            self._count_characters(len(value))
-            namespace, _, name = key.rpartition("}")
-            if namespace and (namespace.endswith("/relationships") or name in attributes):
+            name = self._names.get(key) or self._local_name(key)
+            if len(value) > _LONG_VALUE:
+                self._count_characters(len(value))
+            if name is not key and name in attributes:
                 name = f"r:{name}"
             plain[name] = value
         return plain
+
+    def _local_name(self, qualified_name: str) -> str:
+        name = self._names.get(qualified_name)
+        if name is None:
+            namespace, _, name = qualified_name.rpartition("}")
+            name = qualified_name if not namespace else f"r:{name}" if namespace.endswith("/relationships") else name
+            self._names[qualified_name] = name
+        return name
 
     def _count_characters(self, count: int) -> None:
         self._counts.characters += count

@@ -25,7 +25,8 @@ from drillrank.structure.office_text import Run, folded_lines, formula_text, joi
 from drillrank.structure.pages import Pages, joined_pages
 
 _TITLES = frozenset({"title", "ctrTitle"})
-_LEFT_OUT_PLACEHOLDERS = frozenset({"sldNum"})
+_SLIDE_FURNITURE = frozenset({"sldNum"})
+_NOTES_FURNITURE = frozenset({"sldNum", "sldImg", "hdr", "ftr", "dt"})
 _SHAPES = frozenset({"sp", "pic", "graphicFrame", "grpSp", "cxnSp"})
 _UNSEEN = frozenset({"rPr", "pPr", "endParaRPr", "bodyPr", "lstStyle", "spPr", "style", "extLst"})
 _NUMBER_FORMATS = {"arabic": "decimal", "alphaLc": "lowerLetter", "alphaUc": "upperLetter"}
@@ -75,9 +76,7 @@ def _slide_blocks(archive: OfficeArchive, name: str, slide: Element, number: int
             texts = (on_one_line("".join(text.itertext())) for text in outermost(tree, "text", "txBody"))
             yield from map(prose, filter(None, texts))
         else:
-            for shape in outermost(tree, "sp"):
-                if _placeholder(shape) == "body":
-                    yield from _ShapeReader(archive, {}, None).blocks(shape)
+            yield from _ShapeReader(archive, archive.relations(relation.name), None, _NOTES_FURNITURE).blocks(tree)
 
 
 def _properties(shape: Element) -> Element | None:
@@ -136,10 +135,17 @@ class _Numbering(NamedTuple):
 class _ShapeReader:
     """Reads the shapes of a slide, those in groups too."""
 
-    def __init__(self, archive: OfficeArchive, relations: Mapping[str, Relation], title: Element | None) -> None:
+    def __init__(
+        self,
+        archive: OfficeArchive,
+        relations: Mapping[str, Relation],
+        title: Element | None,
+        left_out: frozenset[str] = _SLIDE_FURNITURE,
+    ) -> None:
         self._archive = archive
         self._relations = relations
         self._title = title
+        self._left_out = left_out
         self._numbers: dict[int, tuple[_Numbering, int]] = {}  # last number of each level
 
     def blocks(self, root: Element) -> Iterator[str]:
@@ -168,7 +174,7 @@ class _ShapeReader:
                 pending += reversed(shown_children(element))
 
     def _is_left_out(self, shape: Element) -> bool:
-        return shape is self._title or _is_hidden(shape) or _placeholder(shape) in _LEFT_OUT_PLACEHOLDERS
+        return shape is self._title or _is_hidden(shape) or _placeholder(shape) in self._left_out
 
     def _paragraph_block(self, paragraph: Element) -> str:
         lines = _lines(paragraph)
