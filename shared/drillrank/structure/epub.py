@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
@@ -56,6 +56,9 @@ class _Item(NamedTuple):
     fallback: str
 
 
+_MISSING_ITEM = _Item("", "", "")
+
+
 def _read_book(archive: OfficeArchive) -> Iterator[str]:
     for name in _chapter_names(archive):
         try:
@@ -85,15 +88,24 @@ def _chapter_names(archive: OfficeArchive) -> Iterator[str]:
     }
     protected = _protected_names(archive)
     for reference in descendants(package, "itemref"):
-        item = items.get(reference.get("idref", ""), _Item("", "", ""))
-        for _ in range(_MAX_FALLBACKS):
-            if not item.media_type or any(word in item.media_type for word in _PAGE_TYPES):
-                break
-            item = items.get(item.fallback, _Item("", "image", ""))
+        item = _page_item(items.get(reference.get("idref", ""), _MISSING_ITEM), items)
+        if item is None:
+            continue
         if item.name.lower() in protected:
             archive.problems["chapters that are protected against copying"] += 1
-        elif item.media_type != "image":
+        else:
             yield item.name
+
+
+def _page_item(item: _Item, items: Mapping[str, _Item]) -> _Item | None:
+    """Return the item, or the first of its fallbacks that is a page; None if there is none, as for pictures."""
+    for _ in range(_MAX_FALLBACKS):
+        if not item.media_type or any(word in item.media_type for word in _PAGE_TYPES):
+            return item
+        if item.fallback not in items:
+            return None
+        item = items[item.fallback]
+    return None
 
 
 def _with_root(tree: Element, name: str) -> Iterator[Element]:
