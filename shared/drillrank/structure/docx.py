@@ -36,7 +36,9 @@ from drillrank.structure.office_archive import (
 from drillrank.structure.office_text import formula_text, write_table
 
 _MAIN_PART = re.compile(r"word/document\d*\.xml")
+_MAX_INITIALS = 10
 _NO_LIST = "0"
+_MAX_PREFIX = 10_000  # characters that a paragraph takes over from those before it
 _MAX_SPAN = 63  # columns of a table in Word
 _MARKDOWN_NUMBER = re.compile(r"\d{1,9}[.)]")
 _SKIPPED = frozenset({
@@ -100,7 +102,9 @@ class _WordDocument:
             for note in tree.findall(_NOTES[kind])
         }
         initials = {
-            id_: note.get("initials", "") for (kind, id_), note in self._note_by_id.items() if kind == "comments"
+            id_: note.get("initials", "")[:_MAX_INITIALS]
+            for (kind, id_), note in self._note_by_id.items()
+            if kind == "comments"
         }
         self._note_marks = NoteMarks(self._note_formats(), initials)
 
@@ -224,12 +228,13 @@ class _BlockReader:
             lines = [self._prefix + lines[0], *lines[1:]]
             self._prefix = ""
         is_initial = properties is not None and properties.find("framePr[@dropCap]") is not None
-        if is_removed or is_initial:
+        if (is_removed or is_initial) and len(lines[0]) < _MAX_PREFIX:
             self._prefix = " ".join(lines) + ("" if is_initial and len(text.line) == 1 else " ")
             return boxes
         level = read_outline_level(properties)
         level = style.heading_level if level is None else level
         label = self._numbers.next_label(position) if position else None
+        self._archive.count_written(label or "")
         if level:
             block = WordBlock("heading", (" ".join(filter(None, (label, *lines))),), level)
         elif position and label is not None:

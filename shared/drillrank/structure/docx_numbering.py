@@ -12,6 +12,7 @@ from drillrank.structure.list_numbers import format_number
 from drillrank.structure.office_archive import child_value, descendants, is_on, parse_count
 
 MAX_LEVELS = 9
+_MAX_TEXT = 200  # characters before an item
 _PLACEHOLDER = re.compile(r"%([1-9])")
 
 
@@ -141,7 +142,7 @@ def _override(levels: dict[int, _LevelFormat], instance: Element) -> tuple[dict[
         return levels, {}
     levels, starts = dict(levels), {}
     for override in overrides:
-        level = parse_count(override.get("ilvl"), 0)
+        level = min(parse_count(override.get("ilvl"), 0), MAX_LEVELS)
         for definition in override.findall("lvl"):
             levels[level] = _read_level(definition)
         start = parse_count(child_value(override, "startOverride"), -1)
@@ -151,7 +152,8 @@ def _override(levels: dict[int, _LevelFormat], instance: Element) -> tuple[dict[
 
 
 def _read_levels(definition: Element) -> dict[int, _LevelFormat]:
-    return {parse_count(level.get("ilvl"), 0): _read_level(level) for level in definition.findall("lvl")}
+    levels = {parse_count(level.get("ilvl"), 0): _read_level(level) for level in definition.findall("lvl")}
+    return {depth: level for depth, level in levels.items() if depth < MAX_LEVELS}
 
 
 def _read_level(level: Element) -> _LevelFormat:
@@ -165,7 +167,7 @@ def _read_level(level: Element) -> _LevelFormat:
     return _LevelFormat(
         start=parse_count(child_value(level, "start"), 1),
         number_format=name,
-        text=child_value(level, "lvlText", "" if name in ("bullet", "none") else f"%{depth + 1}."),
+        text=child_value(level, "lvlText", "" if name in ("bullet", "none") else f"%{depth + 1}.")[:_MAX_TEXT],
         restart_after=parse_count(restart, MAX_LEVELS),
         is_legal=is_legal is not None and is_on(is_legal.get("val")),
         style_id=child_value(level, "pStyle"),

@@ -16,6 +16,7 @@ _HEADING_NAME = re.compile(
     r"|címsor|başlık|заголовок|επικεφαλίδα|כותרת|عنوان|見出し|标题|標題|제목|tiêu đề|judul|tajuk)[\s_-]*\[?([1-9])\]?",
     re.IGNORECASE,
 )
+_MAX_BASES = 20  # styles that a style is based on, one on another; Word allows half as many
 _RAISED_BY = 4  # half points of w:position that make text an exponent or an index
 _SCRIPTS: dict[str, Script] = {"superscript": "^", "subscript": "_"}
 
@@ -92,7 +93,7 @@ class WordStyles:
         style_id = style_id or self._default_id
         chain: list[str] = []
         next_id = style_id
-        while next_id and next_id not in self._styles and next_id not in chain:
+        while next_id and next_id not in self._styles and len(chain) < _MAX_BASES:
             chain.append(next_id)
             next_id = child_value(self._elements.get(next_id), "basedOn")
         for id_ in reversed(chain):
@@ -103,7 +104,7 @@ class WordStyles:
 
 def _with_own_properties(style_id: str, element: Element | None, base: WordStyle) -> WordStyle:
     name = child_value(element, "name") or style_id
-    ids = (style_id, *base.ids)
+    ids = (style_id, *base.ids)[:_MAX_BASES]
     if element is None:
         return WordStyle(ids, _level_in_name(name))
     properties = element.find("pPr")

@@ -214,7 +214,9 @@ def _selected_entry(control: Element | None) -> str:
 def _check_box(control: Element) -> str:
     """Return the sign of a check box; empty for other content controls."""
     box = control.find("sdtPr/checkbox")
-    if box is None or sum(len(text.text or "") for text in control.iterfind("sdtContent/r/t")) > 1:
+    content = control.find("sdtContent")
+    runs = list(content) if content is not None else []
+    if box is None or any(run.tag != "r" for run in runs) or sum(len(run.findtext("t") or "") for run in runs) > 1:
         return ""
     checked = box.find("checked")
     return _CHECKED if checked is not None and is_on(checked.get("val")) else _UNCHECKED

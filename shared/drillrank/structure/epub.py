@@ -23,6 +23,8 @@ from drillrank.structure.office_archive import (
 )
 
 _MAX_FALLBACKS = 10
+_MAX_PREFIXES = 10  # names of the same namespace
+_TAG_COST = 4  # elements of XML whose reading takes as long as one tag of HTML
 _PAGE_TYPES = ("html", "xml", "svg")  # of which a word is in the media type of a chapter
 _VOID_ELEMENTS = frozenset({
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track",
@@ -66,6 +68,7 @@ def _read_book(archive: OfficeArchive) -> Iterator[str]:
         except UnreadablePart:
             archive.problems["chapters"] += 1
             continue
+        archive.count_elements(_TAG_COST * page.count("<"))
         page = html_of_xhtml(page)
         for text in as_markdown(assemble(page, scan_html(page), "html")):
             yield archive.count_written(text)
@@ -139,7 +142,7 @@ def html_of_xhtml(page: str) -> str:
     >>> html_of_xhtml("<title/><br/><p><a id='x'/>1 <![CDATA[< 2]]></p>")
     "<title></title><br/><p><a id='x'></a>1 &lt; 2</p>"
     """
-    prefixes = tuple(f"{prefix}:" for prefix in _XHTML_PREFIX.findall(page))
+    prefixes = tuple(f"{prefix}:" for prefix in dict.fromkeys(_XHTML_PREFIX.findall(page)))[:_MAX_PREFIXES]
 
     def rewrite(markup: re.Match[str]) -> str:
         if markup["text"] is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+_MAX_DIGITS = 9
 _MAX_ROMAN = 3999
 _MAX_LETTERS = 780  # Word's own limit: 30 times the same letter
 _ROMAN_DIGITS = (
@@ -32,7 +33,7 @@ def format_number(number: int, number_format: str) -> str:
     ['28', 'bb', 'XXVIII', '28th', 'Twenty-eight']
     """
     if number_format.startswith("0"):  # a custom format, by its first number, such as "001"
-        return str(number).zfill(len(number_format))
+        return str(number).zfill(min(len(number_format), _MAX_DIGITS))
     formatter = _FORMATTERS.get(number_format)
     return formatter(number) if formatter and number > 0 else str(number)
 

@@ -148,6 +148,14 @@ class OfficeArchive:
         limits.check_extracted(self._written, self._size)
         return text
 
+    def count_elements(self, count: int) -> None:
+        """Count elements of a part that is not read as a tree.
+
+        Raises:
+            InvalidInput: The archive has more elements than a file of its size may have.
+        """
+        self._counts.add_elements(count)
+
     def warnings(self) -> tuple[str, ...]:
         """Return one sentence for each kind of problem."""
         return tuple(
@@ -181,6 +189,11 @@ class _XMLCounts:
         self.max_elements = max_elements
         self.max_characters = limits.EXTRACTED_CHARACTERS // _SHARE_OF_CHARACTERS
 
+    def add_elements(self, count: int) -> None:
+        self.elements += count
+        if self.elements > self.max_elements:
+            raise InvalidInput(f"it has too many elements for its size: more than {self.max_elements}")
+
 
 class _BoundedTreeBuilder(TreeBuilder):
     """Builds a tree without namespaces, within limits."""
@@ -194,11 +207,10 @@ class _BoundedTreeBuilder(TreeBuilder):
         self._names: dict[str, str] = {}
 
     def start(self, tag: str, attributes: dict[Any, Any], /) -> Element:
-        counts = self._counts
         self._depth += 1
-        counts.elements += 1 + len(attributes)
-        if self._depth > limits.XML_DEPTH or counts.elements > counts.max_elements:
-            raise InvalidInput("its elements are nested too deeply, or too many")
+        self._counts.add_elements(1 + len(attributes))
+        if self._depth > limits.XML_DEPTH:
+            raise InvalidInput("its elements are nested too deeply")
         element = super().start(self._local_name(tag), self._plain_attributes(attributes) if attributes else attributes)
         if self.root is None:
             self.root = element

@@ -95,9 +95,9 @@ def formula_text(formula: Element) -> str:
         if child.tag.endswith("Pr"):
             continue
         is_structure = child.tag in _STRUCTURES
-        part = child.text or "" if child.tag == "t" else formula_text(child)
-        if is_structure:
-            part = _structure_text(child)
+        part = _structure_text(child) if is_structure else formula_text(child)
+        if child.tag == "t":
+            part = child.text or ""
         would_merge = text[-1:].isalnum() and part[:1].isalnum()
         text += f" {part}" if would_merge and (is_structure or ends_with_structure) else part
         ends_with_structure = is_structure if part else ends_with_structure

@@ -33,6 +33,7 @@ _NUMBER_FORMATS = {"arabic": "decimal", "alphaLc": "lowerLetter", "alphaUc": "up
 _NUMBER_FORMATS |= {"romanLc": "lowerRoman", "romanUc": "upperRoman", "circleNum": "decimalEnclosedCircle"}
 _NUMBER_TYPE = re.compile(r"([a-z]+(?:Lc|Uc|Num)?)(Period|ParenR|ParenBoth|Plain|Minus|DbPlain|WdBlkPlain|WdWhtPlain)?")
 _FRAMES = {"Period": "{}.", "ParenR": "{})", "ParenBoth": "({})", "Minus": "- {} -"}
+_MAX_LEVEL = 8
 _MARKDOWN_NUMBER = re.compile(r"\d{1,9}[.)]")
 
 
@@ -189,7 +190,7 @@ class _ShapeReader:
     def _next_label(self, paragraph: Element) -> str:
         """Count a paragraph, and return its automatic number; empty if it has none."""
         properties = paragraph.find("pPr")
-        level = parse_count(properties.get("lvl"), 0) if properties is not None else 0
+        level = min(parse_count(properties.get("lvl"), 0), _MAX_LEVEL) if properties is not None else 0
         for deeper in [other for other in self._numbers if other > level]:
             del self._numbers[deeper]
         automatic = None if properties is None else properties.find("buAutoNum")

@@ -117,3 +117,27 @@ def test_charts_that_are_referred_to_often_are_bounded() -> None:
     related = '<Relationship Id="c" Type="x/chart" Target="c.xml"/>'
     with pytest.raises(InvalidInput, match="too large"):
         convert_docx(word_document(body, more=related, c=chart))
+
+
+DEEP = {
+    "fractions": paragraph("<m:oMath>" + "<m:f><m:num>" * 200 + "<m:t>x</m:t>" + "</m:num></m:f>" * 200 + "</m:oMath>"),
+    "brackets": paragraph("<m:oMath>" + "<m:d><m:e>" * 200 + "<m:t>x</m:t>" + "</m:e></m:d>" * 200 + "</m:oMath>"),
+    "tables": "<w:tbl><w:tr><w:tc>" * 100 + paragraph(run("x")) * 1000 + "</w:tc></w:tr></w:tbl>" * 100,
+    "controls": paragraph("<w:sdt><w:sdtContent>" * 200 + run("x") * 1000 + "</w:sdtContent></w:sdt>" * 200),
+    "fields": paragraph('<w:r><w:fldChar w:fldCharType="begin"/></w:r>' * 2000 + run("x") * 1000),
+    "continued": paragraph(run("x" * 50), properties="<w:rPr><w:del/></w:rPr>") * 5000,
+}
+
+
+@pytest.mark.parametrize("body", DEEP.values(), ids=DEEP)
+def test_elements_within_each_other_take_linear_work(body: str) -> None:
+    assert len(text_or_message(convert_docx, word_document(body))) < 400_000
+
+
+def test_styles_based_on_each_other_take_linear_work() -> None:
+    styles = "".join(
+        f'<w:style w:type="paragraph" w:styleId="S{number}"><w:basedOn w:val="S{number + 1}"/></w:style>'
+        for number in range(10_000)
+    )
+    body = "".join(paragraph(run("x"), properties=f'<w:pStyle w:val="S{number}"/>') for number in range(0, 10_000, 10))
+    assert convert_docx(word_document(body, styles=styles)).text.count("x") == 1000
