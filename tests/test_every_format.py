@@ -18,7 +18,7 @@ from tests.hostile_pdfs import mapped
 from tests.pdf_files import Text, pdf_of
 from tests.word_files import word_file
 
-for library in ("liteparse", "pypdfium2", "mammoth"):
+for library in ("liteparse", "pypdfium2"):
     pytest.importorskip(library, reason="needs the extras pdf and office")
 pptx = pytest.importorskip("pptx", reason="writes presentations")
 

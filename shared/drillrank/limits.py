@@ -32,8 +32,8 @@ EXTRACTED_PER_BYTE = 100
 XML_DEPTH = 500
 """Levels of XML elements within each other."""
 
-XML_ELEMENTS = 5_000_000
-"""Elements of one part of an office file."""
+XML_ELEMENTS = 3_000_000
+"""Elements and attributes of an office file."""
 
 STORED_BYTES = 1 << 29
 """Bytes of a parsed document in a corpus, without compression."""

@@ -432,7 +432,10 @@ def _parts_of_node(node: _Node) -> list[Part]:
             body, start = f"{body}{text[start : span[0]]}\n\n", span[1]
     body += text[start:]
     heading = Part("heading", node.title, node.level, node.page)
-    return [heading, *(Part("paragraph", body[first:last], page=node.page) for first, last in find_paragraph_spans(body))]
+    return [
+        heading,
+        *(Part("paragraph", body[first:last], page=node.page) for first, last in find_paragraph_spans(body)),
+    ]
 
 
 class SearchedText:

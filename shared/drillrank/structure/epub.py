@@ -1,0 +1,160 @@
+"""EPUB books as Markdown: the chapters in the order in which the book is read."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
+
+from drillrank.errors import InvalidInput
+from drillrank.structure.scan import assemble
+from drillrank.structure.encodings import decode_text
+from drillrank.structure.formats import ConvertedText
+from drillrank.structure.html import scan_html
+from drillrank.structure.markdown import as_markdown
+from drillrank.structure.office_archive import (
+    OfficeArchive,
+    UnreadablePart,
+    convert_office,
+    descendants,
+    join_part_name,
+)
+
+_MAX_FALLBACKS = 10
+_MAX_PREFIXES = 10  # names of the same namespace
+_TAG_COST = 4  # elements of XML whose reading takes as long as one tag of HTML
+_PAGE_TYPES = ("html", "xml", "svg")  # of which a word is in the media type of a chapter
+_VOID_ELEMENTS = frozenset({
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track",
+    "wbr",
+})  # fmt: skip
+_XHTML_PREFIX = re.compile(r"""xmlns:([\w-]+)\s*=\s*["']http://www\.w3\.org/1999/xhtml["']""")
+# A tag ends at the first ">" outside quotes; "<" ends one that is not closed.
+_MARKUP = re.compile(
+    r"""<!--[\s\S]*?(?:-->|\Z)
+      | <!\[CDATA\[(?P<text>[\s\S]*?)(?:\]\]>|\Z)
+      | <(?P<end>/?)(?P<name>[A-Za-z][\w.:-]*)
+        (?P<attributes>[^<>"'/]*(?:(?:"[^"<]*"|'[^'<]*'|/(?!>))[^<>"'/]*)*)(?P<slash>/?)>""",
+    re.VERBOSE,
+)
+
+
+def convert_epub(content: bytes) -> ConvertedText:
+    """Convert an EPUB book to Markdown.
+
+    Raises:
+        InvalidInput: The book is broken, protected, or passes a limit; the message continues its name.
+    """
+    return convert_office(content, "EPUB", lambda archive: ("\n\n".join(_read_book(archive)), None))
+
+
+class _Item(NamedTuple):
+    """File of a book: its name, its media type, and the id of its fallback for readers that do not know this type."""
+
+    name: str
+    media_type: str
+    fallback: str
+
+
+_MISSING_ITEM = _Item("", "", "")
+
+
+def _read_book(archive: OfficeArchive) -> Iterator[str]:
+    for name in _chapter_names(archive):
+        try:
+            page = _decode_chapter(archive.read(name))
+        except UnreadablePart:
+            archive.problems["chapters"] += 1
+            continue
+        archive.count_elements(_TAG_COST * page.count("<"))
+        page = html_of_xhtml(page)
+        for text in as_markdown(assemble(page, scan_html(page), "html")):
+            yield archive.count_written(text)
+
+
+def _chapter_names(archive: OfficeArchive) -> Iterator[str]:
+    """Yield the names of the chapters in their order; files that are not pages are replaced by their fallbacks."""
+    container = archive.read_tree("META-INF/container.xml")
+    main = next((root.get("full-path", "") for root in _with_root(container, "rootfile")), "")
+    main = join_part_name("", main)
+    if main not in archive:
+        raise InvalidInput("its container does not say where its contents are")
+    folder = posixpath.dirname(main)
+    package = archive.read_tree(main)
+    items = {
+        item.get("id", ""): _Item(
+            join_part_name(folder, item.get("href", "")), item.get("media-type", ""), item.get("fallback", "")
+        )
+        for item in descendants(package, "item")
+    }
+    protected = _protected_names(archive)
+    for reference in descendants(package, "itemref"):
+        item = _page_item(items.get(reference.get("idref", ""), _MISSING_ITEM), items)
+        if item is None:
+            continue
+        if item.name.lower() in protected:
+            archive.problems["chapters that are protected against copying"] += 1
+        else:
+            yield item.name
+
+
+def _page_item(item: _Item, items: Mapping[str, _Item]) -> _Item | None:
+    """Return the item, or the first of its fallbacks that is a page; None if there is none, as for pictures."""
+    for _ in range(_MAX_FALLBACKS):
+        if not item.media_type or any(word in item.media_type for word in _PAGE_TYPES):
+            return item
+        if item.fallback not in items:
+            return None
+        item = items[item.fallback]
+    return None
+
+
+def _with_root(tree: Element, name: str) -> Iterator[Element]:
+    if tree.tag == name:
+        yield tree
+    yield from descendants(tree, name)
+
+
+def _protected_names(archive: OfficeArchive) -> set[str]:
+    """Return the names of the parts that are encrypted, in lower case."""
+    name = "META-INF/encryption.xml"
+    tree = archive.try_read_tree(name) if name in archive else None
+    references = () if tree is None else descendants(tree, "CipherReference")
+    return {join_part_name("", reference.get("URI", "")).lower() for reference in references}
+
+
+def _decode_chapter(content: bytes) -> str:
+    """Return the text of a chapter in the encoding that its first bytes or its XML declaration name."""
+    for marker, encoding in ((b"<\0", "utf-16-le"), (b"\0<", "utf-16-be")):
+        if content.startswith(marker):
+            return content.decode(encoding, errors="replace")
+    try:
+        return decode_text(content, may_declare=True)[0]
+    except InvalidInput as problem:
+        raise UnreadablePart(str(problem)) from problem
+
+
+def html_of_xhtml(page: str) -> str:
+    """Return a page of XHTML as HTML: an HTML parser takes `<title/>` for an open tag, and CDATA for a comment.
+
+    >>> html_of_xhtml("<title/><br/><p><a id='x'/>1 <![CDATA[< 2]]></p>")
+    "<title></title><br/><p><a id='x'></a>1 &lt; 2</p>"
+    """
+    prefixes = tuple(f"{prefix}:" for prefix in dict.fromkeys(_XHTML_PREFIX.findall(page)))[:_MAX_PREFIXES]
+
+    def rewrite(markup: re.Match[str]) -> str:
+        if markup["text"] is not None:
+            return markup["text"].replace("&", "&amp;").replace("<", "&lt;")
+        name = markup["name"]
+        if name is None:
+            return markup[0]
+        for prefix in prefixes:
+            name = name.removeprefix(prefix)
+        if name.lower() in _VOID_ELEMENTS:
+            return "" if markup["end"] else f"<{name}{markup['attributes']}{markup['slash']}>"
+        tag = f"<{markup['end']}{name}{markup['attributes']}>"
+        return f"{tag}</{name}>" if markup["slash"] else tag
+
+    return _MARKUP.sub(rewrite, page)
