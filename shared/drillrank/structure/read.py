@@ -23,6 +23,7 @@ from drillrank.structure.formats import (
     find_format_by_suffix,
 )
 from drillrank.structure.isolation import convert_file
+from drillrank.structure.unread_kinds import describe_unread
 
 PARSER_VERSION = 3
 """Number to raise with every change of what any parser makes of a text or a file, so that caches parse it again."""
@@ -144,10 +145,13 @@ def read_document(path: str | os.PathLike[str]) -> Document:
         for problem in converted.warnings:
             warn(f"{path}: {problem}")
         return replace(_assemble(converted.text, known), pages=converted.pages)
+    head = content[:_HEAD_BYTES]
+    if reason := describe_unread("", head):
+        raise InvalidInput(f"{path} {describe_unread(path.name, head) or reason}")
     try:
         text, problems = decode_text(content, may_declare=known is None or known.name == "html")
     except InvalidInput as problem:
-        raise InvalidInput(f"{path} {problem}") from None
+        raise InvalidInput(f"{path} {describe_unread(path.name, head) or problem}") from None
     for message in problems:
         warn(f"{path} {message}")
     return parse_document(text, metadata={"file_name": path.name})
