@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import chain, islice
 from typing import NamedTuple
 
 from drillrank.structure.document import Scan, Shown, spread
@@ -91,7 +92,7 @@ def _find_delimiter(text: str, delimiters: str) -> str:
     sample = text[:_SAMPLE_CHARACTERS]
 
     def agreement(delimiter: str) -> float:
-        rows = [row for row, _ in zip(split_rows(sample, delimiter), range(_SAMPLE_ROWS), strict=False)]
+        rows = [*islice(split_rows(sample, delimiter), _SAMPLE_ROWS)]
         n_cells = Counter(len(row.cells) for row in rows if len(row.cells) > 1)
         return n_cells.most_common(1)[0][1] / len(rows) if n_cells else 0.0
 
@@ -101,7 +102,7 @@ def _find_delimiter(text: str, delimiters: str) -> str:
 def _scan_table(text: str, delimiter: str) -> Scan:
     """Group the rows of a table into blocks."""
     rows = split_rows(text, delimiter)
-    sample = [row for row, _ in zip(rows, range(_SAMPLE_ROWS), strict=False)]
+    sample = [*islice(rows, _SAMPLE_ROWS)]
     n_columns = max((len(row.cells) for row in sample), default=0)
     if n_columns < 2 and not any(len(row.cells) > 1 for row in rows) and not _is_list_of_values(sample):
         return scan_plain(text)
@@ -116,14 +117,14 @@ def _is_list_of_values(rows: Sequence[_Row]) -> bool:
 def _group_rows(text: str, delimiter: str) -> Iterator[Shown]:
     """Yield blocks of rows; each row shows the header's names."""
     rows = split_rows(text, delimiter)
-    sample = [row for row, _ in zip(rows, range(_SAMPLE_ROWS), strict=False)]
+    sample = [*islice(rows, _SAMPLE_ROWS)]
     n_preamble = _count_preamble_rows(sample)
     names: list[str] = []
     if len(sample) > n_preamble and has_header([row.cells for row in sample[n_preamble:]]):
         names = [name[:_NAME_CHARACTERS] for name in sample[n_preamble].cells]
     room = _NAMED_CHARACTERS + _NAMED_CHARACTERS_PER_CHARACTER * len(text)
     group = _Group()
-    for row_index, row in enumerate(_chain(sample, rows)):
+    for row_index, row in enumerate(chain(sample, rows)):
         is_header = row_index == n_preamble and bool(names)
         is_named = row_index > n_preamble and room > 0
         for start, line in _show_row(row, names if is_named and not is_header else []):
@@ -135,11 +136,6 @@ def _group_rows(text: str, delimiter: str) -> Iterator[Shown]:
             yield group.take()
     if group.lines:
         yield group.take()
-
-
-def _chain(sample: Sequence[_Row], rows: Iterator[_Row]) -> Iterator[_Row]:
-    yield from sample
-    yield from rows
 
 
 class _Group:
@@ -173,17 +169,18 @@ class _Group:
 
 def _show_row(row: _Row, names: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Yield a row as one readable line, or as several if it is longer than a block. Blank cells are left out."""
-    start, shown, n_characters = row.starts[0], [], 0
+    start, n_characters = row.starts[0], 0
+    texts: list[str] = []
     for index, (offset, cell) in enumerate(zip(row.starts, row.cells, strict=True)):
         if not cell and names:
             continue
         name = names[index] if index < len(names) else ""
-        if shown and n_characters + len(cell) > CHARACTERS_PER_BLOCK:
-            yield start, " | ".join(shown)
-            start, shown, n_characters = offset, [], 0
-        shown.append(f"{name}: {cell}" if name else cell)
-        n_characters += len(shown[-1])
-    yield start, " | ".join(shown)
+        if texts and n_characters + len(cell) > CHARACTERS_PER_BLOCK:
+            yield start, " | ".join(texts)
+            start, texts, n_characters = offset, [], 0
+        texts.append(f"{name}: {cell}" if name else cell)
+        n_characters += len(texts[-1])
+    yield start, " | ".join(texts)
 
 
 def _count_preamble_rows(rows: Sequence[_Row]) -> int:

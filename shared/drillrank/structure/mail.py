@@ -24,9 +24,7 @@ _MAX_HEADER_CHARACTERS = 4_000
 _MAX_NESTED_LINES = 20_000_000  # lines times nested parts: the parser asks every part about every line
 _MAX_DEPTH = 50
 # The parser takes quadratic time on parameters of headers, so long lists of them are cut.
-_LONG_PARAMETERS = re.compile(
-    rb"(?im)^(content-(?:type|disposition)[ \t]*:[^\r\n]{0,4000})((?:[^\r\n]|\r?\n[ \t])*)"
-)
+_LONG_PARAMETERS = re.compile(rb"(?im)^(content-(?:type|disposition)[ \t]*:[^\r\n]{0,4000})((?:[^\r\n]|\r?\n[ \t])*)")
 _NESTING_PART = re.compile(rb"(?i)\b(?:multipart|message)/")
 _FIRST_HEADER = re.compile(rb"(?i)\s*(?:From [^\r\n]*\r?\n)?(?:[\w-]{1,100}[ \t]*:|>From )")
 _MAILBOX_START = re.compile(rb"(?m)^From [^\r\n]*\r?\n(?=[\w-]{1,100}:)")
@@ -88,9 +86,9 @@ def _parse(content: bytes) -> Message:
 def _convert_message(message: Message, level: int) -> Iterator[str]:
     """Yield the Markdown blocks of a message: subject, headers, text, attachments."""
     yield heading(level, _header(message, "Subject") or "(no subject)")
-    shown = [f"{name}: {value}" for name in _SHOWN_HEADERS if (value := _header(message, name))]
+    header_lines = [f"{name}: {value}" for name in _SHOWN_HEADERS if (value := _header(message, name))]
     # Two spaces end a line in Markdown.
-    yield "  \n".join(map(prose, shown))
+    yield "  \n".join(map(prose, header_lines))
     attachments: list[str] = []
     parts = [*_convert_part(message, level, attachments, 0)]
     if attachments:  # above the parts, or the line would belong to the last heading among them

@@ -24,7 +24,12 @@ _BACKTICKS = re.compile(r"`{3,}")
 _EMBEDDED_FILE = re.compile(r"\bdata:[\w.+/-]{1,60};base64,[A-Za-z0-9+/=]*")
 _MAX_HTML_CHARACTERS = 200_000  # larger tables are read from their plain text
 _LANGUAGE = re.compile(r"[\w+#.-]{1,30}")
-_TEXT_KEYS_OF_VERSION_3 = {"text/plain": "text", "text/html": "html", "text/markdown": "markdown", "text/latex": "latex"}
+_TEXT_KEYS_OF_VERSION_3 = {
+    "text/plain": "text",
+    "text/html": "html",
+    "text/markdown": "markdown",
+    "text/latex": "latex",
+}
 
 
 def convert_notebook(content: bytes) -> ConvertedText:

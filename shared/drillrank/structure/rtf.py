@@ -33,8 +33,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 # Groups whose text a reader does not see where it stands. Unknown groups that begin with \* are left out, too.
 _LEFT_OUT = frozenset(
-    "author buptim colortbl comment company creatim doccomm filetbl footer footerf footerl footerr ftncn ftnsep ftnsepc "
-    "header headerf headerl headerr info keywords listtable manager nonshppict objdata operator pict printim "
+    "author buptim colortbl comment company creatim doccomm filetbl footer footerf footerl footerr ftncn ftnsep "
+    "ftnsepc header headerf headerl headerr info keywords listtable manager nonshppict objdata operator pict printim "
     "private revtbl revtim rxe shprslt sp subject tc title txe xe".split()
 )
 _KEPT_STARRED = frozenset({"shpinst", "annotation", "shptxt", "footnote"})
@@ -122,7 +122,7 @@ class _RtfReader:
         self._groups: list[_Group] = []
         self._paragraph = _Paragraph()
         self._outer_paragraphs: list[_Paragraph] = []
-        self._notes: list[str] = []
+        self._pending_notes: list[str] = []
         self._bytes = bytearray()
         self._n_skipped = 0  # characters of a fallback that are still to come
         self._is_starred = False
@@ -324,7 +324,7 @@ class _RtfReader:
         self._paragraph = self._outer_paragraphs.pop()
         text = _join([" | ".join(note.cells), *note.pieces])
         if text:
-            self._notes.append(f"{label}: {text}")
+            self._pending_notes.append(f"{label}: {text}")
 
     def _end_cell_or_paragraph(self) -> None:
         """End a paragraph outside of tables, or one of a note."""
@@ -363,8 +363,8 @@ class _RtfReader:
             self._add_notes()
 
     def _add_notes(self) -> None:
-        self._blocks += self._notes
-        self._notes = []
+        self._blocks += self._pending_notes
+        self._pending_notes = []
 
 
 def _find_code_page(number: int | None) -> str:

@@ -150,7 +150,7 @@ def _group_rows(header: list[str], rows: Cells) -> Iterator[str]:
 
 
 def _count_title_rows(rows: Cells) -> int:
-    """Return how many rows above a table have a single cell; all of them if there is no table."""
+    """Return how many rows above a table have a single cell; all of them if there are no columns."""
     return next((index for index, row in enumerate(rows) if sum(map(bool, row)) > 1), len(rows) if len(rows) < 3 else 0)
 
 
@@ -168,11 +168,16 @@ def _join_header_rows(groups: list[str], names: list[str]) -> list[str]:
 
 
 def _merged_ranges(sheet: Any) -> Iterator[tuple[int, int, int, int]]:
-    """Yield first row, first column, last row and last column of merged cells, counted from the first cell with text."""
-    top, left = sheet.start or (0, 0)
+    """Yield first row and column, last row and column of merged cells, counted from the first cell with text."""
+    first_used_row, first_used_column = sheet.start or (0, 0)
     for (first_row, first_column), (last_row, last_column) in sheet.merged_cell_ranges or ():
-        if first_row >= top and first_column >= left:
-            yield first_row - top, first_column - left, last_row - top, last_column - left
+        if first_row >= first_used_row and first_column >= first_used_column:
+            yield (
+                first_row - first_used_row,
+                first_column - first_used_column,
+                last_row - first_used_row,
+                last_column - first_used_column,
+            )
 
 
 def _fill_merged_rows(rows: Cells, merged: Sequence[tuple[int, int, int, int]]) -> None:

@@ -190,8 +190,8 @@ class _YamlReader:
                 pieces.append(content)
             n_characters += len(content)
             self._index += 1
-        shown = "\n".join(pieces).strip()
-        self._add(start, key, shown or value * is_block, value_start)
+        text = "\n".join(pieces).strip()
+        self._add(start, key, text or value * is_block, value_start)
 
     def _continues_below(self, column: int) -> bool:
         """Return True if the next line with text continues a value; blank lines in a row are looked through once."""
