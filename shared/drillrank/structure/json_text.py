@@ -143,7 +143,7 @@ class _JsonReader:
             self._append(Entry(key.start if key and container.is_object else start, key, value, start))
         else:
             self._take_key(start, is_container=False)
-            self._add_to_list_line(container.key, value, start)
+            self._add_to_list_line(value, start)
 
     def add_comment(self, comment: str, start: int) -> None:
         """Keep a comment as a line."""
@@ -175,7 +175,7 @@ class _JsonReader:
         container.n_items += 1
         return key
 
-    def _add_to_list_line(self, key: Key | None, value: str, start: int) -> None:
+    def _add_to_list_line(self, value: str, start: int) -> None:
         if not self._list_line:
             self._list_start = start
         self._list_line.append(value)

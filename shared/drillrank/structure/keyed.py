@@ -139,7 +139,7 @@ class _Arrangement:
     def _arrange_object(self, start: int, end: int, depth: int) -> Iterator[Shown]:
         """Yield an object: a heading for each key from the first one with values of its own on, or blocks alone."""
         groups = self._groups(start, end, depth)
-        first_container = next((index for index, group in enumerate(groups) if self._is_section(*group, depth)), None)
+        first_container = next((index for index, group in enumerate(groups) if self._is_section(*group)), None)
         too_many = len(groups) > _MAX_HEADINGS_PER_OBJECT or depth >= _MAX_HEADING_DEPTH
         if first_container is None or too_many or self._size(start, end) <= CHARACTERS_PER_BLOCK:
             yield from self._pack(start, end, depth)
@@ -155,7 +155,7 @@ class _Arrangement:
                 yield block
             yield from blocks
 
-    def _is_section(self, key: Key | None, start: int, end: int, depth: int) -> bool:
+    def _is_section(self, key: Key | None, start: int, end: int) -> bool:
         """Return True if a group is an object or list under a key."""
         innermost = self._entries[start].key
         return key is not None and not key.is_position and (end - start > 1 or innermost is not key)

@@ -32,11 +32,12 @@ _BODY_TEXT_LEVEL = 9  # outline level of paragraphs that are no headings
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 # Groups whose text a reader does not see where it stands. Unknown groups that begin with \* are left out, too.
-_LEFT_OUT = frozenset(
-    "author buptim colortbl comment company creatim doccomm filetbl footer footerf footerl footerr ftncn ftnsep "
-    "ftnsepc header headerf headerl headerr info keywords listtable manager nonshppict objdata operator pict printim "
-    "private revtbl revtim rxe shprslt sp subject tc title txe xe".split()
-)
+_LEFT_OUT = frozenset({
+    "author", "buptim", "colortbl", "comment", "company", "creatim", "doccomm", "filetbl", "footer", "footerf",
+    "footerl", "footerr", "ftncn", "ftnsep", "ftnsepc", "header", "headerf", "headerl", "headerr", "info", "keywords",
+    "listtable", "manager", "nonshppict", "objdata", "operator", "pict", "printim", "private", "revtbl", "revtim",
+    "rxe", "shprslt", "sp", "subject", "tc", "title", "txe", "xe",
+})  # fmt: skip
 _KEPT_STARRED = frozenset({"shpinst", "annotation", "shptxt", "footnote"})
 _NOTES = {"footnote": "Note", "annotation": "Comment"}
 _CHARACTERS = {
@@ -158,6 +159,7 @@ class _RtfReader:
         """Return all blocks."""
         while self._groups:
             self._read_brace("}")
+        self._flush_bytes()
         self._end_cell_or_paragraph()
         self._end_row()
         self._end_table()

@@ -113,7 +113,7 @@ def _convert_table(rows: Cells, last_header: list[str], has_wide_cells: bool) ->
     elif has_header(_without_blank_columns(rows[:_SAMPLE_ROWS])):
         header, body = rows[0], rows[1:]
     else:
-        header = last_header if _count_columns(last_header) >= _count_columns(max(rows, key=_count_columns)) else []
+        header = last_header if _count_columns(last_header) == max(map(_count_columns, rows)) else []
         body = rows
     yield from _group_rows(header, body)
     return header
