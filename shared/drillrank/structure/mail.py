@@ -24,7 +24,7 @@ _MAX_HEADER_CHARACTERS = 4_000
 _MAX_NESTED_LINES = 20_000_000  # lines times nested parts: the parser asks every part about every line
 _MAX_DEPTH = 50
 # The parser takes quadratic time on parameters of headers, so long lists of them are cut.
-_LONG_PARAMETERS = re.compile(rb"(?im)^(content-(?:type|disposition)[ \t]*:[^\r\n]{0,4000})((?:[^\r\n]|\r?\n[ \t])*)")
+_HEADER_WITH_PARAMETERS = re.compile(rb"(?im)^content-(?:type|disposition)[ \t]*:(?:[^\r\n]|\r?\n[ \t])*")
 _NESTING_PART = re.compile(rb"(?i)\b(?:multipart|message)/")
 _FIRST_HEADER = re.compile(rb"(?i)\s*(?:From [^\r\n]*\r?\n)?(?:[\w-]{1,100}[ \t]*:|>From )")
 _MAILBOX_START = re.compile(rb"(?m)^From [^\r\n]*\r?\n(?=[\w-]{1,100}:)")
@@ -80,7 +80,7 @@ def _parse(content: bytes) -> Message:
     n_nested = sum(1 for _ in _NESTING_PART.finditer(content))
     if n_nested * content.count(b"\n") > _MAX_NESTED_LINES:
         raise InvalidInput("it has too many parts")
-    return message_from_bytes(_LONG_PARAMETERS.sub(rb"\1", content))
+    return message_from_bytes(_HEADER_WITH_PARAMETERS.sub(lambda header: header[0][:_MAX_HEADER_CHARACTERS], content))
 
 
 def _convert_message(message: Message, level: int) -> Iterator[str]:
@@ -110,8 +110,11 @@ def _convert_part(part: Message, level: int, attachments: list[str], depth: int)
     kind = part.get_content_type()
     children = [child for child in part.get_payload() if isinstance(child, Message)] if part.is_multipart() else []
     if kind == "multipart/alternative":
-        children = [*filter(None, [_choose_alternative(children)])]
-    if kind.startswith("message/") and depth:
+        children = _choose_alternative(children)
+    if kind == "message/delivery-status":
+        for child in children:
+            yield "  \n".join(prose(f"{name}: {_header(child, name)}") for name in child)
+    elif kind.startswith("message/") and children:
         attachments += filter(None, [_file_name(part)])
         for child in children:
             yield from _convert_message(child, level + 1)
@@ -122,11 +125,11 @@ def _convert_part(part: Message, level: int, attachments: list[str], depth: int)
         yield from _convert_leaf(part, kind, level, attachments)
 
 
-def _choose_alternative(parts: list[Message]) -> Message | None:
-    """Return the plain text among versions of one text; without one, the last that can be read."""
+def _choose_alternative(parts: list[Message]) -> list[Message]:
+    """Return the plain text among versions of one text, in a list; without one, the last that can be read."""
     plain = [part for part in parts if part.get_content_type() == "text/plain" and _decode_part(part).strip()]
     readable = [part for part in parts if part.is_multipart() or part.get_content_maintype() == "text"]
-    return next(iter([*plain, *reversed(readable), *parts]), None)
+    return [*plain, *reversed(readable), *parts][:1]
 
 
 def _convert_leaf(part: Message, kind: str, level: int, attachments: list[str]) -> Iterator[str]:
@@ -134,7 +137,7 @@ def _convert_leaf(part: Message, kind: str, level: int, attachments: list[str]) 
     name = _file_name(part)
     if name or part.get_content_disposition() == "attachment":
         attachments.append(name or f"(a file without a name, {kind[:100]})")
-    if part.get_content_maintype() != "text":
+    if part.get_content_maintype() not in ("text", "multipart", "message"):  # the latter are broken
         return
     if name:
         yield heading(level + 1, name)
