@@ -101,16 +101,16 @@ def _convert_table(rows: Cells, last_header: list[str], has_wide_cells: bool) ->
         last_header: Header of the table above; used again if this table has as many columns and no header.
         has_wide_cells: True if the first row has cells that are merged with the next column's.
     """
+    is_grouped = has_wide_cells and len(rows) > 2 and (not rows[0][0] or sum(map(bool, rows[0])) > 1)
+    if is_grouped and has_header(rows[1:_SAMPLE_ROWS]):
+        rows = [_join_header_rows(rows[0], rows[1]), *rows[2:]]
     n_titles = _count_title_rows(rows)
     for row in rows[:n_titles]:
         yield prose(" ".join(filter(None, row)))
     rows = rows[n_titles:]
     if not rows:
         return last_header
-    if has_wide_cells and not n_titles and len(rows) > 2 and has_header(rows[1:_SAMPLE_ROWS]):
-        rows = [_join_header_rows(rows[0], rows[1]), *rows[2:]]
-        header, body = rows[0], rows[1:]
-    elif has_header(_without_blank_columns(rows[:_SAMPLE_ROWS])):
+    if has_header(_without_blank_columns(rows[:_SAMPLE_ROWS])):
         header, body = rows[0], rows[1:]
     else:
         header = last_header if _count_columns(last_header) == max(map(_count_columns, rows)) else []

@@ -34,7 +34,7 @@ _CELL_REFERENCE = re.compile(rb"""\sr\s*=\s*["']([A-Za-z]{1,3})(\d{1,7})["']""")
 _EMPTY_SHEET = b'<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData/></worksheet>'
 
 _ODS_TAG = re.compile(rb"<(/?)table:(table-row|table-cell|covered-table-cell|table)\b([^<>]{0,2000})>|<text:p[\s/>]")
-_ODS_REPEATED = re.compile(rb"""table:number-(?:columns|rows)-repeated\s*=\s*["'](\d{1,9})["']""")
+_ODS_REPEATED = re.compile(rb"""table:number-(?:columns|rows)-repeated\s*=\s*["'](\d+)["']""")
 
 _XLSB_ROW = 0
 _XLSB_CELLS = frozenset({*range(2, 12), 62})

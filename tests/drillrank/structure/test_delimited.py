@@ -96,7 +96,9 @@ def test_cells_are_those_of_the_csv_module(rows):
     file = io.StringIO()
     csv.writer(file).writerows(rows)
     expected = [row for row in rows if any(cell.strip() for cell in row)]
-    assert [row.cells for row in split_rows(file.getvalue(), ",")] == [[cell.strip() for cell in row] for row in expected]
+    assert [row.cells for row in split_rows(file.getvalue(), ",")] == [
+        [cell.strip() for cell in row] for row in expected
+    ]
 
 
 @given(st.text(st.sampled_from('ab1 ,;\t|"\r\n\ufeff')))

@@ -99,7 +99,9 @@ def test_subjects(subject, expected):
 
 
 def test_a_report_of_delivery_is_read():
-    report = b"--b\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; x\n\nStatus: 5.1.1\nAction: failed\n--b--\n"
+    report = (
+        b"--b\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; x\n\nStatus: 5.1.1\nAction: failed\n--b--\n"
+    )
     text = convert_eml(b"Subject: Undelivered\nContent-Type: multipart/report;\n boundary=b\n\n" + report).text
     assert "Status: 5.1.1" in text
     assert "Action: failed" in text

@@ -82,7 +82,9 @@ def test_other_files_are_refused(content):
         convert_rtf(content)
 
 
-@pytest.mark.parametrize("content", [b"{\\rtf1 }}}}a", b"{\\rtf1 {{{a", b"{\\rtf1 a\\", b"{\\rtf1 a\\'zz", b"{\\rtf1\\u a"])
+@pytest.mark.parametrize(
+    "content", [b"{\\rtf1 }}}}a", b"{\\rtf1 {{{a", b"{\\rtf1 a\\", b"{\\rtf1 a\\'zz", b"{\\rtf1\\u a"]
+)
 def test_broken_files_are_read(content):
     assert "a" in convert_rtf(content).text
 

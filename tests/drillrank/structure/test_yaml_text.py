@@ -71,7 +71,22 @@ def test_a_list_under_a_key_in_the_same_column_is_one_section_with_its_comments(
     assert "# Step 39 does" in document.readable(document.sections()[1])
 
 
-HOSTILE = ["a: ", "- ", "a:\n", "\n", "a: b\n\n", 'a: "x\n ', "- a\n", "a: |\n x\n", "'", "a: b\n  \n", '"a\\', "#\n", "[", "? "]
+HOSTILE = [
+    "a: ",
+    "- ",
+    "a:\n",
+    "\n",
+    "a: b\n\n",
+    'a: "x\n ',
+    "- a\n",
+    "a: |\n x\n",
+    "'",
+    "a: b\n  \n",
+    '"a\\',
+    "#\n",
+    "[",
+    "? ",
+]
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
