@@ -27,7 +27,7 @@ _MAX_DEPTH = 50
 _HEADER_WITH_PARAMETERS = re.compile(rb"(?im)^content-(?:type|disposition)[ \t]*:(?:[^\r\n]|\r?\n[ \t])*")
 _NESTING_PART = re.compile(rb"(?i)\b(?:multipart|message)/")
 _FIRST_HEADER = re.compile(rb"(?i)\s*(?:From [^\r\n]*\r?\n)?(?:[\w-]{1,100}[ \t]*:|>From )")
-_MAILBOX_START = re.compile(rb"(?m)^From [^\r\n]*\r?\n(?=[\w-]{1,100}:)")
+_MAILBOX_START = re.compile(rb"(?m)^From [^\r\n]*(?:\r?\n(?=[\w-]{1,100}:)|\d{4}\r?\n(?=\r?\n))")
 _QUOTED_FROM = re.compile(rb"(?m)^>(>*From )")
 _FORMAT_FLOWED = "flowed"
 _BLANK_LINES = re.compile(r"\n[ \t]*\n\s*")

@@ -116,6 +116,13 @@ def test_a_mailbox_has_a_section_for_each_message():
     assert "# Two\n\nSecond." in text
 
 
+def test_messages_of_a_mailbox_may_lack_headers():
+    box = b"From a@b Mon Jun 01 10:00:00 2009\n\nFirst. \nFrom here on.\n\nFrom c@d Mon Jun 01 2009\n\nSecond.\n"
+    text = convert_mbox(box).text
+    assert text.count("# (no subject)") == 2
+    assert "From here on." in text
+
+
 @pytest.mark.parametrize("content", [b"", b"\0\1", b"Just a text.", b"\n\nA text: not a header line first\xff"])
 def test_other_files_are_refused(content):
     with pytest.raises(InvalidInput, match="mail"):

@@ -184,6 +184,11 @@ def test_ods_is_read():
     assert text == "# Sales\n\n| region |  | sum |\n| --- | --- | --- |\n| North |  | 1 |\n| North |  | 1 |"
 
 
+def test_indented_xml_of_ods_is_read():
+    rows = ods_row("a", "b").replace("><table", ">\n  <table").replace("></table", ">\n</table")
+    assert "| a | b |" in convert_spreadsheet(ods_of(rows)).text
+
+
 def test_a_declared_dimension_takes_no_memory():
     sheet = sheet_of([["a"]]).replace("<sheetData>", '<dimension ref="A1:XFD1048576"/><sheetData>')
     assert convert_spreadsheet(xlsx_of({"Data": sheet})).text == "# Data\n\na"
