@@ -64,7 +64,7 @@ async def test_a_session_of_an_agent(folder):
         assert found["found"] is True
         assert (evidence["file"], evidence["section"]) == ("manual.md", ["Kettle", "Warranty"])
         assert evidence["text"] == "The warranty covers the heater."
-        assert any("image.png is not text" in problem for problem in found["problems"])
+        assert any("image.png is an image (PNG)" in problem for problem in found["problems"])
         assert not (await call("ask", question="Quantum chromodynamics?"))["found"]
         lease = await call("ask", question="When does the lease of page 2 end?", top_n=1)
         assert (lease["evidence"][0]["file"], lease["evidence"][0]["page"]) == ("lease_2021.pdf", 2)
@@ -100,7 +100,7 @@ REFUSED = [
     ("read", {"file": "manual.md", "section": ["Kettle", "None"]}, "has no section"),
     ("read", {"file": "manual.md", "first_page": 2}, "has no page 2"),
     ("read", {"file": "lease_2021.pdf", "first_page": 9}, "has no page 9"),
-    ("read", {"file": "image.png"}, "image.png is not text"),
+    ("read", {"file": "image.png"}, "image.png is an image (PNG)"),
     ("ask", {"question": " "}, "query"),
     ("ask", {"question": "Who?", "top_n": 0}, "top_n"),
     ("ask", {"question": "Who?", "as_of": "soon"}, "A date is a year"),

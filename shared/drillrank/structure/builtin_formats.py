@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from drillrank.structure.code import CODE_MEDIA_TYPES, CODE_SUFFIXES, scan_code
+from drillrank.structure.delimited import scan_csv, scan_tsv
 from drillrank.structure.docx import convert_docx
 from drillrank.structure.epub import convert_epub
 from drillrank.structure.formats import register_format
 from drillrank.structure.html import scan_html
+from drillrank.structure.json_text import scan_json, scan_json_lines
 from drillrank.structure.latex import scan_latex
+from drillrank.structure.mail import convert_eml, convert_mbox
 from drillrank.structure.markdown import scan_markdown_or_plain
+from drillrank.structure.notebook import convert_notebook
 from drillrank.structure.pdf import convert_pdf, convert_pdf_pages_alone
 from drillrank.structure.plain import scan_plain
-from drillrank.structure.rst import scan_rst
 from drillrank.structure.pptx import convert_pptx
+from drillrank.structure.rst import scan_rst
+from drillrank.structure.rtf import convert_rtf
+from drillrank.structure.spreadsheet import convert_spreadsheet
+from drillrank.structure.yaml_text import scan_yaml
 
 _OPEN_XML = "application/vnd.openxmlformats-officedocument"
 
@@ -61,3 +68,25 @@ register_format(
 register_format("epub", [".epub"], ["application/epub+zip"], "markdown", convert=convert_epub)
 register_format("rst", [".rst", ".rest"], ["text/x-rst", "text/prs.fallenstein.rst"], scan_rst)
 register_format("code", CODE_SUFFIXES, CODE_MEDIA_TYPES, scan_code)
+register_format(
+    "spreadsheet",
+    [".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"],
+    [
+        f"{_OPEN_XML}.spreadsheetml.sheet",
+        "application/vnd.ms-excel",
+        "application/vnd.ms-excel.sheet.macroenabled.12",
+        "application/vnd.ms-excel.sheet.binary.macroenabled.12",
+        "application/vnd.oasis.opendocument.spreadsheet",
+    ],
+    "markdown",
+    convert=convert_spreadsheet,
+)
+register_format("notebook", [".ipynb"], ["application/x-ipynb+json"], "markdown", convert=convert_notebook)
+register_format("rtf", [".rtf"], ["application/rtf", "text/rtf"], "markdown", convert=convert_rtf, signature=b"{\\rtf")
+register_format("eml", [".eml"], ["message/rfc822"], "markdown", convert=convert_eml)
+register_format("mbox", [".mbox"], ["application/mbox"], "markdown", convert=convert_mbox)
+register_format("csv", [".csv"], ["text/csv"], scan_csv)
+register_format("tsv", [".tsv", ".tab"], ["text/tab-separated-values"], scan_tsv)
+register_format("json", [".json", ".geojson", ".jsonld"], ["application/json", "application/geo+json"], scan_json)
+register_format("jsonl", [".jsonl", ".ndjson"], ["application/jsonl", "application/x-ndjson"], scan_json_lines)
+register_format("yaml", [".yaml", ".yml"], ["application/yaml", "application/x-yaml", "text/yaml"], scan_yaml)

@@ -19,7 +19,17 @@ CODE_SUFFIXES = (
     *(".hs", ".ml", ".clj", ".lisp", ".el", ".zig", ".nim", ".f90", ".pas", ".asm", ".sh", ".bash", ".zsh", ".fish"),
     *(".ps1", ".bat", ".cmd", ".sql", ".css", ".scss", ".sass", ".less", ".toml", ".ini", ".cfg", ".conf"),
     *(".properties", ".xml", ".xsd", ".xsl", ".proto", ".graphql", ".tf", ".hcl", ".cmake", ".mk", ".diff"),
-    *(".patch", ".dockerfile", ".bib"),
+    *(
+        ".patch",
+        ".dockerfile",
+        ".bib",
+        "makefile",
+        "dockerfile",
+        "gemfile",
+        "rakefile",
+        "jenkinsfile",
+        "cmakelists.txt",
+    ),
 )
 CODE_MEDIA_TYPES = (
     *("text/x-python", "application/x-python-code", "text/javascript", "application/javascript", "text/x-java-source"),

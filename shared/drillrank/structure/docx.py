@@ -14,7 +14,6 @@ from typing import Literal
 from xml.etree.ElementTree import Element
 
 from drillrank.errors import InvalidInput
-from drillrank.structure.scan import assemble
 from drillrank.structure.docx_numbering import ListNumbers, NumberedLevel
 from drillrank.structure.docx_styles import WordStyle, WordStyles, read_outline_level
 from drillrank.structure.docx_text import NoteMarks, ParagraphReader
@@ -34,6 +33,7 @@ from drillrank.structure.office_archive import (
     shown_children,
 )
 from drillrank.structure.office_text import formula_text, write_table
+from drillrank.structure.scan import assemble
 
 _MAIN_PART = re.compile(r"word/document\d*\.xml")
 _MAX_INITIALS = 10

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 from drillrank.errors import InvalidInput
-from drillrank.structure.scan import assemble
 from drillrank.structure.encodings import decode_text
 from drillrank.structure.formats import ConvertedText
 from drillrank.structure.html import scan_html
@@ -21,6 +20,7 @@ from drillrank.structure.office_archive import (
     descendants,
     join_part_name,
 )
+from drillrank.structure.scan import assemble
 
 _MAX_FALLBACKS = 10
 _MAX_PREFIXES = 10  # names of the same namespace

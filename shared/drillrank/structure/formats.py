@@ -6,6 +6,7 @@ turns the bytes of a file into text that the scanner then reads.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -43,7 +44,7 @@ class Format:
 
     Attributes:
         name: Name, such as `"html"`; what `parse_document(format=...)` takes.
-        suffixes: Lower-case endings of file names, with their dot.
+        suffixes: Lower-case endings of file names, with their dot, or whole names such as "makefile".
         media_types: Lower-case media types, such as `"text/html"`.
         scan: Finds the blocks and headings of a text.
         convert: Turns the bytes of a file into text; None for text formats.
@@ -83,7 +84,7 @@ def register_format(
 
     Args:
         name: Name of the format.
-        suffixes: Endings of file names, such as `".adoc"`.
+        suffixes: Endings of file names, such as `".adoc"`, or whole names, such as `"Makefile"`.
         media_types: Media types, such as `"text/asciidoc"`.
         scan: Function from a text to a `Scan`, or the name of a registered format that reads the text.
         convert: Function from the bytes of a file to `ConvertedText`, for files that are not plain text. It runs in
@@ -92,8 +93,7 @@ def register_format(
         convert_after_crash: Converter that is tried if `convert` crashed its process.
 
     Raises:
-        InvalidInput: The name is empty or `"auto"`, a suffix does not begin with a dot, or `scan` names no registered
-            format.
+        InvalidInput: The name is empty or `"auto"`, a suffix is empty, or `scan` names no registered format.
 
     Example:
         >>> from drillrank.structure import Block, Heading, Scan, parse_document
@@ -117,8 +117,8 @@ def register_format(
         raise InvalidInput(f"name must be the name of a format, other than 'auto', got {name!r}.")
     suffixes = tuple(suffix.lower() for suffix in suffixes)
     for suffix in suffixes:
-        if not suffix.startswith(".") or len(suffix) < 2:
-            raise InvalidInput(f"A suffix must begin with a dot, such as '.md', got {suffix!r}.")
+        if not suffix.strip("."):
+            raise InvalidInput(f"A suffix must be an ending such as '.md' or a whole name, got {suffix!r}.")
     text_format = name
     if isinstance(scan, str):
         text_format, scan = scan, find_format(scan).scan
@@ -148,9 +148,11 @@ def find_format(name: str) -> Format:
     return _format_by_name[name]
 
 
-def find_format_by_suffix(suffix: str) -> Format | None:
-    """Return the format of files with this ending, such as ".md" or "md"; None if there is none."""
-    return _format_by_suffix.get(f".{suffix.lower().lstrip('.')}")
+def find_format_by_file_name(name: str) -> Format | None:
+    """Return the format of files with this name, such as "notes.md" or "Makefile"; None if there is none."""
+    last_part = re.split(r"[/\\]", name.lower())[-1]
+    suffix = f".{last_part.rpartition('.')[2]}" if "." in last_part else ""
+    return _format_by_suffix.get(last_part) or _format_by_suffix.get(suffix)
 
 
 def find_format_by_media_type(media_type: str) -> Format | None:

@@ -15,7 +15,7 @@ from collections.abc import Container, Sequence
 from itertools import pairwise, takewhile, zip_longest
 from typing import Literal, NamedTuple
 
-from drillrank.structure.cutting import LINE_END, line_starts, paragraphs, trimmed_end
+from drillrank.structure.cutting import LINE_END, find_paragraph_spans, line_starts, trimmed_end
 from drillrank.structure.document import Block
 from drillrank.structure.scan import Heading, Scan
 

@@ -19,11 +19,12 @@ from drillrank.structure.formats import (
     Format,
     find_format,
     find_format_by_content,
+    find_format_by_file_name,
     find_format_by_media_type,
-    find_format_by_suffix,
 )
 from drillrank.structure.isolation import convert_file
 from drillrank.structure.scan import Scan, assemble
+from drillrank.structure.unread_kinds import describe_unread
 
 PARSER_VERSION = 3
 """Number to raise with every change of what any parser makes of a text or a file, so that caches parse it again."""
@@ -145,7 +146,7 @@ def read_content(content: bytes, path: Path) -> Document:
         content: Content of the file.
         path: Path of the file, which need not exist: the ending of its name counts, and messages begin with it.
     """
-    file_format = find_format_by_content(content[:_HEAD_BYTES]) or find_format_by_suffix(path.suffix)
+    file_format = find_format_by_content(content[:_HEAD_BYTES]) or find_format_by_file_name(path.name)
     if file_format is not None and file_format.convert is not None:
         converted = convert_file(file_format, path, content)
         if not converted.text.strip():
@@ -153,10 +154,13 @@ def read_content(content: bytes, path: Path) -> Document:
         for problem in converted.warnings:
             warn(f"{path}: {problem}")
         return replace(_assemble(converted.text, file_format), pages=converted.pages)
+    head = content[:_HEAD_BYTES]
+    if reason := describe_unread("", head):
+        raise InvalidInput(f"{path} {describe_unread(path.name, head) or reason}")
     try:
         text, problems = decode_text(content, may_declare=file_format is None or file_format.name == "html")
     except InvalidInput as problem:
-        raise InvalidInput(f"{path} {problem}") from None
+        raise InvalidInput(f"{path} {describe_unread(path.name, head) or problem}") from None
     for message in problems:
         warn(f"{path} {message}")
     return parse_document(text, metadata={"file_name": path.name})
@@ -202,11 +206,12 @@ def format_in_metadata(metadata: Mapping[str, object]) -> Format | None:
     'latex'
     """
     media_types = [str(metadata.get(key, "")).partition(";")[0].strip() for key in _MEDIA_TYPE_KEYS]
-    suffixes = [name.rpartition(".")[2] for name in _names(metadata) if "." in name]
-    candidates = [*map(find_format_by_media_type, media_types), *map(find_format_by_suffix, suffixes)]
-    return next(
-        (file_format for file_format in candidates if file_format is not None and file_format.convert is None), None
+    by_media_type, by_name = (
+        map(find_format_by_media_type, media_types),
+        map(find_format_by_file_name, _names(metadata)),
     )
+    text_formats = (one for one in [*by_media_type, *by_name] if one is not None and one.convert is None)
+    return next(text_formats, None)
 
 
 def is_readable_name(name: str) -> bool:
@@ -215,7 +220,7 @@ def is_readable_name(name: str) -> bool:
     >>> is_readable_name("report.PDF"), is_readable_name("picture.png")
     (True, False)
     """
-    return find_format_by_suffix(Path(name).suffix) is not None
+    return find_format_by_file_name(name) is not None
 
 
 def _names(metadata: Mapping[str, object]) -> list[str]:

@@ -62,6 +62,12 @@ def test_a_text_format_is_parsed_by_name_by_suffix_and_by_media_type(tmp_path):
         assert [section.path for section in document.sections()] == [("Sea",), ("Sea", "Fish")]
 
 
+def test_a_whole_file_name_has_a_format():
+    register_format("stars", ["STARS"], [], scan_stars)
+    assert parse_document("* Sea\n", metadata={"source": "a/b/Stars"}).format == "stars"
+    assert parse_document("* Sea\n", metadata={"source": "a/b.stars"}).format == "text"
+
+
 def test_a_converted_file_is_read_with_its_pages_and_warnings(tmp_path):
     register_format("reversed", [".rev"], [], "markdown", convert=convert_reversed)
     (tmp_path / "a.rev").write_bytes(b"# Sea\n\nDeep."[::-1])
@@ -101,7 +107,7 @@ def test_text_formats_are_found_in_metadata_and_converted_ones_are_not():
     [
         (("", [".a"], [], scan_stars), "name must be the name of a format, other than 'auto', got ''"),
         (("auto", [".a"], [], scan_stars), "other than 'auto', got 'auto'"),
-        (("stars", ["stars"], [], scan_stars), "must begin with a dot, such as '.md', got 'stars'"),
+        (("stars", [""], [], scan_stars), "must be an ending such as '.md' or a whole name, got ''"),
         (("stars", ["."], [], scan_stars), "got '.'"),
         (("stars", [".a"], [], "asciidoc"), "Unknown format 'asciidoc'. Choose one of: auto, markdown"),
     ],
