@@ -17,10 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from drillrank import D3
-from drillrank.cli import main
+from drillrank.cli import main, reading
 from drillrank.cli.corpus import FileCorpus
 from drillrank.cli.sources import InputFile, list_input_files
-from drillrank.corpus import documents
 from drillrank.errors import DrillrankWarning
 from drillrank.evaluation import compare
 from drillrank.explanation.explanations import SCORING
@@ -199,7 +198,7 @@ def test_a_second_question_parses_nothing_and_warns_again(valves, capsys, monkey
     assert first[0]["file"] == "7.md"
     assert "latin.txt is not UTF-8" in errors
     assert "empty.md holds no text" in errors
-    monkeypatch.setattr(documents, "read_document", None)
+    monkeypatch.setattr(reading, "read_content", None)
     assert asked(capsys, ".", "valve7") == (first, errors)
     assert asked(capsys, "latin.txt", "und")[0][0]["text"] == "Stra�e und Caf�"
     assert "TypeError" in asked(capsys, ".", "valve7", "--no-cache", status=2)[1]
@@ -294,7 +293,7 @@ class Interrupts:
         if name == "drillrank.cli.ask":
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Interrupts())
-from drillrank.cli import main
+from drillrank.cli import main, reading
 sys.exit(main(["ask", "-", "warranty"]))
 """
 
