@@ -308,7 +308,7 @@ class Corpus:
         """Of the passages' texts, but for white space and capital letters; none where there is no such document."""
         with self._transaction() as database:
             rows = database.execute("SELECT digests FROM documents WHERE id = ?", (id_,)).fetchall()
-        return frozenset(np.frombuffer(rows[0][0], "<i8").tolist() if rows else ())
+            return frozenset(np.frombuffer(rows[0][0], "<i8").tolist() if rows else ())
 
     def fetch(self, ids: Collection[str], /) -> list[Passage]:
         """The passages with these ids that exist."""
