@@ -148,7 +148,7 @@ def test_a_task_that_fails_is_one_error_and_the_next_file_is_read(tasks, task, m
 @linux
 def test_a_task_that_eats_memory_is_ended(tasks, monkeypatch):
     monkeypatch.setattr(limits, "PROCESS_BYTES", 150_000_000)
-    with pytest.raises(ReaderFailure, match="150 MB of memory|too much memory"):
+    with pytest.raises(ReaderFailure, match=r"150 MB of memory|too much memory"):
         run_task(f"{tasks}:eat", {}, b"")
     echo(tasks)
 
