@@ -72,7 +72,7 @@ def test_deep_json_is_an_error_wherever_json_is_read(deep, folder, capsys):
 @pytest.mark.parametrize("text", ["[" + "[]," * 10_000 + "[]]", '{"a": ' * 200 + "1" + "}" * 200])
 def test_json_with_too_many_lists_and_objects_is_refused(text):
     limits.read_json(text, "The answer")
-    with pytest.raises(InvalidInput, match=r"The answer is no JSON .more than 100 lists and objects"):
+    with pytest.raises(InvalidInput, match=r"The answer is not JSON .more than 100 lists and objects"):
         limits.read_json(text, "The answer", 100)
 
 
@@ -93,7 +93,7 @@ def test_long_json_takes_little_time_and_memory(text):
     if text.endswith('\\""'):
         assert len(limits.read_json(text, "The answer", 1000)) == 15_000_000
     else:
-        with pytest.raises(InvalidInput, match=r"The answer is no JSON"):
+        with pytest.raises(InvalidInput, match=r"The answer is not JSON"):
             limits.read_json(text, "The answer", 1000)
 
 

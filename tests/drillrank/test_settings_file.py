@@ -75,10 +75,10 @@ def test_settings_of_another_model_warn(file):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("{", "is no JSON"),
-        ("\xff", "is no JSON"),
-        ("[" * 200_000, "is no JSON"),
-        ('{"format": "drillrank-settings-1", "settings": {"UPR": {"template": ' + "[" * 200_000, "is no JSON"),
+        ("{", "is not JSON"),
+        ("\xff", "is not JSON"),
+        ("[" * 200_000, "is not JSON"),
+        ('{"format": "drillrank-settings-1", "settings": {"UPR": {"template": ' + "[" * 200_000, "is not JSON"),
         ([], "is no file of settings"),
         ({"format": "drillrank-settings-2", "settings": {}}, "is no file of settings"),
         ({"format": "drillrank-settings-1"}, 'settings.json: "settings" holds'),

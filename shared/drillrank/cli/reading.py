@@ -213,10 +213,14 @@ def _is_row(row: object) -> bool:
     match row:
         case [str(), int(digest), str(), str(), "[]", str(metadata)]:
             try:
-                location = json.loads(metadata)
+                passage_metadata = json.loads(metadata)
             except (ValueError, RecursionError):
                 return False
-            return -(1 << 63) <= digest < 1 << 63 and isinstance(location, dict) and {"start", "end"} <= location.keys()
+            return (
+                -(1 << 63) <= digest < 1 << 63
+                and isinstance(passage_metadata, dict)
+                and {"start", "end"} <= passage_metadata.keys()
+            )
     return False
 
 

@@ -143,7 +143,7 @@ def read_settings_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         content = read_json(written.decode(), str(path))
     except UnicodeDecodeError as problem:
-        raise InvalidInput(f"{path} is no JSON: {problem}.") from problem
+        raise InvalidInput(f"{path} is not JSON: {problem}.") from problem
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InvalidInput(f'{path} is no file of settings: "format" is "{FORMAT}", as `drillrank tune` writes it.')
     for key in ("settings", "tuned"):
