@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import is_dataclass
 from typing import Any, get_args
 
@@ -20,7 +19,7 @@ from pydantic import field_validator
 
 from drillrank.errors import InvalidInput
 from drillrank.hosts.components import HostFields
-from drillrank.hosts.metadata import with_notes
+from drillrank.hosts.metadata import copy_metadata, with_notes
 from drillrank.likelihood import LanguageModel
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import check_query, check_top_n
@@ -143,4 +142,4 @@ def with_score(
     metadata: Mapping[str, Any], key: str | None, score: float, added: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Metadata with what the question made of a document, for notes of an earlier one; as it is without a key."""
-    return deepcopy(dict(metadata)) if key is None else {**with_notes(metadata, {}), **(added or {}), key: score}
+    return copy_metadata(metadata) if key is None else {**with_notes(metadata, {}), **(added or {}), key: score}

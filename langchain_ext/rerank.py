@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from copy import deepcopy
 from dataclasses import replace
 from math import isfinite
 from numbers import Real
@@ -18,7 +17,7 @@ from pydantic import Field
 from drillrank import UPR, LanguageModel, Passage, load_language_model
 from drillrank.errors import InvalidInput
 from drillrank.hosts.components import BRMGRRerankFields, MonoT5Fields, RelevanceFields, RerankerFields, UPRFields
-from drillrank.hosts.metadata import PREFIX, RANKING_KEYS, RANKING_NOTES
+from drillrank.hosts.metadata import PREFIX, RANKING_KEYS, RANKING_NOTES, copy_metadata
 from drillrank.passages import Ranking, check_query
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.upr import UPR_PROMPT
@@ -92,8 +91,7 @@ class LikelihoodCompressor(RerankerFields, Loadable, BaseDocumentCompressor):
             text, title = "\n".join([*read, document.page_content]), str(metadata.get(settings.title_key) or "")
             passages.append(Passage(text, id=document.id or f"document-{position}", title=title))
             value: Any = None if settings.score_key is None else metadata.get(settings.score_key)
-            is_score = type(value) is not bool and isinstance(value, Real) and isfinite(value)  # whatever was stored
-            scores.append(float(value) if is_score else None)
+            scores.append(_finite_score(value))
         if getattr(self, "prior", None) == "retrieval" and all(score is None for score in scores):
             return documents, passages, [-float(location) for location in range(len(documents))]
         return documents, passages, scores
@@ -105,7 +103,7 @@ class LikelihoodCompressor(RerankerFields, Loadable, BaseDocumentCompressor):
         for item, why in self._selected(ranking):
             reached = item.details.get("reached")
             document = documents[item.details["position"]] if reached is None else reached
-            metadata = deepcopy(document.metadata)
+            metadata = copy_metadata(document.metadata)
             if settings.score_key is not None:  # else nothing depends on the question
                 metadata = {key: value for key, value in metadata.items() if key not in RANKING_KEYS}
                 metadata |= {PREFIX + name: item.details[name] for name in RANKING_NOTES if item.details.get(name)}
@@ -312,3 +310,14 @@ class LikelihoodCrossEncoder(BaseCrossEncoder):
             for item in ranking:
                 scores[of_query[item.details["position"]]] = item.score
         return scores
+
+
+def _finite_score(value: object) -> float | None:
+    """Return a stored value as a score; None if it is not a finite number."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    try:
+        score = float(value)
+    except OverflowError:
+        return None
+    return score if isfinite(score) else None

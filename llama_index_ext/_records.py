@@ -11,7 +11,7 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.schema import BaseNode, NodeWithScore
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.metadata import is_section, prefixed, result_metadata, user_metadata
+from drillrank.hosts.metadata import copy_metadata, is_section, prefixed, result_metadata, user_metadata
 from drillrank.hosts.pages import pages_of
 from drillrank.hosts.records import ChunkRecord, StoredSection, headings_of_path, stored_section
 from drillrank.llm import Fetch
@@ -85,7 +85,7 @@ def unread(node: BaseNode, metadata: dict[str, Any], keys: Iterable[str]) -> Bas
     keys = list(keys)
     copy: Any = node.model_copy(
         update={
-            "metadata": deepcopy(metadata),
+            "metadata": copy_metadata(metadata),
             "relationships": deepcopy(node.relationships),
             "excluded_embed_metadata_keys": list(dict.fromkeys([*node.excluded_embed_metadata_keys, *keys])),
             "excluded_llm_metadata_keys": list(dict.fromkeys([*node.excluded_llm_metadata_keys, *keys])),

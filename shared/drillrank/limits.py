@@ -138,13 +138,13 @@ def read_json(text: str, what: str, most_containers: int | None = None) -> Any:
     >>> read_json("[" * 100_000, "The grid")
     Traceback (most recent call last):
     ...
-    drillrank.errors.InvalidInput: The grid is no JSON (nested too deeply): '[[[[[[[[[[[[[[[[[[['.
+    drillrank.errors.InvalidInput: The grid is not JSON (nested too deeply): '[[[[[[[[[[[[[[[[[[['.
     """
     try:
         _check_brackets(text, most_containers)
         return json.loads(text)
     except ValueError as problem:
-        raise InvalidInput(f"{what} is no JSON ({problem}): {text[:20]!r}.") from problem
+        raise InvalidInput(f"{what} is not JSON ({problem}): {text[:20]!r}.") from problem
     except (MemoryError, RecursionError) as problem:
         raise InvalidInput(f"{what} cannot be read ({type(problem).__name__}): {text[:20]!r}.") from problem
 

@@ -472,8 +472,13 @@ def _as_reply(answer: object, structured: bool) -> Reply:
     return Reply(answer if isinstance(answer, str) else json.dumps(answer))
 
 
+_REASON_CHARACTERS = 2_000
+
+
 def _failed(cause: Exception) -> Reply:
-    failure = LLMFailure(f"The LLM call failed: {type(cause).__name__}: {cause}")
+    # An exception may quote what a server sent: no control characters may reach a terminal.
+    reason = "".join(sign if sign.isprintable() else " " for sign in str(cause)[:_REASON_CHARACTERS])
+    failure = LLMFailure(f"The LLM call failed: {type(cause).__name__}: {reason}")
     failure.__cause__ = cause
     return Reply("", failure)
 

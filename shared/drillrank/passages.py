@@ -164,14 +164,19 @@ def stable_uuid(*parts: object) -> str:
     return str(uuid.uuid5(_NAMESPACE, repr(parts)))
 
 
+_LARGEST_TOP_N = 2**31 - 1
+
+
 def check_top_n(top_n: int | None) -> None:
     """Reject a `top_n` that would silently return nothing.
 
     Raises:
-        InvalidInput: `top_n` is neither None nor a positive integer.
+        InvalidInput: `top_n` is neither None nor a positive integer, or is too large for a computer's integers.
     """
     if top_n is not None and not (type(top_n) is int and top_n > 0):
         check_positive(top_n=top_n)
+    if top_n is not None and top_n > _LARGEST_TOP_N:
+        raise InvalidInput(f"top_n must be at most {_LARGEST_TOP_N}, got {top_n!r:.200}. None returns all.")
 
 
 def check_query(query: str) -> str:

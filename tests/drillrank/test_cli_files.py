@@ -16,17 +16,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from drillrank import D3
-from drillrank.cli import main
+from drillrank import D3, limits
+from drillrank.cli import main, reading
 from drillrank.cli.corpus import FileCorpus
 from drillrank.cli.sources import InputFile, list_input_files
-from drillrank.corpus import documents
-from drillrank.errors import DrillrankWarning
+from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation import compare
 from drillrank.explanation.explanations import SCORING
 from drillrank.structure import parse_document
 from drillrank.structure.document import document_from_json, document_to_json
+from drillrank.structure.isolation import ReaderFailure
 from drillrank.structure.pages import Pages
+from drillrank.structure.worker import Frame
 from tests.drillrank.helpers import quiet
 from tests.processes import interruptible
 
@@ -199,7 +200,7 @@ def test_a_second_question_parses_nothing_and_warns_again(valves, capsys, monkey
     assert first[0]["file"] == "7.md"
     assert "latin.txt is not UTF-8" in errors
     assert "empty.md holds no text" in errors
-    monkeypatch.setattr(documents, "read_document", None)
+    monkeypatch.setattr(reading, "read_content", None)
     assert asked(capsys, ".", "valve7") == (first, errors)
     assert asked(capsys, "latin.txt", "und")[0][0]["text"] == "Straße und Café"
     assert "TypeError" in asked(capsys, ".", "valve7", "--no-cache", status=2)[1]
@@ -287,6 +288,89 @@ def test_many_files_are_read_by_several_processes_as_by_one(inside, monkeypatch)
         assert evidence(corpus, f"valve{number}")[0] == f"{number:02}.md"
 
 
+GOOD_FILES = {f"good{number}.md": f"# Part {number}\n\nThe valve{number} opens.\n" for number in range(3)}
+HOSTILE_FILES: dict[str, bytes] = {
+    "broken.pdf": b"%PDF-1.7 broken",
+    "broken.docx": b"PK\x03\x04 broken",
+    "broken.epub": b"PK\x03\x04 broken",
+    "zeros.pptx": bytes(5_000),
+    "image.md": b"\x89PNG\r\n\0",
+    "escape\x1b[31m.md": b"\0",
+    "new\nline.md": b"\0",
+}
+
+
+@posix
+def test_one_hostile_file_of_each_kind_costs_one_line_and_all_good_files_are_read(inside, capsys):
+    write({**GOOD_FILES, **HOSTILE_FILES, "sub/.gitignore": "[z-a]\n\\\n!\n", "sub/good4.md": "The valve4 opens."})
+    Path(os.fsdecode(b"half\xff.md")).write_bytes(b"\0")
+    os.mkfifo("pipe.md")
+    Path("nowhere.md").symlink_to("missing")
+    folder = inside
+    for _ in range(60):
+        folder = folder / "deep"
+        folder.mkdir()
+    found, errors = asked(capsys, ".", "--top-n", "9", "Which valve0 valve1 valve2 valve4 opens?")
+    assert {one["file"] for one in found} == {*GOOD_FILES, "sub/good4.md"}
+    assert "\x1b[31m" not in errors
+    assert "fault of drillrank" not in errors
+    assert "3 rules are not applied" in errors
+    for name in ("broken.pdf", "broken.docx", "broken.epub", "zeros.pptx", "image.md", "pipe.md", "nowhere.md"):
+        assert sum(name in line for line in errors.splitlines()) <= 1, errors
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links")
+def test_a_link_that_takes_a_files_place_is_not_followed(inside):
+    (inside.parent / "secret.md").write_text("TOPSECRET", encoding="utf-8")
+    write({"a.md": MANUAL, "sub/b.md": MANUAL})
+    [file] = [file for file in list_input_files(["."])[0] if file.name == "a.md"]
+    assert file.read() == MANUAL.encode()
+    Path("a.md").unlink()
+    Path("a.md").symlink_to(inside.parent / "secret.md")
+    with pytest.raises(InvalidInput, match=r"a\.md cannot be read: it is not in \."):
+        file.read()
+    Path("a.md").unlink()
+    Path("a.md").symlink_to("sub/b.md")
+    assert file.read() == MANUAL.encode()  # a link within the folder
+
+
+@posix
+def test_a_file_that_vanishes_or_becomes_a_folder_is_one_line(valves):
+    files = list_input_files(["."])[0]
+    files[0].path.unlink()
+    files[1].path.unlink()
+    files[1].path.mkdir()
+    corpus = FileCorpus(files, None, "english")
+    assert len(corpus.names) == len(files) - 2
+    assert len(corpus.skipped) == 2
+
+
+def test_a_file_that_grows_after_it_was_found_is_refused(valves, monkeypatch):
+    file = list_input_files(["."])[0][0]
+    monkeypatch.setattr(limits, "FILE_BYTES", 5)
+    with pytest.raises(InvalidInput, match=r"is larger than"):
+        file.read()
+
+
+def test_a_file_that_changes_between_its_key_and_its_reading_is_refused(valves):
+    [file] = list_input_files(["1.md"])[0]
+    [(_, result)] = reading.read_files([reading.KeyedFile(b"another key", file)])
+    assert "was changed while it was read" in str(result)
+
+
+def test_what_a_worker_answers_is_checked(inside):
+    value, attachment = reading.prepare_in_worker(MANUAL.encode(), {"id": "ff", "path": "a.md"})
+    value = json.loads(json.dumps(value))
+    assert reading._prepared_from_frame(Frame(value, attachment), b"\xff").rows
+    for change in (
+        {"id": "other"}, {"rows": [[1]]}, {"rows": None}, {"lengths": [1, 2]}, {"lengths": "abcd"}, {"above": []},
+        {"rows": [["a", 2**70, "", "", "[]", "{}"]]}, {"rows": value["rows"][:1]},
+        {"above": [[[-1, "", ""]], "", False, False]},
+    ):  # fmt: skip
+        with pytest.raises(ReaderFailure, match=r"unknown form"):
+            reading._prepared_from_frame(Frame({**value, **change}, attachment), b"\xff")
+
+
 STARTING = """
 import os, signal, sys
 class Interrupts:
@@ -294,7 +378,7 @@ class Interrupts:
         if name == "drillrank.cli.ask":
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Interrupts())
-from drillrank.cli import main
+from drillrank.cli import main, reading
 sys.exit(main(["ask", "-", "warranty"]))
 """
 

@@ -122,6 +122,6 @@ def test_a_cache_that_cannot_grow_costs_no_answer(tmp_path, monkeypatch, capsys)
     with room_for(40_000):
         assert main(ask) == 0
     first, told = capsys.readouterr()
-    assert "cache cannot be used, all is read anew" in told
+    assert "cache cannot be used, so all files are read again" in told
     assert main(ask) == 0
     assert capsys.readouterr().out == first != ""

@@ -69,6 +69,34 @@ def test_deep_json_is_an_error_wherever_json_is_read(deep, folder, capsys):
     assert "nested too deeply" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("text", ["[" + "[]," * 10_000 + "[]]", '{"a": ' * 200 + "1" + "}" * 200])
+def test_json_with_too_many_lists_and_objects_is_refused(text):
+    limits.read_json(text, "The answer")
+    with pytest.raises(InvalidInput, match=r"The answer is not JSON .more than 100 lists and objects"):
+        limits.read_json(text, "The answer", 100)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["[" * 1000, '\\" [' * 1000, "\\\\", '"' * 999, ["{[" * 300], {"[" * 300: [1]}, "]" * 1000 + "\\\\\\" + "[" * 1000],
+)
+def test_brackets_in_strings_of_json_do_not_count(value):
+    assert limits.read_json(json.dumps(value), "The answer", 5) == value
+
+
+LONG = ['"' + '\\"' * 15_000_000 + '"', '"' + "[" * 20_000_000, "\\" * 20_000_001, "1" * 20_000_000, "{" * 20_000_000]
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("text", LONG, ids=["quotes", "brackets", "backslashes", "digits", "objects"])
+def test_long_json_takes_little_time_and_memory(text):
+    if text.endswith('\\""'):
+        assert len(limits.read_json(text, "The answer", 1000)) == 15_000_000
+    else:
+        with pytest.raises(InvalidInput, match=r"The answer is not JSON"):
+            limits.read_json(text, "The answer", 1000)
+
+
 SAVED = json.loads(document_to_json(parse_document("# Sea\n\nDeep.\n\n## Fish\n\nCod.\n")))
 
 

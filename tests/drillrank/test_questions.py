@@ -35,7 +35,7 @@ def row(**more):
         ([row(candidates=["fox"], scores=[1, 2])], "2 scores for 1 candidates"),
         ([row(candidates=["fox"], scores=[math.nan])], "numbers, not NaN"),
         ([row(candidates=[{"id": "fox"}])], "a candidate is an id, or an object"),
-        ([row()] * 999 + ["no object"], "line 1000 is no JSON object, but a str"),
+        ([row()] * 999 + ["no object"], "line 1000 is not JSON object, but a str"),
         ([], "There is no question"),
     ],
 )

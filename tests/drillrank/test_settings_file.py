@@ -75,10 +75,10 @@ def test_settings_of_another_model_warn(file):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("{", "is no JSON"),
-        ("\xff", "is no JSON"),
-        ("[" * 200_000, "is no JSON"),
-        ('{"format": "drillrank-settings-1", "settings": {"UPR": {"template": ' + "[" * 200_000, "is no JSON"),
+        ("{", "is not JSON"),
+        ("\xff", "is not JSON"),
+        ("[" * 200_000, "is not JSON"),
+        ('{"format": "drillrank-settings-1", "settings": {"UPR": {"template": ' + "[" * 200_000, "is not JSON"),
         ([], "is no file of settings"),
         ({"format": "drillrank-settings-2", "settings": {}}, "is no file of settings"),
         ({"format": "drillrank-settings-1"}, 'settings.json: "settings" holds'),
@@ -113,9 +113,9 @@ ATTACKS = [
         "unigram:../model", "hf:model",  # a folder that looks like a hub's name
         r"hf:\\server\share", "ct2:model", "unigram+http://127.0.0.1:9/v1#m", "2*unigram+hf:a/b+0.5*hf:model",
     )),
-    ({"model": "unigram+hf:a/b", "model_options": {"experts": OF_CODE}}, "'trust_remote_code'"),
-    ({"model": "hf:a/b", "model_options": {"trust_remote_code": True}}, "'trust_remote_code'"),
-    ({"model": "hf:a/b", "model_options": {"model_kwargs": {"x": 1}}}, "'model_kwargs'"),
+    ({"model": "unigram+unigram", "model_options": {"experts": OF_CODE}}, "'trust_remote_code'"),
+    ({"model": "unigram", "model_options": {"trust_remote_code": True}}, "'trust_remote_code'"),
+    ({"model": "unigram", "model_options": {"model_kwargs": {"x": 1}}}, "'model_kwargs'"),
     ({"model": "unigram", "model_options": {"api_key_env": "AWS_SECRET_ACCESS_KEY"}}, "'api_key_env'"),
     ({"model": "unigram", "model_options": {"base_url": "http://a"}}, "'base_url'"),
 ]  # fmt: skip
@@ -149,10 +149,28 @@ def test_the_command_line_loads_it_with_a_flag_alone(tmp_path, monkeypatch, caps
         assert "elsewhere" in tried
 
 
-def test_a_model_of_the_hub_or_of_the_user_and_numbers_are_no_attack(tmp_path):
+@pytest.mark.parametrize(
+    ("component", "section"),
+    [
+        *(
+            ("UPR", {"model": model})
+            for model in ("hf:Qwen/Qwen3-0.6B", "m2v:a/b", "unigram+2*st:a/b", "onnx:b", "HF:a")
+        ),
+        ("D3", {"tokens": "tiktoken:o200k_base"}),
+        ("D3", {"tokens": " TikToken:x"}),
+        ("D3", {"section_prompt": "https://example.org/prompt"}),
+        ("PathSearch", {"link_prior": {"jump": ["hf:a/b"]}}),
+    ],
+)
+def test_what_is_downloaded_is_refused_without_trust(tmp_path, component, section):
+    with pytest.raises(InvalidInput, match=r"loaded from a folder or a server: trust the file"):
+        load_settings(written(tmp_path, of(section, component)), component)
+
+
+def test_a_model_of_the_user_and_numbers_are_no_attack(tmp_path):
     for model in ("hf:Qwen/Qwen3-0.6B", "m2v:minishlab/potion-base-8M", "unigram+2*hf:Qwen/Qwen3-0.6B+m2v:a/b"):
         section = {"model": model, "prior": "retrieval"}
-        assert load_settings(written(tmp_path, of(section)), "UPR") == section
+        assert load_settings(written(tmp_path, of(section)), "UPR", trust=True) == section
     assert load_settings(written(tmp_path, of(UNIGRAM)), "UPR")["model"].options == {"mu": 50.0}
     section = {"model": "unigram+unigram", "model_options": {"experts": [{"mu": 5.0}, {}]}}
     assert load_settings(written(tmp_path, of(section)), "UPR")["model"].experts[0].mu == 5.0

@@ -93,3 +93,11 @@ def test_on_the_command_line(tmp_path, capsys):
     for wrong in ("soon", "2023-13", "2023-02-30", "2023-06-30-1"):
         assert main(["ask", str(tmp_path), QUESTION, "--as-of", wrong]) == 2
         assert "A date is a year" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", ["9" * 5_000, ".".join(["1"] * 5_000), "9" * 5_000 + ".1"])
+def test_a_version_of_any_length_is_no_fault(tmp_path, capsys, number):
+    for name in (f"lease v{number[:200]}.md", "lease v2.md"):
+        (tmp_path / name).write_text(f"# Lease v{number}\n\nThe notice period is a month. {name}\n", encoding="utf-8")
+    assert main(["ask", str(tmp_path), "notice period?", "--no-cache"]) == 0
+    assert "fault of drillrank" not in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The corpus of the command line: files are parsed once, and kept for who asks about them next."""
+"""Corpus of the command line: files are parsed once and cached for the next question."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from drillrank.drilldown.prepared import PreparedCorpus
 from drillrank.drilldown.versions import Date
 from drillrank.errors import DrillrankError, warn
 
-Found = TypeVar("Found")
+FindingT = TypeVar("FindingT")
 OnProgress = Callable[[int, int], None]
 _KEPT = 30 * 24 * 3600.0  # seconds since a document was asked about
 
 
 def cache_folder() -> Path | None:
-    """Where the system keeps what programs can make anew; None, with a warning, where the user has no home."""
+    """Return the folder of the cache; None, with a warning, if the user has no home folder."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
     elif sys.platform == "darwin":
@@ -43,20 +43,20 @@ def cache_folder() -> Path | None:
 
 
 class FileCorpus:
-    """Files as documents, each under the hash of its content; of several with the same content the first counts.
+    """Corpus of files, each under the hash of its content. Of several files with the same content, the first counts.
 
     Args:
-        sources: The files.
-        folder: Where the corpus is kept; None for nowhere.
-        language: Whose stemmer words go through.
+        sources: Files to read.
+        folder: Folder of the cache; None for no cache.
+        language: Language of the stemmer.
         on_progress: Callback, called as `(done, total)` after each file that is new.
 
     Attributes:
-        names: Of the files that were read, by the ids of their documents.
-        skipped: Files of folders that were not read, and why.
+        names: Names of the files that were read, by the ids of their documents.
+        skipped: Messages about files of folders that were not read.
 
     Raises:
-        DrillrankError: a file that the user named cannot be read.
+        DrillrankError: A file that the user named cannot be read.
     """
 
     def __init__(
@@ -82,8 +82,8 @@ class FileCorpus:
         except CorpusError as error:
             self._start_over(error)
 
-    def ask(self, d3: D3, question: Callable[[PreparedCorpus], Found]) -> Found:
-        """What a function finds in the files; where the cache turns out to be damaged, it is called once more."""
+    def ask(self, d3: D3, question: Callable[[PreparedCorpus], FindingT]) -> FindingT:
+        """Return the result of a function of the files. It is called again if the cache is damaged."""
         try:
             return question(self._prepared(d3))
         except CorpusError as error:
@@ -153,8 +153,8 @@ class FileCorpus:
             self.skipped.append(str(named_error))
 
     def _start_over(self, error: CorpusError) -> None:
-        """Go on in memory; a file that is damaged is removed, so that the next command makes a new one."""
-        warn(f"The cache cannot be used, all is read anew: {error}")
+        """Continue in memory, and remove a damaged file so that the next command makes a new one."""
+        warn(f"The cache cannot be used, so all files are read again: {error}")
         cause: BaseException | None = error
         while isinstance(cause, CorpusError):
             cause = cause.__cause__
@@ -166,7 +166,7 @@ class FileCorpus:
 
 
 def _changed(file: str) -> Date | None:
-    """The day on which a file was changed last."""
+    """Return the day on which a file was last changed; None for standard input."""
     try:
         day = date.fromtimestamp(Path(file).stat().st_mtime)
     except (OSError, ValueError, OverflowError):  # standard input
@@ -175,14 +175,14 @@ def _changed(file: str) -> Date | None:
 
 
 def _make_private(folder: Path) -> None:
-    """A folder that only the user may write to: what others put there would be shown as evidence.
+    """Make a folder that only the user may write to: files of others there would be shown as evidence.
 
     Raises:
-        OSError: it cannot be made, or others may write there.
+        OSError: The folder cannot be made, or others may write to it.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    found = folder.lstat()
+    status = folder.lstat()
     if sys.platform != "win32" and (
-        not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022
+        not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022
     ):
         raise PermissionError("others may write there")

@@ -131,7 +131,7 @@ class FolderTools:
         Raises:
             InvalidInput: it is outside, hidden or ignored, or cannot be read.
         """
-        name = os.path.relpath(file)
+        name = os.path.relpath(file) if file else ""
         source = self._sources()[0].get(name)
         if source is None:
             raise InvalidInput(f"{file:.200} is no file of this folder: `outline` without a file lists them.")

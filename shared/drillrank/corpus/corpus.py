@@ -231,6 +231,8 @@ class Corpus:
                 found += zip(numbers[chosen].tolist(), scores[chosen].tolist(), strict=True)
             found = sorted(found, key=lambda item: -item[1])[:top_n]
             passages = _passages(database, "number", [number for number, _ in found])
+            if len(passages) < len(found):
+                raise LookupError("the index names passages that do not exist")
         return [Ranked(passages[location], score, location + 1) for location, (_, score) in enumerate(found)]
 
     def retrieve(self, query: str, n: int, /) -> list[Passage]:
@@ -308,7 +310,7 @@ class Corpus:
         """Of the passages' texts, but for white space and capital letters; none where there is no such document."""
         with self._transaction() as database:
             rows = database.execute("SELECT digests FROM documents WHERE id = ?", (id_,)).fetchall()
-        return frozenset(np.frombuffer(rows[0][0], "<i8").tolist() if rows else ())
+            return frozenset(np.frombuffer(rows[0][0], "<i8").tolist() if rows else ())
 
     def fetch(self, ids: Collection[str], /) -> list[Passage]:
         """The passages with these ids that exist."""
@@ -339,7 +341,7 @@ class Corpus:
         """Another one after each change of the passages."""
         with self._transaction() as database:
             [found] = database.execute("SELECT indexed, (SELECT total(size) FROM documents) FROM state").fetchall()
-        return int(found[0]), int(found[1])
+            return int(found[0]), int(found[1])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the corpus to a file of its own; what is there is replaced, unless it is this corpus.

@@ -31,7 +31,7 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 _VERSION = re.compile(
-    r"(?<![a-z])(?:v|ver|version|rev|revision)[\s._-]*(\d+(?:\.\d+)*)(?![a-z\d])"
+    r"(?<![a-z])(?:v|ver|version|rev|revision)[\s._-]*(\d{1,9}(?:\.\d{1,9}){0,9})(?![a-z\d])"
     r"|(?<![a-z])(?:draft|final|copy|new|old|updated|amended)(?![a-z])",
     re.IGNORECASE,
 )

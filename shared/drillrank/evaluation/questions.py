@@ -116,7 +116,7 @@ def _rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
                 location = f"{file.name}, line {number}"
                 row = read_json(line, location) if line.strip() else {}
                 if not isinstance(row, dict):
-                    raise InvalidInput(f"{location} is no JSON object, but a {type(row).__name__}.")
+                    raise InvalidInput(f"{location} is not JSON object, but a {type(row).__name__}.")
                 if line.strip():
                     yield location, row
     except UnicodeDecodeError as problem:

@@ -29,7 +29,8 @@ from drillrank.settings import as_settings
 FORMAT = "drillrank-settings-1"
 
 _HARMLESS_OPTIONS = {"mu", "device", "dtype", "batch_tokens", "max_length", "chat"}
-_HARMLESS_MODEL = re.compile(r"unigram|(hf|st|m2v):(?P<hub>[\w][\w.-]*(/[\w][\w.-]*)?)")
+# Kinds of models and tokenizers that are loaded from a folder or downloaded from a server.
+_LOADED = re.compile(r"\s*(?:tiktoken|hf|st|m2v|ct2|gguf|onnx|fastembed|unigram|https?):", re.IGNORECASE)
 _OF_THE_MODEL = ("model", "model_options")
 _OBJECTS = ("model", "llm", "embed", "passages", "links", "first_stage", "demonstrations", "summarizer", "writer")
 
@@ -48,8 +49,8 @@ def load_settings(
         component: A core class or its name, which also do for a host's component that takes the same arguments; or the
             class of a component of either host.
         model: A language model in place of the file's; with the unigram model, the file's options stay.
-        trust: Whether the file may name what runs code or reaches beyond it: a model in a folder or behind an address,
-            `trust_remote_code`, `model_kwargs`, the variable that holds a key.
+        trust: Whether the file may run code or reach beyond itself. This includes models and tokenizers other than the
+            unigram model, `trust_remote_code`, `model_kwargs` and the variable that contains a key.
 
     Returns:
         Arguments by name, with `settings` and `model` where the component takes them.
@@ -142,7 +143,7 @@ def read_settings_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         content = read_json(written.decode(), str(path))
     except UnicodeDecodeError as problem:
-        raise InvalidInput(f"{path} is no JSON: {problem}.") from problem
+        raise InvalidInput(f"{path} is not JSON: {problem}.") from problem
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InvalidInput(f'{path} is no file of settings: "format" is "{FORMAT}", as `drillrank tune` writes it.')
     for key in ("settings", "tuned"):
@@ -158,15 +159,33 @@ def read_settings_file(path: str | os.PathLike[str]) -> dict[str, Any]:
 def _check_harmless(where: str, section: Mapping[str, Any], *, own_model: bool) -> None:
     advice = "trust the file (trust=True, --trust-settings) if it is your own"
     model = section.get("model", "unigram")
-    for named in [] if own_model else [_HARMLESS_MODEL.fullmatch(name) for _, name in split_sum(model)]:
-        if named is None or (named["hub"] and os.path.lexists(named["hub"])):
-            raise InvalidInput(f'{where}: "model" is {model!r:.200}, a folder or an address: {advice}.')
+    if not own_model and any(name != "unigram" for _, name in split_sum(model)):
+        raise InvalidInput(f'{where}: "model" is {model!r:.200}, which is loaded from a folder or a server: {advice}.')
+    for name, value in section.items():
+        if name not in _OF_THE_MODEL and (spec := _find_loaded(value)):
+            raise InvalidInput(
+                f'{where}: "{name}" is {spec!r:.200}, which is loaded from a folder or a server: {advice}.'
+            )
     options = dict(section.get("model_options", {}))
     experts = options.pop("experts", [])
     if not isinstance(experts, list) or not all(isinstance(one, dict) for one in experts):
         raise InvalidInput(f'{where}: "experts" of "model_options" is a list of mappings, options of each expert.')
     for name in set().union(options, *experts) - _HARMLESS_OPTIONS:
         raise InvalidInput(f'{where}: "model_options" holds {name!r:.200}, which is no setting of scores: {advice}.')
+
+
+def _find_loaded(value: object) -> str:
+    """Return a string in a JSON value that names something to load from a folder or a server; empty if none does."""
+    values: list[object] = [value]
+    while values:
+        match values.pop():
+            case str(text) if _LOADED.match(text):
+                return text
+            case list(items):
+                values += items
+            case dict(mapping):
+                values += mapping.values()
+    return ""
 
 
 def _model_and_options(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import InitVar, dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -19,7 +18,7 @@ from drillrank.errors import WarnOnce, warn
 from drillrank.explanation import Explanation, Node
 from drillrank.explanation.explanations import explains, request
 from drillrank.hosts.filters import AccessFilter
-from drillrank.hosts.metadata import PREFIX, RANKING_NOTES
+from drillrank.hosts.metadata import PREFIX, RANKING_NOTES, copy_metadata
 from drillrank.hosts.pages import at_pages, joined, without_page
 from drillrank.hosts.records import ChunkRecord, Name, Record, StoredDocument, check_searched, held_spans
 from drillrank.hosts.settings import D3RetrieverSettings
@@ -333,7 +332,7 @@ class EvidenceRetrieval(Generic[Record]):
             if chunk.pages is None and whole.pages is not None:  # a page's or a chunk's own, which names its page
                 metadata = {**metadata, **at_pages({}, whole.pages, start, end)}
             page_start = whole.pages.within(start, end).starts[0] if whole.joined and start is not None else 0
-            keyed = deepcopy({**metadata, **{PREFIX + name: value for name, value in ours.items()}})
+            keyed = copy_metadata({**metadata, **{PREFIX + name: value for name, value in ours.items()}})
             where = [*([str(location["part"])] if "part" in location else []), *([text] if document.apart else [])]
             known = start is not None and chunk.page is None and not document.apart
             spot = (start, end) if known else (chunk.id, start)

@@ -159,6 +159,18 @@ def path_notes(ids: Iterable[str], score: float, details: Mapping[str, Any] = Ma
     return with_result_metadata({}, **names)
 
 
+def copy_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a deep copy of metadata.
+
+    Raises:
+        InvalidInput: The metadata are nested too deeply.
+    """
+    try:
+        return deepcopy(dict(metadata))
+    except RecursionError as cause:
+        raise InvalidInput("Metadata of a record are nested too deeply. Store deep values as strings.") from cause
+
+
 def with_notes(metadata: Mapping[str, Any], details: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of the metadata with the notes of this ranking, and without those that an earlier one left.
 
@@ -167,6 +179,6 @@ def with_notes(metadata: Mapping[str, Any], details: Mapping[str, Any]) -> dict[
     >>> with_notes({"drillrank_problems": "no answer", "drillrank_llm_calls": 2, "drillrank_view": "raw"}, {})
     {'drillrank_view': 'raw'}
     """
-    return deepcopy({key: value for key, value in metadata.items() if key not in RANKING_KEYS}) | added_metadata(
+    return copy_metadata({key: value for key, value in metadata.items() if key not in RANKING_KEYS}) | added_metadata(
         details
     )

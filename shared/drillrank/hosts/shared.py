@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from drillrank.drilldown.last_used import LastUsed
+from drillrank.errors import InvalidInput
 from drillrank.hosts.filters import AccessFilter
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.unigram import UNSAVED
@@ -50,7 +51,10 @@ def shared(kind: str, fields: Mapping[str, object] | None, make: Callable[[], Ma
     """
     if fields is None:
         return Shared(make(), {})
-    key = (kind, _identity(fields))
+    try:
+        key = (kind, _identity(fields))
+    except RecursionError as cause:
+        raise InvalidInput("Records or settings are nested too deeply. Store deep metadata as a string.") from cause
     with _making:
         found = _alive.get(key)
         if found is None:

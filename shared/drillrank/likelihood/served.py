@@ -333,7 +333,7 @@ class HTTPClient:
                 async with self._slots:
                     text = await self._ask(path, payload)
                 try:
-                    found[number] = read(number, limits.read_json(text, "The answer"))
+                    found[number] = read(number, _read_answer(text))
                 except (LookupError, TypeError, ValueError, AttributeError) as error:
                     why = "" if isinstance(error, InvalidInput) else f" ({error!r:.200})"
                     raise self._failure(f"{path} answered, but not as {server} does{why}: ", text, advice) from error
@@ -403,6 +403,11 @@ class HTTPClient:
         words = words.replace(self._key, "***") if self._key else words
         shown = "".join(sign if sign.isprintable() else " " for sign in words[:_QUOTED])
         return ServerFailure(f"{self.root}{message}{shown}.{advice}")
+
+
+def _read_answer(text: str) -> Any:
+    """Return the JSON of a server's answer."""
+    return limits.read_json(text, "The answer", limits.ANSWER_CONTAINERS)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:

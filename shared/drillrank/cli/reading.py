@@ -1,0 +1,232 @@
+"""Reading of files for the corpus of the command line: small texts in this process, all other files in workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+from pathlib import Path
+from threading import Event
+from typing import Any, NamedTuple
+
+from drillrank import limits
+from drillrank.cli.sources import InputFile
+from drillrank.corpus.documents import Above, Prepared, prepared
+from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput
+from drillrank.structure.formats import Format, find_format_by_content, find_format_by_suffix
+from drillrank.structure.isolation import ReaderFailure, close_workers, run_task
+from drillrank.structure.read import content_key, read_content
+from drillrank.structure.worker import Frame
+
+EMPTY = "holds no text."
+_BYTES_PER_WORKER = 500_000  # of files for which starting one more process is worth it
+_AHEAD = 4  # files for each worker that are read before the corpus has taken them
+_HEAD_BYTES = 1024
+_PROBLEM_CHARACTERS = 500
+
+
+class KeyedFile(NamedTuple):
+    """A file with the key of its content (`drillrank.structure.file_key`)."""
+
+    key: bytes
+    file: InputFile
+
+
+def read_files(files: Sequence[KeyedFile]) -> Iterator[tuple[KeyedFile, Prepared | Exception]]:
+    """Read files in order, each as a document to write or the error that it caused.
+
+    Small texts are read in this process: the scanners of drillrank's own text formats take linear time, and starting a
+    process takes longer. So are files in formats of third parties, which a worker does not know; the latter's
+    converters run in workers if these can import them. Everything else is read in workers.
+    """
+    here = _find_files_to_read_here(files)
+    remote = [index for index in range(len(files)) if index not in here]
+    if not remote:
+        yield from ((keyed, _read_here(keyed)) for keyed in files)
+        return
+    size = sum(_size(files[index].file) for index in remote)
+    n_workers = min(os.cpu_count() or 1, len(remote), 1 + size // _BYTES_PER_WORKER)
+    stopped = Event()
+    threads = ThreadPoolExecutor(n_workers)
+    reading: dict[int, Future[Prepared | Exception]] = {}
+    queue = iter(remote)
+    try:
+        for index in islice(queue, _AHEAD * n_workers):
+            reading[index] = threads.submit(_read_in_worker, files[index], stopped)
+        for index, keyed in enumerate(files):
+            if index in here:
+                yield keyed, _read_here(keyed)
+                continue
+            yield keyed, reading.pop(index).result()
+            for next_index in islice(queue, 1):
+                reading[next_index] = threads.submit(_read_in_worker, files[next_index], stopped)
+    except BaseException:  # such as an interrupt: the threads must not wait for their workers
+        stopped.set()
+        threads.shutdown(wait=False, cancel_futures=True)
+        close_workers()
+        raise
+    threads.shutdown()
+
+
+def _find_files_to_read_here(files: Sequence[KeyedFile]) -> set[int]:
+    """Return the indices of the files that are not read in workers; see `read_files`."""
+    text_size = 0
+    texts: set[int] = set()
+    third_party: set[int] = set()
+    for index, (_, file) in enumerate(files):
+        file_format = _find_format(file)
+        if file_format is not None and not _is_builtin(file_format):
+            third_party.add(index)
+        elif file_format is None or file_format.convert is None:
+            texts.add(index)
+            text_size += _size(file)
+    return third_party | (texts if text_size <= limits.READ_HERE_BYTES else set())
+
+
+def _find_format(file: InputFile) -> Format | None:
+    try:
+        with file.path.open("rb") as content:
+            return find_format_by_content(content.read(_HEAD_BYTES)) or find_format_by_suffix(file.path.suffix)
+    except OSError:  # reading the file will report it
+        return find_format_by_suffix(file.path.suffix)
+
+
+def _is_builtin(file_format: Format) -> bool:
+    """Return True if a worker knows the format, too."""
+    functions = (file_format.scan, file_format.convert, file_format.convert_after_crash)
+    return all(getattr(function, "__module__", "").startswith("drillrank.") for function in functions if function)
+
+
+def _size(file: InputFile) -> int:
+    try:
+        return file.path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _read_here(keyed: KeyedFile) -> Prepared | Exception:
+    """Read a file in this process."""
+    try:
+        return prepare_content(_read_unchanged(keyed), keyed.key.hex(), keyed.file.path)._replace(key=keyed.key)
+    except (DrillrankError, MemoryError, RecursionError) as error:
+        return error
+
+
+def _read_unchanged(keyed: KeyedFile) -> bytes:
+    """Return the content of a file.
+
+    Raises:
+        InvalidInput: The content has another key than before, or cannot be read.
+    """
+    content = keyed.file.read()
+    if content_key(content, keyed.file.path) != keyed.key:
+        raise InvalidInput(f"{keyed.file.path} was changed while it was read: try again.")
+    return content
+
+
+def _read_in_worker(keyed: KeyedFile, stopped: Event) -> Prepared | Exception:
+    """Read a file in a worker, and once more in another one if the first crashed and the format has a second way."""
+    path = keyed.file.path
+    try:
+        content = _read_unchanged(keyed)
+        arguments = {"id": keyed.key.hex(), "path": str(path), "after_crash": False}
+        try:
+            frame = run_task("drillrank.cli.reading:prepare_in_worker", arguments, content)
+        except ReaderFailure as failure:
+            file_format = find_format_by_content(content[:_HEAD_BYTES]) or find_format_by_suffix(path.suffix)
+            can_retry = failure.is_crash and file_format is not None and file_format.convert_after_crash is not None
+            if stopped.is_set() or not can_retry:
+                raise
+            arguments["after_crash"] = True
+            frame = run_task("drillrank.cli.reading:prepare_in_worker", arguments, content)
+        return _prepared_from_frame(frame, keyed.key)
+    except ReaderFailure as failure:
+        return InvalidInput(f"{path} cannot be read: {failure}.")
+    except (DrillrankError, MemoryError, RecursionError) as error:
+        return error
+
+
+def prepare_content(content: bytes, id_: str, path: Path) -> Prepared:
+    """Return a file as it is written to the corpus, under a key that the caller replaces.
+
+    Warnings become part of the id, after a space and with {} for the path: later commands show them again.
+
+    Raises:
+        DrillrankError: The file cannot be read.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DrillrankWarning)
+        document = read_content(content, path)
+    problem = " ".join(str(warning.message).replace(str(path), "{}") for warning in caught)[:_PROBLEM_CHARACTERS]
+    row = prepared(document, f"{id_} {problem}" if problem else id_, lambda _: set())
+    return row if row.rows else prepared(document, f"{id_} {{}} {EMPTY}", lambda _: set())
+
+
+def prepare_in_worker(content: bytes, arguments: Mapping[str, Any]) -> tuple[Any, bytes]:
+    """Read a file; the task of a worker."""
+    row = prepare_content(content, arguments["id"], Path(arguments["path"]))
+    parts = [row.parse or b"", row.pages, row.sections, row.digests]
+    value = {"id": row.id, "rows": row.rows, "above": row.above, "lengths": list(map(len, parts))}
+    return value, b"".join(parts)
+
+
+def _prepared_from_frame(frame: Frame, key: bytes) -> Prepared:
+    """Return what a worker read, which is checked: a file may have taken over the worker.
+
+    Raises:
+        ReaderFailure: The answer has another form than that of `prepare_in_worker`.
+    """
+    match frame.value:
+        case {
+            "id": str(id_),
+            "rows": list(rows),
+            "above": [list(headings), str(beginning), bool(paged), bool(guessed)],
+        }:
+            parts = _split(frame.attachment, frame.value.get("lengths"))
+            n_rows = len(rows)
+            if (
+                id_.partition(" ")[0] == key.hex()
+                and all(map(_is_row, rows))
+                and all(map(_is_heading, headings))
+                and [len(part) for part in parts[1:]] == [4 * n_rows, 4 * n_rows, 8 * n_rows]
+            ):
+                above = Above([tuple(heading) for heading in headings], beginning, paged, guessed)
+                return Prepared(id_, key, parts[0], [tuple(row) for row in rows], above, *parts[1:])
+    raise ReaderFailure("its reader's answer has an unknown form")
+
+
+def _split(attachment: bytes, lengths: list[Any]) -> list[bytes]:
+    """Return the four parts of an attachment; empty ones if the lengths do not fit."""
+    parts: list[bytes] = []
+    if len(lengths) == 4 and all(isinstance(length, int) for length in lengths):
+        for length in lengths:
+            parts.append(attachment[:length])
+            attachment = attachment[length:]
+    return parts or [b""] * 4
+
+
+def _is_row(row: object) -> bool:
+    """Return True if a value is a passage as the corpus writes it."""
+    match row:
+        case [str(), int(digest), str(), str(), "[]", str(metadata)]:
+            try:
+                passage_metadata = json.loads(metadata)
+            except (ValueError, RecursionError):
+                return False
+            return (
+                -(1 << 63) <= digest < 1 << 63
+                and isinstance(passage_metadata, dict)
+                and {"start", "end"} <= passage_metadata.keys()
+            )
+    return False
+
+
+def _is_heading(heading: object) -> bool:
+    """Return True if a value is a heading as the corpus writes it."""
+    match heading:
+        case [int(first_passage), str(), str()]:
+            return 0 <= first_passage < 1 << 32
+    return False
