@@ -349,15 +349,19 @@ def used_patterns(modules: Sequence[ModuleType]) -> tuple[list[UsedPattern], lis
             public[name] = public.get(name, frozenset()) | methods
     for module, tree in trees.items():
         own = used_methods(tree)
+        # A pattern that no call names is used under another name, such as `self._pattern`.
+        others = [methods - {"split"} for name, methods in own.items() if name not in vars(module)]
+        under_other_names = frozenset[str]().union(*others)
         for name, value in vars(module).items():
             if not isinstance(value, type) or value.__module__ == module.__name__:
+                methods = (own if name.startswith("_") else public).get(name, frozenset())
                 for pattern in patterns_in(value):
-                    methods = (own if name.startswith("_") else public).get(name, frozenset())
-                    add(f"{module.__name__}.{name}", pattern, methods)
+                    add(f"{module.__name__}.{name}", pattern, methods or under_other_names)
         patterns, more = written_patterns(tree, module)
         unknown += more
         for used in patterns:
-            add(*used)
+            is_new = (used.pattern.pattern, used.pattern.flags) not in by_key
+            add(used.name, used.pattern, used.methods or (under_other_names if is_new else used.methods))
     return list(by_key.values()), unknown
 
 
