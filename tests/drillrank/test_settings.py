@@ -50,7 +50,7 @@ NONE_AT_ALL = (  # of them makes no sense
     "demonstrations_per_prompt max_demonstration_tokens max_document_tokens hops beam branch pool cascade"
 )
 UNKNOWN = (
-    "generated_score prior first paragraphs sections_by on_failure chunking retriever expand score transform "
+    "generated_score prior first paragraphs unit sections_by on_failure chunking retriever expand score transform "
     "ensemble link_prior metadata_mode merge prune path_preset"
 )
 NO_PLACE = "template generated_template section_prompt paragraph_prompt missing_prompt prompt answer_prompt"
