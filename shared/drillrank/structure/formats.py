@@ -114,11 +114,11 @@ def register_format(
         [('Sea',)]
     """
     if not name or name == "auto":
-        raise InvalidInput(f"name must be the name of a format, other than 'auto', got {name!r}.")
+        raise InvalidInput(f"name must be the name of a format, other than 'auto', got {name!r:.200}.")
     suffixes = tuple(suffix.lower() for suffix in suffixes)
     for suffix in suffixes:
         if not suffix.strip("."):
-            raise InvalidInput(f"A suffix must be an ending such as '.md' or a whole name, got {suffix!r}.")
+            raise InvalidInput(f"A suffix must be an ending such as '.md' or a whole name, got {suffix!r:.200}.")
     text_format = name
     if isinstance(scan, str):
         text_format, scan = scan, find_format(scan).scan
