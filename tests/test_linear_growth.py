@@ -16,7 +16,7 @@ from contextlib import suppress
 import pytest
 
 from drillrank.errors import InvalidInput
-from drillrank.files import _is_ignored, _rules_in
+from drillrank.files import _is_ignored, _read_rules
 from drillrank.limits import read_json
 from drillrank.structure import parse_document
 from drillrank.structure.formats import registered_formats
@@ -237,7 +237,7 @@ def test_ignore_rules(tmp_path):
 
     def work(rule: str) -> object:
         (tmp_path / ".gitignore").write_text(rule)
-        rules = _rules_in(tmp_path)
+        rules = _read_rules(tmp_path)
         return [_is_ignored(tmp_path / path, False, rules) for path in ("a" * 60, "a/" * 30, rule[:250])]
 
     rng = random.Random(0)

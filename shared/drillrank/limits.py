@@ -138,7 +138,7 @@ def read_json(text: str, what: str, most_containers: int | None = None) -> Any:
     >>> read_json("[" * 100_000, "The grid")
     Traceback (most recent call last):
     ...
-    drillrank.errors.InvalidInput: The grid is not JSON (nested too deeply): '[[[[[[[[[[[[[[[[[[['.
+    drillrank.errors.InvalidInput: The grid is not JSON (nested too deeply): '[[[[[[[[[[[[[[[[[[[['.
     """
     try:
         _check_brackets(text, most_containers)

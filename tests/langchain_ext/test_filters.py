@@ -185,5 +185,5 @@ def test_what_is_no_source_and_no_document_is_named():
         MultiViewRetriever(source={"raw": STORE})
     with pytest.raises(InvalidInput, match="there is a str"):
         UPRRerank().compress_documents(["a text"], "a question")  # type: ignore[list-item]
-    with pytest.raises(InvalidInput, match="not 200"):
+    with pytest.raises(InvalidInput, match="got 200"):
         MultiViewTextSplitter(200)  # type: ignore[arg-type]

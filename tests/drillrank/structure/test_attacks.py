@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from drillrank import limits, parse_document, read_document
+from drillrank.structure.isolation import close_workers
 from drillrank.errors import InvalidInput
 from drillrank.structure.imported import document_from_docling
 from tests.office_files import BOOK, SPACES, packed, presentation, repacked
@@ -114,6 +115,7 @@ def test_the_process_that_reads_a_pdf_knows_no_secrets(tmp_path: Path, monkeypat
     monkeypatch.setattr(sys, "executable", str(python))
     file = tmp_path / "a.pdf"
     file.write_bytes(pdf_of([lines("The fox hunts.")]).content())
+    close_workers()  # so that the next one is started
     assert "fox" in read_document(file).text
     assert "PATH=" in told.read_text()
     assert "AKIA" not in told.read_text()

@@ -141,7 +141,7 @@ test_what_is_something_else_is_refused = refuses(
     (lambda: document_from_unstructured("text"), "Expected a list"),
     (lambda: document_from_unstructured([{"text": "a"}]), "no type"),
     (lambda: document_from_llamaparse({"pages": [{"md": ""}]}), "No page"),
-    (lambda: document_from_llamaparse("no json"), "no JSON"),
+    (lambda: document_from_llamaparse("no json"), "not JSON"),
     (lambda: document_from_pageindex({"structure": [{"title": "A"}]}), "give the text"),
     (lambda: document_from_pageindex({"structure": [{"title": " "}]}), "no title"),
     (lambda: document_from_pageindex({"doc_name": "a"}), "no structure"),

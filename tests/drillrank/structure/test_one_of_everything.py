@@ -81,9 +81,9 @@ HTML = kept(
     hidden="hidden",
 )
 TEX = kept(
-    paragraph="a long title;an author;some thanks;a date;a keyword;an abstract;a paragraph;a footnote;emphasis;"
+    paragraph="an author;some thanks;a date;a keyword;an abstract;a paragraph;a footnote;emphasis;"
     "colour;a link;some code;x = y;key;a legend;e = m;a quote;a box;a margin;a reference",
-    heading="a heading;an appendix;References",
+    heading="a long title;a heading;an appendix;References",
     list="first;an item",
     table="a caption;column head;a wide cell",
     code="verbatim  text",

@@ -311,9 +311,9 @@ def test_a_size_below_one_is_refused():
 def test_time_grows_linearly(unit):
     def seconds(n: int) -> float:
         document = parse_document(unit * n, "markdown")
-        start = time.perf_counter()
+        start = time.process_time()
         cut_passages(document)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     small, large = min(seconds(2000) for _ in range(3)), seconds(16_000)
     assert large < 40 * small + 0.5
