@@ -197,7 +197,7 @@ def test_every_regular_expression_is_known():
 @pytest.mark.parametrize("name", [format.name for format in registered_formats()])
 def test_formats(name):
     """Shapes of all formats are given to each, most of them its own."""
-    shapes = format_shapes(name, 24)
+    shapes = format_shapes(name, 16)
     for other in PARTS:
         shapes += format_shapes(other, 1)[-1:]
     assert first_growth(convert_text(name), shapes, (1000, 4000, 16000, 64000), 0.04) is None

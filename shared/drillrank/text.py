@@ -71,10 +71,11 @@ _SEPARATE_DIGITS = re.compile(
 _MAX_MARKS = 30  # for one letter, as in the stream-safe format of Unicode
 _LONG_MARK_RUN = re.compile(rf"[^\w\s\x00-\x7f]{{{_MAX_MARKS + 1},}}")  # no combining mark is a word character
 _SHORT_YEAR = re.compile(r"('|fy|cy|\d[qh])(\d\d)(s?)")
-_APART = re.compile(r"[^\W\d_]{2,5}\d+|\d+(?!(?:st|nd|rd|th)$)[^\W\d_]*|.*\d\W\d.*")
+_APART = re.compile(r"[^\W\d_]{2,5}\d+|\d+(?!(?:st|nd|rd|th)$)[^\W\d_]*|(?s:.*)\d\W\d(?s:.*)")
 _PART = re.compile(r"\d+(?:[.,']\d+)*|[^\W\d]+")
 _THOUSANDS = {  # by the decimal separator
-    mark: re.compile(rf"\d{{1,3}}(?:[{other}']\d{{2,3}})*[{other}']\d{{3}}(?!\d)") for mark, other in (".,", ",.")
+    mark: re.compile(rf"\d{{1,3}}(?:[{other}']\d{{2,3}}){{0,15}}[{other}']\d{{3}}(?!\d)")
+    for mark, other in (".,", ",.")
 }
 
 _per_thread = threading.local()  # a Snowball stemmer keeps its working buffer, so threads must not share one

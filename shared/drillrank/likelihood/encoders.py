@@ -210,7 +210,9 @@ class OnnxEncoder(Encoder):
         directory = Path(self.name)
         file = next((directory / name for name in _ONNX_FILES if (directory / name).is_file()), None)
         if file is None or not (directory / "tokenizer.json").is_file():
-            raise InvalidInput(f"{self.name!r:.200} must have the files tokenizer.json and {' or '.join(_ONNX_FILES[:2])}.")
+            raise InvalidInput(
+                f"{self.name!r:.200} must have the files tokenizer.json and {' or '.join(_ONNX_FILES[:2])}."
+            )
         tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
         tokenizer.enable_truncation(_max_tokens(directory))
         tokenizer.enable_padding(pad_id=_pad_id(directory, tokenizer))

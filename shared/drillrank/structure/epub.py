@@ -35,7 +35,7 @@ _XHTML_PREFIX = re.compile(r"""xmlns:([\w-]+)\s*=\s*["']http://www\.w3\.org/1999
 _MARKUP = re.compile(
     r"""<!--[\s\S]*?(?:-->|\Z)
       | <!\[CDATA\[(?P<text>[\s\S]*?)(?:\]\]>|\Z)
-      | <(?P<end>/?)(?P<name>[A-Za-z][\w.:-]*)
+      | <(?P<end>/?)(?P<name>[A-Za-z][\w.:-]*)(?![\w.:-])
         (?P<attributes>[^<>"'/]*(?:(?:"[^"<]*"|'[^'<]*'|/(?!>))[^<>"'/]*)*)(?P<slash>/?)>""",
     re.VERBOSE,
 )

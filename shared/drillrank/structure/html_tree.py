@@ -68,11 +68,9 @@ _XML_START = re.compile(r"\ufeff?\s*<\?xml\s")
 _XHTML_NAMESPACE = re.compile(rf"""<[^<>]*\sxmlns(?::([\w.-]{{1,50}}))?\s*=\s*["']{re.escape(_XHTML)}["']""")
 _NAMESPACE_WITHIN = 5000  # characters
 _TAG = re.compile(r"<(/?)([a-zA-Z][^\s/<>]*)")
-_ATTRIBUTE, _STRICT_ATTRIBUTE = (
-    re.compile(rf"""[\s/]*([^\s/<>][^\s/<>=]*)(?:\s*=\s*(?:"([^"{x}]*)"|'([^'{x}]*)'|([^\s<>"'][^\s<>]*)))?""")
-    for x in ("", "<>")
-)
-_BEFORE_TAG_END = re.compile(r"[\s/]*")
+_ATTRIBUTE = re.compile(r"""([^\s/<>][^\s/<>=]*)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s<>"'][^\s<>]*)))?""")
+_STRICT_ATTRIBUTE = re.compile(r"""([^\s/<>][^\s/<>=]*)(?:\s*=\s*(?:"([^"<>]*)"|'([^'<>]*)'|([^\s<>"'][^\s<>]*)))?""")
+_BETWEEN_ATTRIBUTES = re.compile(r"[\s/]*")
 _NOT_IN_END_TAG = re.compile(r"[<>]")
 # Numbers of characters that are too long for a character; `unescape` would convert them digit by digit.
 _LONG_NUMBER = re.compile(r"&#(?:[xX][0-9a-fA-F]{8,}|[0-9]{8,});?")
@@ -217,15 +215,13 @@ class _Tokenizer:
     def _read_start_tag(self, start: int, name: str, tag: re.Match[str]) -> tuple[list[_Token], int] | None:
         text = self._text
         attributes: dict[str, str] = {}
-        position = tag.end()
-        while attribute := self._attribute.match(text, position):
+        end = self._skip_blank(tag.end())
+        while attribute := self._attribute.match(text, end):
             value = attribute[2] or attribute[3] or attribute[4] or ""
             if "&" in value:
                 value = _ATTRIBUTE_ENTITY.sub(lambda entity: _decode(entity[0]), value)
             attributes.setdefault(attribute[1].lower(), value)
-            position = attribute.end()
-        blank = _BEFORE_TAG_END.match(text, position)
-        end = blank.end() if blank else position
+            end = self._skip_blank(attribute.end())
         if not text.startswith(">", end):
             if end - start > _LONG_FAILURE:  # its quoted values may contain other such tags
                 self._attribute = _STRICT_ATTRIBUTE
@@ -238,6 +234,11 @@ class _Tokenizer:
         if name in _RAW_TEXT and not closed:
             return self._read_raw_text(opening, end + 1, closes_itself)
         return [opening], end + 1
+
+    def _skip_blank(self, position: int) -> int:
+        """Return the end of the white space and slashes at a position."""
+        blank = _BETWEEN_ATTRIBUTES.match(self._text, position)
+        return blank.end() if blank else position
 
     def _read_raw_text(self, opening: _Token, start: int, closes_itself: bool) -> tuple[list[_Token], int]:
         """Read what is text up to the end tag. A tag without an end tag is empty, so that it hides no text."""

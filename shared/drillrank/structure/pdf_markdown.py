@@ -18,7 +18,7 @@ from drillrank.structure.pdf_words import WORDS, Vocabulary, append_line, ends_w
 
 _ENOUGH_BOOKMARKS = 0.2  # per page: then the bookmarks are all headings of the file
 _MOST_COMPARED = 1_000  # blocks of a page that may be the nearest to an annotation
-_CONTINUED = re.compile(r"[\s\-–—]*\(?continued\)?\s*$", re.IGNORECASE)
+_CONTINUED = re.compile(r"(?<![\s\-–—])[\s\-–—]*\(?continued\)?$", re.IGNORECASE)
 _BULLET = re.compile(r"[•●◦▪■·–—*-]\s+")
 
 

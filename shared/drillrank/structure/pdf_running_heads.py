@@ -22,10 +22,11 @@ _PAGE_WORD = (
 )
 _OF_WORD = r"of|out of|von|sur|de|di|van|z|ze|av|af|/|\||din|из|от|з|από|dari|trên|共|中|من|מתוך"
 _NUMBER = r"\d{1,4}|[ivxlc]{1,6}"
+# Rows have single spaces.
 _PAGE_NUMBER = re.compile(
-    rf"[-–—|\[(•·]*\s*(?P<word>(?:{_PAGE_WORD})\b\.?|[第共])?\s*[-–—|:]?\s*"
-    rf"(?P<number>(?:[A-Z]{{1,2}}-)?(?:{_NUMBER}))\s*(?:ページ|頁|页|페이지)?"
-    rf"(?:\s*[,(]?\s*(?:{_OF_WORD})\s*(?P<total>\d{{1,4}})\s*\)?\s*(?:ページ|頁|页|페이지)?)?\s*[-–—|\])•·]*",
+    rf"[-–—|\[(•·]* ?(?P<word>(?:{_PAGE_WORD})\b\.?|[第共])? ?[-–—|:]? ?"
+    rf"(?P<number>(?:[A-Z]{{1,2}}-)?(?:{_NUMBER})) ?(?:ページ|頁|页|페이지)?"
+    rf"(?: ?[,(]? ?(?:{_OF_WORD}) ?(?P<total>\d{{1,4}}) ?\)? ?(?:ページ|頁|页|페이지)?)? ?[-–—|\])•·]*",
     re.IGNORECASE,
 )
 _NUMBERED_PAGE = re.compile(rf"\b(?:{_PAGE_WORD})\b\.?\s*\d{{1,4}}\s*(?:{_OF_WORD})\s*\d{{1,4}}\b", re.IGNORECASE)

@@ -33,7 +33,7 @@ def references(text: str) -> list[Label]:
             labels.append(("title", _fold(match["title"])))
         else:
             kind = _normalize_kind(match["name"])
-            labels += [(kind, number.lower()) for number in re.findall(_NUMBER, match["numbers"])]
+            labels += [(kind, number.lower()) for number in re.findall(rf"(?<!\w){_NUMBER}", match["numbers"])]
     return list(dict.fromkeys(labels))
 
 

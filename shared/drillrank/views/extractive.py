@@ -232,4 +232,4 @@ def _extract(section: Sequence[str], nearness: npt.NDArray[np.float64], max_word
             n_words_left -= length
     if chosen:
         return " ".join(section[position] for position in sorted(chosen))
-    return first_words(section[order[0]], max_words)
+    return first_words(section[order[0]], max_words) if order else ""

@@ -45,7 +45,7 @@ MAX_KEYWORD_WORDS = 10  # what is longer is a sentence, unless it is an item of 
 _LONGEST = 200  # characters of a keyword
 
 # Between quotation marks that end at a separator, or without them up to the next separator.
-_ITEM = re.compile(r"""\s*["']([^"\n]{0,200}?)["'](?=\s*(?:[,;\n]|$))|([^,;\n]+)""")
+_ITEM = re.compile(r"""\s{0,20}["']([^"\n]{0,200}?)["'](?=\s*(?:[,;\n]|$))|([^,;\n]+)""")
 _LISTED = re.compile(r"\s*(?:[-*•+]|\d{1,3}[.)])\s")
 _LABEL = re.compile(r"^(?:\d{1,3}[.)]\s|key ?words?:)", re.IGNORECASE)
 _BEFORE, _BEHIND = " \"'`*•+-[", " \"'`*].,;:"

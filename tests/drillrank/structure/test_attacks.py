@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from drillrank import limits, parse_document, read_document
-from drillrank.structure.isolation import close_workers
 from drillrank.errors import InvalidInput
 from drillrank.structure.imported import document_from_docling
+from drillrank.structure.isolation import close_workers
 from tests.office_files import BOOK, SPACES, packed, presentation, repacked
 from tests.pdf_files import lines, pdf_of
 from tests.word_files import word_file
