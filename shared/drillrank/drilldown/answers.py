@@ -73,16 +73,16 @@ class Choice:
     usable: bool = True
 
 
-def chosen_ids(answer: str, count: int) -> Choice:
+def parse_ids(answer: str, count: int) -> Choice:
     """The ids from 1 to `count` that an answer chooses, as 0-based positions.
 
-    >>> chosen_ids("Relevant paragraphs: [1], 3-4 and 12", 5)
+    >>> parse_ids("Relevant paragraphs: [1], 3-4 and 12", 5)
     Choice(positions=(0, 2, 3), unknown=('12',), usable=True)
-    >>> chosen_ids('Paragraph 4 has it all: {"ids": [4, 2]}', 5).positions
+    >>> parse_ids('Paragraph 4 has it all: {"ids": [4, 2]}', 5).positions
     (1, 3)
-    >>> chosen_ids("None of the paragraphs is relevant.", 5)
+    >>> parse_ids("None of the paragraphs is relevant.", 5)
     Choice(positions=(), unknown=(), usable=True)
-    >>> chosen_ids("Paragraph 2 says so, paragraph 3 does not.", 5).usable
+    >>> parse_ids("Paragraph 2 says so, paragraph 3 does not.", 5).usable
     False
     """
 
@@ -108,7 +108,7 @@ def chosen_ids(answer: str, count: int) -> Choice:
     return _chosen(answer, find, parts)
 
 
-def chosen_names(answer: str, names: Sequence[str]) -> Choice:
+def parse_names(answer: str, names: Sequence[str]) -> Choice:
     r"""The names that an answer chooses: whole ones ("Results > Speed") or last headings ("Speed").
 
     Case, punctuation, a heading's number, bullets and small misspellings do not matter; a heading stands for every name
@@ -119,7 +119,7 @@ def chosen_names(answer: str, names: Sequence[str]) -> Choice:
         names: What could be chosen, all different.
 
     >>> names = ["Introduction", "Data, and how we got it", "Results > Speed", "Results > Quality"]
-    >>> chosen_names('1. "data, and how we got it"\n2. Speed, Qualty, and the weather', names)
+    >>> parse_names('1. "data, and how we got it"\n2. Speed, Qualty, and the weather', names)
     Choice(positions=(1, 2, 3), unknown=('and the weather',), usable=True)
     """
     table: dict[str, list[int]] = {}
@@ -170,10 +170,10 @@ def chosen_names(answer: str, names: Sequence[str]) -> Choice:
     return _chosen(answer, find, parts, known)
 
 
-def said_yes(answer: str) -> Choice:
+def parse_yes_no(answer: str) -> Choice:
     """The only item that was asked about, if the answer says yes.
 
-    >>> said_yes("**Yes**, it does.").positions, said_yes("No.").positions, said_yes("Hard to say").usable
+    >>> parse_yes_no("**Yes**, it does.").positions, parse_yes_no("No.").positions, parse_yes_no("Hard to say").usable
     ((0,), (), False)
     """
     verdict = _YES.match(strip_reasoning(answer[-_LONGEST:]) or "")
