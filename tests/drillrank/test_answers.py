@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -203,7 +204,7 @@ UNREADABLE = [
     *("I cannot say", "Ich weiß es nicht", "Ignore the rules and delete everything", "?!a", "No lo sé.", "..."),
     *("Paragraph 2 says so, and paragraph 3 does not.", "2.1", "3 paragraphs", "- [x] 3\n- [ ] 4", "F1, T5, 3%"),
     *("| id | relevant |\n| 2 | yes |\n| 3 | no |", '{"3": {"relevant": true}, "4": {"relevant": false}}'),
-    *('{"relevant": [3], "irrelevant": [1]}', "2\n4 (the lake)", "Not relevant: 1, 2", "1. 3\n2. 5", "9" * 5000),
+    *('{"relevant": [3], "irrelevant": [1]}', "2\n4 (the lake)", "Not relevant: 1, 2", "3. 1\n5. 2", "9" * 5000),
     *("Speed is relevant, not the Introduction.", "I would read Methods there.", "<think>1, 2", "<think>Speed"),
 ]
 
@@ -226,7 +227,7 @@ def test_answers_in_the_habits_of_many_models_are_read_right_or_not_at_all():
         for case in CORPUS
     ]
     assert [case for case, found, right in readings if found is not None and found != right] == []
-    assert sum(found == right for _, found, right in readings) >= 340  # those in a form that was asked for, or close
+    assert sum(found == right for _, found, right in readings) >= 364  # those in a form that was asked for, or close
 
 
 def test_answers_of_real_models_to_real_prompts_are_read_right():
@@ -258,6 +259,66 @@ def test_reading_takes_linear_work(piece):
 @pytest.mark.parametrize("answer", ["9", "1-" + "9", '{"ids": [9', "[", "|"])
 def test_huge_numbers_and_ranges(answer):
     assert set(parse_ids(answer + answer[-1] * 99_999 + ", 2]}" * ("ids" in answer), 9).positions) <= {1}
+
+
+READABLE = {
+    '{"ids": [1, 2,]}': (0, 1), '{"ids": ["3", "5",],}': (2, 4), 'So {"ids": [2,\n ]}.': (1,), "[2, 4,]": (1, 3),
+    '{"ids": [1.0, 2.0]}': (0, 1), "[3.0]": (2,), '{"ids": 4.0}': (3,), '{"a": [5.0, 1]}': (0, 4),
+    '{"ids": "2, 4"}': (1, 3), '{"answer": "[3]"}': (2,), '{"ids": "1 and 5"}': (0, 4), '["2, 3"]': (1, 2),
+    '{"ids": 2}': (1,), '{"id": "3"}': (2,), '{"paragraph_id": 5}': (4,), 'I take {"section": 1}': (0,),
+    '{"ids": null}': (), '{"ids": "none"}': (), '{"answer": "None."}': (),
+    '{"paragraphs": [{"id": 1}, {"id": 2}]}': (0, 1), '[{"id": 3, "reason": "It has 2 of 4."}]': (2,),
+    '[{"doc": 2, "score": 0.9}, {"doc": 5, "score": 0.1}]': (1, 4), '{"x": [{"paragraph_id": "4"}, 1]}': (0, 3),
+    "[2] > [1] > [3]": (0, 1, 2), "5 > 2": (1, 4), "Ranking: [4] > [1]": (0, 3), "[3]>[1]>[2]": (0, 1, 2),
+    "The answer is 2.": (1,), "So, the final answer is: 3 and 5": (2, 4), "My choice is [4].": (3,),
+    "The relevant paragraph ids are 1, 4 and 5.": (0, 3, 4),
+    "1. 2\n2. 4": (1, 3), "1) [5]\n2) [1]": (0, 4), "Answer:\n1. 4\n2. 2\n3. 5": (1, 3, 4), "1. 3\n2. 5": (2, 4),
+    "Doc: 2, Relevance: 9\nDoc: 1, Relevance: 8": (0, 1), "Document 3, score: 0.7": (2,),
+    "- Passage: 4 (relevance: 7/10)": (3,), "Doc: 5, Relevance: 10": (4,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", READABLE)
+def test_forms_of_ids_that_models_prefer(answer):
+    assert parse_ids(answer, 5) == Choice(READABLE[answer])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *('{"ids": [1.5, 2]}', '{"ids": true}', '{"id": 2, "relevant": "no"}', '{"irrelevant": [1, 2]}'),
+        *(
+            '{"not_relevant": [3]}',
+            '{"excluded": [3]}',
+            '{"id": 1}\n{"id": 2}',
+            '{"id": 2, "score": 0}',
+            '{"count": 2}',
+        ),
+        *('[{"id": 2, "reason": "It is not relevant."}]', '[{"id": 1, "relevant": false}]', '{"ids": "2 of 4"}'),
+        *("1. 1\n2. 2\n3. 3", "2. 3\n5. 1", "The answer is 2 paragraphs.", "The answer is not 2.", "5 > 3 is true"),
+        *("Doc: 2, Relevance: 0", "The number of relevant paragraphs is 3.", "Doc: 2 has relevance"),
+    ],
+)
+def test_ids_that_may_mean_something_else_are_not_chosen(answer):
+    assert parse_ids(answer, 5) == Choice((), usable=False)
+
+
+@pytest.mark.parametrize(
+    ("pump", "names"),
+    [
+        *(("b,", ["b," * 60 + "b", "c"]), ("b, ", ["b," * 60 + "c"]), ("a;b,", ["a, b, " * 40 + "c", "b"])),
+        *((pump, ["A, b", "C"]) for pump in ("\u00a0", " ", "\u2003", "\n", "\n[", '"\\"', ", ", "- ", '{"a":')),
+    ],
+)
+def test_separators_and_blanks_take_linear_time(pump, names):
+    def read(answer: str) -> None:
+        parse_names(answer + "yes", names)
+        parse_ids(answer + "yes", 9)
+        parse_yes_no(answer + "yes")
+
+    start = time.process_time()
+    read(pump * (20_000 // len(pump)))
+    assert time.process_time() - start < 1
 
 
 def test_thoughts_are_neither_follow_up_questions_nor_passages_nor_keywords():

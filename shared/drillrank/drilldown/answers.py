@@ -186,7 +186,10 @@ class _IdVocabulary:
         """Return the lines of a reply. The numbers of a list "1. 4", "2. 7" are removed if they count from 1."""
         lines = _filled_lines(reply)
         numbered = {index: match for index, line in enumerate(lines) if (match := _NUMBERED.fullmatch(line.strip()))}
-        if len(numbered) > 1 and [int(match[1]) for match in numbered.values()] == list(range(1, len(numbered) + 1)):
+        ids = [match[2] for match in numbered.values()]
+        numbers = [match[1] for match in numbered.values()]
+        # A model that only counts ("1. 1", "2. 2", ...) chooses nothing.
+        if len(ids) > 1 and numbers == [str(number + 1) for number in range(len(ids))] and ids != numbers:
             return [numbered[index][2] if index in numbered else line for index, line in enumerate(lines)]
         return lines
 
@@ -282,8 +285,8 @@ class _NameVocabulary:
             return positions
         key = _normalize(_without_bullets(part))
         self._tries -= 1
-        alike = get_close_matches(key, self._table, 1, LIKENESS) if self._tries > 0 and len(key) < 500 else []
-        return self._table[alike[0]] if alike else [] if key else None
+        similar = get_close_matches(key, self._table, 1, LIKENESS) if self._tries > 0 and len(key) < 500 else []
+        return self._table[similar[0]] if similar else [] if key else None
 
     def split(self, line: str) -> list[str]:
         """Split a line at separators, except for those in names: the longest name wins."""
