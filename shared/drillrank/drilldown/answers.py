@@ -30,6 +30,7 @@ LIKENESS = 0.88  # of a misspelled name, as `difflib.SequenceMatcher.ratio` has 
 _SHOWN = 80  # characters of an unknown part of the answer
 _LONGEST = 20_000  # characters of an answer, from its end, that are read
 _TRIES = 200  # brackets at which JSON may begin, and unknown names that are compared letter by letter
+_MAX_COMPARED = 10_000_000  # pairs of letters of unknown and offered names
 _MAX_WORDS = 100  # of a name with separators
 
 _NOTHING = re.compile(
@@ -258,6 +259,9 @@ class _NameVocabulary:
                 if _NAME_SEPARATOR.search(name):
                     self._add_words(key.split()[:_MAX_WORDS])
 
+        self._size = sum(map(len, self._table))
+        self._effort = _MAX_COMPARED
+
     def _add_words(self, key: list[str]) -> None:
         node = self._joined
         for word in key:
@@ -285,7 +289,12 @@ class _NameVocabulary:
             return positions
         key = _normalize(_without_bullets(part))
         self._tries -= 1
-        similar = get_close_matches(key, self._table, 1, LIKENESS) if self._tries > 0 and len(key) < 500 else []
+        self._effort -= len(key) * self._size
+        similar = (
+            get_close_matches(key, self._table, 1, LIKENESS)
+            if min(self._tries, self._effort) > 0 and len(key) < 500
+            else []
+        )
         return self._table[similar[0]] if similar else [] if key else None
 
     def split(self, line: str) -> list[str]:
