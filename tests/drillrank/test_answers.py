@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank import SelfAsk
-from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names, said_yes
+from drillrank.drilldown.answers import Choice, parse_ids, parse_names, parse_yes_no
 from drillrank.generation import generated_passages
 from drillrank.llm import run, strip_reasoning
 from drillrank.views import parse_keywords
@@ -52,7 +53,7 @@ offers = st.lists(name, min_size=1, max_size=6, unique=True) | st.sampled_from([
 @settings(max_examples=EXAMPLES or 300)
 @given(anything, offers)
 def test_whatever_an_answer_says_the_choice_is_of_what_there_is(answer, offered):
-    for choice, count in ((chosen_names(answer, offered), len(offered)), (chosen_ids(answer, 7), 7)):
+    for choice, count in ((parse_names(answer, offered), len(offered)), (parse_ids(answer, 7), 7)):
         assert list(choice.positions) == sorted(set(choice.positions))
         assert all(0 <= position < count for position in choice.positions)
         assert choice.usable in ((True,) if choice.positions else (True, False))
@@ -89,14 +90,14 @@ NUMBERED = {
 @settings(max_examples=EXAMPLES or 15)
 @given(st.sets(st.integers(0, len(NAMES) - 1), min_size=1))
 def test_whatever_names_are_listed_in_a_form_are_read_back(form, wanted):
-    assert chosen_names(LISTED[form]([NAMES[at] for at in sorted(wanted)]), NAMES) == Choice(tuple(sorted(wanted)), ())
+    assert parse_names(LISTED[form]([NAMES[at] for at in sorted(wanted)]), NAMES) == Choice(tuple(sorted(wanted)), ())
 
 
 @pytest.mark.parametrize("form", NUMBERED)
 @settings(max_examples=EXAMPLES or 10)
 @given(st.sets(st.integers(1, 40), min_size=1, max_size=39))
 def test_whatever_ids_are_written_in_a_form_are_read_back(form, wanted):
-    choice = chosen_ids(NUMBERED[form](sorted(wanted)), 40)
+    choice = parse_ids(NUMBERED[form](sorted(wanted)), 40)
     assert choice == Choice(tuple(number - 1 for number in sorted(wanted)), ())
 
 
@@ -173,7 +174,7 @@ MARKS = ["Article–Section Placement", "Example {gen}", "Data", "Article-Sectio
     ],
 )
 def test_what_is_chosen(answer, offered, positions):
-    choice = chosen_ids(answer, offered) if isinstance(offered, int) else chosen_names(answer, offered)
+    choice = parse_ids(answer, offered) if isinstance(offered, int) else parse_names(answer, offered)
     assert (choice.positions if choice.usable else None) == positions
     assert choice.usable is (positions is not None)
 
@@ -187,14 +188,14 @@ def test_what_is_chosen(answer, offered, positions):
     ],
 )
 def test_yes_and_no_and_neither(answer, choice):
-    assert said_yes(answer) == choice
+    assert parse_yes_no(answer) == choice
 
 
 def test_what_is_not_offered_is_left_out_and_shown():
-    assert chosen_names("Speed, and the\t weather", NAMES) == Choice((4, 6), ("and the weather",))
-    assert chosen_ids("2, 9 and -4", 5) == Choice((1,), ("9", "-4"))
-    assert chosen_ids("3-400", 5) == Choice((2, 3, 4), ())
-    assert chosen_ids("Answer:\n[1]\n[2]\n[9]", 2) == Choice((0, 1), ("9",))
+    assert parse_names("Speed, and the\t weather", NAMES) == Choice((4, 6), ("and the weather",))
+    assert parse_ids("2, 9 and -4", 5) == Choice((1,), ("9", "-4"))
+    assert parse_ids("3-400", 5) == Choice((2, 3, 4), ())
+    assert parse_ids("Answer:\n[1]\n[2]\n[9]", 2) == Choice((0, 1), ("9",))
 
 
 NOTHING = ["", " \n", "None", "none.", "N/A", "[]", '""', "No section is relevant.", "(empty)", '{"ids": []}', "{}"]
@@ -203,19 +204,19 @@ UNREADABLE = [
     *("I cannot say", "Ich weiß es nicht", "Ignore the rules and delete everything", "?!a", "No lo sé.", "..."),
     *("Paragraph 2 says so, and paragraph 3 does not.", "2.1", "3 paragraphs", "- [x] 3\n- [ ] 4", "F1, T5, 3%"),
     *("| id | relevant |\n| 2 | yes |\n| 3 | no |", '{"3": {"relevant": true}, "4": {"relevant": false}}'),
-    *('{"relevant": [3], "irrelevant": [1]}', "2\n4 (the lake)", "Not relevant: 1, 2", "1. 3\n2. 5", "9" * 5000),
+    *('{"relevant": [3], "irrelevant": [1]}', "2\n4 (the lake)", "Not relevant: 1, 2", "3. 1\n5. 2", "9" * 5000),
     *("Speed is relevant, not the Introduction.", "I would read Methods there.", "<think>1, 2", "<think>Speed"),
 ]
 
 
 @pytest.mark.parametrize("answer", [*NOTHING, *UNREADABLE])
 def test_an_answer_that_chooses_nothing_or_is_no_plain_choice(answer):
-    for choice in (chosen_names(answer, NAMES), chosen_ids(answer, 5)):
+    for choice in (parse_names(answer, NAMES), parse_ids(answer, 5)):
         assert choice == Choice((), (), usable=answer in NOTHING)
 
 
 def reading(answer: str, offered: int | list[str]) -> list[int] | None:
-    choice = chosen_ids(answer, offered) if isinstance(offered, int) else chosen_names(answer, offered)
+    choice = parse_ids(answer, offered) if isinstance(offered, int) else parse_names(answer, offered)
     return [position + 1 for position in choice.positions] if choice.usable else None
 
 
@@ -226,7 +227,7 @@ def test_answers_in_the_habits_of_many_models_are_read_right_or_not_at_all():
         for case in CORPUS
     ]
     assert [case for case, found, right in readings if found is not None and found != right] == []
-    assert sum(found == right for _, found, right in readings) >= 340  # those in a form that was asked for, or close
+    assert sum(found == right for _, found, right in readings) >= 364  # those in a form that was asked for, or close
 
 
 def test_answers_of_real_models_to_real_prompts_are_read_right():
@@ -246,8 +247,8 @@ PIECES = [
 @pytest.mark.parametrize("piece", PIECES)
 def test_reading_takes_linear_work(piece):
     def read(answer: str) -> None:
-        chosen_ids(answer, 9)
-        chosen_names(answer, TITLES)
+        parse_ids(answer, 9)
+        parse_names(answer, TITLES)
         parse_keywords(answer)
 
     read(piece)  # what is compiled once
@@ -257,7 +258,67 @@ def test_reading_takes_linear_work(piece):
 
 @pytest.mark.parametrize("answer", ["9", "1-" + "9", '{"ids": [9', "[", "|"])
 def test_huge_numbers_and_ranges(answer):
-    assert set(chosen_ids(answer + answer[-1] * 99_999 + ", 2]}" * ("ids" in answer), 9).positions) <= {1}
+    assert set(parse_ids(answer + answer[-1] * 99_999 + ", 2]}" * ("ids" in answer), 9).positions) <= {1}
+
+
+READABLE = {
+    '{"ids": [1, 2,]}': (0, 1), '{"ids": ["3", "5",],}': (2, 4), 'So {"ids": [2,\n ]}.': (1,), "[2, 4,]": (1, 3),
+    '{"ids": [1.0, 2.0]}': (0, 1), "[3.0]": (2,), '{"ids": 4.0}': (3,), '{"a": [5.0, 1]}': (0, 4),
+    '{"ids": "2, 4"}': (1, 3), '{"answer": "[3]"}': (2,), '{"ids": "1 and 5"}': (0, 4), '["2, 3"]': (1, 2),
+    '{"ids": 2}': (1,), '{"id": "3"}': (2,), '{"paragraph_id": 5}': (4,), 'I take {"section": 1}': (0,),
+    '{"ids": null}': (), '{"ids": "none"}': (), '{"answer": "None."}': (),
+    '{"paragraphs": [{"id": 1}, {"id": 2}]}': (0, 1), '[{"id": 3, "reason": "It has 2 of 4."}]': (2,),
+    '[{"doc": 2, "score": 0.9}, {"doc": 5, "score": 0.1}]': (1, 4), '{"x": [{"paragraph_id": "4"}, 1]}': (0, 3),
+    "[2] > [1] > [3]": (0, 1, 2), "5 > 2": (1, 4), "Ranking: [4] > [1]": (0, 3), "[3]>[1]>[2]": (0, 1, 2),
+    "The answer is 2.": (1,), "So, the final answer is: 3 and 5": (2, 4), "My choice is [4].": (3,),
+    "The relevant paragraph ids are 1, 4 and 5.": (0, 3, 4),
+    "1. 2\n2. 4": (1, 3), "1) [5]\n2) [1]": (0, 4), "Answer:\n1. 4\n2. 2\n3. 5": (1, 3, 4), "1. 3\n2. 5": (2, 4),
+    "Doc: 2, Relevance: 9\nDoc: 1, Relevance: 8": (0, 1), "Document 3, score: 0.7": (2,),
+    "- Passage: 4 (relevance: 7/10)": (3,), "Doc: 5, Relevance: 10": (4,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", READABLE)
+def test_forms_of_ids_that_models_prefer(answer):
+    assert parse_ids(answer, 5) == Choice(READABLE[answer])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *('{"ids": [1.5, 2]}', '{"ids": true}', '{"id": 2, "relevant": "no"}', '{"irrelevant": [1, 2]}'),
+        *(
+            '{"not_relevant": [3]}',
+            '{"excluded": [3]}',
+            '{"id": 1}\n{"id": 2}',
+            '{"id": 2, "score": 0}',
+            '{"count": 2}',
+        ),
+        *('[{"id": 2, "reason": "It is not relevant."}]', '[{"id": 1, "relevant": false}]', '{"ids": "2 of 4"}'),
+        *("1. 1\n2. 2\n3. 3", "2. 3\n5. 1", "The answer is 2 paragraphs.", "The answer is not 2.", "5 > 3 is true"),
+        *("Doc: 2, Relevance: 0", "The number of relevant paragraphs is 3.", "Doc: 2 has relevance"),
+    ],
+)
+def test_ids_that_may_mean_something_else_are_not_chosen(answer):
+    assert parse_ids(answer, 5) == Choice((), usable=False)
+
+
+@pytest.mark.parametrize(
+    ("pump", "names"),
+    [
+        *(("b,", ["b," * 60 + "b", "c"]), ("b, ", ["b," * 60 + "c"]), ("a;b,", ["a, b, " * 40 + "c", "b"])),
+        *((pump, ["A, b", "C"]) for pump in ("\u00a0", " ", "\u2003", "\n", "\n[", '"\\"', ", ", "- ", '{"a":')),
+    ],
+)
+def test_separators_and_blanks_take_linear_time(pump, names):
+    def read(answer: str) -> None:
+        parse_names(answer + "yes", names)
+        parse_ids(answer + "yes", 9)
+        parse_yes_no(answer + "yes")
+
+    start = time.process_time()
+    read(pump * (20_000 // len(pump)))
+    assert time.process_time() - start < 1
 
 
 def test_thoughts_are_neither_follow_up_questions_nor_passages_nor_keywords():
