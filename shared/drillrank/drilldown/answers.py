@@ -103,22 +103,22 @@ class Choice:
 _UNUSABLE = Choice((), usable=False)
 
 
-def parse_ids(answer: str, count: int) -> Choice:
+def chosen_ids(answer: str, count: int) -> Choice:
     """Return the ids from 1 to `count` that an answer chooses, as 0-based positions.
 
-    >>> parse_ids("Relevant paragraphs: [1], 3-4 and 12", 5)
+    >>> chosen_ids("Relevant paragraphs: [1], 3-4 and 12", 5)
     Choice(positions=(0, 2, 3), unknown=('12',), usable=True)
-    >>> parse_ids('Paragraph 4 has it all: {"ids": [4, 2,]}', 5).positions
+    >>> chosen_ids('Paragraph 4 has it all: {"ids": [4, 2,]}', 5).positions
     (1, 3)
-    >>> parse_ids("None of the paragraphs is relevant.", 5)
+    >>> chosen_ids("None of the paragraphs is relevant.", 5)
     Choice(positions=(), unknown=(), usable=True)
-    >>> parse_ids("Paragraph 2 says so, paragraph 3 does not.", 5).usable
+    >>> chosen_ids("Paragraph 2 says so, paragraph 3 does not.", 5).usable
     False
     """
     return _parse(answer, _IdVocabulary(count))
 
 
-def parse_names(answer: str, names: Sequence[str]) -> Choice:
+def chosen_names(answer: str, names: Sequence[str]) -> Choice:
     r"""Return the names that an answer chooses: whole ones ("Results > Speed") or last headings ("Speed").
 
     Case, punctuation, the number of a heading, bullets and small misspellings do not matter. A heading chooses every
@@ -129,16 +129,16 @@ def parse_names(answer: str, names: Sequence[str]) -> Choice:
         names: The names that were offered, all different.
 
     >>> names = ["Introduction", "Data, and how we got it", "Results > Speed", "Results > Quality"]
-    >>> parse_names('1. "data, and how we got it"\n2. Speed, Qualty, and the weather', names)
+    >>> chosen_names('1. "data, and how we got it"\n2. Speed, Qualty, and the weather', names)
     Choice(positions=(1, 2, 3), unknown=('and the weather',), usable=True)
     """
     return _parse(answer, _NameVocabulary(names))
 
 
-def parse_yes_no(answer: str) -> Choice:
+def said_yes(answer: str) -> Choice:
     """Return the only item that was asked about if the answer says yes, and no item if it says no.
 
-    >>> parse_yes_no("**Yes**, it does.").positions, parse_yes_no("No.").positions, parse_yes_no("Hard to say").usable
+    >>> said_yes("**Yes**, it does.").positions, said_yes("No.").positions, said_yes("Hard to say").usable
     ((0,), (), False)
     """
     verdict = _YES.match(strip_reasoning(answer[-_LONGEST:]) or "")
