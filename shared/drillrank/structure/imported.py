@@ -208,7 +208,8 @@ def _children(saved: Mapping[str, Any], node: Mapping[str, Any]) -> list[Mapping
         reference = _REFERENCE.fullmatch(str(child.get("$ref") or child.get("cref")))
         items = saved.get(reference["items"]) if reference else None
         if reference and isinstance(items, list | tuple):
-            children += _mappings(items[int(reference["number"]) :][:1])
+            index = int(reference["number"])
+            children += _mappings(items[index : index + 1])
     return children[::-1]
 
 
