@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from drillrank import read_document
+from drillrank import parse_document, read_document
 from drillrank.structure.docx import convert_docx
 from tests.office_files import SPACES, M, R, W, packed, paragraph, raised, relations, repacked, run, word_document
 from tests.word_files import word_file
@@ -487,3 +487,45 @@ def test_templates_and_files_with_macros_are_read(ending: str, tmp_path: Path) -
     file = tmp_path / f"a.{ending}"
     file.write_bytes(word_document(styled("Scope", "Heading1")))
     assert read_document(file).sections()[0].path == ("Scope",)
+
+
+TITLES = style("Title", "Title") + style("Subtitle", "Subtitle", base="Title") + style("Cover", "Cover", base="Title")
+
+
+def paths_of(body: str, styles: str = TITLES) -> list[tuple[str, ...]]:
+    text = convert_docx(word_document(body, styles=styles)).text
+    return [section.path for section in parse_document(text, "markdown").sections()]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (styled("Report", "Title") + styled("One", "Heading1"), [("Report",), ("Report", "One")]),
+        (styled("Report", "Cover") + styled("One", "Heading1"), [("Report",), ("Report", "One")]),
+        (styled("Annual", "Title") + styled("Report", "Title") + item("x"), [("Annual Report",)]),
+        (styled("Report", "Title") + styled("of 2031", "Subtitle"), [("Report",)]),
+        (
+            styled("One", "Heading1") + styled("Annex", "Title") + styled("Two", "Heading1"),
+            [("One",), ("Annex",), ("Two",)],
+        ),
+        (
+            styled("Report", "Title") + styled("One", "Heading1") + styled("Part", "Heading2"),
+            [("Report",), ("Report", "One"), ("Report", "One", "Part")],
+        ),
+    ],
+)
+def test_title_that_stands_first_is_above_the_headings(body: str, expected: list[tuple[str, ...]]) -> None:
+    assert paths_of(body) == expected
+
+
+def test_subtitle_is_a_paragraph() -> None:
+    body = styled("Report", "Title") + styled("of 2031", "Subtitle") + styled("One", "Heading1")
+    assert text_of(body, styles=TITLES) == "# Report\n\nof 2031\n\n## One"
+
+
+def test_table_with_heads_in_heading_styles_stays_a_table() -> None:
+    def head(text: str) -> str:
+        return f"<w:tc>{styled(text, 'Heading2')}</w:tc>"
+
+    text = text_of(table(head("Year") + head("Sales"), cell("2031") + cell("12"), cell("2032") + cell("")))
+    assert text == "| Year | Sales |\n| --- | --- |\n| 2031 | 12 |\n| 2032 |  |"
