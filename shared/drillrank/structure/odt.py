@@ -205,7 +205,8 @@ class _OpenDocument:
                 repeats = min(parse_count(cell.get("number-columns-repeated"), 1), _MAX_REPEATS)
                 cells += [self._read(cell) if cell.tag == "table-cell" else []] * repeats
             rows += [cells] * (min(parse_count(row.get("number-rows-repeated"), 1), _MAX_REPEATS) if any(cells) else 1)
-        return table_blocks(rows)
+        width = max((index + 1 for cells in rows for index, cell in enumerate(cells) if cell), default=0)
+        return table_blocks([cells[:width] for cells in rows])
 
     def _object(self, reference: Element) -> list[WordBlock]:
         """Return a formula, or the tables behind a chart, that is a document of its own."""
