@@ -266,8 +266,10 @@ class _BlockReader:
                 continue
             cells: list[list[WordBlock]] = [[]] * min(parse_count(child_value(properties, "gridBefore"), 0), _MAX_SPAN)
             for cell in outermost(row, "tc"):
-                span = parse_count(child_value(cell.find("tcPr"), "gridSpan"), 1)
-                cells += [self.read(cell), *[[]] * min(span - 1, _MAX_SPAN)]
+                cell_properties = cell.find("tcPr")
+                span = parse_count(child_value(cell_properties, "gridSpan"), 1)
+                blocks = self.read(cell)
+                cells += [[] if _continues_cell(cell_properties) else blocks, *[[]] * min(span - 1, _MAX_SPAN)]
             rows.append(cells)
         return table_blocks(rows)
 
@@ -284,6 +286,12 @@ class _BlockReader:
             WordBlock("markdown", (self._archive.count_written(text),))
             for text in as_markdown(assemble(page, scan_html(page), "html"))
         ]
+
+
+def _continues_cell(properties: Element | None) -> bool:
+    """Return True if a cell is merged into the one above or before it: Word does not show what it holds."""
+    merges = () if properties is None else (properties.find("vMerge"), properties.find("hMerge"))
+    return any(merge is not None and merge.get("val", "continue") == "continue" for merge in merges)
 
 
 def table_blocks(rows: Sequence[Sequence[Sequence[WordBlock]]]) -> list[WordBlock]:

@@ -183,7 +183,7 @@ class ParagraphReader:
             mark = self._note_marks.mark(_NOTE_KINDS[tag], element.get("id", ""), "*" if has_own_mark else "")
             yield Run("" if has_own_mark else f"[{mark}]")
         elif tag in _DESCRIPTIONS:
-            yield Run(f" {element.get(_DESCRIPTIONS[tag], '')} ")
+            yield Run(f" {element.get(_DESCRIPTIONS[tag]) or element.get('title', '')} ")
         elif tag in ("p", "tc"):
             yield Run(" ")
 

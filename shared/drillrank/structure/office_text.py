@@ -92,7 +92,7 @@ def formula_text(formula: Element) -> str:
     """Return a formula of Office as text on one line, such as "(a+b)/2" or "10^5"."""
     text, ends_with_structure = "", False
     for child in shown_children(formula):
-        if child.tag.endswith("Pr"):
+        if child.tag.endswith("Pr") or child.tag in ("del", "moveFrom"):
             continue
         is_structure = child.tag in _STRUCTURES
         part = _structure_text(child) if is_structure else formula_text(child)
