@@ -529,3 +529,45 @@ def test_table_with_heads_in_heading_styles_stays_a_table() -> None:
 
     text = text_of(table(head("Year") + head("Sales"), cell("2031") + cell("12"), cell("2032") + cell("")))
     assert text == "| Year | Sales |\n| --- | --- |\n| 2031 | 12 |\n| 2032 |  |"
+
+
+@pytest.mark.parametrize(
+    ("number_format", "second"),
+    [
+        ("hebrew1", "ב"),
+        ("arabicAlpha", "ب"),
+        ("arabicAbjad", "ب"),
+        ("decimalFullWidth", "２"),
+        ("aiueoFullWidth", "イ"),
+        ("iroha", "ロ"),
+        ("ganada", "나"),
+        ("thaiLetters", "ข"),
+        ("hex", "2"),
+        ("chicago", "†"),
+        ("ideographTraditional", "乙"),
+        ("ideographZodiac", "丑"),
+        ("ideographEnclosedCircle", "㊁"),
+        ("chineseLegalSimplified", "贰"),
+        ("koreanCounting", "이"),
+        ("koreanDigital", "이"),
+    ],
+)
+def test_numbers_of_lists_are_in_the_script_of_the_list(number_format: str, second: str) -> None:
+    text = text_of(item("a") + item("b"), numbering=lists(levels((number_format, "%1:"))))
+    assert text.endswith(f"- {second}: b")
+
+
+@pytest.mark.parametrize("merge", ["<w:vMerge/>", '<w:vMerge w:val="continue"/>', "<w:hMerge/>"])
+def test_text_in_a_cell_that_is_merged_away_is_left_out(merge: str) -> None:
+    text = text_of(table(cell("A") + cell("B"), cell("ghost", merge) + cell("2")))
+    assert text == "| A | B |\n| --- | --- |\n|  | 2 |"
+
+
+def test_deleted_terms_of_a_formula_are_left_out() -> None:
+    deleted = "<w:del><m:r><m:t>7</m:t></m:r></w:del>"
+    assert text_of(paragraph(f"<m:oMath>{deleted}<m:r><m:t>8</m:t></m:r></m:oMath>")) == "8"
+
+
+def test_picture_that_has_a_title_only_is_described_by_it() -> None:
+    picture = '<w:drawing><wp:inline><wp:docPr id="1" descr="" title="Map of Kent"/></wp:inline></w:drawing>'
+    assert text_of(paragraph(f"<w:r>{picture}</w:r>")) == "Map of Kent"
