@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
@@ -42,6 +43,7 @@ _NUMBER_FORMATS |= {"romanLc": "lowerRoman", "romanUc": "upperRoman", "circleNum
 _NUMBER_TYPE = re.compile(r"([a-z]+(?:Lc|Uc|Num)?)(Period|ParenR|ParenBoth|Plain|Minus|DbPlain|WdBlkPlain|WdWhtPlain)?")
 _FRAMES = {"Period": "{}.", "ParenR": "{})", "ParenBoth": "({})", "Minus": "- {} -"}
 _MAX_LEVEL = 8
+_PRIVATE_USE = re.compile("[\uf000-\uf0ff]+")  # what a run's font of symbols shows; it has another for letters
 _ESCAPED_CONTROL = re.compile(r"_x00[01][0-9A-Fa-f]_")  # a line break of a title, such as "_x000B_"
 _MARKDOWN_NUMBER = re.compile(r"\d{1,9}[.)]")
 
@@ -118,7 +120,7 @@ def _lines(paragraph: Element) -> list[str]:
     while pending:
         element, baseline, font = pending.pop()
         if element.tag == "t":
-            text = with_symbols(_ESCAPED_CONTROL.sub("\n", element.text or ""), font)
+            text = _PRIVATE_USE.sub(partial(_symbols_of, font), _ESCAPED_CONTROL.sub("\n", element.text or ""))
             runs.append(Run(text, "^" if baseline > "0" else "_" if baseline.startswith("-") else ""))
         elif element.tag == "br":
             runs.append(Run("\n"))
@@ -135,6 +137,10 @@ def _lines(paragraph: Element) -> list[str]:
         if element.tag not in _UNSEEN:
             pending += [(child, baseline, font) for child in reversed(shown_children(element))]
     return folded_lines(join_runs(runs))
+
+
+def _symbols_of(font: str, match: re.Match[str]) -> str:
+    return with_symbols(match[0], font)
 
 
 class _Numbering(NamedTuple):
