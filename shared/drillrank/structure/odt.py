@@ -55,7 +55,7 @@ class _OpenDocument:
         self._style_sheet = Element("styles") if style_sheet is None else style_sheet
         self._styles = OpenDocumentStyles([self._style_sheet, self._content])
         self._labels = ListLabels(self._styles)
-        self._notes: list[WordBlock] = []
+        self._note_items: list[WordBlock] = []
         self._comments: list[WordBlock] = []
 
     def markdown(self) -> tuple[str, Pages | None]:
@@ -67,7 +67,7 @@ class _OpenDocument:
         if slides:
             return join_pages((self._slide(slide, number), number) for number, slide in enumerate(slides, start=1))
         blocks = rank_titles(self._read(body))
-        blocks = [*self._running_texts("header"), *blocks, *self._notes, *self._comments]
+        blocks = [*self._running_texts("header"), *blocks, *self._note_items, *self._comments]
         return "\n\n".join([*write_blocks(blocks), *write_blocks(self._running_texts("footer"))]), None
 
     def _running_texts(self, *names: str) -> list[WordBlock]:
@@ -82,9 +82,9 @@ class _OpenDocument:
         if title:
             frames[0].clear()
         blocks = self._read(slide)
-        blocks += [block for notes in outermost(slide, "notes") for block in self._read(notes)]
-        blocks += [*self._notes, *self._comments]
-        self._notes, self._comments = [], []
+        blocks += [block for page in outermost(slide, "notes") for block in self._read(page)]
+        blocks += [*self._note_items, *self._comments]
+        self._note_items, self._comments = [], []
         return "\n\n".join([heading(1, title or f"Slide {number}"), *write_blocks(_below_title(blocks))])
 
     def _read(self, container: Element) -> list[WordBlock]:
@@ -164,7 +164,7 @@ class _OpenDocument:
         else:
             mark = on_one_line("".join(note.findtext("note-citation") or "*"))
             text = " ".join(block.line for body in note.findall("note-body") for block in self._read(body))
-            self._notes.append(WordBlock("item", (text,), label=f"[{mark}]"))
+            self._note_items.append(WordBlock("item", (text,), label=f"[{mark}]"))
         return f"[{mark}]"
 
     def _read_one(self, element: Element) -> list[WordBlock]:

@@ -84,8 +84,8 @@ class OpenDocumentStyles:
 
     def text_format(self, span: Element, around: TextFormat) -> TextFormat:
         """Return the format of a span of text within other text."""
-        own = self.find(span).text if span.get("style-name") else TextFormat()
-        return TextFormat(own.script or around.script, own.is_hidden or around.is_hidden)
+        named = self.find(span).text if span.get("style-name") else TextFormat()
+        return TextFormat(named.script or around.script, named.is_hidden or around.is_hidden)
 
 
 def _with_own_properties(element: Element, base: BlockStyle) -> BlockStyle:
