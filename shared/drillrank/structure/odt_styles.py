@@ -191,10 +191,10 @@ def _count(levels: dict[int, ListLevel], depth: int, numbers: dict[int, int], st
     if definition.number_format in ("", "none"):
         return ""
     first = max(depth - max(definition.shown_levels, 1) + 1, 1)
-    shown = [(levels.get(level, ListLevel()), level) for level in range(first, depth + 1)]
+    levels_in_label = [(levels.get(level, ListLevel()), level) for level in range(first, depth + 1)]
     parts = (
         format_number(numbers.get(level, shown_level.start), shown_level.number_format)
-        for shown_level, level in shown
+        for shown_level, level in levels_in_label
         if shown_level.number_format not in ("", "none")
     )
     return f"{definition.prefix}{'.'.join(parts)}{definition.suffix}".strip()
