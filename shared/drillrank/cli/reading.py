@@ -17,8 +17,9 @@ from drillrank.cli.sources import InputFile
 from drillrank.corpus.documents import Above, Prepared, prepared
 from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput
 from drillrank.files import open_file
-from drillrank.structure.formats import Format, find_format_by_content, find_format_by_file_name
+from drillrank.structure.formats import Format, find_format_by_file_name, find_format_of_file
 from drillrank.structure.isolation import ReaderFailure, close_workers, run_task
+from drillrank.structure.packages import is_package
 from drillrank.structure.read import content_key, read_content
 from drillrank.structure.worker import Frame
 
@@ -90,7 +91,8 @@ def _find_files_to_read_here(files: Sequence[KeyedFile]) -> set[int]:
 def _find_format(file: InputFile) -> Format | None:
     try:
         with open_file(file.path) as content:
-            return find_format_by_content(content.read(_HEAD_BYTES)) or find_format_by_file_name(file.path.name)
+            head = content.read(_HEAD_BYTES)
+            return find_format_of_file(file.path.name, head + content.read() if is_package(head) else head)
     except InvalidInput:  # reading the file will report it
         return find_format_by_file_name(file.path.name)
 
@@ -137,7 +139,7 @@ def _read_in_worker(keyed: KeyedFile, stopped: Event) -> Prepared | Exception:
         try:
             frame = run_task("drillrank.cli.reading:prepare_in_worker", arguments, content)
         except ReaderFailure as failure:
-            file_format = find_format_by_content(content[:_HEAD_BYTES]) or find_format_by_file_name(path.name)
+            file_format = find_format_of_file(path.name, content)
             can_retry = failure.is_crash and file_format is not None and file_format.convert_after_crash is not None
             if stopped.is_set() or not can_retry:
                 raise

@@ -13,6 +13,7 @@ from drillrank.structure.latex import scan_latex
 from drillrank.structure.mail import convert_eml, convert_mbox
 from drillrank.structure.markdown import scan_markdown_or_plain
 from drillrank.structure.notebook import convert_notebook
+from drillrank.structure.odt import convert_odt
 from drillrank.structure.pdf import convert_pdf, convert_pdf_pages_alone
 from drillrank.structure.plain import scan_plain
 from drillrank.structure.pptx import convert_pptx
@@ -66,6 +67,18 @@ register_format(
     convert=convert_pptx,
 )
 register_format("epub", [".epub"], ["application/epub+zip"], "markdown", convert=convert_epub)
+register_format(
+    "odt",
+    [".odt", ".ott", ".odp", ".otp"],
+    [
+        "application/vnd.oasis.opendocument.text",
+        "application/vnd.oasis.opendocument.text-template",
+        "application/vnd.oasis.opendocument.presentation",
+        "application/vnd.oasis.opendocument.presentation-template",
+    ],
+    "markdown",
+    convert=convert_odt,
+)
 register_format("rst", [".rst", ".rest"], ["text/x-rst", "text/prs.fallenstein.rst"], scan_rst)
 register_format("code", CODE_SUFFIXES, CODE_MEDIA_TYPES, scan_code)
 register_format(

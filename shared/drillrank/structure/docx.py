@@ -1,15 +1,16 @@
 """Word files as Markdown.
 
 A heading is a paragraph whose style is named "heading 1" to "heading 9", is based on such a style, or has an outline
-level, as the paragraph itself may have. Numbers of headings and lists are counted as Word counts them.
+level, as the paragraph itself may have. A title (style "Title") that stands before all headings is above them. Numbers
+of headings and lists are counted as Word counts them.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 from xml.etree.ElementTree import Element
 
@@ -54,7 +55,7 @@ class WordBlock:
     Attributes:
         kind: What the block is; "markdown" is written as it is.
         lines: Its text.
-        level: Level of a heading, starting at 1, or of a list item, starting at 0.
+        level: Level of a heading, starting at 1 (0 for the title), or of a list item, starting at 0.
         label: Printed number of a list item; empty for a bullet.
         rows: Cells of a table.
     """
@@ -114,7 +115,7 @@ class _WordDocument:
         if body is None:
             raise InvalidInput("it has no body of text")
         headers = list(self._running_texts("header"))
-        blocks = self._read_part(self._main, body)
+        blocks = rank_titles(self._read_part(self._main, body))
         blocks += self._read_notes()
         return "\n\n".join(write_blocks([*headers, *blocks, *self._running_texts("footer")]))
 
@@ -235,7 +236,8 @@ class _BlockReader:
         level = style.heading_level if level is None else level
         label = self._numbers.next_label(position) if position else None
         self._archive.count_written(label or "")
-        if level:
+        if level or style.is_title:
+            level = 0 if style.is_title else level
             block = WordBlock("heading", (" ".join(filter(None, (label, *lines))),), level)
         elif position and label is not None:
             block = WordBlock("item", tuple(lines), position.level, label)
@@ -256,7 +258,7 @@ class _BlockReader:
         return NumberedLevel(list_id, max(level, 0))
 
     def _read_table(self, table_element: Element) -> list[WordBlock]:
-        """Return a table, or its blocks if it arranges the page: it contains headings or tables."""
+        """Return a table, or its blocks if it arranges the page."""
         rows: list[list[list[WordBlock]]] = []
         for row in outermost(table_element, "tr"):
             properties = row.find("trPr")
@@ -264,15 +266,12 @@ class _BlockReader:
                 continue
             cells: list[list[WordBlock]] = [[]] * min(parse_count(child_value(properties, "gridBefore"), 0), _MAX_SPAN)
             for cell in outermost(row, "tc"):
-                span = parse_count(child_value(cell.find("tcPr"), "gridSpan"), 1)
-                cells += [self.read(cell), *[[]] * min(span - 1, _MAX_SPAN)]
+                cell_properties = cell.find("tcPr")
+                span = parse_count(child_value(cell_properties, "gridSpan"), 1)
+                blocks = self.read(cell)
+                cells += [[] if _continues_cell(cell_properties) else blocks, *[[]] * min(span - 1, _MAX_SPAN)]
             rows.append(cells)
-        blocks = [block for row in rows for cell in row for block in cell]
-        if any(block.kind not in ("paragraph", "item") for block in blocks):
-            return blocks
-        texts = [tuple(" ".join(block.line for block in cell) for cell in row) for row in rows]
-        texts = [row for row in texts if any(row)]
-        return [WordBlock("table", rows=tuple(texts))] if texts else []
+        return table_blocks(rows)
 
     def _read_embedded(self, reference: Element) -> list[WordBlock]:
         """Return the blocks of a page of HTML that the document includes."""
@@ -287,6 +286,45 @@ class _BlockReader:
             WordBlock("markdown", (self._archive.count_written(text),))
             for text in as_markdown(assemble(page, scan_html(page), "html"))
         ]
+
+
+def _continues_cell(properties: Element | None) -> bool:
+    """Return True if a cell is merged into the one above or before it: Word does not show what it holds."""
+    merges = () if properties is None else (properties.find("vMerge"), properties.find("hMerge"))
+    return any(merge is not None and merge.get("val", "continue") == "continue" for merge in merges)
+
+
+def table_blocks(rows: Sequence[Sequence[Sequence[WordBlock]]]) -> list[WordBlock]:
+    """Return a table, or the blocks of its cells if it arranges the page.
+
+    A table that contains tables arranges the page. So does one with headings, unless they are the heads of its rows
+    and columns: no cell has more than one block, and two rows or more have two cells or more.
+    """
+    blocks = [block for row in rows for cell in row for block in cell]
+    kinds = {block.kind for block in blocks}
+    is_grid = all(len(cell) <= 1 for row in rows for cell in row) and sum(sum(map(bool, row)) > 1 for row in rows) > 1
+    if kinds - {"paragraph", "item", "heading"} or ("heading" in kinds and not is_grid):
+        return blocks
+    texts = [tuple(" ".join(block.line for block in cell) for cell in row) for row in rows]
+    texts = [row for row in texts if any(row)]
+    return [WordBlock("table", rows=tuple(texts))] if texts else []
+
+
+def rank_titles(blocks: Iterable[WordBlock]) -> list[WordBlock]:
+    """Return the blocks with titles at level 1. If a title is the first heading, the others are below it.
+
+    Titles that follow each other are the lines of one title.
+    """
+    joined: list[WordBlock] = []
+    for block in blocks:
+        is_title = block.kind == "heading" and not block.level
+        if is_title and joined and joined[-1].kind == "heading" and not joined[-1].level:
+            joined[-1] = replace(joined[-1], lines=joined[-1].lines + block.lines)
+        else:
+            joined.append(block)
+    first_level = next((block.level for block in joined if block.kind == "heading"), None)
+    shift = 1 if first_level == 0 else 0
+    return [replace(block, level=block.level + shift or 1) if block.kind == "heading" else block for block in joined]
 
 
 def _has_mark(properties: Element | None, *names: str) -> bool:

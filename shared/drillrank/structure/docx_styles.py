@@ -16,6 +16,16 @@ _HEADING_NAME = re.compile(
     r"|címsor|başlık|заголовок|επικεφαλίδα|כותרת|عنوان|見出し|标题|標題|제목|tiêu đề|judul|tajuk)[\s_-]*\[?([1-9])\]?",
     re.IGNORECASE,
 )
+_TITLE_NAME = re.compile(
+    r"title|titel|titre|título|titulo|titolo|titlu|tittel|otsikko|název|tytuł|naslov|cím|başlık|название|заголовок|τίτλος"
+    r"|表題|标题|標題|제목",
+    re.IGNORECASE,
+)
+_SUBTITLE_NAME = re.compile(
+    r"sub-?title|untertitel|sous-titre|subtítulo|subtítol|sottotitolo|subtitlu|ondertitel|underrubrik|undertitel"
+    r"|alaotsikko|podnadpis|podtytuł|alcím|altyazı|подзаголовок|副題|副标题|副標題|부제",
+    re.IGNORECASE,
+)
 _MAX_BASES = 20  # styles that a style is based on, one on another; Word allows half as many
 _RAISED_BY = 4  # half points of w:position that make text an exponent or an index
 _SCRIPTS: dict[str, Script] = {"superscript": "^", "subscript": "_"}
@@ -51,6 +61,7 @@ class WordStyle:
     Attributes:
         ids: Its id, and those of the styles that it is based on, nearest first.
         heading_level: Level of its headings, starting at 1; 0 for other paragraphs.
+        is_title: Whether its paragraphs are the title of the document.
         list_id: List that numbers its paragraphs; empty if there is none.
         list_level: Level in that list, starting at 0; None if the list decides.
         run_format: Properties of its text.
@@ -58,6 +69,7 @@ class WordStyle:
 
     ids: tuple[str, ...] = ()
     heading_level: int = 0
+    is_title: bool = False
     list_id: str = ""
     list_level: int | None = None
     run_format: RunFormat = RunFormat()
@@ -106,19 +118,26 @@ def _with_own_properties(style_id: str, element: Element | None, base: WordStyle
     name = child_value(element, "name") or style_id
     ids = (style_id, *base.ids)[:_MAX_BASES]
     if element is None:
-        return WordStyle(ids, _level_in_name(name))
+        return WordStyle(ids, _level_in_name(name), is_title_name(name))
     properties = element.find("pPr")
     list_properties = None if properties is None else properties.find("numPr")
     heading_level = _level_in_name(name) or read_outline_level(properties)
+    is_other_kind = heading_level or _SUBTITLE_NAME.fullmatch(name.strip())  # even if it looks like the title
     level = child_value(list_properties, "ilvl")
     return replace(
         base,
         ids=ids,
         heading_level=base.heading_level if heading_level is None else heading_level,
+        is_title=not is_other_kind and (base.is_title or is_title_name(name)),
         list_id=child_value(list_properties, "numId", base.list_id),
         list_level=parse_count(level, 0) if level else base.list_level,
         run_format=read_run_format(element.find("rPr")).over(base.run_format),
     )
+
+
+def is_title_name(name: str) -> bool:
+    """Return True if a style of this name is the one for the title of a document."""
+    return _TITLE_NAME.fullmatch(name.strip()) is not None
 
 
 def _level_in_name(name: str) -> int:

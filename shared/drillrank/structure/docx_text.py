@@ -19,7 +19,15 @@ from drillrank.structure.office_archive import (
     shown_children,
 )
 from drillrank.structure.office_drawings import referenced_drawing
-from drillrank.structure.office_text import Run, Script, folded_lines, formula_text, join_runs
+from drillrank.structure.office_text import (
+    PRIVATE_USE,
+    Run,
+    Script,
+    folded_lines,
+    formula_text,
+    join_runs,
+    with_symbols,
+)
 
 _CHECKED, _UNCHECKED = "☒", "☐"
 # Elements whose content a reader does not see: deleted or moved text, codes of fields, readings above characters.
@@ -30,24 +38,9 @@ _UNSEEN = frozenset({
 _CHARACTERS = {"tab": " ", "ptab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 _NOTE_KINDS = {"footnoteReference": "footnotes", "endnoteReference": "endnotes", "commentReference": "comments"}
 _NOTE_FORMATS = {"footnotes": "decimal", "endnotes": "lowerRoman"}  # of Word, unless the settings say otherwise
-_GREEK = dict(zip("abgdezhqiklmnxoprstufcyw", "αβγδεζηθικλμνξοπρστυφχψω", strict=True))
-_SYMBOLS = {
-    "symbol": {
-        **_GREEK, **{latin.upper(): greek.upper() for latin, greek in _GREEK.items()}, "V": "ς", "J": "ϑ", "j": "ϕ",
-        "\xa3": "≤", "\xb3": "≥", "\xb1": "±", "\xb4": "×", "\xb8": "÷", "\xb9": "≠", "\xbb": "≈", "\xb0": "°",
-        "\xb7": "•", "\xae": "→", "\xa5": "∞", "\xd6": "√", "\xe5": "∑", "\xf2": "∫", "\xb6": "∂", "\xd7": "⋅",
-        "\xb2": "″", "\xa2": "′", "\xad": "↑", "\xaf": "↓", "\xac": "←", "\xce": "∈", "-": "−",
-    },
-    "wingdings": {
-        "\xfe": "☑", "\xfd": "☒", "\xa8": "☐", "o": "☐", "q": "☐", "x": "☒", "\xfc": "✓", "\xfb": "✗", "\xa7": "•",
-        "l": "●", "n": "■", "\xe0": "→", "\xe8": "→", "\xdf": "←", "J": "☺", "L": "☹", "(": "☎", "*": "✉",
-    },
-    "wingdings 2": {"R": "☑", "S": "☒", "T": "☒", "Q": "☒", "\xa3": "☐", "P": "✓", "O": "✗"},
-}  # fmt: skip
 _DESCRIPTIONS = {"docPr": "descr", "shape": "alt", "textpath": "string"}
 _HEXADECIMAL = re.compile(r"[0-9A-Fa-f]{1,4}")
 _MAX_FIELDS = 20  # within each other, as in Word
-_PRIVATE_USE = range(0xF000, 0xF100)  # where fonts of symbols have their characters
 
 
 class ParagraphText(NamedTuple):
@@ -170,20 +163,20 @@ class ParagraphReader:
         if tag == "t":
             # Results of fields within the code of another field are not shown.
             if element.text and all(field.in_result for field in self._fields[:-1]):
-                yield Run(_with_symbols(element.text, run_format.font or ""), script)
+                yield Run(with_symbols(element.text, run_format.font or ""), script)
         elif tag in _CHARACTERS:
             yield Run(_CHARACTERS[tag], script)
         elif tag == "sym":
             code = element.get("char", "")
             character = chr(int(code, 16)) if _HEXADECIMAL.fullmatch(code) else ""
-            symbol = _with_symbols(character, element.get("font", ""))
-            yield Run("" if symbol and ord(symbol) in _PRIVATE_USE else symbol, script)
+            symbol = with_symbols(character, element.get("font", ""))
+            yield Run("" if symbol and ord(symbol) in PRIVATE_USE else symbol, script)
         elif tag in _NOTE_KINDS:
             has_own_mark = is_on(element.get("customMarkFollows", "0"))
             mark = self._note_marks.mark(_NOTE_KINDS[tag], element.get("id", ""), "*" if has_own_mark else "")
             yield Run("" if has_own_mark else f"[{mark}]")
         elif tag in _DESCRIPTIONS:
-            yield Run(f" {element.get(_DESCRIPTIONS[tag], '')} ")
+            yield Run(f" {element.get(_DESCRIPTIONS[tag]) or element.get('title') or ''} ")
         elif tag in ("p", "tc"):
             yield Run(" ")
 
@@ -227,12 +220,3 @@ def _is_hidden_drawing(element: Element) -> bool:
         return False
     properties = element.find("docPr")
     return properties is not None and is_on(properties.get("hidden", "0"))
-
-
-def _with_symbols(text: str, font: str) -> str:
-    """Return a text whose characters of symbol fonts are replaced by what they look like."""
-    symbols = _SYMBOLS.get(font.lower())
-    if symbols is None:
-        return text
-    plain = "".join(chr(ord(character) - 0xF000) if ord(character) in _PRIVATE_USE else character for character in text)
-    return "".join(symbols.get(character, original) for character, original in zip(plain, text, strict=True))

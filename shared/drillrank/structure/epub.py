@@ -25,7 +25,8 @@ from drillrank.structure.scan import assemble
 _MAX_FALLBACKS = 10
 _MAX_PREFIXES = 10  # names of the same namespace
 _TAG_COST = 4  # elements of XML whose reading takes as long as one tag of HTML
-_PAGE_TYPES = ("html", "xml", "svg")  # of which a word is in the media type of a chapter
+_CHAPTER_TYPES = ("html", "oeb1")
+_PAGE_TYPES = (*_CHAPTER_TYPES, "xml", "svg")  # of which a word is in the media type of a chapter
 _VOID_ELEMENTS = frozenset({
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track",
     "wbr",
@@ -76,11 +77,7 @@ def _read_book(archive: OfficeArchive) -> Iterator[str]:
 
 def _chapter_names(archive: OfficeArchive) -> Iterator[str]:
     """Yield the names of the chapters in their order; files that are not pages are replaced by their fallbacks."""
-    container = archive.read_tree("META-INF/container.xml")
-    main = next((root.get("full-path", "") for root in _with_root(container, "rootfile")), "")
-    main = join_part_name("", main)
-    if main not in archive:
-        raise InvalidInput("its container does not say where its contents are")
+    main = _package_name(archive)
     folder = posixpath.dirname(main)
     package = archive.read_tree(main)
     items = {
@@ -90,14 +87,35 @@ def _chapter_names(archive: OfficeArchive) -> Iterator[str]:
         for item in descendants(package, "item")
     }
     protected = _protected_names(archive)
-    for reference in descendants(package, "itemref"):
-        item = _page_item(items.get(reference.get("idref", ""), _MISSING_ITEM), items)
+    id_by_name = {item.name: id_ for id_, item in items.items()}
+    order = [reference.get("idref", "") for reference in descendants(package, "itemref")]
+    order = [id_ if id_ in items else id_by_name.get(join_part_name(folder, id_), id_) for id_ in order]
+    if not any(id_ in items for id_ in order):  # a book that names no order has that of its list of files
+        order += [id_ for id_, item in items.items() if any(word in item.media_type for word in _CHAPTER_TYPES)]
+    for id_ in order:
+        item = _page_item(items.get(id_, _MISSING_ITEM), items)
         if item is None:
             continue
         if item.name.lower() in protected:
             archive.problems["chapters that are protected against copying"] += 1
         else:
             yield item.name
+
+
+def _package_name(archive: OfficeArchive) -> str:
+    """Return the name of the part that lists the contents: by the container, or else by its ending.
+
+    Raises:
+        InvalidInput: No part lists the contents.
+    """
+    container = archive.try_read_tree("META-INF/container.xml", "containers")
+    roots = () if container is None else _with_root(container, "rootfile")
+    names = [join_part_name("", root.get("full-path", "")) for root in roots]
+    names += [name for name in archive.part_names() if name.endswith(".opf")]
+    main = next((name for name in names if name in archive), None)
+    if main is None:
+        raise InvalidInput("its container does not say where its contents are")
+    return main
 
 
 def _page_item(item: _Item, items: Mapping[str, _Item]) -> _Item | None:

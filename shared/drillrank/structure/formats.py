@@ -12,8 +12,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from drillrank.errors import InvalidInput
+from drillrank.structure.packages import PACKAGE_FORMATS, find_package_format
 from drillrank.structure.pages import Pages
 from drillrank.structure.scan import Scan
+
+_HEAD_BYTES = 1024  # in which a signature may follow white space
 
 
 class ConvertedText(NamedTuple):
@@ -160,7 +163,20 @@ def find_format_by_media_type(media_type: str) -> Format | None:
     return _format_by_media_type.get(media_type.lower())
 
 
-def find_format_by_content(head: bytes) -> Format | None:
+def find_format_of_file(name: str, content: bytes) -> Format | None:
+    """Return the format of a file by its content, or else by its name; None if neither is known.
+
+    Office files are recognized whatever their names, unless another format is registered for the name's ending.
+    """
+    named = find_format_by_file_name(name)
+    if named is None or named.convert is None or named.name in PACKAGE_FORMATS:
+        package = _format_by_name.get(find_package_format(content) or "")
+        if package is not None and package.convert is not None:
+            return package
+    return _find_format_by_signature(content[:_HEAD_BYTES]) or named
+
+
+def _find_format_by_signature(head: bytes) -> Format | None:
     """Return the format whose signature the first bytes of a file have; None if there is none."""
     head = head.lstrip()
     with_signature = (file_format for file_format in registered_formats() if file_format.signature)

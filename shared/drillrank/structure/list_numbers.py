@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 _MAX_DIGITS = 9
 _MAX_ROMAN = 3999
@@ -23,6 +24,40 @@ _IRREGULAR_ORDINALS = {
 _CHINESE_DIGITS = "〇一二三四五六七八九"
 _RUSSIAN = "абвгдежзиклмнопрстуфхцчшщыэюя"
 _GREEK = "αβγδεζηθικλμνξοπρστυφχψω"
+_ALPHABETS = {
+    "hebrew2": "אבגדהוזחטיכלמנסעפצקרשת",
+    "arabicAlpha": "أبتثجحخدذرزسشصضطظعغفقكلمنهوي",
+    "arabicAbjad": "أبجدهوزحطيكلمنسعفصقرشتثخذضظغ",
+    "aiueo": "アイウエオカキクケコサシスセソタチツテトナニヌネノハヒフヘホマミムメモヤユヨラリルレロワヲン",
+    "iroha": "イロハニホヘトチリヌルヲワカヨタレソツネナラムウヰノオクヤマケフコエテアサキユメミシヱヒモセスン",
+    "ganada": "가나다라마바사아자차카타파하",
+    "chosung": "ㄱㄴㄷㄹㅁㅂㅅㅇㅈㅊㅋㅌㅍㅎ",
+    "thaiLetters": "กขคงจฉชซฌญฎฏฐฑฒณดตถทธนบปผฝพฟภมยรลวศษสหฬอฮ",
+    "chicago": "*†‡§",
+    "ideographTraditional": "甲乙丙丁戊己庚辛壬癸",
+    "ideographZodiac": "子丑寅卯辰巳午未申酉戌亥",
+    "ideographEnclosedCircle": "㊀㊁㊂㊃㊄㊅㊆㊇㊈㊉",
+}
+_ALPHABETS |= {"aiueoFullWidth": _ALPHABETS["aiueo"], "irohaFullWidth": _ALPHABETS["iroha"]}
+_DIGITS = {
+    "decimalFullWidth": "０１２３４５６７８９",
+    "decimalFullWidth2": "０１２３４５６７８９",
+    "thaiNumbers": "๐๑๒๓๔๕๖๗๘๙",
+    "hindiNumbers": "०१२३४५६७८९",
+    "koreanDigital": "영일이삼사오육칠팔구",
+    "koreanDigital2": "零一二三四五六七八九",
+}
+_IDEOGRAPHS = {  # digits and the sign of ten
+    "koreanCounting": ("영일이삼사오육칠팔구", "십"),
+    "chineseLegalSimplified": ("零壹贰叁肆伍陆柒捌玖", "拾"),
+    "ideographLegalTraditional": ("零壹貳參肆伍陸柒捌玖", "拾"),
+    "japaneseLegal": ("〇壱弐参四伍六七八九", "拾"),
+}
+_HEBREW = (
+    *((400, "ת"), (300, "ש"), (200, "ר"), (100, "ק"), (90, "צ"), (80, "פ"), (70, "ע"), (60, "ס"), (50, "נ"), (40, "מ")),
+    *((30, "ל"), (20, "כ"), (16, "טז"), (15, "טו"), (10, "י")),
+    *((9, "ט"), (8, "ח"), (7, "ז"), (6, "ו"), (5, "ה"), (4, "ד"), (3, "ג"), (2, "ב"), (1, "א")),
+)
 _CIRCLED = {number: chr(0x2460 + number - 1) for number in range(1, 21)}
 
 
@@ -45,11 +80,11 @@ def _letters(number: int, alphabet: str = "abcdefghijklmnopqrstuvwxyz") -> str:
     return alphabet[index] * (repeats + 1)
 
 
-def _roman(number: int) -> str:
+def _roman(number: int, values: tuple[tuple[int, str], ...] = _ROMAN_DIGITS) -> str:
     if number > _MAX_ROMAN:
         return str(number)
     digits = ""
-    for value, digit in _ROMAN_DIGITS:
+    for value, digit in values:
         digits += digit * (number // value)
         number %= value
     return digits
@@ -77,12 +112,16 @@ def _ordinal_word(number: int) -> str:
     return first + hyphen + last
 
 
-def _chinese(number: int) -> str:
+def _chinese(number: int, digits: str = _CHINESE_DIGITS, ten: str = "十") -> str:
     if number >= 100:
-        return "".join(_CHINESE_DIGITS[int(digit)] for digit in str(number))
+        return _digits(number, digits)
     tens, unit = divmod(number, 10)
-    leading = "" if not tens else "十" if tens == 1 else f"{_CHINESE_DIGITS[tens]}十"
-    return leading + (_CHINESE_DIGITS[unit] if unit else "")
+    leading = "" if not tens else ten if tens == 1 else f"{digits[tens]}{ten}"
+    return leading + (digits[unit] if unit else "")
+
+
+def _digits(number: int, digits: str) -> str:
+    return "".join(digits[int(digit)] for digit in str(number))
 
 
 _FORMATTERS: dict[str, Callable[[int], str]] = {
@@ -101,7 +140,12 @@ _FORMATTERS: dict[str, Callable[[int], str]] = {
     "decimalEnclosedParen": lambda number: f"({number})",
     "decimalEnclosedFullstop": lambda number: f"{number}.",
     "numberInDash": lambda number: f"- {number} -",
+    "hex": lambda number: f"{number:X}",
+    "hebrew1": partial(_roman, values=_HEBREW),
     "none": lambda _: "",
+    **{name: partial(_letters, alphabet=alphabet) for name, alphabet in _ALPHABETS.items()},
+    **{name: partial(_digits, digits=digits) for name, digits in _DIGITS.items()},
+    **{name: partial(_chinese, digits=digits, ten=ten) for name, (digits, ten) in _IDEOGRAPHS.items()},
     **dict.fromkeys(
         (
             "chineseCounting", "chineseCountingThousand", "japaneseCounting", "taiwaneseCounting",

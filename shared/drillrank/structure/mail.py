@@ -146,7 +146,7 @@ def _convert_leaf(part: Message, kind: str, level: int, attachments: list[str]) 
         yield from as_markdown(assemble(text, scan_html(text), "html"))
     else:
         if str(part.get_param("format", "")).lower() == _FORMAT_FLOWED:
-            text = _join_flowed_lines(text)
+            text = _join_flowed_lines(text, str(part.get_param("delsp", "")).lower() == "yes")
         yield from ("\n".join(map(prose, block.split("\n"))) for block in _BLANK_LINES.split(text.strip("\n")))
 
 
@@ -166,8 +166,8 @@ def _decode_part(part: Message) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
 
 
-def _join_flowed_lines(text: str) -> str:
-    r"""Join the lines of a paragraph that end with a space (RFC 3676).
+def _join_flowed_lines(text: str, without_spaces: bool = False) -> str:
+    r"""Join the lines of a paragraph that end with a space, which may not be part of the text (RFC 3676).
 
     >>> _join_flowed_lines("One \ntwo.\nThree.\n-- \nAnn")
     'One two.\nThree.\n-- \nAnn'
@@ -175,7 +175,7 @@ def _join_flowed_lines(text: str) -> str:
     joined: list[str] = []
     for line in text.split("\n"):
         if joined and joined[-1].endswith(" ") and joined[-1] != "-- " and not line.startswith(">") and line != "-- ":
-            joined[-1] += line
+            joined[-1] = (joined[-1][:-1] if without_spaces else joined[-1]) + line
         else:
             joined.append(line)
     return "\n".join(joined)

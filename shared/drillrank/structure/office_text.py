@@ -14,9 +14,27 @@ from drillrank.structure.office_archive import child_value, shown_children
 Script = Literal["", "^", "_"]
 """Height of a run: on the line, raised, or lowered."""
 
+PRIVATE_USE = range(0xF000, 0xF100)
+"""Code points where fonts of symbols have their characters."""
+
 _ORDINAL_ENDINGS = frozenset({"st", "nd", "rd", "th", "er", "ère", "re", "e", "ème", "eme", "nde"})
 _SINGLE_TERM = re.compile(r"[+\-−]?[\w.,*†‡]+$")
 _MAX_SCRIPT = 40  # longer text that is raised as a whole is no exponent and no mark
+
+_GREEK = dict(zip("abgdezhqiklmnxoprstufcyw", "αβγδεζηθικλμνξοπρστυφχψω", strict=True))
+_SYMBOLS = {
+    "symbol": {
+        **_GREEK, **{latin.upper(): greek.upper() for latin, greek in _GREEK.items()}, "V": "ς", "J": "ϑ", "j": "ϕ",
+        "\xa3": "≤", "\xb3": "≥", "\xb1": "±", "\xb4": "×", "\xb8": "÷", "\xb9": "≠", "\xbb": "≈", "\xb0": "°",
+        "\xb7": "•", "\xae": "→", "\xa5": "∞", "\xd6": "√", "\xe5": "∑", "\xf2": "∫", "\xb6": "∂", "\xd7": "⋅",
+        "\xb2": "″", "\xa2": "′", "\xad": "↑", "\xaf": "↓", "\xac": "←", "\xce": "∈", "-": "−",
+    },
+    "wingdings": {
+        "\xfe": "☑", "\xfd": "☒", "\xa8": "☐", "o": "☐", "q": "☐", "x": "☒", "\xfc": "✓", "\xfb": "✗", "\xa7": "•",
+        "l": "●", "n": "■", "\xe0": "→", "\xe8": "→", "\xdf": "←", "J": "☺", "L": "☹", "(": "☎", "*": "✉",
+    },
+    "wingdings 2": {"R": "☑", "S": "☒", "T": "☒", "Q": "☒", "\xa3": "☐", "P": "✓", "O": "✗"},
+}  # fmt: skip
 
 
 class Run(NamedTuple):
@@ -92,7 +110,7 @@ def formula_text(formula: Element) -> str:
     """Return a formula of Office as text on one line, such as "(a+b)/2" or "10^5"."""
     text, ends_with_structure = "", False
     for child in shown_children(formula):
-        if child.tag.endswith("Pr"):
+        if child.tag.endswith("Pr") or child.tag in ("del", "moveFrom"):
             continue
         is_structure = child.tag in _STRUCTURES
         part = _structure_text(child) if is_structure else formula_text(child)
@@ -142,3 +160,12 @@ def _structure_text(structure: Element) -> str:
 
 def _grouped(text: str) -> str:
     return text if len(text) <= 1 or _SINGLE_TERM.match(text) else f"({text})"
+
+
+def with_symbols(text: str, font: str) -> str:
+    """Return a text whose characters of symbol fonts are replaced by what they look like."""
+    symbols = _SYMBOLS.get(font.lower())
+    if symbols is None:
+        return text
+    plain = "".join(chr(ord(character) - 0xF000) if ord(character) in PRIVATE_USE else character for character in text)
+    return "".join(symbols.get(character, original) for character, original in zip(plain, text, strict=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
@@ -21,7 +22,15 @@ from drillrank.structure.office_archive import (
     shown_children,
 )
 from drillrank.structure.office_drawings import referenced_drawing
-from drillrank.structure.office_text import Run, folded_lines, formula_text, join_runs, on_one_line, write_table
+from drillrank.structure.office_text import (
+    Run,
+    folded_lines,
+    formula_text,
+    join_runs,
+    on_one_line,
+    with_symbols,
+    write_table,
+)
 from drillrank.structure.pages import Pages, join_pages
 
 _TITLES = frozenset({"title", "ctrTitle"})
@@ -34,6 +43,8 @@ _NUMBER_FORMATS |= {"romanLc": "lowerRoman", "romanUc": "upperRoman", "circleNum
 _NUMBER_TYPE = re.compile(r"([a-z]+(?:Lc|Uc|Num)?)(Period|ParenR|ParenBoth|Plain|Minus|DbPlain|WdBlkPlain|WdWhtPlain)?")
 _FRAMES = {"Period": "{}.", "ParenR": "{})", "ParenBoth": "({})", "Minus": "- {} -"}
 _MAX_LEVEL = 8
+_PRIVATE_USE = re.compile("[\uf000-\uf0ff]+")  # what a run's font of symbols shows; it has another for letters
+_ESCAPED_CONTROL = re.compile(r"_x00[01][0-9A-Fa-f]_")  # a line break of a title, such as "_x000B_"
 _MARKDOWN_NUMBER = re.compile(r"\d{1,9}[.)]")
 
 
@@ -105,11 +116,12 @@ def _paragraph_texts(shape: Element) -> Iterator[str]:
 def _lines(paragraph: Element) -> list[str]:
     """Return the lines of a paragraph; raised text never runs into numbers."""
     runs: list[Run] = []
-    pending = [(child, "") for child in reversed(shown_children(paragraph))]
+    pending = [(child, "", "") for child in reversed(shown_children(paragraph))]
     while pending:
-        element, baseline = pending.pop()
+        element, baseline, font = pending.pop()
         if element.tag == "t":
-            runs.append(Run(element.text or "", "^" if baseline > "0" else "_" if baseline.startswith("-") else ""))
+            text = _PRIVATE_USE.sub(partial(_symbols_of, font), _ESCAPED_CONTROL.sub("\n", element.text or ""))
+            runs.append(Run(text, "^" if baseline > "0" else "_" if baseline.startswith("-") else ""))
         elif element.tag == "br":
             runs.append(Run("\n"))
         elif element.tag in ("tab", "p"):
@@ -120,9 +132,15 @@ def _lines(paragraph: Element) -> list[str]:
         if element.tag in ("r", "fld"):
             properties = element.find("rPr")
             baseline = "" if properties is None else properties.get("baseline", "")
+            symbols = None if properties is None else properties.find("sym")
+            font = "" if symbols is None else symbols.get("typeface", "")
         if element.tag not in _UNSEEN:
-            pending += [(child, baseline) for child in reversed(shown_children(element))]
+            pending += [(child, baseline, font) for child in reversed(shown_children(element))]
     return folded_lines(join_runs(runs))
+
+
+def _symbols_of(font: str, match: re.Match[str]) -> str:
+    return with_symbols(match[0], font)
 
 
 class _Numbering(NamedTuple):
@@ -150,7 +168,7 @@ class _ShapeReader:
         self._numbers: dict[int, tuple[_Numbering, int]] = {}  # last number of each level
 
     def blocks(self, root: Element) -> Iterator[str]:
-        """Yield Markdown for each paragraph, table, chart, diagram and described picture."""
+        """Yield Markdown for each paragraph, table, chart, diagram and description of a picture or shape."""
         pending = [root]
         while pending:
             element = pending.pop()
@@ -163,19 +181,33 @@ class _ShapeReader:
                 if block := self._paragraph_block(element):
                     yield block
             elif tag == "tbl":
-                rows = [_row_texts(row) for row in outermost(element, "tr")]
+                rows = [self._row_texts(row) for row in outermost(element, "tr")]
                 if rows:
                     yield write_table(rows)
             elif tag in ("chart", "relIds"):
                 if rows := referenced_drawing(self._archive, self._relations, element):
                     yield write_table(rows)
             else:
-                if tag == "pic" and (description := _description(element)):
+                if tag in _SHAPES and (description := _description(element)):
                     yield prose(description)
                 pending += reversed(shown_children(element))
 
     def _is_left_out(self, shape: Element) -> bool:
         return shape is self._title or _is_hidden(shape) or _placeholder(shape) in self._left_out
+
+    def _row_texts(self, row: Element) -> list[str]:
+        """Return the cells of a row; those that are merged into another cell are empty."""
+        return [
+            "" if is_on(cell.get("hMerge", "0")) or is_on(cell.get("vMerge", "0")) else self._cell_text(cell)
+            for cell in outermost(row, "tc")
+        ]
+
+    def _cell_text(self, cell: Element) -> str:
+        self._numbers.clear()
+        paragraphs = ((_lines(paragraph), paragraph) for paragraph in outermost(cell, "p"))
+        return " ".join(
+            " ".join(filter(None, (self._next_label(paragraph), *lines))) for lines, paragraph in paragraphs if lines
+        )
 
     def _paragraph_block(self, paragraph: Element) -> str:
         lines = _lines(paragraph)
@@ -206,15 +238,7 @@ class _ShapeReader:
         return _FRAMES.get(match[2] if match else "", "{}").format(format_number(number, number_format))
 
 
-def _row_texts(row: Element) -> list[str]:
-    """Return the cells of a row; those that are merged into another cell are empty."""
-    return [
-        "" if is_on(cell.get("hMerge", "0")) or is_on(cell.get("vMerge", "0")) else " ".join(_paragraph_texts(cell))
-        for cell in outermost(row, "tc")
-    ]
-
-
-def _description(picture: Element) -> str:
-    properties = _properties(picture)
+def _description(shape: Element) -> str:
+    properties = _properties(shape)
     drawing = None if properties is None else properties.find("cNvPr")
-    return "" if drawing is None else on_one_line(drawing.get("descr", ""))
+    return "" if drawing is None else on_one_line(drawing.get("descr") or drawing.get("title") or "")

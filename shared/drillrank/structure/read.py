@@ -18,9 +18,9 @@ from drillrank.structure.encodings import decode_text
 from drillrank.structure.formats import (
     Format,
     find_format,
-    find_format_by_content,
     find_format_by_file_name,
     find_format_by_media_type,
+    find_format_of_file,
 )
 from drillrank.structure.isolation import convert_file
 from drillrank.structure.scan import Scan, assemble
@@ -146,7 +146,7 @@ def read_content(content: bytes, path: Path) -> Document:
         content: Content of the file.
         path: Path of the file, which need not exist: the ending of its name counts, and messages begin with it.
     """
-    file_format = find_format_by_content(content[:_HEAD_BYTES]) or find_format_by_file_name(path.name)
+    file_format = find_format_of_file(path.name, content)
     if file_format is not None and file_format.convert is not None:
         converted = convert_file(file_format, path, content)
         if not converted.text.strip():

@@ -11,8 +11,10 @@ import re
 from dataclasses import dataclass, field, replace
 
 from drillrank.errors import InvalidInput
+from drillrank.structure.docx_styles import is_title_name
 from drillrank.structure.formats import ConvertedText
 from drillrank.structure.markdown import heading, prose, table
+from drillrank.structure.office_text import with_symbols
 
 _TOKEN = re.compile(
     r"\\(?P<word>[A-Za-z]{1,32})(?P<number>-?\d{1,10})?[ ]?"
@@ -28,6 +30,7 @@ _HEADING_STYLE = re.compile(
     re.IGNORECASE,
 )
 _BULLET = re.compile(r"[•·▪◦‣●○■\uf0b7\uf0a7]\s*|[-–*]\s+")
+_MAX_NAME = 100
 _BODY_TEXT_LEVEL = 9  # outline level of paragraphs that are no headings
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -36,7 +39,7 @@ _LEFT_OUT = frozenset({
     "author", "buptim", "colortbl", "comment", "company", "creatim", "doccomm", "filetbl", "footer", "footerf",
     "footerl", "footerr", "ftncn", "ftnsep", "ftnsepc", "header", "headerf", "headerl", "headerr", "info", "keywords",
     "listtable", "manager", "nonshppict", "objdata", "operator", "pict", "printim", "private", "revtbl", "revtim",
-    "rxe", "shprslt", "sp", "subject", "tc", "title", "txe", "xe",
+    "rxe", "shprslt", "sp", "subject", "tc", "title", "txe", "upr", "xe",
 })  # fmt: skip
 _KEPT_STARRED = frozenset({"shpinst", "annotation", "shptxt", "footnote"})
 _NOTES = {"footnote": "Note", "annotation": "Comment"}
@@ -48,6 +51,7 @@ _CHARACTERS = {
 _SYMBOLS = {"~": "\xa0", "_": "-", "\\": "\\", "{": "{", "}": "}"}
 _PARAGRAPH_ENDS = frozenset({"par", "sect", "page", "column"})
 _CODE_PAGES = {"mac": "mac_roman", "pc": "cp437", "pca": "cp850"}
+_SYMBOL_CHARSET = 2
 _CHARSET_CODE_PAGES = {
     77: "mac_roman", 128: "cp932", 129: "cp949", 130: "johab", 134: "gbk", 136: "cp950", 161: "cp1253", 162: "cp1254",
     163: "cp1258", 177: "cp1255", 178: "cp1256", 186: "cp1257", 204: "cp1251", 222: "cp874", 238: "cp1250",
@@ -129,7 +133,10 @@ class _RtfReader:
         self._is_starred = False
         self._code_page = "cp1252"
         self._font_code_pages: dict[int, str] = {}
+        self._symbol_fonts: dict[int, str] = {}  # names of the fonts of symbols
         self._style_levels: dict[int, int] = {}
+        self._title_styles: set[int] = set()
+        self._heading_shift: int | None = None  # levels that the title adds; None before the first heading
         self._style_number = 0
         self._style_name: list[str] = []
 
@@ -195,6 +202,8 @@ class _RtfReader:
         self._n_skipped = 0
         if word in ("fonttbl", "stylesheet"):
             self._group = replace(self._group, destination=word)
+        elif word == "ud" and len(self._groups) > 1:  # the Unicode form of the text before it in its group
+            self._group = replace(self._group, destination=self._groups[-2].destination)
         elif word in _LEFT_OUT or (is_starred and word not in _KEPT_STARRED):
             self._group = replace(self._group, destination="")
         elif word in _NOTES and self._group.destination == "text":
@@ -209,6 +218,8 @@ class _RtfReader:
             case "f":
                 self._group = replace(self._group, font=number)
             case "fcharset" if self._group.destination == "fonttbl":
+                if self._group.font is not None and number == _SYMBOL_CHARSET:
+                    self._symbol_fonts[self._group.font] = ""
                 if self._group.font is not None and number in _CHARSET_CODE_PAGES:
                     self._font_code_pages[self._group.font] = _CHARSET_CODE_PAGES[number]
             case "ansicpg":
@@ -295,9 +306,14 @@ class _RtfReader:
             self._add_visible(text)
 
     def _add_visible(self, text: str) -> None:
+        font = self._group.font
         if self._group.destination == "stylesheet":
             self._add_style_name(text)
+        elif self._group.destination == "fonttbl" and font in self._symbol_fonts:
+            self._symbol_fonts[font] = (self._symbol_fonts[font] + text)[:_MAX_NAME]
         elif self._group.destination == "text" and not self._group.is_hidden and not self._group.is_deleted:
+            if font in self._symbol_fonts:
+                text = with_symbols(text, self._symbol_fonts[font].rstrip("; "))
             pieces = self._paragraph.pieces
             if self._group.is_raised and pieces and pieces[-1][-1:].isalnum() and text[:1].isalnum():
                 pieces.append("^")  # 10² is not 102
@@ -308,7 +324,10 @@ class _RtfReader:
         self._style_name.append(text)
         if ";" not in text:
             return
-        match = _HEADING_STYLE.match("".join(self._style_name).strip())
+        name = "".join(self._style_name).strip(" ;")
+        match = _HEADING_STYLE.match(name)
+        if is_title_name(name):
+            self._title_styles.add(self._style_number)
         if match:
             self._style_levels.setdefault(self._style_number, int(match[1]))
         self._style_name.clear()
@@ -341,8 +360,11 @@ class _RtfReader:
         if text:
             level = paragraph.outline_level
             level = self._style_levels.get(paragraph.style, 0) if level is None else level + 1
-            if 0 < level <= _BODY_TEXT_LEVEL:
-                self._blocks.append(heading(level, text))
+            is_title = paragraph.style in self._title_styles
+            if is_title or 0 < level <= _BODY_TEXT_LEVEL:
+                if self._heading_shift is None:
+                    self._heading_shift = 1 if is_title else 0
+                self._blocks.append(heading(1 if is_title else level + self._heading_shift, text))
             else:
                 bullet = _BULLET.match(text)
                 self._blocks.append(f"- {text[bullet.end() :]}" if bullet else prose(text))

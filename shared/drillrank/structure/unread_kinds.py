@@ -63,8 +63,8 @@ _add("pkl pickle joblib dill", "a Python pickle ({}), and loading one can run co
 _add("pt pth ckpt safetensors gguf ggml onnx pb tflite keras mlmodel bst", "the weights of a model ({})")
 _add("doc dot", "an old Word file ({})", _SAVE_AS_DOCX)
 _add("ppt pps pot", "an old PowerPoint file ({})", _SAVE_AS_PPTX)
-_add("odt ott", "an OpenDocument text ({})", _SAVE_AS_DOCX)
-_add("odp", "an OpenDocument presentation ({})", _SAVE_AS_PPTX)
+_add("fodt sxw", "a text of OpenOffice ({})", "save it as ODT")
+_add("fodp sxi", "a presentation of OpenOffice ({})", "save it as ODP")
 _add("odg vsd vsdx", "a drawing ({})", "export it as PDF")
 _add("msg oft", "an Outlook message ({})", "save it as EML")
 _add("pst ost nsf", "a mailbox ({})", "export the messages as EML")
@@ -127,6 +127,8 @@ _KINDS_BY_SIGNATURE: tuple[tuple[bytes, _UnreadKind], ...] = (
 )
 _TEXT_SIGNATURES = frozenset({b"BZh", b"ID3", b"PAR1", b"GGUF", b"wOFF", b"wOF2"})  # a text may begin like this
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_MEDIA_TYPE_OFFSET = 30  # of b"mimetype" in a package of OpenDocument
+_DRAWINGS = b"mimetypeapplication/vnd.oasis.opendocument.graphics"
 _OLD_OFFICE = _UnreadKind("an old Office file", "save it as DOCX, XLSX or PPTX")
 _CONTAINERS = {b"WEBP": ".webp", b"WAVE": ".wav", b"AVI ": ".avi"}
 _MEDIA_BRANDS = {b"heic": ".heic", b"heix": ".heic", b"mif1": ".heif", b"avif": ".avif", b"M4A ": ".m4a"}
@@ -164,6 +166,8 @@ def _find_kind_by_content(name: str, head: bytes) -> _UnreadKind | None:
     by_name = _find_kind_by_suffix(name)
     if head.startswith(_OLE):
         return by_name or _OLD_OFFICE
+    if head.startswith(_DRAWINGS, _MEDIA_TYPE_OFFSET):
+        return _kind_by_suffix[".odg"]
     if head[:4] == b"RIFF" and head[8:12] in _CONTAINERS:
         return _kind_by_suffix[_CONTAINERS[head[8:12]]]
     if head[4:8] == b"ftyp":

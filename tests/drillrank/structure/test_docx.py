@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from drillrank import read_document
+from drillrank import parse_document, read_document
 from drillrank.structure.docx import convert_docx
 from tests.office_files import SPACES, M, R, W, packed, paragraph, raised, relations, repacked, run, word_document
 from tests.word_files import word_file
@@ -487,3 +487,87 @@ def test_templates_and_files_with_macros_are_read(ending: str, tmp_path: Path) -
     file = tmp_path / f"a.{ending}"
     file.write_bytes(word_document(styled("Scope", "Heading1")))
     assert read_document(file).sections()[0].path == ("Scope",)
+
+
+TITLES = style("Title", "Title") + style("Subtitle", "Subtitle", base="Title") + style("Cover", "Cover", base="Title")
+
+
+def paths_of(body: str, styles: str = TITLES) -> list[tuple[str, ...]]:
+    text = convert_docx(word_document(body, styles=styles)).text
+    return [section.path for section in parse_document(text, "markdown").sections()]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (styled("Report", "Title") + styled("One", "Heading1"), [("Report",), ("Report", "One")]),
+        (styled("Report", "Cover") + styled("One", "Heading1"), [("Report",), ("Report", "One")]),
+        (styled("Annual", "Title") + styled("Report", "Title") + item("x"), [("Annual Report",)]),
+        (styled("Report", "Title") + styled("of 2031", "Subtitle"), [("Report",)]),
+        (
+            styled("One", "Heading1") + styled("Annex", "Title") + styled("Two", "Heading1"),
+            [("One",), ("Annex",), ("Two",)],
+        ),
+        (
+            styled("Report", "Title") + styled("One", "Heading1") + styled("Part", "Heading2"),
+            [("Report",), ("Report", "One"), ("Report", "One", "Part")],
+        ),
+    ],
+)
+def test_title_that_stands_first_is_above_the_headings(body: str, expected: list[tuple[str, ...]]) -> None:
+    assert paths_of(body) == expected
+
+
+def test_subtitle_is_a_paragraph() -> None:
+    body = styled("Report", "Title") + styled("of 2031", "Subtitle") + styled("One", "Heading1")
+    assert text_of(body, styles=TITLES) == "# Report\n\nof 2031\n\n## One"
+
+
+def test_table_with_heads_in_heading_styles_stays_a_table() -> None:
+    def head(text: str) -> str:
+        return f"<w:tc>{styled(text, 'Heading2')}</w:tc>"
+
+    text = text_of(table(head("Year") + head("Sales"), cell("2031") + cell("12"), cell("2032") + cell("")))
+    assert text == "| Year | Sales |\n| --- | --- |\n| 2031 | 12 |\n| 2032 |  |"
+
+
+@pytest.mark.parametrize(
+    ("number_format", "second"),
+    [
+        ("hebrew1", "ב"),
+        ("arabicAlpha", "ب"),
+        ("arabicAbjad", "ب"),
+        ("decimalFullWidth", "２"),
+        ("aiueoFullWidth", "イ"),
+        ("iroha", "ロ"),
+        ("ganada", "나"),
+        ("thaiLetters", "ข"),
+        ("hex", "2"),
+        ("chicago", "†"),
+        ("ideographTraditional", "乙"),
+        ("ideographZodiac", "丑"),
+        ("ideographEnclosedCircle", "㊁"),
+        ("chineseLegalSimplified", "贰"),
+        ("koreanCounting", "이"),
+        ("koreanDigital", "이"),
+    ],
+)
+def test_numbers_of_lists_are_in_the_script_of_the_list(number_format: str, second: str) -> None:
+    text = text_of(item("a") + item("b"), numbering=lists(levels((number_format, "%1:"))))
+    assert text.endswith(f"- {second}: b")
+
+
+@pytest.mark.parametrize("merge", ["<w:vMerge/>", '<w:vMerge w:val="continue"/>', "<w:hMerge/>"])
+def test_text_in_a_cell_that_is_merged_away_is_left_out(merge: str) -> None:
+    text = text_of(table(cell("A") + cell("B"), cell("ghost", merge) + cell("2")))
+    assert text == "| A | B |\n| --- | --- |\n|  | 2 |"
+
+
+def test_deleted_terms_of_a_formula_are_left_out() -> None:
+    deleted = "<w:del><m:r><m:t>7</m:t></m:r></w:del>"
+    assert text_of(paragraph(f"<m:oMath>{deleted}<m:r><m:t>8</m:t></m:r></m:oMath>")) == "8"
+
+
+def test_picture_that_has_a_title_only_is_described_by_it() -> None:
+    picture = '<w:drawing><wp:inline><wp:docPr id="1" descr="" title="Map of Kent"/></wp:inline></w:drawing>'
+    assert text_of(paragraph(f"<w:r>{picture}</w:r>")) == "Map of Kent"

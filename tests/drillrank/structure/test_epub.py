@@ -137,3 +137,25 @@ def test_markup_that_never_ends_is_kept(repeated: str) -> None:
     if "CDATA" not in repeated:
         assert html_of_xhtml(text) == text
     assert len(html_of_xhtml(text)) < 2 * len(text)
+
+
+CONTAINER = '<container><rootfiles><rootfile full-path="a.opf"/></rootfiles></container>'
+
+
+def package(spine: str, media_type: str = "application/xhtml+xml") -> str:
+    manifest = f'<manifest><item id="1" href="c.xhtml" media-type="{media_type}"/></manifest>'
+    return f"<package>{manifest}<spine>{spine}</spine></package>"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"META-INF/container.xml": CONTAINER, "a.opf": package("")},
+        {"META-INF/container.xml": CONTAINER, "a.opf": package('<itemref idref="c.xhtml"/>')},
+        {"META-INF/container.xml": CONTAINER, "a.opf": package('<itemref idref="1"/>', "text/x-oeb1-document")},
+        {"META-INF/container.xml": CONTAINER, "in/b.opf": package('<itemref idref="1"/>').replace("c.x", "../c.x")},
+        {"a.opf": package('<itemref idref="1"/>')},
+    ],
+)
+def test_chapters_are_found_where_the_book_does_not_say_how(parts: dict[str, str]) -> None:
+    assert convert_epub(packed({**parts, "c.xhtml": page("<p>Foxes hunt.</p>")})).text == "Foxes hunt."

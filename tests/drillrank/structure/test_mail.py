@@ -165,3 +165,8 @@ def test_any_file_is_read_or_refused(read_or_refuse, pieces):
     content = b"\n".join([b"Subject: a", *pieces])
     read_or_refuse("a.eml", content)
     read_or_refuse("a.mbox", b"From a\n" + content)
+
+
+def test_flowed_lines_whose_last_space_is_no_text_are_joined_without_it() -> None:
+    content = b"Subject: s\r\nContent-Type: text/plain; format=flowed; delsp=yes\r\n\r\none tw \r\no three\r\n"
+    assert "one two three" in convert_eml(content).text

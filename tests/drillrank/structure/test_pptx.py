@@ -158,3 +158,28 @@ def test_shows_templates_and_files_with_macros_are_read(ending: str, tmp_path: P
     file = tmp_path / f"a.{ending}"
     file.write_bytes(presentation())
     assert read_document(file).sections()[0].path == ("a title",)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "expected"),
+    [
+        ('<p:sp><p:nvSpPr><p:cNvPr id="1" descr="An arrow to Kent"/></p:nvSpPr></p:sp>', "An arrow to Kent"),
+        ('<p:grpSp><p:nvGrpSpPr><p:cNvPr id="1" descr="Foxes"/></p:nvGrpSpPr></p:grpSp>', "Foxes"),
+        ('<p:pic><p:nvPicPr><p:cNvPr id="1" title="Map of Kent"/></p:nvPicPr></p:pic>', "Map of Kent"),
+        (
+            "<p:graphicFrame><p:nvGraphicFramePr><p:cNvPr descr='Sales'/></p:nvGraphicFramePr></p:graphicFrame>",
+            "Sales",
+        ),
+        (shape("Annual_x000B_Report"), "Annual\nReport"),
+        (shape("x").replace("<a:t>x", '<a:rPr><a:sym typeface="Wingdings"/></a:rPr><a:t>\uf0e0 next'), "→ next"),
+    ],
+)
+def test_descriptions_line_breaks_and_symbols_are_read(shapes: str, expected: str) -> None:
+    assert convert_pptx(slides_of(shapes)).text == f"# Slide 1\n\n{expected}"
+
+
+def test_numbers_of_paragraphs_in_a_cell_are_kept() -> None:
+    number = '<a:pPr><a:buAutoNum type="arabicPeriod"/></a:pPr>'
+    steps = "".join(f"<a:p>{number}<a:r><a:t>{text}</a:t></a:r></a:p>" for text in ("dig", "rest"))
+    cells = f"<a:tc><a:txBody>{steps}</a:txBody></a:tc><a:tc><a:txBody><a:p/></a:txBody></a:tc>"
+    assert "| 1. dig 2. rest |  |" in convert_pptx(slides_of(frame(f"<a:tbl><a:tr>{cells}</a:tr></a:tbl>"))).text

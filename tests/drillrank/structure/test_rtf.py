@@ -124,3 +124,18 @@ def test_no_character_is_lost(text):
     numbers = memoryview(text.encode("utf-16-le")).cast("H")
     body = "".join(rf"\u{number - 0x10000 if number > 0x7FFF else number}?" for number in numbers)
     assert text_of(f"x{body}") == f"x{text}"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (r"{\rtf1{\stylesheet{\s1 heading 1;}{\s9 Title;}}\pard\s9 Report\par\pard\s1 One\par}", "# Report\n\n## One"),
+        (r"{\rtf1{\stylesheet{\s1 heading 1;}{\s9 Title;}}\pard\s1 One\par\pard\s9 Annex\par}", "# One\n\n# Annex"),
+        (r"{\rtf1{\fonttbl{\f0 Arial;}{\f3\fcharset2 Symbol;}}x {\f3\'b3} 5}", "x ≥ 5"),
+        (r"{\rtf1{\fonttbl{\f4\fcharset2 Wingdings;}}{\f4\'fe} yes}", "☑ yes"),
+        (r"{\rtf1{\upr{ANSI}{\*\ud{Füchse}}} hunt}".replace("ü", r"\u252?"), "Füchse hunt"),
+        (r"{\rtf1{\info{\upr{\title A}{\*\ud{\title B}}}}text}", "text"),
+    ],
+)
+def test_titles_symbols_and_unicode_forms_are_read(content: str, expected: str) -> None:
+    assert convert_rtf(content.encode()).text == expected
