@@ -11,6 +11,13 @@ _DROPPED = frozenset({
     "annotation", "annotation-xml", "audio", "canvas", "datalist", "defs", "desc", "head", "iframe", "metadata", "nav",
     "noembed", "noframes", "noscript", "object", "rp", "script", "style", "symbol", "template", "title", "video",
 })  # fmt: skip
+# Classes of line numbers beside code: Pygments, Rouge, GitHub and others.
+_LINE_NUMBERS = frozenset({
+    "linenos", "linenodiv", "lineno", "linenumber", "line-number", "line-numbers-rows", "rouge-gutter", "blob-num",
+    "hljs-ln-numbers",
+})  # fmt: skip
+CODE_TABLES = frozenset({"highlighttable", "rouge-table", "codehilitetable"})
+"""Classes of tables that show code beside its line numbers."""
 _DROPPED_ROLES = frozenset({"navigation", "menu", "menubar", "doc-toc", "doc-pagelist"})
 _STYLE_COMMENT = re.compile(r"/\*[^*]*\*/")
 _STYLE_VALUES = re.compile(
@@ -72,6 +79,8 @@ def is_hidden(node: HtmlNode, style: dict[str, str]) -> bool:
         return True
     if not attributes or node.name in ("body", "html"):  # scripts show a page once it is loaded
         return False
+    if not _LINE_NUMBERS.isdisjoint(attributes.get("class", "").split()):
+        return True
     is_note = "note" in attributes.get("epub:type", "") or role.endswith("note")
     return (
         (attributes.get("hidden", "until-found").strip().lower() != "until-found" and not is_note)
