@@ -74,10 +74,12 @@ def is_hidden(node: HtmlNode, style: dict[str, str]) -> bool:
     Text for screen readers alone counts as seen, too, because it is part of the page's content.
     """
     attributes = node.attributes
+    if not attributes:
+        return node.name in _DROPPED
     role = attributes.get("role", "").strip().lower()
     if node.name in _DROPPED or role in _DROPPED_ROLES:
         return True
-    if not attributes or node.name in ("body", "html"):  # scripts show a page once it is loaded
+    if node.name in ("body", "html"):  # scripts show a page once it is loaded
         return False
     if not _LINE_NUMBERS.isdisjoint(attributes.get("class", "").split()):
         return True
@@ -134,6 +136,8 @@ def is_permalink(node: HtmlNode, in_heading: bool) -> bool:
 
     A link without a class of its own counts if it is in a heading, leads into a page and has a sign as its text.
     """
+    if not node.attributes and node.name not in ("a", "button"):
+        return False
     classes = set(node.attributes.get("class", "").lower().split())
     if "mw-editsection" in classes:
         return True
