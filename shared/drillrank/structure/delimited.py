@@ -30,6 +30,7 @@ _NUMBER = re.compile(r"[-+(]?[$€£¥]?\s?\d[\d.,'\s]*(?:[eE][-+]?\d+)?\s?[%$�
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[T\s].*)?")
 _YEAR = re.compile(r"(?:1[89]|20|21)\d\d")
 _BOM = "\ufeff"
+_DELIMITER_LINE = re.compile(r"\ufeff?\"?sep=([^\r\n\"])\"?(?:\r\n?|\n)", re.IGNORECASE)  # for Excel
 
 
 class _Row(NamedTuple):
@@ -62,7 +63,8 @@ def split_rows(text: str, delimiter: str) -> Iterator[_Row]:
     next_cell = _cell_pattern(delimiter).match
     starts: list[int] = []
     cells: list[str] = []
-    offset = int(text.startswith(_BOM))
+    declaration = _DELIMITER_LINE.match(text)
+    offset = declaration.end() if declaration else int(text.startswith(_BOM))
     while offset <= len(text):
         cell = next_cell(text, offset)
         assert cell is not None  # the second alternative matches anything
@@ -89,6 +91,8 @@ def _cell_pattern(delimiter: str) -> re.Pattern[str]:
 
 def _find_delimiter(text: str, delimiters: str) -> str:
     """Return the delimiter that splits most rows of the beginning into the same number of cells."""
+    if declaration := _DELIMITER_LINE.match(text):
+        return declaration[1]
     sample = text[:_SAMPLE_CHARACTERS]
 
     def agreement(delimiter: str) -> float:

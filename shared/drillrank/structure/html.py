@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 
 from drillrank.structure.document import BlockKind
 from drillrank.structure.html_elements import (
+    CODE_TABLES,
     Columns,
     Numbering,
     control_text,
@@ -463,13 +464,15 @@ def _render(pieces: list[_Piece]) -> str:
 
 
 def _find_layout_tables(root: HtmlNode) -> set[int]:
-    """Return the ids of tables that contain headings or tables. They arrange the page and are not tables of data."""
+    """Return the ids of tables that arrange the page: those with headings, tables, or code and its line numbers."""
     layout: set[int] = set()
     stack: list[tuple[HtmlNode, HtmlNode | None]] = [(root, None)]
     while stack:
         node, table = stack.pop()
         if table and (node.name == "table" or node.name in HEADINGS):
             layout.add(id(table))
+        if node.name == "table" and not CODE_TABLES.isdisjoint(node.attributes.get("class", "").split()):
+            layout.add(id(node))
         inner = node if node.name == "table" else table
         stack += [(child, inner) for child in node.children]
     return layout

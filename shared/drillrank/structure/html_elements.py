@@ -11,6 +11,13 @@ _DROPPED = frozenset({
     "annotation", "annotation-xml", "audio", "canvas", "datalist", "defs", "desc", "head", "iframe", "metadata", "nav",
     "noembed", "noframes", "noscript", "object", "rp", "script", "style", "symbol", "template", "title", "video",
 })  # fmt: skip
+# Classes of line numbers beside code: Pygments, Rouge, GitHub and others.
+_LINE_NUMBERS = frozenset({
+    "linenos", "linenodiv", "lineno", "linenumber", "line-number", "line-numbers-rows", "rouge-gutter", "blob-num",
+    "hljs-ln-numbers",
+})  # fmt: skip
+CODE_TABLES = frozenset({"highlighttable", "rouge-table", "codehilitetable"})
+"""Classes of tables that show code beside its line numbers."""
 _DROPPED_ROLES = frozenset({"navigation", "menu", "menubar", "doc-toc", "doc-pagelist"})
 _STYLE_COMMENT = re.compile(r"/\*[^*]*\*/")
 _STYLE_VALUES = re.compile(
@@ -67,11 +74,15 @@ def is_hidden(node: HtmlNode, style: dict[str, str]) -> bool:
     Text for screen readers alone counts as seen, too, because it is part of the page's content.
     """
     attributes = node.attributes
+    if not attributes:
+        return node.name in _DROPPED
     role = attributes.get("role", "").strip().lower()
     if node.name in _DROPPED or role in _DROPPED_ROLES:
         return True
-    if not attributes or node.name in ("body", "html"):  # scripts show a page once it is loaded
+    if node.name in ("body", "html"):  # scripts show a page once it is loaded
         return False
+    if not _LINE_NUMBERS.isdisjoint(attributes.get("class", "").split()):
+        return True
     is_note = "note" in attributes.get("epub:type", "") or role.endswith("note")
     return (
         (attributes.get("hidden", "until-found").strip().lower() != "until-found" and not is_note)
@@ -125,6 +136,8 @@ def is_permalink(node: HtmlNode, in_heading: bool) -> bool:
 
     A link without a class of its own counts if it is in a heading, leads into a page and has a sign as its text.
     """
+    if not node.attributes and node.name not in ("a", "button"):
+        return False
     classes = set(node.attributes.get("class", "").lower().split())
     if "mw-editsection" in classes:
         return True

@@ -336,7 +336,9 @@ class _TreeBuilder:
     def _close(self, names: set[str] | frozenset[str], boundaries: set[str] | frozenset[str]) -> None:
         """Close open elements with these names, and all inside them, up to the innermost of the boundaries."""
         indices = [self._indices[name][-1] for name in names if self._indices.get(name)]
-        if indices:
+        if len(indices) == 1 and indices[0] == len(self._open) - 1:  # no boundary is inside the innermost element
+            self._close_from(indices[0])
+        elif indices:
             boundary = self._last(boundaries)
             index = min((index for index in indices if index > boundary), default=0)
             if index:

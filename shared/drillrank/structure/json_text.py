@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from drillrank import limits
-from drillrank.errors import warn
 from drillrank.structure.keyed import KEY_CHARACTERS, MAX_ENTRIES, Entry, Key, arrange
 from drillrank.structure.plain import scan_plain
 from drillrank.structure.scan import Scan
@@ -40,9 +39,8 @@ def scan_json(text: str) -> Scan:
     try:
         return arrange(text, list(_read_values(text, 0, len(text))))
     except _NotJson as problem:
-        if text.strip():
-            warn(f"A text is named as JSON but is not valid JSON ({problem}). It is read as plain text.")
-        return scan_plain(text)
+        warning = f"The text is named as JSON but is not valid JSON ({problem}). It is read as plain text."
+        return replace(scan_plain(text), warnings=(warning,) if text.strip() else ())
 
 
 def scan_json_lines(text: str) -> Scan:
@@ -61,9 +59,8 @@ def scan_json_lines(text: str) -> Scan:
         except _NotJson:
             n_broken += 1
             entries.append(Entry(start, key, line[0].strip()))
-    if n_broken:
-        warn(f"{n_broken:,} line(s) of JSON Lines are not valid JSON. They are read as plain text.")
-    return arrange(text, entries)
+    warning = f"{n_broken:,} line(s) of JSON Lines are not valid JSON. They are read as plain text."
+    return replace(arrange(text, entries), warnings=(warning,) if n_broken else ())
 
 
 class _NotJson(Exception):

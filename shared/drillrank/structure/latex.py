@@ -22,6 +22,7 @@ def _words(text: str) -> frozenset[str]:
 
 _HEADINGS = ("part", "chapter", "section", "subsection", "subsubsection", "paragraph", "subparagraph")
 _RANKS = dict(zip(_HEADINGS, range(-1, 6), strict=True))
+_RANKS["frametitle"] = _FRAME_RANK = 4  # a slide, below all sections
 _CONTAINERS: dict[str, BlockKind] = {
     **dict.fromkeys(("itemize", "enumerate", "description", "list", "compactitem"), "list"),
     **dict.fromkeys(_words("table sidewaystable tabular tabularx tabulary longtable tabu"), "table"),
@@ -53,7 +54,8 @@ _COMMAND_ARGUMENTS = _counts(  # all other arguments are shown
     "documentclass documentstyle fontfamily fontseries fontshape geometry glossary graphicspath hphantom href hspace "
     "hypersetup hyphenation includegraphics includepdf index label linespread listoffiles lstset newcounter nocite "
     "pagenumbering pagestyle parbox phantom RequirePackage rotatebox raisebox scalebox textcolor theoremstyle "
-    "thispagestyle usepackage usetikzlibrary vphantom vspace colorbox captionsetup newlength newif tikzset",
+    "thispagestyle usepackage usetikzlibrary vphantom vspace colorbox captionsetup newlength newif tikzset "
+    "texorpdfstring",
     "addtocounter addtolength DeclareMathOperator fontsize markboth multicolumn multirow newcommand newtheorem "
     "providecommand renewcommand resizebox rule setcounter setlength DeclareRobustCommand fcolorbox",
     "addcontentsline definecolor newenvironment renewenvironment",
@@ -65,6 +67,12 @@ _TITLE_RANK = -2  # above a part
 _FILES = _words("input include subfile import subimport")
 _REFERENCES = _words("ref eqref autoref cref Cref pageref nameref vref")
 _NOTES = _words("footnote footnotetext thanks marginpar")
+_DELETED = _words("st sout xout")
+_FRACTIONS = _words("frac dfrac tfrac cfrac sfrac nicefrac xfrac textfrac")
+_VALUES_OF_QUANTITY = {"SI": 1, "qty": 1, "si": 0, "unit": 0, "SIrange": 2, "qtyrange": 2}
+_UNIT_PREFIXES = _words(
+    "yocto zepto atto femto pico nano micro milli centi deci deca hecto kilo mega giga tera peta exa"
+)
 _OWN_LINE = _words("caption caption* STATE State REQUIRE Require ENSURE Ensure newline")
 
 _SYMBOLS = {
@@ -74,7 +82,10 @@ _SYMBOLS = {
     "textbackslash": "\\", "textbar": "|", "textbraceleft": "{", "textbraceright": "}", "textdegree": "°",
     "textdollar": "$", "textemdash": "—", "textendash": "–", "texteuro": "€", "textgreater": ">", "textless": "<",
     "textquotedblleft": "“", "textquotedblright": "”", "textquoteleft": "‘", "textquoteright": "’",
-    "textregistered": "®", "texttrademark": "™", "textunderscore": "_", "quad": " ", "qquad": " ", "space": " ",
+    "textregistered": "®", "glqq": "„", "grqq": "“", "glq": "‚", "grq": "‘", "flqq": "«", "frqq": "»",
+    "guillemotleft": "«", "guillemotright": "»", "quotedblbase": "„",
+    "textonehalf": "½", "textmu": "µ",
+    "texttrademark": "™", "textunderscore": "_", "quad": " ", "qquad": " ", "space": " ",
 }  # fmt: skip
 _CHARACTERS = {**{mark: mark for mark in "%&$#_{}"}, **dict.fromkeys(" ,;:>\t\n\r", " ")}
 _ACCENTS = {
@@ -97,6 +108,11 @@ _SPACE = r"[ \t]{0,99}(?:(?:\r\n?|\n)[ \t]{0,99})?"
 _GROUP = re.compile(rf"{_SPACE}\{{((?:[^{{}}\\]|\\[\s\S]|\{{(?:[^{{}}\\]|\\[\s\S]){{0,5000}}\}}){{0,5000}})\}}")
 _OPTION = re.compile(rf"{_SPACE}\[([^\[\]]*)\]")
 _ARGUMENT = re.compile(rf"{_GROUP.pattern}|{_SPACE}\\[a-zA-Z@]+\*?")
+_OVERLAY = re.compile(r"<[\d,+.|\- ()]{1,30}>")  # numbers of the steps of a slide that show something
+_BLANKS_BEFORE_LETTER = re.compile(r"[ \t]{1,99}(?=[^\W\d_])")
+_EMPTY_GROUP = re.compile(r"\{\s{0,99}\}")
+_WITHOUT_BRACES = str.maketrans("", "", "{}")
+_UNIT = re.compile(r"\\([a-zA-Z]{1,40})|([^\\\s~.]+)")
 _VERB = re.compile(r"([^\sa-zA-Z*])(?P<inner>[^\r\n]{0,1000}?)\1")
 _OPEN = re.compile(rf"{_SPACE}\{{")
 # Bounded, because a name between two unbounded runs of white space takes quadratic time.
@@ -333,6 +349,14 @@ class _LatexReader(Rendering):
             self.add(" (")
             self._groups.append(")")
             return opening.end()
+        if plain_name in _DELETED and opening:
+            self.add("~~")
+            self._groups.append("~~")
+            return opening.end()
+        if plain_name in _FRACTIONS and opening:
+            self.add(" " * self._text[start - 1 : start].isdigit())  # 1 1/2, not 11/2
+            self._groups.append("/")
+            return opening.end()
         if plain_name == "abstract" and opening:
             self._add_implied_heading(start, "Abstract")
             return end
@@ -359,8 +383,11 @@ class _LatexReader(Rendering):
         if plain_name in _ACCENTS:
             return self._read_accent(plain_name, end)
         if plain_name in _SYMBOLS:
-            self.add(_SYMBOLS[plain_name])
-            return end
+            symbol = _SYMBOLS[plain_name]
+            self.add(symbol)
+            return self._skip(_BLANKS_BEFORE_LETTER, end) if len(symbol) == 1 and symbol.isalpha() else end
+        if plain_name in _VALUES_OF_QUANTITY:
+            return self._read_quantity(_VALUES_OF_QUANTITY[plain_name], end)
         if plain_name == "par":
             self._end_paragraph()
             return end
@@ -373,6 +400,40 @@ class _LatexReader(Rendering):
         if name in _OWN_LINE:
             self.line()
         return self._skip_arguments(end, _COMMAND_ARGUMENTS.get(plain_name, 0))
+
+    def _read_quantity(self, n_values: int, end: int) -> int:
+        """Add the values of a quantity, and its unit in words."""
+        words: list[str] = []
+        for index in range(n_values + 1):
+            group = _GROUP.match(self._text, self._skip(_OPTION, end))
+            if not group:
+                break
+            end = group.end()
+            if index < n_values:
+                words += ["to"] * bool(index) + [group[1]]
+                continue
+            prefix = ""
+            for unit in _UNIT.finditer(group[1]):
+                name = "%" if unit[1] == "percent" else unit[1] or unit[2].translate(_WITHOUT_BRACES)
+                if name in _UNIT_PREFIXES:
+                    prefix += name
+                else:
+                    words.append(prefix + name)
+                    prefix = ""
+            words += [prefix] * bool(prefix)
+        self.add(" ".join(words))
+        return end
+
+    def _begin_frame(self, start: int, end: int) -> int:
+        """Begin a slide. Its title is a heading."""
+        end = self._skip(_OPTION, self._skip(_OVERLAY, end))
+        opening = _OPEN.match(self._text, end)
+        if opening and not self._is_hidden and not _EMPTY_GROUP.match(self._text, opening.end() - 1):
+            self._begin_heading(start, _FRAME_RANK)
+            return self._open_special_group(opening.end(), "")
+        if not self._environments:
+            self._begin_block("paragraph", start)
+        return end
 
     def _begin_spanned_cell(self, end: int) -> int:
         """Read a cell that spans several columns. Empty cells after it keep the row aligned."""
@@ -396,6 +457,8 @@ class _LatexReader(Rendering):
             close = self._find(f"\\end{{{name}}}", end)
             self._touch(start)
             return self._add_source(start, close + len(name) + 6) if close < self._find("", end) else end
+        elif name == "frame":
+            return self._begin_frame(start, end)
         elif plain_name in ("abstract", "thebibliography"):
             self._add_implied_heading(start, "Abstract" if plain_name == "abstract" else "References")
         elif plain_name in _CONTAINERS:
@@ -466,6 +529,7 @@ class _LatexReader(Rendering):
                 self._begin_block("paragraph", start)
             return self._skip_arguments(end, 1)
         marker = "- "
+        end = self._skip(_OVERLAY, end)
         if _OPTION.match(self._text, end):
             marker = "- "  # the item has a label of its own and is not counted
         elif self._item_numbers and self._item_numbers[-1] >= 0:

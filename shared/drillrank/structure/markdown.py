@@ -2,11 +2,14 @@ r"""Markdown: the blocks of CommonMark with tables and front matter, its links, 
 
 pyromark (pulldown-cmark) parses it in linear time. Only blocks of the top level count: a heading in a list or a quote
 opens no section. HTML between the blocks is read as HTML, so its headings open sections and its tags are not shown.
+Tags, comments and entities inside a block are read as HTML, too; what looks like a tag and is none stays, as in
+"List<String>".
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from html import escape
@@ -27,6 +30,7 @@ _KINDS: dict[str, BlockKind] = {
     "Table": "table",
     "CodeBlock": "code",
 }
+_WITH_MARKUP = ("Paragraph", "BlockQuote", "List", "Table")
 _FENCE = re.compile(r"(`{3,}|~{3,})")
 # What Markdown would take for a heading, a quote, a fence, a rule, an underline, a reference, a formula, attributes,
 # front matter or HTML.
@@ -35,13 +39,20 @@ _READ_AS_MARKUP = re.compile(
 )
 _SIGNS_IN_TITLE = re.compile(r"([<*`\[])")  # of a heading
 _CLOSING_SIGNS = re.compile(r"(?<=\s)(#+)$")
-# "{#id}", "{.class}", "{: #id }", "{-}" and "{key=value}" behind a heading, and a line of them below it.
-_ATTRIBUTES = re.compile(r"\{:?\s*(?:[#.][^{}]*|-|[\w-]+=[^{}]*)\}")
+# "{#id}", "{.class}", "{: #id }", "{-}", "{key=value}" and "{/* #id */}" behind a heading, and a line of them below it.
+_ATTRIBUTES = re.compile(r"\{:?\s*(?:[#.][^{}]*|-|[\w-]+=[^{}]*|/\*\s*#[\w-]+\s*\*/\s*)\}")
 _ATTRIBUTE_LINE = re.compile(r"\{:[^{}\n]*\}")
 # Tags without text, such as those around Markdown.
 _SHOWS_NOTHING = re.compile(r"\s*(?:</?(?:a|br|center|details|div|hr|p|section|span)(?=[\s/>])[^<>]*>\s*)*")
+_INLINE_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)(?=[\s/>])")
+_LINE_END_BEHIND = re.compile(r"[ \t]*(?:\r\n?|\n)")  # a break at the end of a line is one line end
+_PAIRED_TAGS = frozenset({
+    "a", "abbr", "b", "big", "cite", "code", "del", "dfn", "em", "font", "i", "ins", "kbd", "mark", "q", "s", "samp",
+    "small", "span", "strike", "strong", "sub", "sup", "tt", "u", "var",
+})  # fmt: skip
 _DEEPEST = 6  # heading of Markdown
 
+Spans = Sequence[tuple[int, int]]
 MarkdownLinks = list[tuple[int, str, str]]
 """Offset of the block, address and text of each link."""
 
@@ -118,6 +129,7 @@ class _MarkdownReader:
         self._parts: list[str] = []  # of its readable text
         self._html: list[str] = []  # the same with its tags and links
         self._has_tags = False
+        self._markup: list[tuple[int, int]] = []  # bytes of tags, comments and entities, in order
         self._block_links: list[list[Any]] = []  # address, index of the first part, index behind the last one
         self._open_links: list[list[Any]] = []
 
@@ -125,11 +137,14 @@ class _MarkdownReader:
         kind, value = _name_and_details(event)
         if kind in ("Text", "Code"):
             self._add(value)
+            if kind == "Text" and len(value) <= 2 and span["end"] - span["start"] > len(value.encode()):
+                self._markup.append((span["start"], span["end"]))  # an entity
         elif kind in ("SoftBreak", "HardBreak"):
             self._add(" ")
         elif kind == "InlineHtml":
             self._html.append(value)
             self._has_tags = True
+            self._markup.append((span["start"], span["end"]))
         elif kind == "Start":
             self._start(*_name_and_details(value))
         elif kind == "End":
@@ -165,6 +180,10 @@ class _MarkdownReader:
         start = self._source_start + self._offset(span["start"])
         gap = text[self._end : start]
         start = 0 if not gap.strip("\ufeff \t") and not self._end else self._end + len(gap.rstrip(" \t"))
+        markup = [
+            (self._source_start + self._offset(first), self._source_start + self._offset(last))
+            for first, last in self._markup
+        ]
         end = trimmed_end(text, start, self._source_start + self._offset(span["end"]))
         if start == end:  # white space that CommonMark takes for text, such as a form feed
             return
@@ -174,7 +193,9 @@ class _MarkdownReader:
         elif name == "Paragraph" and _ATTRIBUTE_LINE.fullmatch(text, start, end):
             self._blocks.append(Block("other", start, end, ""))
         else:
-            self._blocks.append(Block(_KINDS.get(name, "other"), start, end))
+            readable = name in _WITH_MARKUP and markup
+            rendering = _render_markup(text, start, end, markup, name == "Table") if readable else None
+            self._blocks.append(Block(_KINDS.get(name, "other"), start, end, rendering))
         self._marks += name in ("Heading", "Table") or (name == "CodeBlock" and details != "Indented")
         if name == "Heading":
             self._headings[start] = Heading(int(details["level"][1]), self._heading_title())
@@ -202,6 +223,44 @@ class _MarkdownReader:
         if attributes_start > 0 and _ATTRIBUTES.fullmatch(title, attributes_start):
             title = _CLOSING_SIGNS.sub("", title[:attributes_start].rstrip()).rstrip()
         return title
+
+
+def _render_markup(text: str, start: int, end: int, markup: Spans, is_table: bool) -> str | None:
+    """Return the text of a block with its tags, comments and entities read as HTML; None if there are none.
+
+    The signs of Markdown stay. A row of a table has one line, so that a line break in it is a space.
+    """
+    sources = [text[first:last] for first, last in markup]
+    kept = _select_tags(sources)
+    parts: list[str] = []
+    position = start
+    for (first, last), source, is_kept in zip(markup, sources, kept, strict=True):
+        if is_kept:
+            is_break = is_table and source[1:3].lower() == "br"
+            parts += [escape(text[position:first]), " " if is_break else source]
+            line_end = _LINE_END_BEHIND.match(text, last) if source[1:3].lower() == "br" else None
+            position = line_end.end() if line_end else last
+    if position == start:
+        return None
+    parts.append(escape(text[position:end]))
+    blocks = scan_html(f"<pre>{''.join(parts)}</pre>").blocks
+    return "\n".join(block.rendering or "" for block in blocks).rstrip()
+
+
+def _select_tags(sources: Sequence[str]) -> list[bool]:
+    """Return True for each comment, entity, break, picture, and each tag that opens as often as it closes."""
+    tags = [_INLINE_TAG.match(source) for source in sources]
+    balance = Counter[str]()
+    for tag in tags:
+        if tag:
+            balance[tag[2].lower()] += -1 if tag[1] else 1
+    selected = []
+    for tag, source in zip(tags, sources, strict=True):
+        name = tag[2].lower() if tag else ""
+        is_known = name in ("br", "wbr") or (name == "img" and "=" in source)
+        is_paired = name in _PAIRED_TAGS and balance[name] == 0
+        selected.append(is_known or is_paired or source.startswith(("&", "<!--")))
+    return selected
 
 
 def _with_gaps(text: str, blocks: list[Block]) -> Iterator[Block]:

@@ -86,16 +86,19 @@ def parse_document(text: str, format: str = "auto", *, metadata: Mapping[str, ob
         raise InvalidInput(f"metadata must map names to values, got a {type(metadata).__name__}. Pass a dict.")
     metadata = metadata or {}
     if format != "auto":
-        return _assemble(text, find_format(format))
+        return _assemble(text, find_format(format), document_name(metadata))
     named = format_in_metadata(metadata)
     if named is not None and not _lacks_markup_of(text, named.text_format):
-        return _assemble(text, named)
+        return _assemble(text, named, document_name(metadata))
     guessed, scan = _guess(text, metadata)
     return assemble(text, scan, guessed.text_format)
 
 
-def _assemble(text: str, file_format: Format) -> Document:
-    return assemble(text, file_format.scan(text), file_format.text_format)
+def _assemble(text: str, file_format: Format, name: str | None) -> Document:
+    scan = file_format.scan(text)
+    for message in scan.warnings:
+        warn(f"{name}: {message}" if name else message)
+    return assemble(text, scan, file_format.text_format)
 
 
 def _guess(text: str, metadata: Mapping[str, object]) -> tuple[Format, Scan]:
@@ -153,7 +156,7 @@ def read_content(content: bytes, path: Path) -> Document:
             raise InvalidInput(f"{path} has no text.")
         for problem in converted.warnings:
             warn(f"{path}: {problem}")
-        return replace(_assemble(converted.text, file_format), pages=converted.pages)
+        return replace(_assemble(converted.text, file_format, str(path)), pages=converted.pages)
     head = content[:_HEAD_BYTES]
     if reason := describe_unread("", head):
         raise InvalidInput(f"{path} {describe_unread(path.name, head) or reason}")

@@ -33,11 +33,13 @@ class Scan:
         blocks: Blocks in order, without overlap. Text between them is kept as blocks of kind `other`.
         headings: Headings by the start offset of their block; one for every block of kind `heading`.
         marks: Number of constructs that only this format has. `parse_document` guesses the format by it.
+        warnings: What could not be read, one sentence each. The reader puts the document's name before them.
     """
 
     blocks: list[Block]
     headings: dict[int, Heading] = field(default_factory=dict)
     marks: int = 0
+    warnings: tuple[str, ...] = ()
 
 
 def assemble(text: str, scan: Scan, format: str) -> Document:

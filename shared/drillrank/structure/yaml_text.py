@@ -7,10 +7,9 @@ lists. Values that go on over several lines, in quotes, brackets or blocks, are 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from drillrank.errors import warn
 from drillrank.structure.cutting import line_starts
 from drillrank.structure.keyed import KEY_CHARACTERS, MAX_ENTRIES, Entry, Key, arrange
 from drillrank.structure.plain import scan_plain
@@ -49,8 +48,8 @@ def scan_yaml(text: str) -> Scan:
     """
     entries = _YamlReader(text).read()
     if len(entries) > MAX_ENTRIES:
-        warn(f"A YAML text has more than {MAX_ENTRIES:,} values. It is read as plain text.")
-        return scan_plain(text)
+        warning = f"The YAML text has more than {MAX_ENTRIES:,} values. It is read as plain text."
+        return replace(scan_plain(text), warnings=(warning,))
     return arrange(text, entries)
 
 

@@ -119,3 +119,9 @@ def test_a_header_has_names_that_are_no_values():
     assert not has_header([["2001-02-03", "4"], ["2001-02-04", "5"]])
     assert not has_header([["yes", "no"], ["yes", "maybe"]])
     assert not has_header([["name", "name"], ["Ann", "Bob"]])
+
+
+@pytest.mark.parametrize("first_line", ["sep=;", "\ufeffsep=;", '"sep=;"', "SEP=;"])
+def test_the_delimiter_line_of_excel_is_no_row(first_line: str) -> None:
+    document = parse_document(f"{first_line}\r\nItem;Price, net\r\nChair;9,50\r\n", "csv")
+    assert document.readable(document.sections()[0]) == "Item | Price, net\nItem: Chair | Price, net: 9,50"

@@ -449,3 +449,20 @@ def test_well_formed_pages_read_as_the_standard_library_reads_them(text):
     assert found == expected
     shown = [word for section in document.sections() for word in document.readable(section).split()]
     assert [word for word in shown if word not in ("-", "|")] == reference.words
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        '<table class="highlighttable"><tr><td class="linenos"><pre>1\n2</pre></td>'
+        '<td class="code"><pre>a = 1\nb = 2</pre></td></tr></table>',
+        '<table class="rouge-table"><tr><td class="rouge-gutter gl"><pre class="lineno">1\n2\n</pre></td>'
+        '<td class="rouge-code"><pre>a = 1\nb = 2\n</pre></td></tr></table>',
+        '<pre><span class="lineno">1 </span>a = 1\n<span class="lineno">2 </span>b = 2\n</pre>',
+    ],
+)
+def test_line_numbers_of_code_are_not_shown(page: str) -> None:
+    document = parse_document(page, "html")
+    assert [(block.kind, block.rendering) for block in document.blocks(document.sections()[0])] == [
+        ("code", "a = 1\nb = 2")
+    ]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import time
 import warnings
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank import parse_document
+from drillrank import parse_document, read_document
 from drillrank.errors import DrillrankWarning
 
 
@@ -135,3 +136,10 @@ def test_any_text_is_tiled(text):
         for format in ("json", "jsonl"):
             document = parse_document(text, format)
             assert "".join(document.slice(section) for section in document.sections()) == text
+
+
+def test_the_warning_about_broken_json_names_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "broken.json"
+    file.write_text('{"a": [1, }} x')
+    with pytest.warns(DrillrankWarning, match=r"broken\.json: .*not valid JSON"):
+        assert read_document(file).text == '{"a": [1, }} x'

@@ -228,3 +228,33 @@ def test_well_formed_sources_read_as_they_were_made(made):
     document = parsed(text)
     assert [(section.heading, section.start) for section in document.sections() if section.level] == expected
     assert [word for section in document.sections() for word in document.readable(section).split()] == shown
+
+
+def test_titles_of_slides_are_headings() -> None:
+    source = (
+        "\\section{Intro}\\begin{frame}<1>[fragile]{First}\n\\begin{itemize}\\item<2-> x\\end{itemize}\\end{frame}\n"
+        "\\begin{frame}\\frametitle{Second}\nText.\\end{frame}\n\\begin{frame}{}\nUntitled.\\end{frame}\n"
+    )
+    document = parse_document(source, "latex")
+    paths = [section.path for section in document.sections()]
+    assert paths == [("Intro",), ("Intro", "First"), ("Intro", "Second")]
+    assert [document.readable(section) for section in document.sections()][1:] == [
+        "First\n\n- x",
+        "Second\n\nText.\n\nUntitled.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "readable"),
+    [
+        (r"Was \sout{100} 80.", "Was ~~100~~ 80."),
+        (r"Costs 1\nicefrac{3}{4} cups, \sfrac{1}{2} spoon.", "Costs 1 3/4 cups, 1/2 spoon."),
+        (r"\SI{5}{\kilo\metre} and \qty{3}{\percent}", "5 kilometre and 3 %"),
+        (r"\SIrange{1}{2}{m.s^{-1}}", "1 to 2 m s^-1"),
+        (r"Stra\ss e by \LaTeX users", "Straße by LaTeX users"),
+        (r"On \texorpdfstring{$x^2$}{squares}", "On squares"),
+    ],
+)
+def test_numbers_and_words_of_commands_are_not_lost(source: str, readable: str) -> None:
+    document = parse_document(source, "latex")
+    assert document.readable(document.sections()[0]) == readable

@@ -290,3 +290,35 @@ def test_papers_keep_their_sections_and_paragraphs(name):
                 assert held == [paragraph.removeprefix("\\") for paragraph in section["paragraphs"]]
     # One heading of the papers has two back-quotes, which Markdown reads as code.
     assert wanted - found <= 1
+
+
+@pytest.mark.parametrize(
+    ("source", "readable"),
+    [
+        ("Press <kbd>Ctrl</kbd>+<kbd>C</kbd> now.", "Press Ctrl+C now."),
+        ("Area of 5 km<sup>2</sup>.<br>\nNext.", "Area of 5 km^2.\nNext."),
+        ("Seen <!-- not seen -->words.", "Seen words."),
+        ("AT&amp;T &copy; 2020, `&lt;`", "AT&T © 2020, `&lt;`"),
+        ("- a <b>bold</b> item\n- <img src=x alt=Logo> second", "- a bold item\n- Logo second"),
+        ("| a | b |\n|---|---|\n| x<br>y | 10<sup>5</sup> |", "| a | b |\n|---|---|\n| x y | 10^5 |"),
+        ("Use `<br>` and <b>*this*</b>.", "Use `<br>` and *this*."),
+    ],
+)
+def test_html_inside_a_block_is_read(source: str, readable: str) -> None:
+    document = parse_document(source, "markdown")
+    assert document.text == source
+    assert document.readable(document.sections()[0]) == readable
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["Use List<String> and Map<K, V>.", "Run `cp` <file> <your-name>.", "The <b> tag makes bold.", "An <img> tag."],
+)
+def test_what_only_looks_like_a_tag_stays(source: str) -> None:
+    document = parse_document(source, "markdown")
+    assert document.readable(document.sections()[0]) == source
+
+
+def test_headings_of_mdx_are_shown_without_their_identifier() -> None:
+    document = parse_document("## Setup {/* #my-setup */}\n\nText.\n", "markdown")
+    assert document.sections()[0].path == ("Setup",)
