@@ -30,7 +30,7 @@ _CAN_OPEN_BELOW = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 
 @contextmanager
 def open_file(path: str | os.PathLike[str], folder: str | os.PathLike[str] | None = None) -> Iterator[BinaryIO]:
-    """Open a regular file for reading. A pipe of this name blocks no caller.
+    """Open a regular file for reading. Opening a pipe does not wait for its writer.
 
     Args:
         path: Path of the file.

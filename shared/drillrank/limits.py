@@ -21,7 +21,7 @@ HEADING_DEPTH = 100
 """Levels of headings. Deeper headings stay in the text of the section above them."""
 
 PATH_CHARACTERS = 1_000
-"""Characters of a section's path. A heading has at most half of the characters that those above it leave."""
+"""Characters of a section's path. Each heading may take half of what the headings above it have left free."""
 
 EXTRACTED_CHARACTERS = 100_000_000
 """Characters extracted from one file that is not text."""
@@ -33,7 +33,7 @@ XML_DEPTH = 500
 """Levels of XML elements within each other."""
 
 XML_ELEMENTS = 3_000_000
-"""Elements and attributes of an office file."""
+"""Elements and attributes of the XML of a Word, PowerPoint, OpenDocument or EPUB file."""
 
 STORED_BYTES = 1 << 29
 """Bytes of a parsed document in a corpus, without compression."""
@@ -63,7 +63,7 @@ PROCESS_SECONDS_PER_PAGE = 0.1
 """Processor time, in seconds, that a worker has in addition for each page of a PDF."""
 
 PAGE_BYTES = 4_000
-"""Bytes that a PDF must have for each page that counts for the limits of a worker."""
+"""A PDF gets the allowance of at most one page for this number of bytes."""
 
 PROCESS_WAIT = 10.0
 """Time on the clock, in seconds, that a worker has for a file of any size on a machine that does other work."""

@@ -17,6 +17,7 @@ from drillrank.cli.sources import InputFile
 from drillrank.corpus.documents import Above, Prepared, prepared
 from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput
 from drillrank.files import open_file
+from drillrank.structure.builtin_formats import is_builtin
 from drillrank.structure.formats import Format, find_format_by_file_name, find_format_of_file
 from drillrank.structure.isolation import ReaderFailure, close_workers, run_task
 from drillrank.structure.packages import is_package
@@ -41,20 +42,20 @@ def read_files(files: Sequence[KeyedFile]) -> Iterator[tuple[KeyedFile, Prepared
     """Read files in order, each as a document to write or the error that it caused.
 
     Small texts are read in this process: the scanners of drillrank's own text formats take linear time, and starting a
-    process takes longer. So are files in formats of third parties, which a worker does not know; the latter's
-    converters run in workers if these can import them. Everything else is read in workers.
+    process takes longer. Files in formats of third parties are read here, too, because a worker does not know those
+    formats; their converters run in workers that can import them. All other files are read in workers.
     """
     here = _find_files_to_read_here(files)
-    remote = [index for index in range(len(files)) if index not in here]
-    if not remote:
+    in_workers = [index for index in range(len(files)) if index not in here]
+    if not in_workers:
         yield from ((keyed, _read_here(keyed)) for keyed in files)
         return
-    size = sum(_size(files[index].file) for index in remote)
-    n_workers = min(os.cpu_count() or 1, len(remote), 1 + size // _BYTES_PER_WORKER)
+    size = sum(_size(files[index].file) for index in in_workers)
+    n_workers = min(os.cpu_count() or 1, len(in_workers), 1 + size // _BYTES_PER_WORKER)
     stopped = Event()
     threads = ThreadPoolExecutor(n_workers)
     reading: dict[int, Future[Prepared | Exception]] = {}
-    queue = iter(remote)
+    queue = iter(in_workers)
     try:
         for index in islice(queue, _AHEAD * n_workers):
             reading[index] = threads.submit(_read_in_worker, files[index], stopped)
@@ -80,7 +81,7 @@ def _find_files_to_read_here(files: Sequence[KeyedFile]) -> set[int]:
     third_party: set[int] = set()
     for index, (_, file) in enumerate(files):
         file_format = _find_format(file)
-        if file_format is not None and not _is_builtin(file_format):
+        if file_format is not None and not is_builtin(file_format):
             third_party.add(index)
         elif file_format is None or file_format.convert is None:
             texts.add(index)
@@ -97,12 +98,6 @@ def _find_format(file: InputFile) -> Format | None:
         return find_format_by_file_name(file.path.name)
 
 
-def _is_builtin(file_format: Format) -> bool:
-    """Return True if a worker knows the format, too."""
-    functions = (file_format.scan, file_format.convert, file_format.convert_after_crash)
-    return all(getattr(function, "__module__", "").startswith("drillrank.") for function in functions if function)
-
-
 def _size(file: InputFile) -> int:
     try:
         return file.path.stat().st_size
@@ -116,6 +111,8 @@ def _read_here(keyed: KeyedFile) -> Prepared | Exception:
         return prepare_content(_read_unchanged(keyed), keyed.key.hex(), keyed.file.path)._replace(key=keyed.key)
     except (DrillrankError, MemoryError, RecursionError) as error:
         return error
+    except Exception as error:  # of a third party's format: it must not end the run
+        return InvalidInput(f"{keyed.file.path} cannot be read: its reader failed with {type(error).__name__}.")
 
 
 def _read_unchanged(keyed: KeyedFile) -> bytes:
@@ -177,7 +174,7 @@ def prepare_in_worker(content: bytes, arguments: Mapping[str, Any]) -> tuple[Any
 
 
 def _prepared_from_frame(frame: Frame, key: bytes) -> Prepared:
-    """Return what a worker read, which is checked: a file may have taken over the worker.
+    """Return what a worker read. It is checked, because a malicious file may control the worker.
 
     Raises:
         ReaderFailure: The answer has another form than that of `prepare_in_worker`.
@@ -187,8 +184,9 @@ def _prepared_from_frame(frame: Frame, key: bytes) -> Prepared:
             "id": str(id_),
             "rows": list(rows),
             "above": [list(headings), str(beginning), bool(paged), bool(guessed)],
+            "lengths": list(lengths),
         }:
-            parts = _split(frame.attachment, frame.value.get("lengths"))
+            parts = _split(frame.attachment, lengths)
             n_rows = len(rows)
             if (
                 id_.partition(" ")[0] == key.hex()
@@ -204,7 +202,7 @@ def _prepared_from_frame(frame: Frame, key: bytes) -> Prepared:
 def _split(attachment: bytes, lengths: list[Any]) -> list[bytes]:
     """Return the four parts of an attachment; empty ones if the lengths do not fit."""
     parts: list[bytes] = []
-    if len(lengths) == 4 and all(isinstance(length, int) for length in lengths):
+    if len(lengths) == 4 and all(isinstance(length, int) and length >= 0 for length in lengths):
         for length in lengths:
             parts.append(attachment[:length])
             attachment = attachment[length:]

@@ -6,7 +6,7 @@ from drillrank.structure.code import CODE_MEDIA_TYPES, CODE_SUFFIXES, scan_code
 from drillrank.structure.delimited import scan_csv, scan_tsv
 from drillrank.structure.docx import convert_docx
 from drillrank.structure.epub import convert_epub
-from drillrank.structure.formats import register_format
+from drillrank.structure.formats import Format, register_format, registered_formats
 from drillrank.structure.html import scan_html
 from drillrank.structure.json_text import scan_json, scan_json_lines
 from drillrank.structure.latex import scan_latex
@@ -103,3 +103,10 @@ register_format("tsv", [".tsv", ".tab"], ["text/tab-separated-values"], scan_tsv
 register_format("json", [".json", ".geojson", ".jsonld"], ["application/json", "application/geo+json"], scan_json)
 register_format("jsonl", [".jsonl", ".ndjson"], ["application/jsonl", "application/x-ndjson"], scan_json_lines)
 register_format("yaml", [".yaml", ".yml"], ["application/yaml", "application/x-yaml", "text/yaml"], scan_yaml)
+
+_BUILTIN = frozenset(registered_formats())
+
+
+def is_builtin(file_format: Format) -> bool:
+    """Return True if drillrank registered the format itself, so that every worker process knows it."""
+    return file_format in _BUILTIN

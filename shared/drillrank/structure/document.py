@@ -26,7 +26,7 @@ class Section:
         level: Depth of the heading as written (1 for `#`); 0 for text before the first heading.
         start: Offset of the first character of the heading's line in the document's text; 0 for the first section.
         end: Offset just after the section's last character.
-        confidence: Probability, from 0 to 1, that the heading is one. 1 if markup says so; see
+        confidence: Certainty, from 0 to 1, that the heading is one; not a probability. 1 if markup says so; see
             `drillrank.structure.plain`.
     """
 

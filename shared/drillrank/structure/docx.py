@@ -1,8 +1,14 @@
 """Word files as Markdown.
 
-A heading is a paragraph whose style is named "heading 1" to "heading 9", is based on such a style, or has an outline
-level, as the paragraph itself may have. A title (style "Title") that stands before all headings is above them. Numbers
-of headings and lists are counted as Word counts them.
+A paragraph is a heading if one of these holds (`_BlockReader._read_paragraph`, `docx_styles.py`):
+
+- it has an outline level; level 9 makes it body text, whatever its style is
+- its style is named "heading 1" to "heading 9", also in the language of the program that wrote the file
+- its style has an outline level
+- its style is based on such a style
+
+A title (style "Title") before all headings is above them. If a file has no heading at all, the Markdown scanner guesses
+headings as in plain text. Numbers of headings and lists are counted as Word counts them.
 """
 
 from __future__ import annotations
@@ -148,7 +154,7 @@ class _WordDocument:
 
     def _read_notes(self) -> Iterator[WordBlock]:
         """Yield each note and comment that the text refers to, once."""
-        lines_by_kind: dict[str, list[WordBlock]] = {kind: [] for kind in _NOTES}
+        blocks_by_kind: dict[str, list[WordBlock]] = {kind: [] for kind in _NOTES}
         while self._note_marks.unread_notes:
             kind, note_id = self._note_marks.unread_notes.popleft()
             note = self._note_by_id.get((kind, note_id))
@@ -158,10 +164,10 @@ class _WordDocument:
             text = " ".join(block.line for block in self._read_part(self._related_name(kind), note))
             mark = self._note_marks.mark(kind, note_id)
             if text and kind == "comments":
-                lines_by_kind[kind].append(WordBlock("paragraph", (f"Comment [{mark}]: {text}",)))
+                blocks_by_kind[kind].append(WordBlock("paragraph", (f"Comment [{mark}]: {text}",)))
             elif text:
-                lines_by_kind[kind].append(WordBlock("item", (text,), label=f"[{mark}]"))
-        for blocks in lines_by_kind.values():
+                blocks_by_kind[kind].append(WordBlock("item", (text,), label=f"[{mark}]"))
+        for blocks in blocks_by_kind.values():
             yield from blocks
 
     def _running_texts(self, kind: str) -> Iterator[WordBlock]:
@@ -218,18 +224,18 @@ class _BlockReader:
         style = self._styles.find(child_value(properties, "pStyle"))
         text = self._paragraphs.read(paragraph, style)
         boxes = [block for box in text.text_boxes for block in self.read(box)]
-        is_removed = _has_mark(properties, "del", "moveFrom")
+        is_mark_removed = _has_mark(properties, "del", "moveFrom")
         position = self._list_position(properties, style)
         lines = text.lines
         if not lines:
-            if position and not is_removed and not _has_mark(properties, "vanish"):
+            if position and not is_mark_removed and not _has_mark(properties, "vanish"):
                 self._numbers.next_label(position)  # an empty item counts, but has nothing to say
             return boxes
         if self._prefix:
             lines = [self._prefix + lines[0], *lines[1:]]
             self._prefix = ""
         is_initial = properties is not None and properties.find("framePr[@dropCap]") is not None
-        if (is_removed or is_initial) and len(lines[0]) < _MAX_PREFIX:
+        if (is_mark_removed or is_initial) and len(lines[0]) < _MAX_PREFIX:
             self._prefix = " ".join(lines) + ("" if is_initial and len(text.line) == 1 else " ")
             return boxes
         level = read_outline_level(properties)

@@ -51,7 +51,7 @@ class Format:
         media_types: Lower-case media types, such as `"text/html"`.
         scan: Finds the blocks and headings of a text.
         convert: Turns the bytes of a file into text; None for text formats.
-        text_format: Name of the format of the converted text; the format's own name for text formats.
+        text_format: Name of the format that reads the text: this one, or "markdown" for most converted files.
         signature: First bytes by which a file of this format is known whatever its name; empty if there are none.
         convert_after_crash: Converter that is tried if `convert` crashed its process; None if there is none.
     """
@@ -91,7 +91,8 @@ def register_format(
         media_types: Media types, such as `"text/asciidoc"`.
         scan: Function from a text to a `Scan`, or the name of a registered format that reads the text.
         convert: Function from the bytes of a file to `ConvertedText`, for files that are not plain text. It runs in
-            a separate process if that process can import it by its module and name, and in this process otherwise.
+            a worker process with limits if the worker can import it by its module and name. A lambda, or a function of
+            a notebook, runs in this process, without limits.
         signature: First bytes by which a file is known whatever its name.
         convert_after_crash: Converter that is tried if `convert` crashed its process.
 
@@ -135,6 +136,9 @@ def register_format(
         signature,
         convert_after_crash,
     )
+    for registry in (_format_by_suffix, _format_by_media_type):  # a replaced format is gone as a whole
+        for key in [key for key, file_format in registry.items() if file_format.name == name]:
+            del registry[key]
     _format_by_name[name] = new
     _format_by_suffix.update(dict.fromkeys(new.suffixes, new))
     _format_by_media_type.update(dict.fromkeys(new.media_types, new))

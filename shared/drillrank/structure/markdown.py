@@ -231,10 +231,10 @@ def _render_markup(text: str, start: int, end: int, markup: Spans, is_table: boo
     The signs of Markdown stay. A row of a table has one line, so that a line break in it is a space.
     """
     sources = [text[first:last] for first, last in markup]
-    kept = _select_tags(sources)
+    remaining_tags = _select_tags(sources)
     parts: list[str] = []
     position = start
-    for (first, last), source, is_kept in zip(markup, sources, kept, strict=True):
+    for (first, last), source, is_kept in zip(markup, sources, remaining_tags, strict=True):
         if is_kept:
             is_break = is_table and source[1:3].lower() == "br"
             parts += [escape(text[position:first]), " " if is_break else source]

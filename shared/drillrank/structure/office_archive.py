@@ -1,7 +1,9 @@
 """Archives of office files: zip packages of XML parts that refer to each other, read within limits.
 
-Bounds of an archive: parts are stored or packed with deflate only. The unpacked bytes, elements, characters and the
-text written from them are counted over the whole archive, whatever its headers declare (see `OfficeArchive`).
+An archive is bounded by the number of its parts, which are stored or packed with deflate, by its unpacked bytes, by the
+elements, depth and characters of its XML, and by the text that is written from it (`OfficeArchive`). All are counted
+over the whole archive while it is read, whatever its headers declare. XML that defines entities is refused.
+Spreadsheets have bounds of their own (`spreadsheet_bounds.py`).
 Part names and XML names are compared without case and namespace, so strict and transitional Open XML read alike.
 """
 

@@ -57,13 +57,13 @@ def parse_document(text: str, format: str = "auto", *, metadata: Mapping[str, ob
 
     Args:
         text: The document. Offsets count characters of this string, which is kept unchanged.
-        format: `"markdown"` (CommonMark with tables and YAML front matter), `"html"`, `"latex"`, `"text"` (underlined
-            and numbered headings, paragraphs between blank lines or told by where lines of prose end) or `"auto"`.
-        metadata: Metadata of the document. With `"auto"`, a media type (`file_type`, `content_type`) or the
-            ending of a file name (`file_name`, `file_path`, `source`, `url`) decides, unless HTML or LaTeX is named
-            and the text holds no markup. Without either, the text decides: HTML or LaTeX if it begins like a page or
-            a source of these, then Markdown if it has a heading, a fence, a table or front matter, then HTML if it is
-            a fragment, else plain text.
+        format: Name of a registered format, such as `"markdown"` (CommonMark with tables and front matter), `"html"`,
+            `"latex"`, `"rst"`, `"csv"`, `"json"`, `"code"` or `"text"` (underlined and numbered headings); or `"auto"`.
+        metadata: Metadata of the document. With `"auto"`, a media type (`file_type`, `content_type`) or the ending
+            of a file name (`file_name`, `file_path`, `source`, `url`) decides. A text without any markup is not read as
+            HTML or LaTeX, even if its metadata say so, because a loader has removed the markup. If the metadata name no
+            format, the text decides: HTML or LaTeX if it begins like one, then Markdown if it has a heading, a fence, a
+            table or front matter, then HTML if it is a fragment, else plain text.
 
     Returns:
         The document. Its sections tile the text. Text before the first heading is a section with an empty path and
@@ -166,6 +166,8 @@ def read_content(content: bytes, path: Path) -> Document:
         raise InvalidInput(f"{path} {describe_unread(path.name, head) or problem}") from None
     for message in problems:
         warn(f"{path} {message}")
+    if file_format is not None and file_format.signature and content.lstrip().startswith(file_format.signature):
+        return _assemble(text, file_format, path.name)
     return parse_document(text, metadata={"file_name": path.name})
 
 
@@ -194,8 +196,11 @@ def content_key(content: bytes, path: str | os.PathLike[str]) -> bytes:
 
 
 def _start_key(path: str | os.PathLike[str]) -> blake2b:
-    suffix = Path(path).suffix.lower()
-    return blake2b(f"{PARSER_VERSION} {suffix}\0".encode("utf-8", "surrogateescape"), digest_size=20)
+    file_format = find_format_by_file_name(Path(path).name)
+    name = file_format.name if file_format else ""
+    return blake2b(
+        f"{PARSER_VERSION} {Path(path).suffix.lower()} {name}\0".encode("utf-8", "surrogateescape"), digest_size=20
+    )
 
 
 def format_in_metadata(metadata: Mapping[str, object]) -> Format | None:

@@ -1,4 +1,4 @@
-"""From the blocks and headings that a format's scanner finds in a text to a document with sections."""
+"""Build a document with sections from the blocks and headings that a format's scanner finds in a text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Heading(NamedTuple):
     Attributes:
         level: Depth, starting at 1.
         title: Text as a reader sees it.
-        confidence: Probability, from 0 to 1, that it is a heading.
+        confidence: Certainty, from 0 to 1, that it is a heading; not a probability.
     """
 
     level: int

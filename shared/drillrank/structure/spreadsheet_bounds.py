@@ -95,15 +95,15 @@ def _read_parts(archive: zipfile.ZipFile) -> Iterator[tuple[str, bytes]]:
     if len(parts) > _MAX_MEMBERS:
         raise InvalidInput(f"its archive has more than {_MAX_MEMBERS:,} parts")
     packed_size = sum(part.compress_size for part in parts)
-    n_characters = 0
+    n_declared_bytes = 0
     for part in {part.filename: part for part in parts}.values():
         if not part.filename.lower().endswith(_READ_PARTS):
             continue
         if part.compress_type not in _COMPRESSIONS:
             raise InvalidInput("its archive is compressed in a way that spreadsheets are not")
-        n_characters += part.file_size
-        limits.check_extracted(n_characters, packed_size)
-        # The library reads at most the declared size.
+        n_declared_bytes += part.file_size
+        limits.check_extracted(n_declared_bytes, packed_size)
+        # zipfile reads at most the declared size of a part.
         yield part.filename, archive.read(part)
 
 
@@ -133,8 +133,8 @@ def _count_xlsx_cells(sheet: bytes) -> int:
                 last_row = max(last_row, int(reference[2]))
                 last_column = max(last_column, column_number(reference[1].decode()))
         last_column = max(last_column, n_cells)
-    for number in _ROW_NUMBER.finditer(sheet):
-        n_rows = max(n_rows, int(number[1])) if b"<c>" in sheet else n_rows
+    if b"<c>" in sheet:  # cells without a reference are in the row whose number is given
+        n_rows = max([n_rows, *(int(number[1]) for number in _ROW_NUMBER.finditer(sheet))])
     return max(last_row, n_rows) * last_column
 
 
