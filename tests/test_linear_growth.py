@@ -275,8 +275,3 @@ def test_slow_parsers_are_found():
         return sum(text[start:].count("b") for start in range(0, len(text), 4))
 
     assert first_growth(rescan, [Shape("", "<div>")], (1000, 4000, 16000, 64000), 0.04) is not None
-
-
-def test_a_slow_library_is_found():
-    justhtml = pytest.importorskip("justhtml")
-    assert first_growth(justhtml.JustHTML, [Shape("", "<div><td>")], (1000, 4000, 16000, 64000), 0.04) is not None

@@ -18,6 +18,7 @@ from drillrank.structure.cutting import sentences
 from drillrank.structure.document import Block, Document, Section, breadcrumb
 from drillrank.structure.formats import ConvertedText, Format, register_format, registered_formats
 from drillrank.structure.pages import Pages
+from drillrank.structure.passages import DocumentPassage, cut_passages
 from drillrank.structure.read import PARSER_VERSION, file_key, parse_document, read_document
 from drillrank.structure.scan import Heading, Scan
 
@@ -26,12 +27,14 @@ __all__ = [
     "Block",
     "ConvertedText",
     "Document",
+    "DocumentPassage",
     "Format",
     "Heading",
     "Pages",
     "Scan",
     "Section",
     "breadcrumb",
+    "cut_passages",
     "file_key",
     "parse_document",
     "read_document",

@@ -136,7 +136,6 @@ def test_each_part_of_a_table_stands_below_its_header_unless_that_is_too_long(le
         head, lines = HEADER, [f"| {'x ' * length}| y |\n" for length in lengths]
         text = whole = f"{blank}{head}{''.join(lines)}"
     else:
-        pytest.importorskip("justhtml")
         head, lines = "name | value\n", [f"{'x ' * length}| y\n" for length in lengths]
         cells = "".join(f"<tr><td>{'x ' * length}</td><td>y</td></tr>" for length in lengths)
         text = f"{blank}<table><tr><th>name</th><th>value</th></tr>{cells}</table>"
@@ -159,7 +158,6 @@ def test_each_part_of_a_table_stands_below_its_header_unless_that_is_too_long(le
 def test_nothing_but_a_table_repeats_its_first_lines_and_parts_of_rendered_blocks_have_the_span_of_the_block():
     for text in ("- a\n- b\n- c\n- d e f g h i j\n", "```\na\nb\nc\nd e f g h i j\n```\n"):
         assert "".join(chunk.text for chunk in Chunker("section", 5, None, tokens=words)(parse_document(text))) == text
-    pytest.importorskip("justhtml")
     text = "<h1>Birds</h1><p>" + "<b>Owls</b> &amp; crows fly at night. " * 8 + "</p><p>?</p><p>The end.</p>"
     chunks = Chunker("section", 30)(parse_document(text, "html"))
     assert len(chunks) > 2
