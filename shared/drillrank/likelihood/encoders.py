@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -340,10 +340,3 @@ def load_encoder(spec: str, **options: Any) -> Encoder:
         return ENCODERS[kind](name, **options)
     except TypeError as cause:
         raise InvalidInput(f"An option of {kind}: is unknown: {sorted(options)}.") from cause
-
-
-def installed_kinds() -> Sequence[str]:
-    """Return the kinds of encoders whose library is installed, without importing it."""
-    from importlib.util import find_spec
-
-    return [kind for kind, encoder in ENCODERS.items() if find_spec(encoder.library) is not None]

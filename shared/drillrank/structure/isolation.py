@@ -174,11 +174,6 @@ def run_task(task: str, arguments: Mapping[str, Any], content: bytes) -> Frame:
     raise ReaderFailure("its reader's answer has an unknown form")
 
 
-def start_workers(n_workers: int) -> None:
-    """Start up to `n_workers` workers in advance, while this process does something else."""
-    _pool.start(n_workers)
-
-
 def close_workers() -> None:
     """End all workers. Files that they are reading count as crashes."""
     _pool.close()
@@ -360,14 +355,6 @@ class _WorkerPool:
                 self._give_back(worker)
             if answer is not None:
                 return answer
-
-    def start(self, n_workers: int) -> None:
-        """Start workers until there are `n_workers`, at most one for each core."""
-        with self._changed, suppress(OSError):
-            while len(self._workers) + self._n_starting < min(n_workers, _n_cores()):
-                worker = _Worker()
-                self._workers.add(worker)
-                self._idle.append(worker)
 
     def close(self) -> None:
         """End all workers."""

@@ -20,7 +20,7 @@ from drillrank.structure.document import Block, BlockKind, Document
 from drillrank.structure.html import html_text, remove_invisible, scan_html
 from drillrank.structure.markdown_source import prepare_markdown
 from drillrank.structure.plain import scan_plain
-from drillrank.structure.scan import Heading, Scan
+from drillrank.structure.scan import Heading, Scan, fill_gaps
 
 _KINDS: dict[str, BlockKind] = {
     "Heading": "heading",
@@ -120,7 +120,7 @@ class _MarkdownReader:
                 replace(block, rendering=remove_invisible(text[block.start : block.end]))
                 if block.rendering is None
                 else block
-                for block in _with_gaps(text, blocks)
+                for block in fill_gaps(text, blocks)
             ]
         return Scan(blocks, self._headings, self._marks)
 
@@ -261,18 +261,6 @@ def _select_tags(sources: Sequence[str]) -> list[bool]:
         is_paired = name in _PAIRED_TAGS and balance[name] == 0
         selected.append(is_known or is_paired or source.startswith(("&", "<!--")))
     return selected
-
-
-def _with_gaps(text: str, blocks: list[Block]) -> Iterator[Block]:
-    """Yield the blocks and the texts between them, such as front matter and definitions of links."""
-    end = 0
-    for block in (*blocks, Block("other", len(text), len(text))):
-        start = block.start - len(text[end : block.start].lstrip())
-        if start < block.start:
-            yield Block("other", start, trimmed_end(text, start, block.start))
-        if block.start < block.end:
-            yield block
-        end = block.end
 
 
 def _name_and_details(event: Any) -> tuple[str, Any]:

@@ -50,7 +50,7 @@ def assemble(text: str, scan: Scan, format: str) -> Document:
     text has no sections. Depth and length of paths are within `drillrank.limits`: deeper headings become paragraphs.
     """
     builder = _SectionBuilder()
-    for block in _fill_gaps(text, scan.blocks):
+    for block in fill_gaps(text, scan.blocks):
         if block.kind == "heading":
             block = builder.open_section(block, scan.headings[block.start])
         builder.add(block)
@@ -96,7 +96,7 @@ class _SectionBuilder:
         self._blocks.append([])
 
 
-def _fill_gaps(text: str, blocks: Iterable[Block]) -> Iterator[Block]:
+def fill_gaps(text: str, blocks: Iterable[Block]) -> Iterator[Block]:
     """Yield the blocks, and a block of kind `other` for all text between them."""
     end = 0
     for block in (*blocks, Block("other", len(text), len(text))):

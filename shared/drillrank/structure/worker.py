@@ -18,7 +18,7 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 from drillrank import limits
-from drillrank.errors import InvalidInput, MissingExtra, require
+from drillrank.errors import InvalidInput, MissingExtra
 from drillrank.structure.formats import Converter
 
 Task = Callable[[bytes, Mapping[str, Any]], tuple[Any, bytes]]
@@ -265,8 +265,10 @@ def report_pages(content: bytes, *, after_crash: bool) -> None:
 
 def _count_pages(content: bytes) -> int:
     """Return the number of pages of a PDF, or 0 if it cannot be opened; the converter then says why."""
+    from drillrank.structure.pdf import count_pages  # in a worker for PDFs alone
+
     try:
-        return len(require("pypdfium2", "files").PdfDocument(content))
+        return count_pages(content)
     except Exception:  # a library's, about a file that the converter is going to refuse
         return 0
 

@@ -209,9 +209,9 @@ PARTS = st.sampled_from(["in", "Incom", "e", "come", "of", "s", "t", "a", "(net"
 def test_only_spaces_go_and_only_for_words_of_the_file(text, counts):
     found = join_split_words(text, {**COUNTS, **counts})
     assert found.replace(" ", "") == text.replace(" ", "")
-    words = join_split_words(text, {}).split(" ")
-    assert all(word in text.split(" ") or count_in_english(word) >= 50 for word in words)
-    assert join_split_words(text, dict.fromkeys(text.casefold().split(), 1)) == text
+    for word_counts in ({}, dict.fromkeys(text.casefold().split(), 1)):  # without joined words, English alone decides
+        words = join_split_words(text, word_counts).split(" ")
+        assert all(word in text.split(" ") or count_in_english(word.casefold()) >= 50 for word in words)
 
 
 @pytest.mark.parametrize("part", ["a ", "in ", "fox in e ", "Incom e ", "(e, "])
