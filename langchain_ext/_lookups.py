@@ -22,7 +22,7 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, Vector
 from drillrank.errors import InvalidInput, warn
 from drillrank.hosts.filters import AccessFilter, answered, from_dictionary, one_by_one, parts_of
 from drillrank.hosts.store import Store
-from drillrank.llm import Call, Fetch, Requests
+from drillrank.llm import FunctionRequest, LookupRequest, Requests
 
 Filter = Mapping[str, Any] | Callable[[Document], bool]
 """Metadata values and operators as vector stores take them, or a function that says which documents may be seen."""
@@ -189,9 +189,9 @@ class StoreLookups(Store):
 
     def _retrieved(self, retriever: Runnable[str, list[Document]]) -> Requests[list[Document]]:
         arguments = self.query, self.config
-        [found] = yield [Call(partial(retriever.invoke, *arguments), partial(retriever.ainvoke, *arguments))]
+        [found] = yield [FunctionRequest(partial(retriever.invoke, *arguments), partial(retriever.ainvoke, *arguments))]
         [seen] = yield [
-            Call(partial(self.access_filter.filter_results, found, self.component))
+            FunctionRequest(partial(self.access_filter.filter_results, found, self.component))
         ]  # a user's filter may take long
         return seen  # type: ignore[no-any-return]
 
@@ -205,20 +205,22 @@ class StoreLookups(Store):
                 'with search_kwargs={"filter": ...} of its own form, to MultiViewRetriever one for each view, and '
                 "filters=... beside it, a dictionary or a function."
             ) from hits
-        [seen] = yield [Call(partial(self.access_filter.filter_results, hits))]
+        [seen] = yield [FunctionRequest(partial(self.access_filter.filter_results, hits))]
         return seen, len(hits)
 
-    def fetch(self, request: Fetch) -> Requests[list[Document] | None]:
+    def fetch(self, request: LookupRequest) -> Requests[list[Document] | None]:
         """Documents by id or by metadata, as far as they may be seen; None where no store can tell."""
         if self._by_key is not None and request.where is None:
-            [found] = yield [Call(partial(self._by_key.mget, request.ids), partial(self._by_key.amget, request.ids))]
+            [found] = yield [
+                FunctionRequest(partial(self._by_key.mget, request.ids), partial(self._by_key.amget, request.ids))
+            ]
             return (yield from self._permitted(_of_keys(request.ids, found)))
         store = self.store
         if store is None:
             return None
         if request.where is not None:
             form = self.access_filter.for_store(store, request.where)
-            [documents] = yield [Call(partial(_by_metadata, store, form))]
+            [documents] = yield [FunctionRequest(partial(_by_metadata, store, form))]
             if documents is None:
                 documents = yield from self._similar(store, _ALL, form)
             if isinstance(documents, Exception):
@@ -234,7 +236,7 @@ class StoreLookups(Store):
         return None if isinstance(found, Exception) else (yield from self._permitted(found))
 
     def _permitted(self, found: Sequence[Document]) -> Requests[list[Document]]:
-        [permitted] = yield [Call(partial(self.access_filter.filter_fetched, found))]
+        [permitted] = yield [FunctionRequest(partial(self.access_filter.filter_fetched, found))]
         return permitted  # type: ignore[no-any-return]
 
     def _similar(self, store: VectorStore, k: int, form: Any) -> Requests[list[Document] | Exception]:
@@ -253,14 +255,16 @@ class StoreLookups(Store):
             fetch_k = (getattr(self.source, "search_kwargs", None) or {}).get("fetch_k", 0)
             named["fetch_k"] = max(k, fetch_k, _ALL if named else 0)
         if isinstance(store, InMemoryVectorStore):  # its asynchronous search computes on the event loop
-            [found] = yield [Call(partial(self.in_turn, search, query, k=k, **named))]
+            [found] = yield [FunctionRequest(partial(self.in_turn, search, query, k=k, **named))]
         else:
             errors = (AttributeError, TypeError) if form is not None else ()
             [found] = yield [_call(errors, search, asearch, query, k=k, **named)]
         return found  # type: ignore[no-any-return]
 
 
-def _call(errors: Any, ask: Callable[..., Any], aask: Callable[..., Any], *arguments: Any, **named: Any) -> Call:
+def _call(
+    errors: Any, ask: Callable[..., Any], aask: Callable[..., Any], *arguments: Any, **named: Any
+) -> FunctionRequest:
     """A question to a store, which is answered by the error itself where it is one of these."""
 
     def answer() -> Any:
@@ -275,7 +279,7 @@ def _call(errors: Any, ask: Callable[..., Any], aask: Callable[..., Any], *argum
         except errors as error:
             return error
 
-    return Call(answer, aanswer)
+    return FunctionRequest(answer, aanswer)
 
 
 def _of_keys(ids: Sequence[str], found: Sequence[Document | None]) -> list[Document]:

@@ -14,7 +14,7 @@ from drillrank.hosts.metadata import count, is_section, prefixed, result_metadat
 from drillrank.hosts.pages import pages_of
 from drillrank.hosts.records import ChunkRecord, StoredSection, headings_by_level, stored_section
 from drillrank.hosts.shared import model_fields
-from drillrank.llm import Fetch
+from drillrank.llm import LookupRequest
 from drillrank.passages import stable_uuid
 
 
@@ -117,12 +117,12 @@ def found_chunks(documents: Iterable[Document]) -> list[ChunkRecord[Document]]:
     return [_chunk(document, document_names([document])[0]) for document in documents]
 
 
-def metadata_query(chunk: ChunkRecord[Document]) -> Fetch | None:
+def metadata_query(chunk: ChunkRecord[Document]) -> LookupRequest | None:
     """Asks a store for all records of a chunk's document."""
     space, id_ = chunk.document
     if chunk.kind != "section":
-        return Fetch(where={SOURCE: id_}) if isinstance(chunk.metadata.get(SOURCE), str) else None
-    return Fetch(where={prefixed("source_id"): id_, **({prefixed("namespace"): space} if space else {})})
+        return LookupRequest(where={SOURCE: id_}) if isinstance(chunk.metadata.get(SOURCE), str) else None
+    return LookupRequest(where={prefixed("source_id"): id_, **({prefixed("namespace"): space} if space else {})})
 
 
 def _chunk(document: Document, name: str) -> ChunkRecord[Document]:

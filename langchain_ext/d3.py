@@ -21,7 +21,7 @@ from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.hosts.components import EXPLAIN, ModelFields
 from drillrank.hosts.drill import Evidence, EvidenceRetrieval, FoundEvidence
 from drillrank.hosts.metadata import PREFIX, RANKING_KEYS
-from drillrank.llm import Call, Requests, Usage, arun, run
+from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
 from drillrank.passages import check_query, check_top_n
 from drillrank.vectors import Embed
 from langchain_ext._llm import FrameworkLLM, embedding_of, step_prompt
@@ -137,9 +137,9 @@ class D3Retriever(ModelFields, QueryRetriever):
         store = None if self.source is None else StoreLookups(query, self.source, access, config, self.store)
         llm = None if self.llm is None else FrameworkLLM(self.llm, "summarise", config)
         make_requests = partial(self.core.requests, query, store, access, top_n, llm=llm)
-        [found] = yield [Call(partial(_run, make_requests, config), partial(_arun, make_requests, config))]
+        [found] = yield [FunctionRequest(partial(_run, make_requests, config), partial(_arun, make_requests, config))]
         end = self._end(found, config)
-        yield [Call(partial(dispatch_custom_event, **end), partial(adispatch_custom_event, **end))]
+        yield [FunctionRequest(partial(dispatch_custom_event, **end), partial(adispatch_custom_event, **end))]
         return list(map(self._document, found.evidence))
 
     def _end(self, found: FoundEvidence[Document], config: RunnableConfig) -> dict[str, Any]:

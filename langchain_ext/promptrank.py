@@ -20,7 +20,7 @@ from drillrank import Passage
 from drillrank.hosts.components import EXPLAIN, ModelFields
 from drillrank.hosts.metadata import reasons
 from drillrank.hosts.paths import FoundRecord, PathHost, PathRetrieval, path_rerank, rank_linked
-from drillrank.llm import Call, Requests, Usage, arun, run
+from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.prior import Prior
@@ -51,7 +51,7 @@ def _host(component: Any, config: RunnableConfig | None = None) -> PathHost[Docu
         names=names_of,
         passage=partial(passage_of, title_key=settings.title_key, metadata_fields=settings.metadata_fields),
         section=read_section,
-        event=lambda hop: Call(
+        event=lambda hop: FunctionRequest(
             partial(dispatch_custom_event, HOP_EVENT, hop, config=config),
             partial(adispatch_custom_event, HOP_EVENT, hop, config=config),
         ),

@@ -43,7 +43,7 @@ from drillrank.hosts.filters import (
     parts_of,
 )
 from drillrank.hosts.store import Store
-from drillrank.llm import Call, Fetch, Requests
+from drillrank.llm import FunctionRequest, LookupRequest, Requests
 
 Filters = MetadataFilters | Callable[[BaseNode], bool]
 """The host's filters, or a function that says which nodes may be seen."""
@@ -211,16 +211,16 @@ def _document_id(node: BaseNode) -> str | None:
 _SYNCHRONOUS = (BaseRetriever._aretrieve, BasePydanticVectorStore.aquery, SimpleVectorStore.aquery)
 
 
-def nodes_of(docstore: BaseDocumentStore, ids: Sequence[str]) -> Call:
+def nodes_of(docstore: BaseDocumentStore, ids: Sequence[str]) -> FunctionRequest:
     """The nodes with these ids that a document store has."""
-    return Call(
+    return FunctionRequest(
         partial(docstore.get_nodes, list(ids), raise_error=False),
         partial(docstore.aget_nodes, list(ids), raise_error=False),
     )
 
 
 DOCUMENT = "ref_doc_id"
-"""The key under which a `Fetch` names a node's document: stores filter by it, though it is not among the metadata."""
+"""Key under which a `LookupRequest` names a node's document. Stores filter by it, although metadata do not have it."""
 
 Source = VectorStoreIndex | BaseRetriever | Mapping[str, BaseRetriever]
 
@@ -270,9 +270,13 @@ class StoreLookups(Store):
                 query = replace(query, embedding=(yield from self._vector(retriever._embed_model)))
         asynchronous = hasattr(retriever, "aretrieve") and getattr(afunction, "__func__", afunction) not in _SYNCHRONOUS
         [found] = yield [
-            Call(partial(retriever.retrieve, query), partial(retriever.aretrieve, query) if asynchronous else None)
+            FunctionRequest(
+                partial(retriever.retrieve, query), partial(retriever.aretrieve, query) if asynchronous else None
+            )
         ]
-        [seen] = yield [Call(partial(self.access_filter.hits, found, self.component))]  # a user's filter may take long
+        [seen] = yield [
+            FunctionRequest(partial(self.access_filter.hits, found, self.component))
+        ]  # a user's filter may take long
         return seen  # type: ignore[no-any-return]
 
     def _searched(self, k: int, wanted: Mapping[str, str]) -> Requests[tuple[list[NodeWithScore], int]]:
@@ -282,7 +286,7 @@ class StoreLookups(Store):
         store = index.vector_store
         vector = (yield from self._vector(index._embed_model)) if store.is_embedding_query else None
         if isinstance(store, SimpleVectorStore) and not store.stores_text:
-            [ranking] = yield [Call(partial(self.in_turn, self._ranked, vector, store))]
+            [ranking] = yield [FunctionRequest(partial(self.in_turn, self._ranked, vector, store))]
             known = store.data.metadata_dict
             of_view = [pair for pair in ranking if wanted.items() <= known.get(pair[0], {}).items()]
             return (yield from self._read(of_view, k)), 0  # which is all that there is
@@ -290,7 +294,9 @@ class StoreLookups(Store):
         text = self.query_bundle.query_str
         query = VectorStoreQuery(vector, k, node_ids=ids, query_str=text, filters=filters)
         asynchronous = getattr(store.aquery, "__func__", store.aquery) not in _SYNCHRONOUS
-        [result] = yield [Call(partial(store.query, query), partial(store.aquery, query) if asynchronous else None)]
+        [result] = yield [
+            FunctionRequest(partial(store.query, query), partial(store.aquery, query) if asynchronous else None)
+        ]
         if result.nodes is not None:
             return (yield from self._shown(result.nodes, result.similarities)), len(result.nodes)
         ids = result.ids or []
@@ -346,22 +352,22 @@ class StoreLookups(Store):
             )
             return access_filter.hits([NodeWithScore(node=led_to(hit.node), score=hit.score) for hit in hits])
 
-        [shown] = yield [Call(seen)]
+        [shown] = yield [FunctionRequest(seen)]
         return shown  # type: ignore[no-any-return]
 
-    def fetch(self, request: Fetch) -> Requests[list[BaseNode] | None]:
+    def fetch(self, request: LookupRequest) -> Requests[list[BaseNode] | None]:
         """Nodes by id or by metadata, as far as they may be seen; None where neither index nor docstore can tell."""
         if self.index is not None:
-            [found] = yield [Call(partial(_looked_up, self.index, request, self.access_filter))]
+            [found] = yield [FunctionRequest(partial(_looked_up, self.index, request, self.access_filter))]
             return found  # type: ignore[no-any-return]
         if self.docstore is None or request.where is not None:
             return None
         [nodes] = yield [nodes_of(self.docstore, request.ids)]
-        [permitted] = yield [Call(partial(self.access_filter.filter_fetched, nodes))]
+        [permitted] = yield [FunctionRequest(partial(self.access_filter.filter_fetched, nodes))]
         return permitted  # type: ignore[no-any-return]
 
 
-def _looked_up(index: VectorStoreIndex, request: Fetch, access_filter: NodeFilter) -> list[BaseNode] | None:
+def _looked_up(index: VectorStoreIndex, request: LookupRequest, access_filter: NodeFilter) -> list[BaseNode] | None:
     if not index.vector_store.stores_text:
         return access_filter.filter_fetched(_of_docstore(index, request))
     try:
@@ -374,7 +380,7 @@ def _looked_up(index: VectorStoreIndex, request: Fetch, access_filter: NodeFilte
     return access_filter.filter_fetched(found)
 
 
-def _of_docstore(index: VectorStoreIndex, request: Fetch) -> list[BaseNode]:
+def _of_docstore(index: VectorStoreIndex, request: LookupRequest) -> list[BaseNode]:
     """Nodes of an index whose vector store keeps vectors only; those deleted from the index may still be here."""
     indexed = _indexed(index)
     if request.where is None:

@@ -14,7 +14,7 @@ from drillrank.errors import InvalidInput
 from drillrank.hosts.metadata import copy_metadata, is_section, prefixed, result_metadata, user_metadata
 from drillrank.hosts.pages import pages_of
 from drillrank.hosts.records import ChunkRecord, StoredSection, headings_of_path, stored_section
-from drillrank.llm import Fetch
+from drillrank.llm import LookupRequest
 from llama_index_ext._lookups import DOCUMENT
 
 
@@ -144,10 +144,10 @@ def chunks_of(nodes: Iterable[BaseNode | NodeWithScore]) -> list[ChunkRecord[Bas
     return [_chunk(node, known) for node in listed]
 
 
-def metadata_query(chunk: ChunkRecord[BaseNode]) -> Fetch | None:
+def metadata_query(chunk: ChunkRecord[BaseNode]) -> LookupRequest | None:
     """Asks a store for all records of a chunk's document."""
     space, id_ = chunk.document
-    return None if chunk.kind == "document" else Fetch(where={DOCUMENT: id_, **_namespace(space)})
+    return None if chunk.kind == "document" else LookupRequest(where={DOCUMENT: id_, **_namespace(space)})
 
 
 def _namespace(space: str) -> dict[str, str]:

@@ -30,7 +30,7 @@ from drillrank.explanation.explanations import explains
 from drillrank.hosts.metadata import with_notes
 from drillrank.hosts.paths import FoundRecord, PathHost, PathRetrieval, path_rerank, rank_linked
 from drillrank.hosts.settings import check_switch
-from drillrank.llm import Call, Requests, Usage, arun, run
+from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName
 from drillrank.passages import Ranking, check_top_n
 from drillrank.rerank.base import RetrievalScores
@@ -71,7 +71,7 @@ def _host(component: Any) -> PathHost[BaseNode]:
         names=lambda nodes: list(map(_id_of, nodes)),
         passage=partial(passage_of, title_key=settings.title_key, metadata_mode=settings.metadata_mode),
         section=read_section,
-        event=lambda hop: Call(partial(dispatcher.event, PathHopEvent(**hop))),
+        event=lambda hop: FunctionRequest(partial(dispatcher.event, PathHopEvent(**hop))),
     )
 
 

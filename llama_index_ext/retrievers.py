@@ -21,7 +21,7 @@ from drillrank.hosts.metadata import prefixed, with_result_metadata
 from drillrank.hosts.records import StoredSection
 from drillrank.hosts.store import retrieved_and_generated
 from drillrank.hosts.views import ViewRetrieval
-from drillrank.llm import Call, Requests, Usage
+from drillrank.llm import FunctionRequest, Requests, Usage
 from drillrank.passages import check_top_n
 from drillrank.rerank.prior import Prior
 from drillrank.settings import as_settings
@@ -220,7 +220,9 @@ class BRMGRRetriever(QueryRetriever):
         retrieved = [NodeWithScore(node=self._retrieved(hit.node), score=hit.score) for hit in found or ()]
         rerank, arguments = self._rerank, ([*retrieved, *map(self._node, written)], query_bundle)
         [merged] = yield [
-            Call(partial(rerank.postprocess_nodes, *arguments), partial(rerank.apostprocess_nodes, *arguments))
+            FunctionRequest(
+                partial(rerank.postprocess_nodes, *arguments), partial(rerank.apostprocess_nodes, *arguments)
+            )
         ]
         return merged  # type: ignore[no-any-return]
 

@@ -37,7 +37,7 @@ _PATIENCE = 60.0  # seconds that one who wants the same answer waits for another
 
 
 @dataclass(frozen=True)
-class Memo:
+class CacheEntry:
     """Where the answer to a prompt is remembered; others who ask the same at the same time wait for it.
 
     Attributes:
@@ -52,7 +52,7 @@ class Memo:
 
 
 @dataclass(frozen=True)
-class Ask:
+class LLMRequest:
     """An LLM's `Reply` to a prompt is wanted.
 
     Attributes:
@@ -64,11 +64,11 @@ class Ask:
 
     prompt: str
     schema: Mapping[str, Any] | None = field(default=None, hash=False)
-    memo: Memo | None = field(default=None, repr=False, compare=False)
+    memo: CacheEntry | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
-class Retrieve:
+class RetrievalRequest:
     """What is nearest to a query is wanted, best first.
 
     Attributes:
@@ -85,7 +85,7 @@ class Retrieve:
 
 
 @dataclass(frozen=True)
-class Fetch:
+class LookupRequest:
     """Passages or records are wanted that are known by id, or by their metadata; those that do not exist are left out.
 
     Attributes:
@@ -98,7 +98,7 @@ class Fetch:
 
 
 @dataclass(frozen=True)
-class Call:
+class FunctionRequest:
     """What a function returns is wanted.
 
     Attributes:
@@ -227,7 +227,7 @@ def run(
 
     Args:
         requests: The generator; it decides what a failed LLM call means. What any other request raises is raised.
-        llm: Answers `Ask`: `complete(prompt)` or a plain function.
+        llm: Answers `LLMRequest`: `complete(prompt)` or a plain function.
         handlers: Answer all other requests, by their type.
         usage: Counts tokens and calls into this object, if given.
         workers: Most prompts at once, on threads of their own if it is several.
@@ -238,14 +238,14 @@ def run(
             `workers` is below 1.
 
     >>> def shout():
-    ...     reply, found = yield [Ask("hello"), Retrieve("who?", 2)]
+    ...     reply, found = yield [LLMRequest("hello"), RetrievalRequest("who?", 2)]
     ...     return reply.text, found
-    >>> run(shout(), str.upper, {Retrieve: lambda request: [request.query] * request.n})
+    >>> run(shout(), str.upper, {RetrievalRequest: lambda request: [request.query] * request.n})
     ('HELLO', ['who?', 'who?'])
     """
     check_positive(workers=workers)
     call_of = _llm_method(llm, "complete")
-    if llm is not None and is_async(call_of(Ask(""))[0]):
+    if llm is not None and is_async(call_of(LLMRequest(""))[0]):
         raise InvalidInput(
             f"{llm!r:.100} cannot be asked synchronously: pass a plain function from prompt to answer or an object "
             "with complete(prompt), or use the asynchronous method."
@@ -255,7 +255,7 @@ def run(
         asyncio.get_running_loop()
         patience = 0.0  # on the thread of a loop that others may need to go on
 
-    def ask(request: Ask) -> Reply:
+    def ask(request: LLMRequest) -> Reply:
         function, *arguments = call_of(request)
         try:
             return _as_reply(function(*arguments), structured=len(arguments) > 1)
@@ -265,10 +265,10 @@ def run(
     def answer(request: Any) -> Any:
         if isinstance(request, Future):
             return bool(wait([request], patience).done)
-        if not isinstance(request, Ask):
+        if not isinstance(request, LLMRequest):
             function = _function(handlers, request)
             return drive(function(), usage) if inspect.isgeneratorfunction(function) else function()
-        reply: Reply = ask(request) if request.memo is None else drive(_remembered(request, request.memo))
+        reply: Reply = ask(request) if request.memo is None else drive(_ask_with_cache(request, request.memo))
         if on_reply is not None and (request.memo is None or reply.remembered):
             on_reply(reply)
         return reply
@@ -288,7 +288,7 @@ def run(
                 with ThreadPoolExecutor(min(workers, len(step)), "drillrank") as threads:
                     try:  # stores and retrievers are asked on the caller's thread
                         submitted = [
-                            threads.submit(copy_context().run, answer, one) if isinstance(one, Ask) else None
+                            threads.submit(copy_context().run, answer, one) if isinstance(one, LLMRequest) else None
                             for one in step
                         ]
                         others = [
@@ -321,7 +321,7 @@ async def arun(
         InvalidInput: a request finds nobody who answers it, `llm` cannot be called, or `workers` is below 1.
 
     >>> def shout():
-    ...     replies = yield [Ask("hello"), Ask("bye")]
+    ...     replies = yield [LLMRequest("hello"), LLMRequest("bye")]
     ...     return [reply.text for reply in replies]
     >>> asyncio.run(arun(shout(), str.upper))
     ['HELLO', 'BYE']
@@ -338,7 +338,7 @@ async def arun(
             returned = await loop.run_in_executor(threads, copy_context().run, function, *arguments)
             return await returned if inspect.isawaitable(returned) else returned
 
-    async def ask(request: Ask) -> Reply:
+    async def ask(request: LLMRequest) -> Reply:
         function, *arguments = call_of(request)
         try:
             return _as_reply(await call(function, *arguments), structured=len(arguments) > 1)
@@ -348,10 +348,10 @@ async def arun(
     async def answer(request: Any) -> Any:
         if isinstance(request, Future):
             return bool((await asyncio.wait([asyncio.wrap_future(request)], timeout=_PATIENCE))[0])
-        if not isinstance(request, Ask):
+        if not isinstance(request, LLMRequest):
             function = _function(handlers, request, asynchronous=True)
             return await (drive(function(), usage) if inspect.isgeneratorfunction(function) else call(function))
-        reply: Reply = await (ask(request) if request.memo is None else drive(_remembered(request, request.memo)))
+        reply: Reply = await (ask(request) if request.memo is None else drive(_ask_with_cache(request, request.memo)))
         if on_reply is not None and (request.memo is None or reply.remembered):
             on_reply(reply)
         return reply
@@ -397,9 +397,9 @@ def _advance(
 ) -> tuple[Sequence[Any] | None, Any]:
     """The generator's next step, given the answers to its last one; None and its result if it has finished."""
     for request, reply in zip(step, answers or (), strict=True):
-        if isinstance(request, Ask) and request.memo is None:
+        if isinstance(request, LLMRequest) and request.memo is None:
             _LOGGER.debug("%d characters were answered by %r", len(request.prompt), reply.failure or reply.text)
-        if isinstance(request, Ask) and usage is not None:
+        if isinstance(request, LLMRequest) and usage is not None:
             usage.add(request.prompt, reply)
     try:
         return requests.send(answers), None  # type: ignore[arg-type]  # None begins
@@ -408,8 +408,8 @@ def _advance(
 
 
 def _function(handlers: Handlers | None, request: Any, asynchronous: bool = False) -> Function:
-    """What answers a request that is no `Ask`, without arguments."""
-    if isinstance(request, Call):
+    """What answers a request that is no `LLMRequest`, without arguments."""
+    if isinstance(request, FunctionRequest):
         return (asynchronous and request.afunction) or request.function
     handler = (handlers or {}).get(type(request))
     if handler is None:
@@ -417,11 +417,11 @@ def _function(handlers: Handlers | None, request: Any, asynchronous: bool = Fals
     return functools.partial(handler, request)
 
 
-def together(several: Sequence[Requests[Result]]) -> Requests[list[Result]]:
+def merge_requests(several: Sequence[Requests[Result]]) -> Requests[list[Result]]:
     """Several generators of requests as one, so that all of their requests can be answered at the same time.
 
     >>> def shout(word):
-    ...     (reply,) = yield [Ask(word)]
+    ...     (reply,) = yield [LLMRequest(word)]
     ...     return reply.text
     >>> run(together([shout("a"), shout("b")]), str.upper)
     ['A', 'B']
@@ -441,7 +441,7 @@ def together(several: Sequence[Requests[Result]]) -> Requests[list[Result]]:
     return [results[number] for number in range(len(several))]
 
 
-def _llm_method(llm: LLM | None, *names: str) -> Callable[[Ask], tuple[Any, ...]]:
+def _llm_method(llm: LLM | None, *names: str) -> Callable[[LLMRequest], tuple[Any, ...]]:
     """From a request to the LLM's method that answers it, the first one of these names, with its arguments.
 
     Raises:
@@ -453,7 +453,7 @@ def _llm_method(llm: LLM | None, *names: str) -> Callable[[Ask], tuple[Any, ...]
         raise InvalidInput(f"{llm!r:.100} is no LLM: pass a function from prompt to answer or an object with complete.")
     structured = [function for name in names if callable(function := getattr(llm, f"{name}_json", None))]
 
-    def method_of(request: Ask) -> tuple[Any, ...]:
+    def method_of(request: LLMRequest) -> tuple[Any, ...]:
         if llm is None:
             raise InvalidInput("An LLM is asked, but none was given: pass llm.")
         if request.schema is not None and structured:
@@ -487,7 +487,7 @@ _lock = threading.Lock()
 _asking: dict[tuple[int, str], Future[None]] = {}  # what is being asked, by the mapping that will hold it, and its key
 
 
-def _remembered(request: Ask, memo: Memo) -> Requests[Reply]:
+def _ask_with_cache(request: LLMRequest, memo: CacheEntry) -> Requests[Reply]:
     """The reply from memory, or by the one call of all who want it now; yields a future to wait for that to end."""
     location = id(memo.answers), memo.key
     while True:

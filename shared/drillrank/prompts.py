@@ -1,8 +1,8 @@
 """Prompts as text with cuttable documents.
 
 A prompt is a tuple of parts: strings (instructions, prefixes, demonstrations, questions) are never shortened;
-`Evidence` parts are documents, which a token budget may shorten from their end. A model's control tokens, such as
-`<|im_start|>`, are control tokens in `Wording` alone; in other strings and in documents they are text.
+`TruncatableText` parts are documents, which a token budget may shorten from their end. A model's control tokens, such
+as `<|im_start|>`, are control tokens in `TrustedText` alone; in other strings and in documents they are text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from drillrank.text import TokenCount
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class TruncatableText:
     """A document inside a prompt: what the target is to be explained by, and what a budget may shorten.
 
     Attributes:
@@ -29,11 +29,11 @@ class Evidence:
     max_tokens: int | None = None
 
 
-class Wording(str):
+class TrustedText(str):
     """Wording of whoever wrote the prompt, who is trusted: a control token in it is one for the model, too."""
 
 
-Prompt = tuple["str | Evidence", ...]
+Prompt = tuple["str | TruncatableText", ...]
 
 Template = str | Callable[..., str]
 """A prompt with places: a string with `{name}` in it, or a function of keyword arguments, as a host's templates are."""
@@ -42,13 +42,13 @@ Template = str | Callable[..., str]
 def prompt_text(prompt: Prompt) -> str:
     """The whole prompt as one string, nothing shortened.
 
-    >>> prompt_text(("Passage: ", Evidence("Some text"), "."))
+    >>> prompt_text(("Passage: ", TruncatableText("Some text"), "."))
     'Passage: Some text.'
     """
     return "".join(part if isinstance(part, str) else part.text for part in prompt)
 
 
-def filled(template: Template, **values: str) -> str:
+def fill_template(template: Template, **values: str) -> str:
     """A template with its `{name}` places filled at once: braces in the values, which are data, stay as they are.
 
     >>> filled("{question} Items: {items}", question="What is {items}?", items="a {b}")
@@ -123,10 +123,10 @@ def around_question(template: str) -> tuple[str, str]:
 
 LEAST = 32  # tokens that any prompt needs for texts
 _GAP = " … "
-_LONG_TOKEN = 8  # characters; of text with longer tokens, `shortened` keeps less than it could
+_LONG_TOKEN = 8  # characters; of text with longer tokens, `truncate_middle` keeps less than it could
 
 
-def shortened(text: str, limit: int, count: TokenCount) -> str:
+def truncate_middle(text: str, limit: int, count: TokenCount) -> str:
     """The text, or its beginning and its end with a gap between them, of at most `limit` tokens together.
 
     >>> shortened("one two three four five six", 5, lambda text: len(text.split()))
@@ -141,10 +141,10 @@ def shortened(text: str, limit: int, count: TokenCount) -> str:
     return f"{text[:few]}{_GAP}{text[-few:]}" if few else _GAP.strip()
 
 
-def fitting(text: str, max_tokens: int, prompt: Callable[[str], str], count: TokenCount) -> str:
+def truncate_to_budget(text: str, max_tokens: int, prompt: Callable[[str], str], count: TokenCount) -> str:
     """The text, without its middle if the prompt with it would have more than so many tokens."""
     limit, shown = count(text), text
     while (over := count(prompt(shown)) - max_tokens) > 0 and limit > 0:
         limit = min(limit, count(shown)) - over
-        shown = shortened(text, limit, count)
+        shown = truncate_middle(text, limit, count)
     return shown

@@ -18,7 +18,7 @@ from rich.table import Table
 from drillrank import Passage, PathSearch, PromptRank, load_language_model
 from drillrank.evaluation.metrics import recall_all
 from drillrank.likelihood import LanguageModel, Likelihood, Request
-from drillrank.prompts import Evidence
+from drillrank.prompts import TruncatableText
 
 from . import random_models
 from .data import multihop_pool, read
@@ -45,7 +45,7 @@ class PerfectModel(LanguageModel):
         return [self._likelihood(request) for request in requests]
 
     def _likelihood(self, request: Request) -> Likelihood:
-        texts = {part.text for part in request.prompt if isinstance(part, Evidence)}
+        texts = {part.text for part in request.prompt if isinstance(part, TruncatableText)}
         missing = len(self._gold[request.target] - texts) + 0.1 * len(texts - self._gold[request.target])
         return Likelihood([request.target], np.array([-1000.0 * missing]), -1000.0 * missing)
 

@@ -27,7 +27,7 @@ from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel, Likelihood, NextTokenRequest, NextTokens, Request
 from drillrank.likelihood.huggingface import HuggingFaceModel
 from drillrank.likelihood.local import in_halves
-from drillrank.prompts import Evidence, Prompt
+from drillrank.prompts import Prompt, TruncatableText
 
 KEPT = Path(os.environ.get("DRILLRANK_KEPT", Path(__file__).resolve().parent / "kept"))
 MODELS = ("smollm2", "gemma3-270m")
@@ -272,7 +272,7 @@ class _Replacing:
 
 
 def _plain(prompt: Prompt) -> list[Any]:
-    return [[part.text, part.max_tokens] if isinstance(part, Evidence) else str(part) for part in prompt]
+    return [[part.text, part.max_tokens] if isinstance(part, TruncatableText) else str(part) for part in prompt]
 
 
 def _in_parts(items: Mapping[int, Any], size: int) -> Iterator[dict[int, Any]]:

@@ -21,7 +21,7 @@ from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
 from drillrank.likelihood import HuggingFaceModel
 from drillrank.likelihood.torch_engine import common_prefix
-from drillrank.prompts import Evidence, Prompt
+from drillrank.prompts import Prompt, TruncatableText
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
 from drillrank.rerank.upr import UPR_PROMPT
 
@@ -35,10 +35,10 @@ def prompts_of(model: HuggingFaceModel, passages: Sequence[str], texts: Sequence
     """The prompts of each case: of an encoder-decoder one instruction, of a decoder what prefixes have in common."""
     if model.engine.model.config.is_encoder_decoder:
         before, after = UPR_PROMPT.split("{title} {text}")
-        return {"one instruction": [(before, Evidence(passage), after) for passage in passages]}
+        return {"one instruction": [(before, TruncatableText(passage), after) for passage in passages]}
     endings = [instruction.removeprefix("{path}") for instruction in PROMPTRANK_INSTRUCTIONS[:5]]
     demonstration = model.first_tokens(" ".join(texts[:20]), DEMONSTRATION_TOKENS) + " "
-    documents = [("Document: ", Evidence(passage)) for passage in passages]
+    documents = [("Document: ", TruncatableText(passage)) for passage in passages]
     return {
         "one instruction": [(*parts, endings[0]) for parts in documents],
         "five instructions": [(*parts, ending) for parts in documents for ending in endings],

@@ -8,7 +8,7 @@ from llama_index.core.schema import MetadataMode
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel, NextTokens
-from drillrank.prompts import Evidence
+from drillrank.prompts import TruncatableText
 from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
 
 
@@ -43,7 +43,7 @@ def test_the_model_reads_the_record_as_asked_within_its_limit(host, settings, te
     record = host.record("Basel lies on the Rhine.", title="Basel", page=3)
     host.rerank(host.ext.MonoT5Rerank(model, max_passage_tokens=7, settings=settings), "Where?", record)
     assert [request.prompt for request in model.requests] == [
-        ("Query: ", "Where?", " Document: ", Evidence(text, 7), " Relevant:")
+        ("Query: ", "Where?", " Document: ", TruncatableText(text, 7), " Relevant:")
     ]
 
 

@@ -14,7 +14,7 @@ from drillrank import D3, parse_document
 from drillrank.drilldown.outline import outline
 from drillrank.drilldown.rebuilding import StoredChunk, rebuilt
 from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.prompts import fitting, shortened
+from drillrank.prompts import truncate_middle, truncate_to_budget
 from drillrank.structure.cutting import cut_text
 from drillrank.text import count_tokens
 from tests.drillrank.helpers import Says
@@ -109,7 +109,7 @@ def test_cutting_and_shortening_keep_the_limit(text, limit, count):
     assert "".join(text[start:end] for start, end in spans) == text
     assert all(count(text[start:end]) <= limit or end - start == 1 for start, end in spans)
     assert (len(spans) == 1) is (count(text) <= limit or len(text) == 1)
-    short = shortened(text, limit, count)
+    short = truncate_middle(text, limit, count)
     assert count(short) <= limit
     begin, gap, end = short.rpartition(" … ")
     assert short == text or (text.startswith(begin) and text.endswith(end)) or gap == ""
@@ -123,7 +123,7 @@ def words_in(text):
 @example("x" * 99 + " y " + "z" * 99, 2, words_in)
 def test_the_longest_ends_that_fit_are_kept_within_eight_characters_for_a_token(text, limit, count):
     """Or the gap alone where only that fits, or else nothing."""
-    short = shortened(text, limit, count)
+    short = truncate_middle(text, limit, count)
     if count(text) <= limit:
         assert short == text
         return
@@ -160,7 +160,7 @@ def test_each_piece_is_as_many_sentences_as_fit_and_of_long_ones_words(sentences
 @given(sentences, st.integers(0, 40), st.sampled_from([lambda text: len(text.split()), squared]))
 def test_what_is_fitted_into_a_prompt_fits_or_is_nothing(sentences, limit, count):
     text, prompt = " ".join(word for words in sentences for word in words), "Read {} now".format
-    shown = fitting(text, limit, prompt, count)
+    shown = truncate_to_budget(text, limit, prompt, count)
     assert count(prompt(shown)) <= limit or not shown
     assert shown == text or count(prompt(text)) > limit
 

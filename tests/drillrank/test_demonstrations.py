@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.likelihood.tokenizer import allot
 from drillrank.passages import Passage, Path
-from drillrank.prompts import Evidence, Wording
+from drillrank.prompts import TruncatableText, TrustedText
 from drillrank.rerank.promptrank import (
     PROMPTRANK_INSTRUCTIONS,
     Demonstration,
@@ -43,7 +43,7 @@ def word_model(hash_model):
 
         def _log_likelihood(self, requests, temperature, include_eos):
             for request in requests:
-                documents = [part for part in request.prompt if isinstance(part, Evidence)]
+                documents = [part for part in request.prompt if isinstance(part, TruncatableText)]
                 fixed = "".join(part for part in request.prompt if isinstance(part, str))
                 lengths = [len(part.text.split(" ")) for part in documents]
                 limits = [part.max_tokens for part in documents]
@@ -161,7 +161,7 @@ def test_wording_of_demonstrations_is_trusted_and_their_documents_and_questions_
     ranker = PromptRank(model, instructions=["<s>Read. {path} Ask. </s>"], demonstrations=[shot])
     ranker.rank("who?", [Path((Passage("a </s> fox"),))])
     [request] = model.requests
-    trusted = [part for part in request.prompt if isinstance(part, Wording)]
+    trusted = [part for part in request.prompt if isinstance(part, TrustedText)]
     assert trusted == ["<s>Read. ", " Ask. </s>"] * 2
-    assert [part.text for part in request.prompt if isinstance(part, Evidence)] == ["a </s> fox"]
+    assert [part.text for part in request.prompt if isinstance(part, TruncatableText)] == ["a </s> fox"]
     assert all("</s>" not in part for part in trusted[::2])

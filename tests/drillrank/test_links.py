@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.likelihood import UnigramModel
-from drillrank.llm import Fetch, Retrieve, run
+from drillrank.llm import LookupRequest, RetrievalRequest, run
 from drillrank.multihop.links import (
     MetadataLinks,
     RetrievedLinks,
@@ -95,7 +95,7 @@ def test_links_that_see_the_question_and_the_path():
     class Asked:
         def follow(self, query, path):
             assert path.ids == ("a", "b")
-            return ["c", Passage("new", id="d"), Retrieve(query, 2)]
+            return ["c", Passage("new", id="d"), RetrievalRequest(query, 2)]
 
     pool = [Passage(name, id=name) for name in "abce"]
     reachable = by_id(pool)
@@ -112,9 +112,14 @@ def test_links_that_see_the_question_and_the_path():
 
 def test_the_lookups_of_a_hop_are_asked_for_together():
     paths = [Path([Passage("x", id=name)]) for name in "ab"]
-    targets = [[f"{name}-linked", Retrieve(name, 1), Retrieve("the same", 1)] for name in "ab"]
+    targets = [[f"{name}-linked", RetrievalRequest(name, 1), RetrievalRequest("the same", 1)] for name in "ab"]
     lookups = next(followed(paths, targets, {}))
-    assert lookups == [Fetch(("a-linked", "b-linked")), Retrieve("a", 1), Retrieve("the same", 1), Retrieve("b", 1)]
+    assert lookups == [
+        LookupRequest(("a-linked", "b-linked")),
+        RetrievalRequest("a", 1),
+        RetrievalRequest("the same", 1),
+        RetrievalRequest("b", 1),
+    ]
 
 
 def all_targets(links, path, query=QUERY):
@@ -164,7 +169,7 @@ def test_names_of_links():
     pool = [Passage("a", id="b", metadata={"file_name": "b.md"}), Passage("a", id="t", title="It is in")]
     names = ["relationships", "metadata", "hyperlinks", "titles", "retrieval"]
     found = all_targets(bound_links(named_links(names, metadata_key="see"), pool), Path([passage]), "who?")
-    assert found == ["x", "y", "b", "t", Retrieve("who? It is in [Bern](b.md).", 4)]
+    assert found == ["x", "y", "b", "t", RetrievalRequest("who? It is in [Bern](b.md).", 4)]
 
 
 @pytest.mark.parametrize(

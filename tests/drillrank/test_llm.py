@@ -20,7 +20,18 @@ from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput, LLMFailure
 from drillrank.hosts.models import reported_tokens
-from drillrank.llm import Ask, Fetch, Memo, Reply, Retrieve, Usage, arun, run, strip_reasoning, together
+from drillrank.llm import (
+    CacheEntry,
+    LLMRequest,
+    LookupRequest,
+    Reply,
+    RetrievalRequest,
+    Usage,
+    arun,
+    merge_requests,
+    run,
+    strip_reasoning,
+)
 from drillrank.text import count_tokens
 
 prompts = st.text("ab é!?", max_size=5)
@@ -32,12 +43,12 @@ def scripted(script):
     replies = []
     for batch in script:
         memory = sum(len(reply.text) for reply in replies)
-        replies += yield [Ask(f"{prompt}{memory}") for prompt in batch]
+        replies += yield [LLMRequest(f"{prompt}{memory}") for prompt in batch]
     return replies
 
 
 def asks(*prompts):
-    replies = yield list(map(Ask, prompts))
+    replies = yield list(map(LLMRequest, prompts))
     return [reply.text for reply in replies]
 
 
@@ -126,7 +137,7 @@ def test_run_refuses_an_asynchronous_llm_before_anything_is_done(llm):
 
     def requests():
         begun.append(1)
-        yield [Ask("a")]
+        yield [LLMRequest("a")]
 
     with pytest.raises(InvalidInput, match="asynchronous"):
         run(requests(), llm)
@@ -141,10 +152,10 @@ def test_who_is_missing_is_said(how):
         drive(how, asks("a"), "gpt")
 
     def retrieves():
-        yield [Retrieve("who?", 1)]
+        yield [RetrievalRequest("who?", 1)]
 
     with pytest.raises(InvalidInput, match="Nobody answers a Retrieve"):
-        drive(how, retrieves(), answer, {Fetch: print})
+        drive(how, retrieves(), answer, {LookupRequest: print})
     with pytest.raises(InvalidInput, match="workers"):
         drive(how, asks("a"), answer, workers=0)
 
@@ -154,8 +165,8 @@ class Event:
 
 
 def mixed():
-    [found, reply, _] = yield [Retrieve("who?", 2), Ask("hello"), Event()]
-    [fetched, of_book] = yield [Fetch(("a", "b")), Fetch(where={"book": "Emma"})]
+    [found, reply, _] = yield [RetrievalRequest("who?", 2), LLMRequest("hello"), Event()]
+    [fetched, of_book] = yield [LookupRequest(("a", "b")), LookupRequest(where={"book": "Emma"})]
     nothing = yield []
     return found, reply.text, fetched, of_book, nothing
 
@@ -166,12 +177,12 @@ def mixed():
 def test_requests_of_several_kinds_are_answered_in_order(how, workers, asynchronous):
     events = []
     handlers = {
-        Retrieve: lambda request: [request.query] * request.n,
-        Fetch: lambda request: list(request.ids) or dict(request.where),
+        RetrievalRequest: lambda request: [request.query] * request.n,
+        LookupRequest: lambda request: list(request.ids) or dict(request.where),
         Event: events.append,
     }
     if how == "arun" and asynchronous:
-        handlers[Retrieve] = AsyncMock(side_effect=handlers[Retrieve])
+        handlers[RetrievalRequest] = AsyncMock(side_effect=handlers[RetrievalRequest])
     result = drive(how, mixed(), str.upper, handlers, workers=workers)
     assert result == (["who?", "who?"], "HELLO", ["a", "b"], {"book": "Emma"}, [])
     assert len(events) == 1
@@ -187,7 +198,7 @@ def test_what_a_handler_or_the_generator_raises_is_raised_and_the_generator_is_c
 
     def requests(fails):
         try:
-            yield [Ask("a"), Retrieve("who?", 1)]
+            yield [LLMRequest("a"), RetrievalRequest("who?", 1)]
             raise LLMFailure("given up")
         finally:
             closed.append(fails)
@@ -196,9 +207,9 @@ def test_what_a_handler_or_the_generator_raises_is_raised_and_the_generator_is_c
         raise ConnectionError("no route")
 
     with pytest.raises(ConnectionError, match="no route"):
-        drive(how, requests("handler"), answer, {Retrieve: retrieve}, workers=workers)
+        drive(how, requests("handler"), answer, {RetrievalRequest: retrieve}, workers=workers)
     with pytest.raises(LLMFailure, match="given up"):
-        drive(how, requests("generator"), answer, {Retrieve: id}, workers=workers)
+        drive(how, requests("generator"), answer, {RetrievalRequest: id}, workers=workers)
     assert closed == ["handler", "generator"]
 
 
@@ -261,13 +272,15 @@ trace = contextvars.ContextVar("trace", default="lost")
 def test_calls_and_the_generator_see_the_callers_context(how, workers):
     def requests():
         before = trace.get()
-        replies = yield [Ask("a")] * 6
-        [found] = yield [Retrieve("a", 1)]
+        replies = yield [LLMRequest("a")] * 6
+        [found] = yield [RetrievalRequest("a", 1)]
         return {before, trace.get(), found, *(reply.text for reply in replies)}
 
     token = trace.set("kept")
     try:
-        told = drive(how, requests(), lambda prompt: trace.get(), {Retrieve: lambda _: trace.get()}, workers=workers)
+        told = drive(
+            how, requests(), lambda prompt: trace.get(), {RetrievalRequest: lambda _: trace.get()}, workers=workers
+        )
     finally:
         trace.reset(token)
     assert told == {"kept"}
@@ -287,7 +300,7 @@ async def test_the_loop_goes_on_while_others_compute_and_call():
 
     def requests():
         wait_for_the_loop()
-        [reply, _] = yield [Ask("a", memo=Memo(Slow(), "a")), Retrieve("a", 1)]
+        [reply, _] = yield [LLMRequest("a", memo=CacheEntry(Slow(), "a")), RetrievalRequest("a", 1)]
         wait_for_the_loop()
         return reply.text
 
@@ -299,7 +312,7 @@ async def test_the_loop_goes_on_while_others_compute_and_call():
             wait_for_the_loop()
 
     usage = Usage(count=lambda text: len(wait_for_the_loop()))
-    assert await arun(requests(), wait_for_the_loop, {Retrieve: wait_for_the_loop}, usage=usage) == "a"
+    assert await arun(requests(), wait_for_the_loop, {RetrievalRequest: wait_for_the_loop}, usage=usage) == "a"
     assert usage.prompt_tokens == 1
 
 
@@ -313,10 +326,10 @@ async def test_where_one_request_raises_the_others_are_cancelled():
             ended.append(prompt)
 
     def requests():
-        yield [Ask("a"), Retrieve("who?", 1)]
+        yield [LLMRequest("a"), RetrievalRequest("who?", 1)]
 
     with pytest.raises(ConnectionError):
-        await arun(requests(), never, {Retrieve: AsyncMock(side_effect=ConnectionError)})
+        await arun(requests(), never, {RetrievalRequest: AsyncMock(side_effect=ConnectionError)})
     await asyncio.sleep(0)
     assert ended == ["a"]
 
@@ -328,7 +341,7 @@ SCHEMA = {"type": "object"}
 
 
 def held():
-    replies = yield [Ask("Which ones?", SCHEMA), Ask("Why?")]
+    replies = yield [LLMRequest("Which ones?", SCHEMA), LLMRequest("Why?")]
     return [reply.text for reply in replies]
 
 
@@ -367,7 +380,7 @@ def test_only_requests_with_a_schema_are_held_to_it_and_what_is_no_json_is_a_fai
 
 
 def remembering(answers, *prompts, useful=bool):
-    replies = yield [Ask(prompt, memo=Memo(answers, prompt, useful)) for prompt in prompts]
+    replies = yield [LLMRequest(prompt, memo=CacheEntry(answers, prompt, useful)) for prompt in prompts]
     return [reply.text for reply in replies]
 
 
@@ -546,4 +559,4 @@ def test_reasoning_is_stripped(answer, text):
 @given(st.lists(st.lists(st.lists(st.text(max_size=3), max_size=3), max_size=4), max_size=5))
 def test_together_equals_one_after_the_other(scripts):
     alone = [run(scripted(script), str.upper) for script in scripts]
-    assert run(together([*map(scripted, scripts)]), str.upper) == alone
+    assert run(merge_requests([*map(scripted, scripts)]), str.upper) == alone

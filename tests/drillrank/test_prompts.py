@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.drilldown import answering, settings
-from drillrank.prompts import check_places, check_question_templates, fill_question, filled
+from drillrank.prompts import check_places, check_question_templates, fill_question, fill_template
 from drillrank.rerank.relevance import MONOT5_PROMPT
 from drillrank.rerank.upr import UPR
 from drillrank.views import KEYWORD_PROMPT, SUMMARY_PROMPT
@@ -41,8 +41,10 @@ test_templates_that_cannot_be_filled = refuses(
 def test_places_are_filled_at_once_and_what_is_no_place_stays(question, items, around):
     around = around.replace("{text}", "{unknown}")
     template = f"{around}{{question}} and {{items}}{around}"
-    assert filled(template, question=question, items=items) == f"{around}{question} and {items}{around}"
-    assert filled(lambda *, question, items: question + items, question=question, items=items) == question + items
+    assert fill_template(template, question=question, items=items) == f"{around}{question} and {items}{around}"
+    assert (
+        fill_template(lambda *, question, items: question + items, question=question, items=items) == question + items
+    )
 
 
 def test_templates_that_can_be_filled_come_back():

@@ -14,7 +14,7 @@ from drillrank import Passage, PathSearch, PromptRank
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.likelihood import EmbeddingModel, Request, UnigramModel, encoder
 from drillrank.likelihood.encoder import SentenceVectors, fitted_concentration
-from drillrank.prompts import Evidence
+from drillrank.prompts import TruncatableText
 from tests.drillrank.helpers import refuses
 
 
@@ -212,7 +212,7 @@ def test_words_that_are_fitted_stay_and_all_passages_are_embedded_at_once():
     search = PathSearch(PromptRank(words), POOL, embed=embed)
     assert len(embed.texts) == len(POOL)
     [best, *_] = search.search_paths(QUESTION)
-    read = Request(tuple(Evidence(passage.titled_text) for passage in best.passage.passages), QUESTION)
+    read = Request(tuple(TruncatableText(passage.titled_text) for passage in best.passage.passages), QUESTION)
     [expected] = words.log_likelihood([read])
     likelihood = best.score * best.details["tokens"] - best.details["log_prior"] - best.details["log_meaning"]
     assert likelihood == pytest.approx(expected.total)

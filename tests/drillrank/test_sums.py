@@ -15,7 +15,7 @@ from drillrank import UPR, Passage, Path, PromptRank, Relevance, load_language_m
 from drillrank.errors import LacksCapability
 from drillrank.likelihood import EmbeddingModel, LanguageModel, Request, SumOfExperts, UnigramModel
 from drillrank.likelihood.load import split_sum
-from drillrank.prompts import Evidence
+from drillrank.prompts import TruncatableText
 from drillrank.text import terms
 from tests.drillrank.conftest import HashModel
 from tests.drillrank.helpers import refuses
@@ -52,7 +52,7 @@ def test_means_are_added_with_their_weights(documents, target, factors, temperat
     if not terms(target):
         target += " fox"
     given_ = [expert.fit(TEXTS) for expert in experts()]
-    requests = [Request(tuple(map(Evidence, texts)), target) for texts in documents]
+    requests = [Request(tuple(map(TruncatableText, texts)), target) for texts in documents]
     found = SumOfExperts(given_, factors).log_likelihood(requests, temperature=temperature)
     for request, likelihood in zip(requests, found, strict=True):
         expected = [in_float64(expert, request, temperature) for expert in given_]
@@ -93,7 +93,7 @@ def test_budgets_and_the_end_of_sequence_are_each_experts_own():
     model = SumOfExperts([UnigramModel(), Ends()])
     for include_eos in (None, True, False):
         [found] = model.log_likelihood(
-            [Request((Evidence("a red fox ran", max_tokens=2),), "fox")], include_eos=include_eos
+            [Request((TruncatableText("a red fox ran", max_tokens=2),), "fox")], include_eos=include_eos
         )
         assert (found.tokens, found.cut_tokens) == (["fox"], 2)
     assert asked == [True, True, False]

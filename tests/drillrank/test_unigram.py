@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput, UnknownModel
 from drillrank.likelihood import Request, UnigramModel, load_language_model, unigram
-from drillrank.prompts import Evidence
+from drillrank.prompts import TruncatableText
 from drillrank.text import find_words, terms
 
 WORDS = [
@@ -60,7 +60,7 @@ def batches(draw):
 
 
 def prompt_of(documents, wording="Document: "):
-    return (wording, *(part for document in documents for part in (Evidence(document), wording)))
+    return (wording, *(part for document in documents for part in (TruncatableText(document), wording)))
 
 
 def as_requests(pairs):
@@ -143,7 +143,10 @@ def test_a_cut_document_scores_as_the_shorter_text_does(text, limit, temperature
     shorter = text[: ends[limit - 1]] if len(ends) > limit else text
     model = UnigramModel().fit(["some red fox", text])
     cut, short = model.log_likelihood(
-        [Request((Evidence(text, limit),), "red Rhine 42"), Request((Evidence(shorter),), "red Rhine 42")],
+        [
+            Request((TruncatableText(text, limit),), "red Rhine 42"),
+            Request((TruncatableText(shorter),), "red Rhine 42"),
+        ],
         temperature=temperature,
     )
     np.testing.assert_allclose(cut.log_probs, short.log_probs, rtol=1e-12)
@@ -177,7 +180,7 @@ def test_requests_that_cannot_be_scored_are_named(pairs, options, match):
 @given(st.lists(st.lists(worded, max_size=3), min_size=1, max_size=4), worded.filter(str.strip))
 def test_a_request_is_matched_if_a_document_holds_a_word_of_the_target(lists, target):
     words = set(terms(target))
-    requests = [Request(tuple(map(Evidence, documents)), target) for documents in lists]
+    requests = [Request(tuple(map(TruncatableText, documents)), target) for documents in lists]
     found = UnigramModel().log_likelihood(requests)
     expected = [any(words & set(terms(document)) for document in documents) for documents in lists]
     assert [item.matched for item in found] == expected
@@ -190,7 +193,7 @@ def test_a_request_is_matched_if_a_document_holds_a_word_of_the_target(lists, ta
 @given(texts=st.lists(texts, min_size=1, max_size=4), target=targets)
 def test_the_words_of_a_target_under_each_document_alone(fitted, texts, target):
     model = UnigramModel().fit(fitted) if fitted else UnigramModel()
-    alone = model.log_likelihood([Request((Evidence(text),), target) for text in texts])
+    alone = model.log_likelihood([Request((TruncatableText(text),), target) for text in texts])
     expected = [result.log_probs.tolist() for result in alone]
     assert model.document_log_probs(target, texts).tolist() == expected
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from drillrank.hosts.records import StoredSection, raw_records
 from drillrank.hosts.views import of_store
-from drillrank.llm import Fetch, Retrieve, run
+from drillrank.llm import LookupRequest, RetrievalRequest, run
 
 VIEWS = ("raw", "keywords", "summary")
 
@@ -33,7 +33,7 @@ class Store:
 
 
 def rankings(store, k):
-    found, _ = run(of_store(k, lambda one: one), handlers={Retrieve: store.answer})
+    found, _ = run(of_store(k, lambda one: one), handlers={RetrievalRequest: store.answer})
     return {view: [section.section_id for section in own] for view, own in found.items()}
 
 
@@ -85,6 +85,9 @@ def test_records_are_looked_up_by_id_and_then_by_metadata():
         record = StoredSection("record", "7", "raw", None, "text", {})
         return [record] if lookup.where is not None else []
 
-    found, could = run(raw_records(["7", "7"], lambda one: one), handlers={Fetch: answer})
+    found, could = run(raw_records(["7", "7"], lambda one: one), handlers={LookupRequest: answer})
     assert (found["7"].record, could) == ("record", True)
-    assert asked == [Fetch(("7",)), Fetch(where={"drillrank_section_id": ("7",), "drillrank_view": "raw"})]
+    assert asked == [
+        LookupRequest(("7",)),
+        LookupRequest(where={"drillrank_section_id": ("7",), "drillrank_view": "raw"}),
+    ]

@@ -19,7 +19,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, 
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import HuggingFaceModel, Request
-from drillrank.prompts import Evidence, prompt_text
+from drillrank.prompts import TruncatableText, prompt_text
 from tests.drillrank.neural.conftest import wrapped
 from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
 
@@ -175,7 +175,10 @@ def test_likelihood(name, tmp_path):
     ends = tokenizer(WORDS * 20).ends
     texts = [(WORDS * 20)[: ends[length - 1]] for length in LENGTHS]
     requests = [
-        Request((PROMPT, Evidence(text), end), question) for text in texts for end in ENDS for question in QUESTIONS
+        Request((PROMPT, TruncatableText(text), end), question)
+        for text in texts
+        for end in ENDS
+        for question in QUESTIONS
     ]
     found = [one.total for one in model.log_likelihood(requests, include_eos=False)]
     wanted = [expected(reference, tokenizer, prompt_text(one.prompt), one.target) for one in requests]

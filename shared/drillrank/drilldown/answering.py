@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.likelihood.chat import load_llm
-from drillrank.llm import LLM, Ask, Requests, Usage, run, strip_reasoning
+from drillrank.llm import LLM, LLMRequest, Requests, Usage, run, strip_reasoning
 from drillrank.passages import Passage, check_query
-from drillrank.prompts import LEAST, Template, check_places, filled, fitting, shortened
+from drillrank.prompts import LEAST, Template, check_places, fill_template, truncate_middle, truncate_to_budget
 from drillrank.text import TokenCount, Tokens, count_tokens, token_counter, words
 
 # MC-indexing, Figure 10.
@@ -74,11 +74,11 @@ class Reader:
 
     def asking(self, question: str, passages: Sequence[Passage]) -> tuple[str, int]:
         """The prompt, and how many of the passages, best first, it shows."""
-        room = self.max_prompt_tokens - self.count(filled(self.prompt, contents="", question=""))
-        shown_question = shortened(question, room - LEAST, self.count)  # a follow-up question may be long
+        room = self.max_prompt_tokens - self.count(fill_template(self.prompt, contents="", question=""))
+        shown_question = truncate_middle(question, room - LEAST, self.count)  # a follow-up question may be long
 
         def prompt(contents: str) -> str:
-            return filled(self.prompt, contents=contents, question=shown_question)
+            return fill_template(self.prompt, contents=contents, question=shown_question)
 
         texts = [f"{passage.title}: {passage.text}" if passage.title else passage.text for passage in passages]
         if self.cites:
@@ -91,7 +91,7 @@ class Reader:
         while shown > 1 and self.count(prompt("\n".join(texts[:shown]))) > self.max_prompt_tokens:
             shown -= 1  # rare: the whole has more tokens than its parts
         shown = max(shown, 1)
-        return prompt(fitting("\n".join(texts[:shown]), self.max_prompt_tokens, prompt, self.count)), shown
+        return prompt(truncate_to_budget("\n".join(texts[:shown]), self.max_prompt_tokens, prompt, self.count)), shown
 
 
 def cited(text: str, passages: Sequence[Passage], usage: Usage) -> Answer:
@@ -171,7 +171,9 @@ def answer(
     """
     check_positive(max_prompt_tokens=max_prompt_tokens)
     reader = Reader(check_places(prompt, "contents", "question"), max_prompt_tokens, token_counter(tokens))
-    check_room(question, reader.count, max_prompt_tokens, filled(prompt, contents="", question=check_query(question)))
+    check_room(
+        question, reader.count, max_prompt_tokens, fill_template(prompt, contents="", question=check_query(question))
+    )
     usage = Usage(count=reader.count)
     return run(_read(reader, question, passages, usage), load_llm(llm), usage=usage)
 
@@ -180,7 +182,7 @@ def _read(reader: Reader, question: str, passages: Sequence[Passage], usage: Usa
     if not passages:
         return Answer("", usage=usage)
     prompt, shown = reader.asking(question, passages)
-    [reply] = yield [Ask(prompt)]
+    [reply] = yield [LLMRequest(prompt)]
     if reply.failure:
         raise reply.failure
     text = (strip_reasoning(reply.text) or "").strip()

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from drillrank.drilldown.last_used import LastUsed
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, LLMFailure
-from drillrank.llm import Ask, Memo, Requests, strip_reasoning
+from drillrank.llm import CacheEntry, LLMRequest, Requests, strip_reasoning
 from drillrank.passages import Passage
-from drillrank.prompts import LEAST, filled, fitting, shortened
+from drillrank.prompts import LEAST, fill_template, truncate_middle, truncate_to_budget
 from drillrank.text import WORD, TokenCount, word_count
 from drillrank.views import SUMMARY_PROMPT, summaries, summarized, summary
 
@@ -35,7 +35,7 @@ class Summariser:
 
     def __init__(self, settings: D3Settings, count: TokenCount) -> None:
         self._settings, self._count = settings, count
-        self._room = settings.max_prompt_tokens - count(filled(SUMMARY_PROMPT, section_name="", section_text=""))
+        self._room = settings.max_prompt_tokens - count(fill_template(SUMMARY_PROMPT, section_name="", section_text=""))
         if settings.summarizer == "llm" and self._room < LEAST:
             raise InvalidInput(
                 f"max_prompt_tokens={settings.max_prompt_tokens} leaves {max(self._room, 0)} tokens beside the "
@@ -57,9 +57,9 @@ class Summariser:
         known, long = self._known.make(key, lambda: self._computed(passages, language))
         short, problems = list(known), list[str]()
         if self._settings.summarizer == "llm" and long:
-            memos = [Memo(self._answers, f"{key}:{position}", _has_word) for position in long]
+            memos = [CacheEntry(self._answers, f"{key}:{position}", _has_word) for position in long]
             prompts = [self._prompt(passages[position], language) for position in long]
-            replies = yield [Ask(prompt, memo=memo) for prompt, memo in zip(prompts, memos, strict=True)]
+            replies = yield [LLMRequest(prompt, memo=memo) for prompt, memo in zip(prompts, memos, strict=True)]
             for position, reply in zip(long, replies, strict=True):
                 if _has_word(reply.text):
                     short[position] = self._bounded(strip_reasoning(reply.text) or "", language)
@@ -100,14 +100,14 @@ class Summariser:
         return written if longest is None else summary(written, longest, longest, language)
 
     def _prompt(self, passage: Passage, language: str) -> str:
-        name = shortened(passage.title, self._room // 4, self._count)
+        name = truncate_middle(passage.title, self._room // 4, self._count)
         most = max(self._settings.max_prompt_tokens // 2, self._settings.summary_words)
         text = summary(passage.text, most, most, language)
 
         def prompt(shown: str) -> str:
-            return filled(SUMMARY_PROMPT, section_name=name, section_text=shown)
+            return fill_template(SUMMARY_PROMPT, section_name=name, section_text=shown)
 
-        return prompt(fitting(text, self._settings.max_prompt_tokens, prompt, self._count))
+        return prompt(truncate_to_budget(text, self._settings.max_prompt_tokens, prompt, self._count))
 
 
 def _has_word(answer: str) -> bool:

@@ -16,8 +16,8 @@ from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names, said_y
 from drillrank.drilldown.evidence import Evidence
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, LLMFailure
-from drillrank.llm import Ask, Reply, Requests, strip_reasoning
-from drillrank.prompts import LEAST, Template, filled, fitting, shortened
+from drillrank.llm import LLMRequest, Reply, Requests, strip_reasoning
+from drillrank.prompts import LEAST, Template, fill_template, truncate_middle, truncate_to_budget
 from drillrank.text import TokenCount
 
 By = Literal["names", "ids", "json", "yes"]
@@ -160,7 +160,9 @@ class Selection:
             return Chosen(likely.choose(everything) if items else [], problems, deputies)
         self._calls_left -= len(groups)
         schema = IDS_SCHEMA if by == "json" else None
-        replies = yield [Ask(self._prompt(template, [items[at] for at in group], by), schema) for group in groups]
+        replies = yield [
+            LLMRequest(self._prompt(template, [items[at] for at in group], by), schema) for group in groups
+        ]
         chosen: list[int] = []
         for group, reply in zip(groups, replies, strict=True):
             choice = _read(reply.text, [items[at].name for at in group], by)
@@ -180,7 +182,7 @@ class Selection:
     def _offered(self, template: Template, items: Sequence[Item], by: By) -> tuple[list[Item], list[str]]:
         """The items under different names, those that are too long for a prompt without their middle."""
         room = self._room(template)
-        short = [replace(item, name=shortened(item.name, room // 2 - _SPARE, self.count)) for item in items]
+        short = [replace(item, name=truncate_middle(item.name, room // 2 - _SPARE, self.count)) for item in items]
         offered = [self._cut(template, item, by) for item in _distinct(short)]
         pairs = zip(items, short, offered, strict=True)
         cut = sum(item.name != named.name or item.text != shown.text for item, named, shown in pairs)
@@ -195,7 +197,7 @@ class Selection:
         def prompt(text: str) -> str:
             return self._prompt(template, [replace(item, text=text)], by)
 
-        return replace(item, text=fitting(item.text, self.settings.max_prompt_tokens, prompt, self.count))
+        return replace(item, text=truncate_to_budget(item.text, self.settings.max_prompt_tokens, prompt, self.count))
 
     def _groups(
         self,
@@ -253,7 +255,7 @@ class Selection:
 
     def _prompt(self, template: Template, items: Sequence[Item], by: By) -> str:
         shown = "\n".join(_shown(items, by))
-        return filled(template, question=self.question, outline=shown, paragraphs=shown)
+        return fill_template(template, question=self.question, outline=shown, paragraphs=shown)
 
 
 def packed(sizes: Mapping[int, int], positions: Sequence[int], room: int) -> list[list[int]]:

@@ -14,9 +14,20 @@ from typing import Any, cast
 from drillrank.drilldown.answering import ANSWER_PROMPT, Reader, check_room
 from drillrank.errors import InvalidInput, OnFailure, check_positive, warn
 from drillrank.likelihood.chat import load_llm
-from drillrank.llm import LLM, Ask, Reply, Requests, Retrieve, Usage, arun, is_async, run, strip_reasoning
+from drillrank.llm import (
+    LLM,
+    LLMRequest,
+    Reply,
+    Requests,
+    RetrievalRequest,
+    Usage,
+    arun,
+    is_async,
+    run,
+    strip_reasoning,
+)
 from drillrank.passages import Passage, Ranked, check_query
-from drillrank.prompts import Template, check_places, filled, fitting
+from drillrank.prompts import Template, check_places, fill_template, truncate_to_budget
 from drillrank.settings import check_one_of
 from drillrank.text import WORD, Tokens, token_counter
 
@@ -190,7 +201,7 @@ class SelfAsk:
             if isinstance(item, SelfAskAnswer):
                 return
 
-    def _handlers(self, *names: str, synchronous: bool = False) -> dict[type, Callable[[Retrieve], Any]]:
+    def _handlers(self, *names: str, synchronous: bool = False) -> dict[type, Callable[[RetrievalRequest], Any]]:
         """The retriever, by the first of these methods that it has, or itself a function."""
         methods = [getattr(self.retrieve, name, None) for name in names]
         function: Any = next(filter(callable, [*methods, self.retrieve]), None)
@@ -198,7 +209,7 @@ class SelfAsk:
             raise InvalidInput(f"retrieve is a function from a question to passages, not {self.retrieve!r:.100}.")
         if synchronous and is_async(function):
             raise InvalidInput(f"{self.retrieve!r:.100} cannot be asked synchronously: use the asynchronous method.")
-        return {Retrieve: lambda request: function(request.query)}
+        return {RetrievalRequest: lambda request: function(request.query)}
 
     def _next(self, progress: _Progress) -> Requests[FollowUp | SelfAskAnswer]:
         """The next follow-up question with its answer; at the end, the final answer."""
@@ -208,8 +219,8 @@ class SelfAsk:
                 check_query(question),
                 self._count,
                 self.max_prompt_tokens,
-                filled(self.prompt, question=question, transcript=""),
-                filled(self.answer_prompt, contents="", question=question),
+                fill_template(self.prompt, question=question, transcript=""),
+                fill_template(self.answer_prompt, contents="", question=question),
             )
         final = ""
         if len(steps) < self.max_steps:
@@ -238,7 +249,7 @@ class SelfAsk:
         return SelfAskAnswer(final, tuple(steps), progress.usage, tuple(problems))
 
     def _answered(self, question: str, progress: _Progress) -> Requests[FollowUp]:
-        [found] = yield [Retrieve(question, 0)]
+        [found] = yield [RetrievalRequest(question, 0)]
         if isinstance(usage := getattr(found, "usage", None), Usage):
             progress.usage.include(usage)
         if isinstance(found, str) or not isinstance(found, Iterable):
@@ -254,13 +265,13 @@ class SelfAsk:
         """Asks for the next step."""
 
         def prompt(shown: str) -> str:
-            return filled(self.prompt, question=question, transcript=shown)
+            return fill_template(self.prompt, question=question, transcript=shown)
 
-        return prompt(fitting(transcript, self.max_prompt_tokens, prompt, self._count))
+        return prompt(truncate_to_budget(transcript, self.max_prompt_tokens, prompt, self._count))
 
     def _ask(self, prompt: str, problems: list[str]) -> Requests[str]:
         reply: Reply
-        [reply] = yield [Ask(prompt)]
+        [reply] = yield [LLMRequest(prompt)]
         if reply.failure and self.on_failure == "raise":
             raise reply.failure
         if reply.failure:

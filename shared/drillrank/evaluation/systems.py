@@ -25,7 +25,7 @@ from drillrank.evaluation.settings_file import (
     settings_in_file,
 )
 from drillrank.explanation import Explainable, Explanation, Explanations
-from drillrank.explanation.explanations import Request, request
+from drillrank.explanation.explanations import ExplanationRequest, request
 from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.multihop.path_rerank import named_links
 from drillrank.multihop.search import PathSearch
@@ -89,7 +89,7 @@ class System:
         Components of ours explain the first so many results, whatever their options say, and else none.
         """
         shown = list(candidates[: self.depth]) if self.reranks else []
-        requested = Request(wanted=explained > 0)
+        requested = ExplanationRequest(wanted=explained > 0)
         token = request.set(requested)
         try:
             brought = self.rank(query, shown, None if scores is None else scores[: len(shown)])
@@ -376,7 +376,7 @@ def _read(item: Any, known: Mapping[str, Passage], name: str) -> tuple[Passage, 
     return of_known or Passage(text, id=own_id), None if score is None else float(score)
 
 
-def _reason(item: Any, requested: Request) -> Explanation | None:
+def _reason(item: Any, requested: ExplanationRequest) -> Explanation | None:
     """Of what a host's component brought: LlamaIndex tells beside its nodes, LangChain in its documents."""
     node = getattr(item, "node", None)
     if node is not None:

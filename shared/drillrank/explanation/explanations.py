@@ -27,7 +27,7 @@ def _plain(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in shown}
 
 
-class Shown:
+class DisplayMixin:
     """Shows itself: in notebooks, in terminals by `print` and by rich, and as a file."""
 
     tree: tuple[Node, ...] = ()
@@ -64,7 +64,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Explanation(Shown):
+class Explanation(DisplayMixin):
     """One entry of a ranking, explained.
 
     Attributes:
@@ -119,7 +119,7 @@ class Explanation(Shown):
         return cls(**{**saved, "terms": tuple(map(Term.from_dict, saved.get("terms", ())))})
 
 
-class Explanations(list[Explanation], Shown):
+class Explanations(list[Explanation], DisplayMixin):
     """Of a ranking, best first.
 
     Attributes:
@@ -212,7 +212,7 @@ class Explainable(list[T], Generic[T]):
 
 
 @dataclass
-class Request:
+class ExplanationRequest:
     """What a comparison asks of every component of a host that it calls, whatever their option `explain` says.
 
     It asks all questions without explanations, which would cost time, and later a few of them again. What it calls may
@@ -231,7 +231,7 @@ class Request:
     tree: tuple[Node, ...] = ()
 
 
-request: ContextVar[Request | None] = ContextVar("drillrank_explanations", default=None)
+request: ContextVar[ExplanationRequest | None] = ContextVar("drillrank_explanations", default=None)
 
 
 def explains(option: bool) -> bool:

@@ -21,7 +21,7 @@ from drillrank.errors import (
     require,
     warn,
 )
-from drillrank.llm import Ask, Requests, strip_reasoning
+from drillrank.llm import LLMRequest, Requests, strip_reasoning
 from drillrank.passages import Passage, check_query, stable_uuid
 from drillrank.prompts import check_question_templates, fill_question
 from drillrank.settings import check_one_of
@@ -82,7 +82,7 @@ def generated_passages(
     check_positive(n=n)
     check_one_of(OnFailure, on_failure=on_failure)
     templates = check_question_templates(prompts)
-    replies = yield [Ask(fill_question(templates[i % len(templates)], question)) for i in range(n)]
+    replies = yield [LLMRequest(fill_question(templates[i % len(templates)], question)) for i in range(n)]
     failures = [reply.failure for reply in replies if reply.failure]
     if failures and on_failure == "raise":
         raise failures[0]

@@ -24,7 +24,7 @@ from drillrank.hosts.records import ChunkRecord, Name, Record, StoredDocument, c
 from drillrank.hosts.settings import D3RetrieverSettings
 from drillrank.hosts.shared import Indexes, Shared, shared
 from drillrank.hosts.store import THE_QUESTION, Answer, Store, answered
-from drillrank.llm import LLM, Call, Fetch, Requests, Retrieve
+from drillrank.llm import LLM, FunctionRequest, LookupRequest, Requests, RetrievalRequest
 from drillrank.passages import stable_uuid
 
 _REMEMBERED = 4  # collections of a store; each may be large
@@ -145,7 +145,7 @@ class EvidenceRetrieval(Generic[Record]):
     d3: D3
     given: Sequence[ChunkRecord[Record]]
     read: Callable[[Iterable[Any]], list[ChunkRecord[Record]]]
-    metadata_query: Callable[[ChunkRecord[Record]], Fetch | None]
+    metadata_query: Callable[[ChunkRecord[Record]], LookupRequest | None]
     access: InitVar[AccessFilter[Any]]
     fields: Callable[[Sequence[Record]], Mapping[str, object]] | None = None
 
@@ -238,17 +238,17 @@ class EvidenceRetrieval(Generic[Record]):
     ) -> Requests[FoundEvidence[Record]]:
         """As `retrieve`, in what a store holds, if there is one."""
         if store is None:
-            [(candidates, made)] = yield [Call(partial(self._of_given, access))]
+            [(candidates, made)] = yield [FunctionRequest(partial(self._of_given, access))]
             ready = made.made
         else:
             candidates = yield from answered(self._candidates(store, access), store.handlers)
             candidates.warn(self._warned)
-            [ready] = yield [Call(partial(self._of_store, candidates.documents))]
+            [ready] = yield [FunctionRequest(partial(self._of_store, candidates.documents))]
         sync, asynchronous = (
             partial(function, question, ready, top_n, llm=llm, on_step=on_step)
             for function in (self.d3.retrieve, self.d3.aretrieve)
         )
-        [found] = yield [Call(sync, asynchronous)]
+        [found] = yield [FunctionRequest(sync, asynchronous)]
         return self._found(found, candidates)
 
     def _candidates(self, store: Store, access: AccessFilter[Any]) -> Requests[Candidates[Record]]:
@@ -262,7 +262,7 @@ class EvidenceRetrieval(Generic[Record]):
         for name, of_document in _by_document(given).items():
             for alias in dict.fromkeys([name[1], *(alias for chunk in of_document for alias in chunk.aliases)]):
                 beside.setdefault(alias, {})[name] = of_document
-        [brought] = yield [Retrieve(THE_QUESTION, _VIEWS * self._most)]
+        [brought] = yield [RetrievalRequest(THE_QUESTION, _VIEWS * self._most)]
         hits = _by_document(self.read(brought or ()))
         names = list(hits)[: self._most]
         wanted = {name: fetch for name in names if (fetch := self.metadata_query(hits[name][0])) is not None}

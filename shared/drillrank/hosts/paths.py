@@ -17,7 +17,7 @@ from drillrank.hosts.records import StoredSection, deduplicate_sections, warn_mi
 from drillrank.hosts.settings import LinkedRecordSettings
 from drillrank.hosts.shared import Indexes, Shared, shared
 from drillrank.hosts.store import THE_QUESTION, Answer, Store, answered
-from drillrank.llm import Call, Fetch, Handlers, Requests, Retrieve, Usage
+from drillrank.llm import FunctionRequest, Handlers, LookupRequest, Requests, RetrievalRequest, Usage
 from drillrank.multihop.path_rerank import LinkName, PathRerank, named_links
 from drillrank.multihop.prior import check_by_order
 from drillrank.multihop.search import Hop, PathSearch
@@ -58,7 +58,7 @@ class PathHost(Generic[Record]):
     names: Callable[[Sequence[Record]], list[str]]
     passage: Callable[[Record, str], Passage]
     section: Callable[[Any], StoredSection]
-    event: Callable[[dict[str, Any]], Call]
+    event: Callable[[dict[str, Any]], FunctionRequest]
 
 
 class GivenPassages:
@@ -144,21 +144,21 @@ class RecordSource(Generic[Record]):
 
     def handlers(self, query: str) -> Handlers:
         """Who answers a search's requests: the host's retriever and stores, and for hops its event."""
-        return {Retrieve: self._retrieve, Fetch: self._fetch, Hop: partial(self._send, query)}
+        return {RetrievalRequest: self._retrieve, LookupRequest: self._fetch, Hop: partial(self._send, query)}
 
     def found(self, question: Any, component: str = "") -> Requests[list[Passage]]:
         """What the retriever brings and may be seen, remembered and turned into passages; of a section one."""
         return answered(self._retrieved(), self.host.lookups(question, component).handlers)
 
-    def _retrieve(self, request: Retrieve) -> Requests[Sequence[Passage]]:
+    def _retrieve(self, request: RetrievalRequest) -> Requests[Sequence[Passage]]:
         if not self.host.retrieves:
             return ()
         return (yield from self.found(request.query))[: request.n]
 
-    def _fetch(self, request: Fetch) -> Requests[Sequence[tuple[str, Passage]]]:
+    def _fetch(self, request: LookupRequest) -> Requests[Sequence[tuple[str, Passage]]]:
         """The records with these ids that there are, as the store has them now."""
         wanted = self._known(request.ids)
-        return self._answered(wanted, (yield from self.host.by_id().fetch(Fetch(wanted))) if wanted else ())
+        return self._answered(wanted, (yield from self.host.by_id().fetch(LookupRequest(wanted))) if wanted else ())
 
     def _send(self, query: str, hop: Hop) -> Requests[None]:
         """Have the host send its event of a hop; one without paths has none."""
@@ -179,7 +179,7 @@ class RecordSource(Generic[Record]):
 
     def _retrieved(self) -> Requests[list[Passage]]:
         host = self.host
-        [hits] = yield [Retrieve(THE_QUESTION, 0)]  # of a retriever, which knows how many it brings
+        [hits] = yield [RetrievalRequest(THE_QUESTION, 0)]  # of a retriever, which knows how many it brings
         records, missing = yield from deduplicate_sections(hits or (), host.section, self.given, sure=host.certain)
         if not host.access_filter.restricts:  # perhaps they are hidden: nothing is said of them
             warn_missing("PromptRank", self.warned.new("raw", missing))
@@ -332,7 +332,7 @@ class PathRetrieval(Generic[Record]):
             host_query: The question as the host asks its retriever, if that is not the string.
         """
         seen = yield from self._indexes.seen(host.access_filter)
-        [made] = yield [Call(partial(self._indexes.of, seen))]
+        [made] = yield [FunctionRequest(partial(self._indexes.of, seen))]
         given, search = made.made
         records = {self._names[number]: self._indexes.records[number] for number in seen}
         source = RecordSource(host, RecordNames(given), records, self._warned)

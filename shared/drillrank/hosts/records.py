@@ -15,7 +15,7 @@ from typing import Any, Generic, Literal, TypeVar
 from drillrank.drilldown.rebuilding import CoveredText, HeadingPath, HeldSpan, SourceText, StoredChunk
 from drillrank.errors import InvalidInput, warn
 from drillrank.hosts.metadata import is_section, prefixed, result_metadata
-from drillrank.llm import Fetch, Requests
+from drillrank.llm import LookupRequest, Requests
 from drillrank.structure import Pages, parse_document
 from drillrank.views import Expansion
 
@@ -413,12 +413,12 @@ def raw_records(ids: Iterable[str], read: Read) -> Requests[tuple[dict[str, Stor
         read: Reads a host's record.
     """
     ids = dict.fromkeys(ids)
-    [answer] = yield [Fetch(tuple(ids))]
+    [answer] = yield [LookupRequest(tuple(ids))]
     fetched = at_hand(map(read, answer or ()), ids)
     left = tuple(id_ for id_ in ids if id_ not in fetched)
     if not left:
         return fetched, True
-    [by_metadata] = yield [Fetch(where={prefixed("section_id"): left, prefixed("view"): "raw"})]
+    [by_metadata] = yield [LookupRequest(where={prefixed("section_id"): left, prefixed("view"): "raw"})]
     fetched |= at_hand(map(read, by_metadata or ()), set(left))
     return fetched, not (answer is None and by_metadata is None)
 

@@ -16,7 +16,7 @@ from drillrank.errors import InvalidInput
 from drillrank.hosts.filters import AccessFilter
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.unigram import UNSAVED
-from drillrank.llm import Call, Requests
+from drillrank.llm import FunctionRequest, Requests
 
 Record = TypeVar("Record")
 Made = TypeVar("Made")
@@ -85,7 +85,7 @@ class Indexes(Generic[Record, Made]):
 
     def seen(self, access_filter: AccessFilter[Any]) -> Requests[tuple[int, ...]]:
         """Numbers of the records that may be seen; filters are asked off the event loop."""
-        [seen] = yield [Call(lambda: self.numbers(access_filter))]
+        [seen] = yield [FunctionRequest(lambda: self.numbers(access_filter))]
         return seen  # type: ignore[no-any-return]
 
     def numbers(self, access_filter: AccessFilter[Any]) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """What a retriever asks of a host's store for one question: nearest records, and records by id or by metadata.
 
-What both hosts decide alike, such as which sections to return, is a generator of `Retrieve` and `Fetch` requests; the
-records stay what the host has them as.
+What both hosts decide alike, such as which sections to return, is a generator of `RetrievalRequest` and
+`LookupRequest` requests; the records stay what the host has them as.
 """
 
 from __future__ import annotations
@@ -16,13 +16,22 @@ from typing import Any, TypeVar, cast
 
 from drillrank.generation import generated_passages
 from drillrank.hosts.settings import GenerationSettings
-from drillrank.llm import Call, Fetch, Handlers, Requests, Retrieve, arun, run, together
+from drillrank.llm import (
+    FunctionRequest,
+    Handlers,
+    LookupRequest,
+    Requests,
+    RetrievalRequest,
+    arun,
+    merge_requests,
+    run,
+)
 from drillrank.passages import Passage, check_query
 
 Result = TypeVar("Result")
 
 THE_QUESTION = ""
-"""Query of a `Retrieve` to a `Store`, which was made for one question."""
+"""Query of a `RetrievalRequest` to a `Store`, which was made for one question."""
 
 _WIDER, _TRIES = 4, 3  # where a store cannot filter as a component does, it is searched more widely
 
@@ -62,15 +71,15 @@ class Store(ABC):
                 self._vectors[id(model)] = embed()
 
         if id(model) not in self._vectors:
-            yield [Call(partial(self.in_turn, embed_once))]
+            yield [FunctionRequest(partial(self.in_turn, embed_once))]
         return self._vectors[id(model)]
 
     @property
     def handlers(self) -> Handlers:
         """Who answers requests, for `drillrank.llm.answered`."""
-        return {Retrieve: self.retrieve, Fetch: self.fetch}
+        return {RetrievalRequest: self.retrieve, LookupRequest: self.fetch}
 
-    def retrieve(self, request: Retrieve) -> Requests[Records]:
+    def retrieve(self, request: RetrievalRequest) -> Requests[Records]:
         """Records nearest to the question, as far as they may be seen, best first."""
         if self._retrievers:
             return (yield from self._retrieved(self._retrievers[request.source]))
@@ -93,7 +102,7 @@ class Store(ABC):
         """Of the nearest `k` records with these metadata those that may be seen, and how many there were."""
 
     @abstractmethod
-    def fetch(self, request: Fetch) -> Requests[Answer]:
+    def fetch(self, request: LookupRequest) -> Requests[Answer]:
         """Records by id or by metadata, as far as they may be seen, in any order."""
 
 
@@ -118,7 +127,7 @@ class RetrievedPassages:
         return await arun(self._found(question))
 
     def _found(self, question: str) -> Requests[list[Passage]]:
-        records = yield from self.store(question).retrieve(Retrieve(THE_QUESTION, 0))
+        records = yield from self.store(question).retrieve(RetrievalRequest(THE_QUESTION, 0))
         return list(map(self.passage, records))
 
 
@@ -139,7 +148,7 @@ def answered(requests: Requests[Result], handlers: Handlers) -> Requests[Result]
             except StopIteration as stop:
                 return stop.value  # type: ignore[no-any-return]
             answers = yield [
-                Call(partial(handlers[type(request)], request)) if type(request) in handlers else request
+                FunctionRequest(partial(handlers[type(request)], request)) if type(request) in handlers else request
                 for request in step
             ]
 
@@ -159,6 +168,6 @@ def retrieved_and_generated(
         InvalidInput: the query is blank.
     """
     written = generated_passages(check_query(query), n, settings.prompts, settings.on_failure)
-    retrieval = store.retrieve(Retrieve(THE_QUESTION, 0))
-    found, passages = yield from together([cast("Requests[Any]", retrieval), written])
+    retrieval = store.retrieve(RetrievalRequest(THE_QUESTION, 0))
+    found, passages = yield from merge_requests([cast("Requests[Any]", retrieval), written])
     return found, passages

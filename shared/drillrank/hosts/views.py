@@ -28,7 +28,7 @@ from drillrank.hosts.records import (
 from drillrank.hosts.settings import SplitterSettings, check_switch
 from drillrank.hosts.shared import Indexes, Shared, shared
 from drillrank.hosts.store import THE_QUESTION, Store, answered
-from drillrank.llm import LLM, Call, Requests, Retrieve
+from drillrank.llm import LLM, FunctionRequest, Requests, RetrievalRequest
 from drillrank.passages import stable_uuid
 from drillrank.settings import check_one_of
 from drillrank.structure import breadcrumb, parse_document
@@ -81,10 +81,10 @@ def of_store(k: int, read: Read, views: Sequence[View] = VIEWS) -> Requests[tupl
     """
     of_sections = [view for view in _OF_SECTIONS if view in views]
 
-    def of_view(view: View) -> Retrieve:
-        return Retrieve(THE_QUESTION, k, where={prefixed("view"): view})
+    def of_view(view: View) -> RetrievalRequest:
+        return RetrievalRequest(THE_QUESTION, k, where={prefixed("view"): view})
 
-    answers = yield [Retrieve(THE_QUESTION, oversampled(k)), *map(of_view, of_sections)]
+    answers = yield [RetrievalRequest(THE_QUESTION, oversampled(k)), *map(of_view, of_sections)]
     near, *others = ([*map(read, answer or ())] for answer in answers)
     there = set(map(_identity, near))  # all that there is, unless an approximate index brings less
     whole = len(near) < oversampled(k) and all(_identity(one) in there for more in others for one in more)
@@ -313,9 +313,9 @@ class ViewRetrieval:
         if self._in_store:
             return (yield from of_store(top_n, self.read, self._views))
         if self._by_view is None:
-            [answer] = yield [Retrieve(THE_QUESTION, top_n)]
+            [answer] = yield [RetrievalRequest(THE_QUESTION, top_n)]
             return of_hits(_distinct(map(self.read, answer or ())), self._views), []
-        answers = yield [Retrieve(THE_QUESTION, top_n, view) for view in self._by_view]
+        answers = yield [RetrievalRequest(THE_QUESTION, top_n, view) for view in self._by_view]
         return {view: [*map(self.read, answer or ())] for view, answer in zip(self._by_view, answers, strict=True)}, []
 
     def _given(
@@ -488,7 +488,7 @@ def split(
 ) -> Requests[list[Sequence[SectionChunk]]]:
     """The views of each document."""
     arguments = [_parsed(document) for document in documents], show_progress
-    [chunks] = yield [Call(partial(chunker.chunks, *arguments), partial(chunker.achunks, *arguments))]
+    [chunks] = yield [FunctionRequest(partial(chunker.chunks, *arguments), partial(chunker.achunks, *arguments))]
     return chunks  # type: ignore[no-any-return]
 
 

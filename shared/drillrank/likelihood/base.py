@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from drillrank.errors import InvalidInput, LacksCapability, check_number
-from drillrank.prompts import Evidence, Prompt
+from drillrank.prompts import Prompt, TruncatableText
 from drillrank.text import check_surrogates
 from drillrank.vectors import CollectionStatistics
 
@@ -231,11 +231,11 @@ class LanguageModel(ABC):
                 case Request(prompt=tuple()):
                     request = given
                 case (str(context), str(target)):
-                    request = Request((Evidence(context),), target)
+                    request = Request((TruncatableText(context),), target)
                 case _:
                     raise InvalidInput(
                         f"Request {position} must be a (context, target) pair of strings, or a Request whose prompt is "
-                        f"a tuple of strings and Evidence; not {given!r:.200}."
+                        f"a tuple of strings and TruncatableText; not {given!r:.200}."
                     )
             if not isinstance(request.target, str) or not request.target.strip():
                 raise InvalidInput(f"Request {position} has nothing to score: its target is {request.target!r:.200}.")

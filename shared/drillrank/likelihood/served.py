@@ -47,7 +47,7 @@ from drillrank.likelihood.base import (
 from drillrank.likelihood.process import PerProcess
 from drillrank.likelihood.tokenizer import TextTokenizer, TokenModel, as_one_string, fit_to_budgets
 from drillrank.progress import progress_bar
-from drillrank.prompts import Evidence, Wording, prompt_text
+from drillrank.prompts import TruncatableText, TrustedText, prompt_text
 from drillrank.text import without_surrogates
 
 if TYPE_CHECKING:
@@ -542,7 +542,10 @@ class ServedModel(TokenModel):
 
     def _as_it_is(self, request: NextTokenRequest) -> _Prompt:
         """A prompt for a server that takes text, without the model's tokenizer."""
-        limited = [request.max_tokens, *(part.max_tokens for part in request.prompt if isinstance(part, Evidence))]
+        limited = [
+            request.max_tokens,
+            *(part.max_tokens for part in request.prompt if isinstance(part, TruncatableText)),
+        ]
         if not request.chat or any(limited) or not all(isinstance(answer, str) for answer in request.answers):
             raise InvalidInput(
                 f"{self.spec!r:.200} takes text: to shorten passages, name tokens by id, or keep documents from "
@@ -662,8 +665,8 @@ def split_address(address: str) -> tuple[str, str]:
     return url.rstrip("/").removesuffix("/v1"), model
 
 
-def _defused(tokenizer: TextTokenizer, part: str | Evidence) -> str | Evidence:
+def _defused(tokenizer: TextTokenizer, part: str | TruncatableText) -> str | TruncatableText:
     """A part of a prompt without control tokens, unless it is wording."""
-    if isinstance(part, Evidence):
+    if isinstance(part, TruncatableText):
         return replace(part, text=tokenizer.defused(part.text))
-    return part if isinstance(part, Wording) else tokenizer.defused(part)
+    return part if isinstance(part, TrustedText) else tokenizer.defused(part)

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from drillrank.errors import InvalidInput, LacksCapability, require
 from drillrank.likelihood.base import LanguageModel, NextTokenRequest, Request
-from drillrank.prompts import Evidence, Prompt, Wording, prompt_text
+from drillrank.prompts import Prompt, TruncatableText, TrustedText, prompt_text
 from drillrank.text import without_surrogates
 
 _SECRET = 17  # characters of a control token's name here
@@ -115,7 +115,7 @@ class TextTokenizer:
         found: list[tuple[int, int]] = []
         at = 0
         for part in prompt:
-            if isinstance(part, Wording):
+            if isinstance(part, TrustedText):
                 found += [(at + start, at + end) for start, end in self._marks_in(part)]
             at += len(_text(part))
         return tuple(found)
@@ -171,10 +171,12 @@ class TextTokenizer:
         for places, strip in ((range(len(parts)), str.lstrip), (range(len(parts) - 1, -1, -1), str.rstrip)):
             for location in places if trims else ():
                 text, part = strip(_text(parts[location])), parts[location]
-                parts[location] = Evidence(text, part.max_tokens) if isinstance(part, Evidence) else type(part)(text)
+                parts[location] = (
+                    TruncatableText(text, part.max_tokens) if isinstance(part, TruncatableText) else type(part)(text)
+                )
                 if text:
                     break
-        return replace(request, prompt=(Wording(before), *parts, Wording(between)), chat=True)
+        return replace(request, prompt=(TrustedText(before), *parts, TrustedText(between)), chat=True)
 
     @cached_property
     def _chat(self) -> tuple[str, str, bool]:
@@ -209,8 +211,8 @@ class TextTokenizer:
         return "".join([*pieces, text[at:]])
 
 
-def _text(part: str | Evidence) -> str:
-    return part.text if isinstance(part, Evidence) else part
+def _text(part: str | TruncatableText) -> str:
+    return part.text if isinstance(part, TruncatableText) else part
 
 
 def _original(offsets: npt.NDArray[np.int64], marks: Marks) -> npt.NDArray[np.int64]:
@@ -351,7 +353,7 @@ def _fitted(
     with_target: bool,
 ) -> Fitted:
     """One prompt within its budgets; what a document keeps is counted in tokens of the whole, uncut string."""
-    limits = [part.max_tokens for part in request.prompt if isinstance(part, Evidence)]
+    limits = [part.max_tokens for part in request.prompt if isinstance(part, TruncatableText)]
     spans, ends = _token_spans(request.prompt, tokens), tokens.ends
     lengths = [last - first for first, last in spans]
 
@@ -365,14 +367,14 @@ def _fitted(
         """The prompt with so many tokens of each document."""
         prompt, read = request.prompt, tokens
         if list(keep) != lengths:
-            parts: list[str | Evidence] = []
+            parts: list[str | TruncatableText] = []
             at, numbers = 0, iter(range(len(spans)))
             for part in request.prompt:
-                if isinstance(part, Evidence):
+                if isinstance(part, TruncatableText):
                     number = next(numbers)
                     count, last = complete(number, keep[number]), spans[number][0] - 1
                     end = len(part.text) if count == lengths[number] else int(ends[last + count]) - at if count else 0
-                    parts.append(Evidence(part.text[:end]))
+                    parts.append(TruncatableText(part.text[:end]))
                 else:
                     parts.append(part)
                 at += len(_text(part))
@@ -436,7 +438,7 @@ def _token_spans(prompt: Prompt, tokens: Tokenised) -> list[tuple[int, int]]:
     spans, at = [], 0
     for part in prompt:
         end = at + len(_text(part))
-        if isinstance(part, Evidence):
+        if isinstance(part, TruncatableText):
             # A token may begin with the blank in front of a document: it belongs to it if it ends inside.
             first, last = np.searchsorted(tokens.ends, (at, end), side="right")
             spans.append((int(first), int(last)))
@@ -547,7 +549,7 @@ class TokenModel(LanguageModel):
 
         Longest as budgets have it: it has `count` tokens, or more than that with one token more of the text.
         """
-        request = Request((Evidence(text, count),), "")
+        request = Request((TruncatableText(text, count),), "")
         [fitted] = fit_to_budgets([request], self.tokenizer, None, with_targets=False)
         return fitted.text
 

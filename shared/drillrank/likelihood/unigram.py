@@ -34,7 +34,7 @@ from drillrank.errors import InvalidInput, check_number
 from drillrank.files import replace_file
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, check_texts
 from drillrank.likelihood.tokenizer import allot
-from drillrank.prompts import Evidence
+from drillrank.prompts import TruncatableText
 from drillrank.text import ANALYZER, LANGUAGES, check_language, find_words, terms, words
 from drillrank.vectors import CollectionStatistics, SparseMatrix, word_counts
 
@@ -49,7 +49,7 @@ FORMAT, VERSION = "drillrank unigram", 1
 LISTED = {"english", "dutch", "french", "german", "italian", "portuguese", "russian", "spanish"}
 UNLISTED = 1e-7  # probability of a word that the list lacks, such as most names; rarer listed ones count as such
 KAPPA = 100_000.0  # κ; from 10,000 on it matters little on the tuning questions of HotpotQA, MuSiQue and QASPER
-_NOTHING = Evidence("")  # the document of a prompt without documents: only the collection speaks
+_NOTHING = TruncatableText("")  # the document of a prompt without documents: only the collection speaks
 
 
 class UnigramModel(LanguageModel):
@@ -368,7 +368,7 @@ def documents_of(requests: Sequence[Request]) -> tuple[list[str], list[int], lis
     texts: list[str] = []
     sizes, cut = [], []
     for request in requests:
-        parts = [part for part in request.prompt if isinstance(part, Evidence)] or [_NOTHING]
+        parts = [part for part in request.prompt if isinstance(part, TruncatableText)] or [_NOTHING]
         sizes.append(len(parts))
         room, limits = request.max_tokens, [part.max_tokens for part in parts]
         if room is None and set(limits) == {None}:

@@ -15,14 +15,14 @@ from types import MappingProxyType
 from typing import ClassVar, Protocol, runtime_checkable
 
 from drillrank.errors import InvalidInput, check_positive
-from drillrank.llm import Fetch, Requests, Retrieve
+from drillrank.llm import LookupRequest, Requests, RetrievalRequest
 from drillrank.passages import Passage, Path
 
 Links = Callable[[Passage], Iterable[str]]
 """From a passage to the ids of the passages that it points to, best known first."""
 
 
-Target = str | Passage | Retrieve
+Target = str | Passage | RetrievalRequest
 """Where a link leads: an id, a passage, or whatever a retrieval brings."""
 Targets = Iterable[Target] | Mapping[str, float]
 """Where links of one kind lead: targets alike, or ids with how likely a reader takes each of them, 0 to 1."""
@@ -209,7 +209,7 @@ class RetrievedLinks:
 
     def follow(self, query: str, path: Path, /) -> Iterable[Target]:
         """One retrieval."""
-        yield Retrieve(f"{query} {path.passages[-1].titled_text}", self.n + len(path.passages))
+        yield RetrievalRequest(f"{query} {path.passages[-1].titled_text}", self.n + len(path.passages))
 
 
 Follow = Callable[[str, Path], Targets]
@@ -268,7 +268,7 @@ def targets_of(follow: Follow, query: str, path: Path) -> tuple[Target, ...] | M
     found = follow(query, path)
     targets = found if isinstance(found, Mapping) else list(found)
     for target in targets:
-        if not isinstance(target, (str, Passage, Retrieve)):
+        if not isinstance(target, (str, Passage, RetrievalRequest)):
             raise InvalidInput(f"A link leads to an id (a string), to a Passage or to a Retrieve; not {target!r:.100}.")
     return targets if isinstance(targets, Mapping) else tuple(dict.fromkeys(targets))
 
@@ -302,8 +302,8 @@ def followed(
     missing = tuple(
         target for target in distinct if isinstance(target, str) and target not in reachable and target not in pool
     )
-    retrievals = [target for target in distinct if isinstance(target, Retrieve)]
-    requests = [*([Fetch(missing)] if missing else ()), *retrievals]
+    retrievals = [target for target in distinct if isinstance(target, RetrievalRequest)]
+    requests = [*([LookupRequest(missing)] if missing else ()), *retrievals]
     answers = list((yield requests) if requests else ())
     if missing:
         wanted = set(missing)
@@ -320,7 +320,7 @@ def followed(
                 if (at := reachable.get(target) or pool.get(target)) is not None:
                     led_to[at.id] = at
             else:
-                passages = retrieved[target] if isinstance(target, Retrieve) else (target,)
+                passages = retrieved[target] if isinstance(target, RetrievalRequest) else (target,)
                 led_to |= {passage.id: known(passage) for passage in passages}
         for id_ in path.ids:
             led_to.pop(id_, None)

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from drillrank.errors import warn
-from drillrank.llm import Ask, Requests, Retrieve, strip_reasoning
+from drillrank.llm import LLMRequest, Requests, RetrievalRequest, strip_reasoning
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.passages import Passage, Path, as_passages
-from drillrank.prompts import filled
+from drillrank.prompts import fill_template
 from drillrank.text import words as words_of
 
 _LONGEST_DOCUMENT, _LONGEST_QUERY = 2000, 300  # characters
@@ -65,8 +65,8 @@ class Missing:
         if self._done:
             return ()
         documents = "\n\n".join(passage.titled_text[:_LONGEST_DOCUMENT] for passage in path.passages)
-        prompt = filled(self._settings.missing_prompt, documents=documents, question=self._question)
-        [reply] = yield [Ask(prompt)]
+        prompt = fill_template(self._settings.missing_prompt, documents=documents, question=self._question)
+        [reply] = yield [LLMRequest(prompt)]
         if reply.failure is not None:
             if self._settings.on_failure == "raise":
                 raise reply.failure
@@ -78,7 +78,7 @@ class Missing:
         if query is None or query in self.queries:
             return ()
         self.queries.append(query)
-        [found] = yield [Retrieve(query, n)]
+        [found] = yield [RetrievalRequest(query, n)]
         return as_passages(found)[:n]
 
 

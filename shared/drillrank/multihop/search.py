@@ -28,7 +28,7 @@ from drillrank.errors import InvalidInput
 from drillrank.explanation import Explainable, Explanations
 from drillrank.files import open_file, replace_file
 from drillrank.likelihood import EmbeddingModel, UnigramModel
-from drillrank.llm import LLM, Fetch, Handlers, Requests, Retrieve, Usage, arun, run
+from drillrank.llm import LLM, Handlers, LookupRequest, Requests, RetrievalRequest, Usage, arun, run
 from drillrank.multihop.links import LinkSource, NamedLinks, Names, bound_links, given_links
 from drillrank.multihop.missing import Missing
 from drillrank.multihop.path_settings import PAPER, PathSettings
@@ -135,7 +135,7 @@ def handlers(source: Source, on_hop: OnHop | None = None) -> Handlers:
     """Who answers a search's requests, for `run` and `arun`.
 
     Args:
-        source: Answers `Retrieve` and `Fetch`.
+        source: Answers `RetrievalRequest` and `LookupRequest`.
         on_hop: Callback, called with each `Hop`.
 
     >>> from drillrank.llm import run
@@ -146,8 +146,8 @@ def handlers(source: Source, on_hop: OnHop | None = None) -> Handlers:
     ('who?', [])
     """
     return {
-        Retrieve: lambda request: source.retrieve(request.query, request.n),
-        Fetch: lambda request: source.fetch(request.ids),
+        RetrievalRequest: lambda request: source.retrieve(request.query, request.n),
+        LookupRequest: lambda request: source.fetch(request.ids),
         Hop: on_hop or (lambda _: None),
     }
 
@@ -419,7 +419,7 @@ class PathSearch:
         check_query(query)
         settings = self.settings
         if candidates is None:
-            [candidates] = yield [Retrieve(query, settings.pool)]
+            [candidates] = yield [RetrievalRequest(query, settings.pool)]
             candidates = as_passages(candidates)[: settings.pool]
         first = by_id(candidates)
         collection: Collection | StoredCollection = self._collection

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explanation, Explanations, Term
 from drillrank.explanation.terms import PATH
-from drillrank.llm import Requests, Retrieve
+from drillrank.llm import Requests, RetrievalRequest
 from drillrank.multihop.links import Follow, Target, followed, targets_of
 from drillrank.multihop.prior import Reader
 from drillrank.passages import Passage, Path, Ranked
@@ -166,7 +166,7 @@ class SearchState:
         for location, path in enumerate(paths):
             of_path = [target for _, of_kind in self._targets_of(path) for target in of_kind]
             if location >= retrieving:
-                of_path = [target for target in of_path if not isinstance(target, Retrieve)]
+                of_path = [target for target in of_path if not isinstance(target, RetrievalRequest)]
             targets.append(of_path)
         reached = yield from followed(paths, targets, self._reachable, self._pool)
         self._led_to |= zip((path.ids for path in paths), reached, strict=True)
@@ -297,7 +297,7 @@ class SearchState:
             if id_ in chances:
                 return kind
         retrieval = [
-            kind for kind, targets in self._targets_of(path) if any(isinstance(of, Retrieve) for of in targets)
+            kind for kind, targets in self._targets_of(path) if any(isinstance(of, RetrievalRequest) for of in targets)
         ]
         led_to = {passage.id for passage in self._led_to.get(path.ids, ())}
         return retrieval[0] if retrieval and id_ in led_to else "jump"
@@ -339,7 +339,7 @@ class SearchState:
         for kind, targets in self._targets_of(path):
             chances: dict[str, float] = {}
             for target, chance in targets.items() if isinstance(targets, Mapping) else zip(targets, repeat(0.0)):
-                if not isinstance(target, Retrieve):
+                if not isinstance(target, RetrievalRequest):
                     name = target if isinstance(target, str) else target.id
                     at = reachable.get(name) or pool.get(name)
                     if at is not None and at.id not in ids:

@@ -23,7 +23,7 @@ from drillrank.explanation.terms import GAINS, NOTHING
 from drillrank.likelihood import LanguageModel, Likelihood, Request, SumOfExperts
 from drillrank.likelihood.encoder import MEANING
 from drillrank.passages import Item, Passage, Path, Ranked, Ranking, check_top_n, ranked, read_query
-from drillrank.prompts import Evidence, Prompt, fill_question, prompt_text
+from drillrank.prompts import Prompt, TruncatableText, fill_question, prompt_text
 from drillrank.rerank.prior import FirstStage, Prior, first_stage, posteriors, scores_by_question
 from drillrank.rerank.prior import RetrievalScores as RetrievalScores
 from drillrank.rerank.prior import Scored as Scored
@@ -190,7 +190,7 @@ class LikelihoodRanker(Ranker[Rankable, Item]):
                 limit -= lm.include_eos_by_default
             prompts = [prompt for of_item in of_items for prompt in of_item]
             if formula.max_prompt_tokens is not None:
-                prompts = [(Evidence(prompt_text(prompt)),) for prompt in prompts]
+                prompts = [(TruncatableText(prompt_text(prompt)),) for prompt in prompts]
             request_lists.append([Request(prompt, target, limit) for prompt in prompts])
         answers = (model or lm).log_likelihood_lists(
             request_lists, temperature=self.temperature, include_eos=formula.include_eos
@@ -228,7 +228,7 @@ class LikelihoodRanker(Ranker[Rankable, Item]):
     def _fitted(self, items: Iterable[Item]) -> LanguageModel:
         """The model as it answers of all of these together: their documents are a collection."""
         parts = (part for item in items for prompt in self._prompts_of(item) for part in prompt)
-        return self.language_model.fitted(part.text for part in parts if isinstance(part, Evidence))
+        return self.language_model.fitted(part.text for part in parts if isinstance(part, TruncatableText))
 
     def _scored(
         self,

@@ -28,7 +28,7 @@ from drillrank.errors import InvalidInput, check_limits, check_number, check_pos
 from drillrank.explanation import Explainable, Explanation, Explanations, Term
 from drillrank.likelihood import LanguageModel, Request, load_language_model
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_top_n, ranked, read_query
-from drillrank.prompts import Evidence, Prompt, Wording, around_question, check_question_templates
+from drillrank.prompts import Prompt, TruncatableText, TrustedText, around_question, check_question_templates
 from drillrank.rerank.base import PRESETS, in_worker, name_of
 from drillrank.rerank.prior import (
     Prior,
@@ -383,11 +383,11 @@ def generated_prompt(
     'Passage: '
     """
     before, after = around_question(template)
-    parts: list[str | Evidence] = []
+    parts: list[str | TruncatableText] = []
     for passage in passages:
         if passage.titled_text.strip():
-            parts += ["Passage: ", Evidence(passage.titled_text, max_passage_tokens), "\n\n"]
-    return (*parts, Wording(before), Evidence(question), Wording(after))
+            parts += ["Passage: ", TruncatableText(passage.titled_text, max_passage_tokens), "\n\n"]
+    return (*parts, TrustedText(before), TruncatableText(question), TrustedText(after))
 
 
 def support(

@@ -22,7 +22,7 @@ import numpy as np
 from drillrank.errors import InvalidInput, check_limits, check_number, check_positive
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
 from drillrank.passages import Passage, Path, check_query, read_query
-from drillrank.prompts import Evidence, Prompt, Wording
+from drillrank.prompts import Prompt, TruncatableText, TrustedText
 from drillrank.rerank.base import Ensemble as Ensemble
 from drillrank.rerank.base import (
     LikelihoodFormula,
@@ -223,11 +223,13 @@ class PromptRank(LikelihoodRanker[Path, Path]):
         for instruction in self.instructions[: 1 if self._reads_one else None]:
             wording = instruction.replace("{path}", self._formula.template)
             for context in self._contexts or [()]:
-                parts: list[str | Evidence] = []
+                parts: list[str | TruncatableText] = []
                 for item in context:  # nothing of it gives way, and documents and question are data
                     prompt = path_prompt(self._shortened(item.path, limit), wording)
                     target = self._formula.target_text(item.question, self.language_model)
-                    parts += [part.text if isinstance(part, Evidence) else part for part in prompt] + [f" {target} "]
+                    parts += [part.text if isinstance(part, TruncatableText) else part for part in prompt] + [
+                        f" {target} "
+                    ]
                 shown.append((wording, tuple(parts)))
         return shown
 
@@ -371,12 +373,12 @@ def path_prompt(path: Path, instruction: str, max_document_tokens: int | None = 
     'Document: T a Document: b Ask. Question:'
     """
     before, after = instruction.split("{path}")
-    parts: list[str | Evidence] = [Wording(before)]
+    parts: list[str | TruncatableText] = [TrustedText(before)]
     for passage in path.passages:
         if passage.titled_text.strip():
             parts.append(" Document: " if len(parts) > 1 else "Document: ")
-            parts.append(Evidence(passage.titled_text, max_document_tokens))
-    return (*parts, Wording(after))
+            parts.append(TruncatableText(passage.titled_text, max_document_tokens))
+    return (*parts, TrustedText(after))
 
 
 def check_demonstrations(demonstrations: Sequence[Demonstration]) -> tuple[Demonstration, ...]:

@@ -27,7 +27,7 @@ from drillrank.explanation import Explanation, Explanations, Term
 from drillrank.explanation.terms import ODDS
 from drillrank.likelihood import LanguageModel, NextTokenRequest, NextTokens, Request, load_language_model
 from drillrank.passages import Passage, Ranked, as_passages
-from drillrank.prompts import Evidence, Prompt, Wording
+from drillrank.prompts import Prompt, TruncatableText, TrustedText
 from drillrank.rerank.base import Ranker, Scored, log_sigmoid, name_of
 from drillrank.settings import Settings, as_settings, check_one_of
 
@@ -273,13 +273,13 @@ class Relevance(Ranker[Passage | str, Passage]):
         """What the model reads before it answers."""
         preset = self._preset
         form = "" if preset.instruction is None else preset.instruction_form
-        filled: dict[str, str | Evidence] = {
+        filled: dict[str, str | TruncatableText] = {
             "query": query,
-            "text": Evidence(passage.titled_text, self.max_passage_tokens),
-            "instruction": Wording(form.replace("{instruction}", preset.instruction or "")),
+            "text": TruncatableText(passage.titled_text, self.max_passage_tokens),
+            "instruction": TrustedText(form.replace("{instruction}", preset.instruction or "")),
         }
         pieces = _PLACE.split(preset.template)  # wording and names of places in turn
-        return tuple(filled[piece] if number % 2 else Wording(piece) for number, piece in enumerate(pieces))
+        return tuple(filled[piece] if number % 2 else TrustedText(piece) for number, piece in enumerate(pieces))
 
     def _scored(self, _items: object, answers: Sequence[NextTokens], _stage: object, /) -> list[Scored]:
         """What the transform makes of the answers, and the details."""

@@ -12,7 +12,7 @@ from typing import Literal
 from drillrank.errors import InvalidInput, check_limits, check_number
 from drillrank.likelihood import LanguageModel, Likelihood, SumOfExperts, load_language_model
 from drillrank.passages import Passage, as_passages, read_query
-from drillrank.prompts import Evidence, Prompt, Wording
+from drillrank.prompts import Prompt, TruncatableText, TrustedText
 from drillrank.rerank.base import (
     LikelihoodFormula,
     LikelihoodRanker,
@@ -27,7 +27,7 @@ UPR_PROMPT = "Passage: {title} {text}. Please write a question based on this pas
 READ = 10  # passages that a sum with a neural expert reads
 
 
-def split_template(template: str) -> tuple[Wording, str | None, Wording]:
+def split_template(template: str) -> tuple[TrustedText, str | None, TrustedText]:
     """Wording before a passage, what joins title and text, and wording behind; None where there is no title.
 
     Raises:
@@ -42,7 +42,7 @@ def split_template(template: str) -> tuple[Wording, str | None, Wording]:
             f"A passage template holds {{text}} once, and before it, if wanted, {{title}} once; not {template!r:.200}."
         )
     *title, text, after = re.split(r"\{\w+\}", template)
-    return Wording(title[0] if title else text), text if title else None, Wording(after)
+    return TrustedText(title[0] if title else text), text if title else None, TrustedText(after)
 
 
 class UPR(LikelihoodRanker[Passage | str, Passage]):
@@ -136,4 +136,4 @@ class UPR(LikelihoodRanker[Passage | str, Passage]):
         before, separator, after = self._pieces
         titled = separator is not None and passage.title
         text = f"{passage.title}{separator}{passage.text}" if titled else passage.text
-        return [(before, Evidence(text, self.max_passage_tokens), after)]
+        return [(before, TruncatableText(text, self.max_passage_tokens), after)]

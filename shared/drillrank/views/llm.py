@@ -20,9 +20,9 @@ from drillrank.errors import (
 )
 from drillrank.likelihood.huggingface import best_device, best_dtype, longest_input, pretrained
 from drillrank.likelihood.process import require_torch, settle_threads
-from drillrank.llm import Ask, Memo, Requests, strip_reasoning
+from drillrank.llm import CacheEntry, LLMRequest, Requests, strip_reasoning
 from drillrank.passages import stable_uuid
-from drillrank.prompts import filled
+from drillrank.prompts import fill_template
 from drillrank.settings import check_one_of
 from drillrank.structure import breadcrumb, parse_document
 from drillrank.text import WORD, count_tokens
@@ -117,9 +117,9 @@ class ViewWriter:
             for position, (name, chunk) in enumerate(zip(chunk_names(chunks), chunks, strict=True)):
                 template_values = {"section_name": name, "section_text": chunk.body}
                 if "keywords" in views and WORD.search(chunk.body) and chunk.body not in chunk.path[-1:]:
-                    prompts[number, "keywords", position] = filled(KEYWORD_PROMPT, **template_values)
+                    prompts[number, "keywords", position] = fill_template(KEYWORD_PROMPT, **template_values)
                 if "summary" in views and not is_short(chunk.body):
-                    prompts[number, "summary", position] = filled(SUMMARY_PROMPT, **template_values)
+                    prompts[number, "summary", position] = fill_template(SUMMARY_PROMPT, **template_values)
         answers = yield from self._ask(prompts, on_start)
         texts = [extractive_texts(chunks, views, language) for chunks in documents]
         for (number, view, position), answer in answers.items():
@@ -132,7 +132,7 @@ class ViewWriter:
     ) -> Requests[dict[tuple[int, View, int], str]]:
         """Return the useful answers, from the cache or the LLM. Ask each different prompt once."""
         memos = {
-            prompt: Memo(self.cache, stable_uuid(self.model, prompt), partial(_is_useful, view))
+            prompt: CacheEntry(self.cache, stable_uuid(self.model, prompt), partial(_is_useful, view))
             for (_, view, _), prompt in prompts.items()
         }
         cached_prompts = {prompt for prompt, memo in memos.items() if memo.useful(memo.answers.get(memo.key) or "")}
@@ -152,7 +152,7 @@ class ViewWriter:
             pending = [prompt for prompt in memos if prompt not in answers]
             if not pending:
                 break
-            replies = yield [Ask(prompt, memo=memos[prompt]) for prompt in pending]
+            replies = yield [LLMRequest(prompt, memo=memos[prompt]) for prompt in pending]
             for prompt, reply in zip(pending, replies, strict=True):
                 if memos[prompt].useful(reply.text):
                     answers[prompt] = reply.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from drillrank.prompts import Evidence
+from drillrank.prompts import TruncatableText
 
 WORDS = [
     "Basel", "the Rhine", "river", "novel", "Emma", "Zürich", "東京", "42", "who wrote it?", "Question:", ". ", "\n",
@@ -13,4 +13,4 @@ phrases = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join)
 requests = st.lists(st.tuples(phrases, phrases), min_size=1, max_size=6)
 DOCUMENTS = ["Basel", "The old town of Basel lies on the Rhine. ", "The old town of Basel lies on the Rhine. " * 6]
 INSTRUCTIONS = ["", "Read.", "Read. Ask.", "Read. Question:"]
-prompts = st.tuples(st.sampled_from(DOCUMENTS).map(Evidence), st.sampled_from(INSTRUCTIONS))
+prompts = st.tuples(st.sampled_from(DOCUMENTS).map(TruncatableText), st.sampled_from(INSTRUCTIONS))

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import Request
 from drillrank.likelihood.tokenizer import TextTokenizer, Tokenised, allot, fit_to_budgets
-from drillrank.prompts import Evidence
+from drillrank.prompts import TruncatableText
 from tests.drillrank.neural.tokenizers_of_all_kinds import KINDS
 
 FUZZ = int(os.environ.get("DRILLRANK_FUZZ", "100"))
@@ -54,7 +54,7 @@ def tokenizers():
 def fit(tokenizer, request, window=None, *, with_target=False):
     tokenizer.calls, tokenizer.longest = 0, 1
     [fitted] = fit_to_budgets([request], tokenizer, window, with_targets=with_target)
-    searches = 1 + sum(isinstance(part, Evidence) for part in request.prompt)
+    searches = 1 + sum(isinstance(part, TruncatableText) for part in request.prompt)
     assert tokenizer.calls <= 2 + searches * (6 + math.log2(tokenizer.longest))
     return fitted
 
@@ -77,7 +77,7 @@ def ends_behind(tokenizer, before, text, after, kept):
 @example("byte-fallback", "東京" * 30, 10, "", "")
 def test_a_document_keeps_the_longest_beginning_within_its_limit(tokenizers, kind, text, limit, before, after):
     tokenizer = tokenizers[kind]
-    fitted = fit(tokenizer, Request((before, Evidence(text, limit), after), "who?"))
+    fitted = fit(tokenizer, Request((before, TruncatableText(text, limit), after), "who?"))
     kept = fitted.text[len(before) : len(fitted.text) - len(after)]
     assert fitted.text == before + kept + after
     assert text.startswith(kept)
@@ -102,7 +102,7 @@ def test_all_limits_of_a_prompt_are_kept_or_it_is_refused(
     tokenizers, kind, documents, max_tokens, window, with_target, seam
 ):
     tokenizer = tokenizers[kind]
-    parts = [part for text, limit in documents for part in (Evidence(text, limit), seam)]
+    parts = [part for text, limit in documents for part in (TruncatableText(text, limit), seam)]
     request = Request((*parts, "Ask."), "who?", max_tokens)
     try:
         fitted = fit(tokenizer, request, window, with_target=with_target)
@@ -163,7 +163,7 @@ def test_where_lengths_add_up_each_document_keeps_what_is_allotted_to_it(
 ):
     (kind, seam), (after, with_targets) = tokens, end
     tokenizer = SIMPLE[kind]
-    parts = [part for text, limit in documents for part in (seam, Evidence(text, limit))]
+    parts = [part for text, limit in documents for part in (seam, TruncatableText(text, limit))]
     request = Request((before, *parts, after), "who?", max_tokens)
     texts, limits = [text for text, _ in documents], [limit for _, limit in documents]
     lengths = list(map(tokenizer.length, texts))
@@ -187,7 +187,7 @@ def test_where_lengths_add_up_each_document_keeps_what_is_allotted_to_it(
 @pytest.mark.parametrize("limit", [1, 4])
 def test_a_beginning_that_falls_apart_into_more_tokens_than_the_whole_is_not_kept(limit):
     fallen = Simple(r"\S+(?=.*!)|\S")  # a text that has lost its end is one of characters
-    request = Request((Evidence("Basel lies on the Rhine!", limit),), "who?")
+    request = Request((TruncatableText("Basel lies on the Rhine!", limit),), "who?")
     [fitted] = fit_to_budgets([request], fallen, None, with_targets=False)
     assert fitted.text == ""
 
@@ -211,11 +211,29 @@ def test_a_blank_stands_before_the_target_unless_there_is_one(tokenizers, kind, 
 @pytest.mark.parametrize(
     ("parts", "target", "budget", "window", "message"),
     [
-        (("aa", Evidence("b")), "who?", None, 5, "^The question, .* has 5 tokens, and the model reads 5 at"),
-        (("aa", Evidence("b")), "who?", None, 6, "rest of the prompt has 2 tokens, what follows it 5, and 6 that the"),
-        ((Evidence("bb"), "aa"), "who?", 2, None, r"has 2 tokens, what follows it 5, and 2 of the prompt are .* 'aa'"),
-        ((Evidence("bb"), Evidence("b")), "who?", 1, None, "rest of the prompt has 0 tokens, .* begins with ''"),
-        (("zz", Evidence("b"), "aaa"), "who?", 5, None, "rest of the prompt has 5 tokens, .* begins with 'aaa'"),
+        (("aa", TruncatableText("b")), "who?", None, 5, "^The question, .* has 5 tokens, and the model reads 5 at"),
+        (
+            ("aa", TruncatableText("b")),
+            "who?",
+            None,
+            6,
+            "rest of the prompt has 2 tokens, what follows it 5, and 6 that the",
+        ),
+        (
+            (TruncatableText("bb"), "aa"),
+            "who?",
+            2,
+            None,
+            r"has 2 tokens, what follows it 5, and 2 of the prompt are .* 'aa'",
+        ),
+        (
+            (TruncatableText("bb"), TruncatableText("b")),
+            "who?",
+            1,
+            None,
+            "rest of the prompt has 0 tokens, .* begins with ''",
+        ),
+        (("zz", TruncatableText("b"), "aaa"), "who?", 5, None, "rest of the prompt has 5 tokens, .* begins with 'aaa'"),
     ],
 )
 def test_a_refusal_counts_what_cannot_be_cut(parts, target, budget, window, message):

@@ -13,7 +13,7 @@ import pytest
 from drillrank import UPR, PromptRank, load_language_model
 from drillrank.likelihood import HuggingFaceModel, NextTokenRequest, Request
 from drillrank.likelihood.ct2 import convert
-from drillrank.prompts import Evidence
+from drillrank.prompts import TruncatableText
 from tests.drillrank.neural.conftest import saved
 
 DOCUMENTS = ["The old town of Basel lies on the Rhine.", "Zürich is a river town.", "café", "Europe " * 40]
@@ -22,7 +22,7 @@ PATIENCE = 60.0
 
 
 def requests_of(question):
-    return [Request(("Passage: ", Evidence(document), " Question:"), question) for document in DOCUMENTS]
+    return [Request(("Passage: ", TruncatableText(document), " Question:"), question) for document in DOCUMENTS]
 
 
 @pytest.fixture(scope="module", params=["t5-tied", "gpt2"])
@@ -56,7 +56,7 @@ def test_sixteen_threads_find_exactly_what_one_finds(folder, kind, tmp_path):
         model = HuggingFaceModel(str(folder), dtype=kind, device="cpu")
 
     def scores(question):
-        answers = model.next_tokens([NextTokenRequest(("Is it relevant? ", Evidence(question)), ("a", "b"))])
+        answers = model.next_tokens([NextTokenRequest(("Is it relevant? ", TruncatableText(question)), ("a", "b"))])
         found = [*model.log_likelihood(requests_of(question)), *model.log_likelihood([("Basel", question)])]
         return [*(one.log_probs.tolist() for one in found), answers[0].values.tolist()]
 

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from drillrank import load_language_model
 from drillrank.errors import InvalidInput, MissingExtra
 from drillrank.likelihood import EmbeddingModel, Request, UnigramModel
-from drillrank.prompts import Evidence
+from drillrank.prompts import TruncatableText
 from tests.drillrank.neural.tiny_encoder import saved_encoder
 
 model2vec = pytest.importorskip("model2vec")
@@ -91,8 +91,11 @@ def kind(request, tmp_path_factory):
 
 def paths(texts, target=QUESTION):
     """Single documents, and all neighbouring pairs."""
-    single = [Request(("Document: ", Evidence(text)), target) for text in texts]
-    return [*single, *(Request((Evidence(one), " and ", Evidence(two)), target) for one, two in pairwise(texts))]
+    single = [Request(("Document: ", TruncatableText(text)), target) for text in texts]
+    return [
+        *single,
+        *(Request((TruncatableText(one), " and ", TruncatableText(two)), target) for one, two in pairwise(texts)),
+    ]
 
 
 def totals(model, requests=None):
@@ -110,7 +113,7 @@ def test_the_formula(kind, kappa, temperature, fitted):
     for request, likelihood, word in zip(
         requests, found, words.log_likelihood(requests, temperature=temperature), strict=True
     ):
-        texts = [part.text for part in request.prompt if isinstance(part, Evidence)]
+        texts = [part.text for part in request.prompt if isinstance(part, TruncatableText)]
         chances = [np.exp((kappa or kind.usual) / temperature * (kind.cosine(QUESTION, text) - 1)) for text in texts]
         assert likelihood.total == pytest.approx(word.total + np.log(np.mean(chances)), abs=1e-4)
         assert likelihood.total == pytest.approx(likelihood.log_probs.sum(), abs=1e-9)
@@ -123,9 +126,11 @@ def test_the_formula(kind, kappa, temperature, fitted):
 @given(texts=st.lists(st.sampled_from(TEXTS) | st.text(max_size=30), min_size=1, max_size=6), cut=st.integers(1, 6))
 def test_a_text_has_the_same_score_alone_as_among_others(kind, texts, cut):
     model, texts = kind().fit(TEXTS), [text.encode("utf-8", "replace").decode() for text in texts]
-    together = totals(model, [Request((Evidence(text, max_tokens=cut),), QUESTION) for text in texts])
+    together = totals(model, [Request((TruncatableText(text, max_tokens=cut),), QUESTION) for text in texts])
     for text, total in zip(texts, together, strict=True):
-        assert totals(model, [Request((Evidence(text, max_tokens=cut),), QUESTION)]) == pytest.approx([total], abs=1e-4)
+        assert totals(model, [Request((TruncatableText(text, max_tokens=cut),), QUESTION)]) == pytest.approx(
+            [total], abs=1e-4
+        )
     alone = [model.log_likelihood([(text, QUESTION)])[0].log_probs for text in texts]
     assert model.document_log_probs(QUESTION, texts) == pytest.approx(np.stack(alone), abs=1e-5)
 
@@ -156,7 +161,7 @@ def test_no_progress_is_shown(encoder, capfd):
     model = load_language_model(f"st:{encoder}", device="cpu")
     totals(model)
     capfd.readouterr()
-    totals(model.fit(["Another text.", "And one."]), [Request((Evidence("Yet another."),), QUESTION)])
+    totals(model.fit(["Another text.", "And one."]), [Request((TruncatableText("Yet another."),), QUESTION)])
     assert capfd.readouterr() == ("", "")
 
 

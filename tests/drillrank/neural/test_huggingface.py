@@ -12,7 +12,7 @@ from drillrank.errors import InvalidInput
 from drillrank.likelihood import HuggingFaceModel, Request, load_language_model
 from drillrank.likelihood.tokenizer import TextTokenizer
 from drillrank.likelihood.torch_engine import TorchEngine
-from drillrank.prompts import Evidence
+from drillrank.prompts import TruncatableText
 from tests.drillrank.neural.conftest import FAMILIES, MORE_TOKENIZERS, between, saved, wrapped
 from tests.drillrank.neural.float64 import Network, of_ids
 from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
@@ -54,7 +54,7 @@ def test_a_sliding_window_is_respected(sharing):
     hook = network.register_forward_pre_hook(
         lambda _, __, inputs: read.append(inputs["input_ids"].shape), with_kwargs=True
     )
-    requests = [Request((Evidence(context), end), target) for end in ("", *(f" Ask {i}." for i in range(4)))]
+    requests = [Request((TruncatableText(context), end), target) for end in ("", *(f" Ask {i}." for i in range(4)))]
     together = read_by(network, tokenizer, requests)
     hook.remove()
     assert len(read) == (2 if sharing else 1)

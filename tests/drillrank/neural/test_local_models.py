@@ -13,7 +13,7 @@ from drillrank import BRMGR, D3, UPR, MonoT5, limits
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import NextTokenRequest, Request, load_language_model
 from drillrank.likelihood.tokenizer import fit_to_budgets
-from drillrank.prompts import Evidence
+from drillrank.prompts import TruncatableText
 from drillrank.text import token_counter
 from tests.drillrank.neural.conftest import FAMILIES, KINDS_OF_MODELS, MORE_TOKENIZERS, loaded, saved
 from tests.drillrank.neural.float64 import Yardstick
@@ -99,7 +99,7 @@ def test_control_tokens_in_a_document_are_text(model, control):
 
 @pytest.mark.parametrize("limit", range(1, 8))
 def test_a_target_follows_a_cut_prompt_as_it_follows_the_shorter_one(model, limit):
-    request = Request((Evidence("Basel lies on the Rhine, a river. \n", limit),), "who?")
+    request = Request((TruncatableText("Basel lies on the Rhine, a river. \n", limit),), "who?")
     [fitted] = fit_to_budgets([request], model.engine.tokenizer, None, with_targets=not model.include_eos_by_default)
     [cut] = model.log_likelihood([request])
     [shorter] = model.log_likelihood([(fitted.text, "who?")])
@@ -107,7 +107,9 @@ def test_a_target_follows_a_cut_prompt_as_it_follows_the_shorter_one(model, limi
     assert cut.total == pytest.approx(shorter.total, abs=1e-4)
 
 
-@pytest.mark.parametrize("prompt", [("",), (Evidence("Basel"),), ("Read: ", Evidence("Basel " * 400), " Ask.")])
+@pytest.mark.parametrize(
+    "prompt", [("",), (TruncatableText("Basel"),), ("Read: ", TruncatableText("Basel " * 400), " Ask.")]
+)
 def test_a_question_that_is_too_long_alone_is_named(model, prompt, monkeypatch):
     question = "which river of all " * 200
     request = Request(prompt, question)
@@ -120,8 +122,8 @@ def test_half_a_character_is_refused_in_a_question_and_replaced_in_a_document(mo
     half = "\ud83e"
     with pytest.raises(InvalidInput, match="offset 3"):
         model.log_likelihood([("Basel", f"who{half}?")])
-    [found] = model.log_likelihood([Request((half, Evidence(f"Basel {half}"), f"{half} Ask."), "who?")])
-    [replaced] = model.log_likelihood([Request(("\ufffd", Evidence("Basel \ufffd"), "\ufffd Ask."), "who?")])
+    [found] = model.log_likelihood([Request((half, TruncatableText(f"Basel {half}"), f"{half} Ask."), "who?")])
+    [replaced] = model.log_likelihood([Request(("\ufffd", TruncatableText("Basel \ufffd"), "\ufffd Ask."), "who?")])
     assert found.total == pytest.approx(replaced.total, abs=1e-5)
     assert model.first_tokens(f"{half} Basel" * 3, 100) == f"{half} Basel" * 3
     with pytest.raises(InvalidInput, match="query"):
@@ -134,7 +136,7 @@ def test_a_prompt_that_cannot_fit_is_a_clear_error(model):
     with pytest.raises(InvalidInput, match="shorten the instruction"):
         model.log_likelihood([Request(("many words of instruction " * 5,), "who?", max_tokens=3)])
     with pytest.raises(InvalidInput, match="Nothing would be left"):
-        model.log_likelihood([Request(("instruction " * 5, Evidence("Basel")), "who?", max_tokens=3)])
+        model.log_likelihood([Request(("instruction " * 5, TruncatableText("Basel")), "who?", max_tokens=3)])
 
 
 def test_loading_is_lazy_and_pickling_drops_the_weights(model):
@@ -153,7 +155,7 @@ def test_a_target_needs_something_in_front(model):
     with pytest.raises(InvalidInput, match="in front of the target"):
         model.log_likelihood([("Basel", "who?"), ("", "who?")])
     with pytest.raises(InvalidInput, match="in front of the target"):
-        model.next_tokens([NextTokenRequest((Evidence(""),), ("e",))])
+        model.next_tokens([NextTokenRequest((TruncatableText(""),), ("e",))])
 
 
 def test_the_models_own_tokenizer_counts_where_it_is_named(model):

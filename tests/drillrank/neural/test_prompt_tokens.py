@@ -11,7 +11,7 @@ from tokenizers.processors import TemplateProcessing
 from drillrank.errors import InvalidInput, LacksCapability
 from drillrank.likelihood import HuggingFaceModel, NextTokenRequest, Request
 from drillrank.likelihood.tokenizer import TextTokenizer, as_one_string, fit_to_budgets
-from drillrank.prompts import Evidence
+from drillrank.prompts import TruncatableText
 from tests.drillrank.neural.conftest import smallest
 from tests.drillrank.neural.test_budgets import Simple
 from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level, word_piece
@@ -32,7 +32,7 @@ def tokenizer():
 
 
 def asked(text=DOCUMENT, target=TARGET, **options):
-    return Request(("Read: ", Evidence(text), " Ask."), target, **options)
+    return Request(("Read: ", TruncatableText(text), " Ask."), target, **options)
 
 
 def test_a_token_is_known_by_its_id_or_its_name(tokenizer):
@@ -113,7 +113,7 @@ def test_a_conversation_is_worded_by_the_template_and_control_tokens_stay_what_t
 def test_where_beginnings_have_fewer_tokens_than_their_length_tells_more_is_kept(own, together):
     """A text that ends with a mark has a token for each character, others have one."""
     marked = Simple(r".(?=.*!$)|!$|.+")
-    request = Request((Evidence("a" * 12 + "!" + "a" * 6 + "!", own),), "who?", together)
+    request = Request((TruncatableText("a" * 12 + "!" + "a" * 6 + "!", own),), "who?", together)
     [fitted] = fit_to_budgets([request], marked, None, with_targets=False)
     assert fitted.text == "a" * 12 + "!" + "a" * 6
     assert (fitted.in_prompt, fitted.cut_tokens) == (1, 1)

@@ -16,7 +16,7 @@ from drillrank import Passage, Relevance, load_language_model
 from drillrank.errors import InvalidInput, LacksCapability
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import HuggingFaceModel, NextTokenRequest, TrainedAnswers
-from drillrank.prompts import Evidence, Wording, prompt_text
+from drillrank.prompts import TruncatableText, TrustedText, prompt_text
 from drillrank.rerank.base import rescaled
 from drillrank.rerank.relevance import ANSWER_PRESETS
 from tests.drillrank.helpers import refuses
@@ -113,7 +113,7 @@ def test_every_transform_agrees_with_float64(model, yardstick, query, given_, tr
     ranking = Relevance(model, template=template, settings=asked).rank(query, given_)
     assert len(ranking) == len(given_)
     for item in ranking:
-        prompt = (Wording("Query: "), query, " Document: ", Evidence(item.passage.titled_text), " Relevant:")
+        prompt = (TrustedText("Query: "), query, " Document: ", TruncatableText(item.passage.titled_text), " Relevant:")
         found = logits_behind(yardstick, prompt_ids(model, yardstick, prompt))[ids]
         odds = 0.5 * (found[0] - found[1] if transform != "logit" else found[0]) + 1.5
         expected = log_softmax([odds, 0])[0] if transform == "softmax" else odds
@@ -130,7 +130,7 @@ def test_every_transform_agrees_with_float64(model, yardstick, query, given_, tr
 @given(query=phrases, given_=passages, logits=st.booleans(), batch_tokens=st.sampled_from([1, 40, 100_000]))
 def test_values_do_not_depend_on_neighbours_batches_and_sharing(model, query, given_, logits, batch_tokens):
     requests = [
-        NextTokenRequest((f"Query: {query} Document: ", Evidence(one.text), " Relevant:"), answers)
+        NextTokenRequest((f"Query: {query} Document: ", TruncatableText(one.text), " Relevant:"), answers)
         for one in given_
         for answers in (ANSWERS, ANSWERS[:1], ("s", "e", "e"))
     ]
@@ -154,8 +154,8 @@ def test_a_preset_says_what_its_publisher_says(folder, yardstick, preset):
     assert (asked.positive, asked.negative, asked.transform, asked.shift) == (positive, negative, transform, 0)
     assert asked.scale == pytest.approx(factor)
     assert prompt_text(ranker._prompt("QQ", Passage("DD"))) == said
-    filled = {"QQ": "who <|im_start|>", "DD": Evidence("Emma <|im_end|>")}
-    prompt = tuple(filled.get(piece, Wording(piece)) for piece in re.split("(QQ|DD)", said))
+    filled = {"QQ": "who <|im_start|>", "DD": TruncatableText("Emma <|im_end|>")}
+    prompt = tuple(filled.get(piece, TrustedText(piece)) for piece in re.split("(QQ|DD)", said))
     [item] = ranker.rank("who <|im_start|>", ["Emma <|im_end|>"])
     found = logits_behind(yardstick, prompt_ids(model, yardstick, prompt))
     ids = [model.engine.tokenizer.answer_id(one) for one in (tokens.values() or [0])]
@@ -169,8 +169,11 @@ def test_an_instruction_stands_where_the_publisher_puts_it(preset):
     ranker = Relevance("hf:x", preset=preset, instruction="I", settings={"positive": 1, "negative": 2})
     prompt = ranker._prompt("Q", Passage("D"))
     assert INSTRUCTED[preset] in prompt_text(prompt)
-    assert any(isinstance(part, Wording) and "I" in part for part in prompt)
-    assert [type(part) for part in prompt if part in ("Q", Evidence("D"))] in ([str, Evidence], [Evidence, str])
+    assert any(isinstance(part, TrustedText) and "I" in part for part in prompt)
+    assert [type(part) for part in prompt if part in ("Q", TruncatableText("D"))] in (
+        [str, TruncatableText],
+        [TruncatableText, str],
+    )
 
 
 @pytest.mark.parametrize("folder", ["qwen2", "t5-tied"], indirect=True)

@@ -15,7 +15,7 @@ from drillrank import UPR, Passage, Relevance, load_language_model
 from drillrank.errors import DrillrankWarning, InvalidInput, LacksCapability, ServerFailure
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import HuggingFaceModel, Request
-from drillrank.prompts import Evidence
+from drillrank.prompts import TruncatableText
 from tests.drillrank.neural.conftest import saved
 from tests.drillrank.neural.fake_server import FakeServer
 from tests.drillrank.neural.test_trusted_wording import CHAT
@@ -27,7 +27,7 @@ phrases = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
 requests = st.lists(
     st.builds(
         Request,
-        st.tuples(st.just("Passage: "), phrases.map(Evidence), st.just(" Ask.")),
+        st.tuples(st.just("Passage: "), phrases.map(TruncatableText), st.just(" Ask.")),
         phrases.filter(lambda text: "\ud83e" not in text),
         st.sampled_from([None, 30]),
     ),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from drillrank.likelihood import HuggingFaceModel, Request
-from drillrank.prompts import Evidence, prompt_text
+from drillrank.prompts import TruncatableText, prompt_text
 
 DEMONSTRATION = "Document: Emma is a novel by Jane Austen. Question: who wrote it? " * 3
 DOCUMENTS = ["The old town of Basel lies on the Rhine.", "Zürich is a river town.", "café", "Europe"]
@@ -52,7 +52,7 @@ def alone(model, requests):
 @pytest.mark.parametrize("batch_tokens", [1, 200, 300, 100_000])
 def test_demonstrations_are_computed_once(decoder_only, batch_tokens):
     requests = [
-        Request((demonstration, Evidence(document), ending), question)
+        Request((demonstration, TruncatableText(document), ending), question)
         for demonstration in (DEMONSTRATION, DEMONSTRATION[30:])
         for document in DOCUMENTS
         for ending in ENDINGS
@@ -72,12 +72,14 @@ def test_demonstrations_are_computed_once(decoder_only, batch_tokens):
 
 def test_targets_of_different_lengths_behind_one_prompt(decoder_only):
     questions = ["who?", "which river lies in the old town of Basel, and who wrote it?", "Question:"]
-    requests = [Request((DEMONSTRATION, Evidence(DOCUMENTS[0])), question) for question in questions]
+    requests = [Request((DEMONSTRATION, TruncatableText(DOCUMENTS[0])), question) for question in questions]
     assert_same(decoder_only.log_likelihood(requests), alone(decoder_only, requests))
 
 
 def test_the_same_request_twice_ties_exactly_whatever_batch_it_falls_into(model):
-    requests = [Request((Evidence(f"{document} " * times),), "who?") for times in range(1, 9) for document in DOCUMENTS]
+    requests = [
+        Request((TruncatableText(f"{document} " * times),), "who?") for times in range(1, 9) for document in DOCUMENTS
+    ]
     small = HuggingFaceModel(model.spec.removeprefix("hf:"), dtype="float32", batch_tokens=100)
     found = [one.total for one in small.log_likelihood([*requests, *requests[::-1]])]
     assert found[: len(requests)] == found[len(requests) :][::-1]

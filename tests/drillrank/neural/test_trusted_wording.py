@@ -12,7 +12,7 @@ from drillrank import UPR
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import HuggingFaceModel, Request
 from drillrank.likelihood.tokenizer import TextTokenizer
-from drillrank.prompts import Evidence, Wording, prompt_text
+from drillrank.prompts import TruncatableText, TrustedText, prompt_text
 from tests.drillrank.neural.conftest import saved
 from tests.drillrank.neural.float64 import Yardstick, of_ids
 from tests.drillrank.neural.tokenizers_of_all_kinds import KINDS
@@ -25,9 +25,9 @@ CHAT = (
 )
 kinds = st.sampled_from(sorted(KINDS))
 phrases = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map("".join)
-wording = st.lists(st.sampled_from([*CONTROL, *WORDS]), max_size=6).map("".join).map(Wording)
+wording = st.lists(st.sampled_from([*CONTROL, *WORDS]), max_size=6).map("".join).map(TrustedText)
 data = st.lists(st.sampled_from([*CONTROL, *WORDS]), max_size=6).map("".join)
-prompts = st.lists(wording | data | data.map(Evidence), min_size=1, max_size=6).map(tuple)
+prompts = st.lists(wording | data | data.map(TruncatableText), min_size=1, max_size=6).map(tuple)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_control_tokens_of_the_wording_are_encoded_as_the_tokenizer_does_and_oth
     text = prompt_text(prompt)
     tokens = ours(text, ours.marks(prompt))
     special = host.convert_tokens_to_ids(CONTROL)
-    in_wording = [name for part in prompt if isinstance(part, Wording) for name in _names(part)]
+    in_wording = [name for part in prompt if isinstance(part, TrustedText) for name in _names(part)]
     assert [id_ for id_ in tokens.ids if id_ in special] == host.convert_tokens_to_ids(in_wording)
     if len(in_wording) == len(_names(text)):  # nothing else for the tokenizer to take for one
         assert tokens.ids == host(text.replace("\ud83e", "\ufffd"), add_special_tokens=False)["input_ids"]
@@ -77,7 +77,7 @@ def test_added_markup_that_is_not_special_is_text_in_a_document_and_markup_in_wo
     ours, id_ = TextTokenizer(host), host.convert_tokens_to_ids(added)
     assert id_ not in ours(f"a {added} b").ids
     assert ours(f"a {added} b").ids == plain
-    assert ours(added, ours.marks((Wording(added),))).ids.count(id_) == 1
+    assert ours(added, ours.marks((TrustedText(added),))).ids.count(id_) == 1
     for word in ("Baselland", "..."):  # which any text may hold
         assert host.convert_tokens_to_ids(word) in ours(f"a {word} b").ids
 
@@ -119,11 +119,11 @@ def test_what_a_template_says_for_a_model_that_thinks_first_stands_in_front_of_t
         "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' %}<think>\n\n</think>\n\n"
         "{% endif %}{{ m.content | trim }}<|im_end|>\n{% endfor %}"
     )
-    said = TextTokenizer(tokenizer).in_chat(Request((Evidence(" \n", 7), "  Who? ", Wording(" ")), "x"))
+    said = TextTokenizer(tokenizer).in_chat(Request((TruncatableText(" \n", 7), "  Who? ", TrustedText(" ")), "x"))
     assert prompt_text(said.prompt) == (
         "<|im_start|>user\nWho?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
     )
-    assert [part.max_tokens for part in said.prompt if isinstance(part, Evidence)] == [7]
+    assert [part.max_tokens for part in said.prompt if isinstance(part, TruncatableText)] == [7]
 
 
 @pytest.mark.parametrize(
