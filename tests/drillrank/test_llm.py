@@ -154,7 +154,7 @@ def test_who_is_missing_is_said(how):
     def retrieves():
         yield [RetrievalRequest("who?", 1)]
 
-    with pytest.raises(InvalidInput, match="Nobody answers a Retrieve"):
+    with pytest.raises(InvalidInput, match="Nobody answers a RetrievalRequest"):
         drive(how, retrieves(), answer, {LookupRequest: print})
     with pytest.raises(InvalidInput, match="workers"):
         drive(how, asks("a"), answer, workers=0)
