@@ -16,8 +16,8 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import Field
 
 from drillrank import D3, LanguageModel
-from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
+from drillrank.drilldown.trace import StepReport
 from drillrank.hosts.components import EXPLAIN, ModelFields
 from drillrank.hosts.drill import Evidence, EvidenceRetrieval, FoundEvidence
 from drillrank.hosts.metadata import PREFIX, RANKING_KEYS
@@ -127,7 +127,7 @@ class D3Retriever(ModelFields, QueryRetriever):
             check_query(query),
             access,
             self.top_n if top_n is None else top_n,
-            on_step=lambda step: dispatch_custom_event(STEP_EVENT, asdict(step), config=config),
+            on_step=lambda step: dispatch_custom_event(STEP_EVENT, _event(step), config=config),
         )
         dispatch_custom_event(**self._end(found, config))
         return list(map(self._document, found.evidence))
@@ -167,11 +167,16 @@ class D3Retriever(ModelFields, QueryRetriever):
         return Document(id=evidence.id, page_content=evidence.text, metadata=metadata)
 
 
+def _event(step: StepReport) -> dict[str, Any]:
+    """Return the data of a step's event."""
+    return {"kind": step.kind, "offered": step.n_candidates, "chosen": step.chosen, "problems": step.problems}
+
+
 def _run(
     make_requests: Callable[..., Requests[FoundEvidence[Document]]], config: RunnableConfig
 ) -> FoundEvidence[Document]:
     """Find evidence, and dispatch each step."""
-    return run(make_requests(on_step=lambda step: dispatch_custom_event(STEP_EVENT, asdict(step), config=config)))
+    return run(make_requests(on_step=lambda step: dispatch_custom_event(STEP_EVENT, _event(step), config=config)))
 
 
 async def _arun(
@@ -179,11 +184,11 @@ async def _arun(
 ) -> FoundEvidence[Document]:
     loop, turn, sent = asyncio.get_running_loop(), asyncio.Lock(), []
 
-    async def send(step: Step) -> None:
+    async def send(step: StepReport) -> None:
         async with turn:  # in their order
-            await adispatch_custom_event(STEP_EVENT, asdict(step), config=config)
+            await adispatch_custom_event(STEP_EVENT, _event(step), config=config)
 
-    def on_step(step: Step) -> None:  # waits for nobody: handlers may need the threads that D3 runs on
+    def on_step(step: StepReport) -> None:  # waits for nobody: handlers may need the threads that D3 runs on
         sent.append(asyncio.run_coroutine_threadsafe(send(step), loop))
 
     try:

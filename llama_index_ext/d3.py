@@ -16,8 +16,8 @@ from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, Q
 from llama_index.core.utils import print_text
 
 from drillrank import D3, LanguageModel
-from drillrank.drilldown.drill import Step
 from drillrank.drilldown.evidence import load_evidence_model
+from drillrank.drilldown.trace import StepReport
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.drill import Evidence, EvidenceRetrieval, FoundEvidence
 from drillrank.hosts.metadata import PREFIX
@@ -143,12 +143,16 @@ class D3Retriever(Prompted, QueryRetriever):
         found = yield from self._evidence.requests(query, store, access, self.top_n, on_step=self._report)
         return self._nodes(query, found)
 
-    def _report(self, step: Step) -> None:
+    def _report(self, step: StepReport) -> None:
         problems = list(step.problems)
-        dispatcher.event(D3StepEvent(kind=step.kind, offered=step.offered, chosen=list(step.chosen), problems=problems))
+        dispatcher.event(
+            D3StepEvent(kind=step.kind, offered=step.n_candidates, chosen=list(step.chosen), problems=problems)
+        )
         if self._verbose:
             shown = "; ".join([*step.chosen, *(f"! {problem}" for problem in problems)])
-            print_text(f"{step.kind}: {len(step.chosen)} of {step.offered}: {shown}", color="llama_turquoise", end="\n")
+            print_text(
+                f"{step.kind}: {len(step.chosen)} of {step.n_candidates}: {shown}", color="llama_turquoise", end="\n"
+            )
 
     def _nodes(self, query: str, found: FoundEvidence[BaseNode]) -> list[NodeWithScore]:
         dispatcher.event(D3EndEvent(usage=found.usage, problems=found.problems))

@@ -132,7 +132,7 @@ LEASE = "\n\n".join(
 def test_says_when_nothing_here_speaks_of_the_question(question, here):
     found = D3().retrieve(question, [LEASE])
     assert found.found is here
-    assert (found.answerable >= D3().settings.answerable) is here
+    assert (found.confidence >= D3().settings.answerable) is here
 
 
 def test_a_company_that_no_document_is_about_is_not_here():
