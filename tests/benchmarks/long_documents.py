@@ -66,6 +66,6 @@ def bm25(question: str, ready: PreparedDocuments) -> list[str]:
 
 def dense(question: str, ready: PreparedDocuments) -> list[str]:
     """Cosine of the embeddings that the paper was made ready with."""
-    scored = ready.evidence.scored(question, range(len(ready.paragraphs)))
+    scored = ready.evidence.score(question, range(len(ready.paragraphs)))
     order = sorted(range(len(scored.totals)), key=lambda at: scored.details(at)["cosine"], reverse=True)
     return [ready.paragraphs[at].id for at in order]

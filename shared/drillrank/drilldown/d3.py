@@ -1,7 +1,7 @@
 """D3: drill down a document's outline to the sections, and in the sections to the paragraphs, that hold the evidence.
 
 Nair et al. (2023), "Drilling Down into the Discourse Structure with LLMs for Long Document Question Answering". With an
-LLM, sections and paragraphs are its choice; without one, likelihood's (see `drillrank.drilldown.evidence`).
+LLM, sections and paragraphs are its choice; without one, likelihood's (see `drillrank.drilldown.paragraph_scores`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from drillrank.corpus import Corpus
 from drillrank.corpus.documents import plain
 from drillrank.drilldown.condensing import Summariser
 from drillrank.drilldown.drill import Drill, Step
-from drillrank.drilldown.evidence import READ, Evidence, Vectors, load_evidence_model
-from drillrank.drilldown.levels import MU, Levels
+from drillrank.drilldown.hierarchical_scores import MU, HierarchicalScores, score_index
 from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outline
+from drillrank.drilldown.paragraph_scores import READ, ParagraphScorer, Vectors, load_evidence_model
 from drillrank.drilldown.prepared import PreparedCorpus, PreparedDocuments
 from drillrank.drilldown.selection import Selection
 from drillrank.drilldown.settings import MAX_DOCUMENTS, D3Settings
@@ -51,8 +51,8 @@ class EvidenceRanking(Explainable[Ranked[Passage]]):
         usage: What the LLM calls cost.
         steps: What was offered and chosen on the way, and what went wrong.
         answerable: Probability that the documents speak of the question, where words alone decide: from how much of it
-            the likeliest documents cover (`drillrank.drilldown.levels`). None with an LLM, which says so itself, and
-            where a model or `embed` reads meaning.
+            the likeliest documents cover (`drillrank.drilldown.hierarchical_scores`). None with an LLM, which says so
+            itself, and where a model or `embed` reads meaning.
         found: False if nothing here speaks of the question: there is no evidence, or `answerable` is below the
             setting of that name; what is nearest is listed all the same.
         problems: All that went wrong, each with its step and what was done instead. Where there are any, each entry's
@@ -91,8 +91,8 @@ class D3:
         settings: How it drills down.
 
     Scores are mean log-likelihoods per question token (with `embed`, plus cosines and a prior for length, spread over
-    the tokens: see `drillrank.drilldown.evidence`), or MonoT5's where it has the last word; comparable within one
-    question only. `passage.text` is readable text, without markup. `details["span"]` is the start and end
+    the tokens: see `drillrank.drilldown.paragraph_scores`), or MonoT5's where it has the last word; comparable within
+    one question only. `passage.text` is readable text, without markup. `details["span"]` is the start and end
     offset of the paragraph's source in its document's text; records without offsets have none. `details` also has those
     of `UPR` or `MonoT5`, `guarded`, without an LLM `section_score` and `section_rank`, and `problems` if anything went
     wrong; `also_at`, without an LLM: the metadata of paragraphs that say the same, with the same numbers, and are left
@@ -188,7 +188,7 @@ class D3:
         # No lambda: what is prepared can be pickled, as the hosts' retrievers are.
         versions = Versions(known, partial(_texts, sections), {at: date for at, date in enumerate(dates) if date})
         embed = self.embed and partial(embedded, self.embed)
-        evidence = self._evidence(tree, partial(index.levels, mu=mu), index.frequencies, embed)
+        evidence = self._evidence(tree, partial(score_index, index, mu=mu), index.frequencies, embed)
         return PreparedDocuments(tree, evidence, known, versions)
 
     def prepare_corpus(
@@ -232,13 +232,13 @@ class D3:
     def _evidence(
         self,
         tree: Outline,
-        levels: Callable[[str], Levels],
+        levels: Callable[[str], HierarchicalScores],
         frequencies: Callable[[], Mapping[str, int]],
         embed: Embed | None,
         among: Integers | None = None,
         places: Integers | None = None,
-    ) -> Evidence:
-        """Of the paragraphs in an outline; `embed` is for these alone, the rest as for `Evidence`."""
+    ) -> ParagraphScorer:
+        """Of the paragraphs in an outline; `embed` is for these alone, the rest as for `ParagraphScorer`."""
         # Under names in the outline, which leave out what is above all sections.
         names = ["" if entry.name == BEGINNING else entry.name for entry in tree.leaves(range(len(tree.sections)))]
         readable = [paragraph for section in tree.sections for paragraph in section.readable]
@@ -254,7 +254,7 @@ class D3:
         vectors = None
         if embed is not None and len(among):
             vectors = Vectors(self.embed, embed, [readable[at].text for at in among], section_of[among])
-        return Evidence(readable, titles, lm, levels, vectors, among, places)
+        return ParagraphScorer(readable, titles, lm, levels, vectors, among, places)
 
     def _longest(self) -> int:
         """Tokens of the longest paragraph: the other half of what the instruction leaves is for the question."""

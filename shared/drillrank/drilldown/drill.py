@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from drillrank.drilldown.condensing import Summariser
-from drillrank.drilldown.evidence import distinct
 from drillrank.drilldown.outline import BEGINNING, OutlinePath
+from drillrank.drilldown.paragraph_scores import group_near_duplicates
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.selection import By, Deputy, Item, Likelihoods, Selection
 from drillrank.drilldown.settings import BOOLEAN_PROMPT, WITHOUT_SECTIONS, Strategy
@@ -161,7 +161,7 @@ class Drill:
         """What was chosen, best first; `likely` are scores and ranks of sections where there is no LLM."""
         ready = self._ready
         if not self._judged:
-            by_likelihood = ready.evidence.scored(self.question, chosen)
+            by_likelihood = ready.evidence.score(self.question, chosen)
             self._judged = {at: by_likelihood[location] for location, at in enumerate(chosen)}
         details = []
         for position in chosen:
@@ -186,7 +186,11 @@ class Drill:
     def answerable(self) -> float | None:
         """As `EvidenceRanking` has it."""
         evidence = self._ready.evidence
-        return evidence.levels(self.question).answerable if evidence.by_words and self._summariser is None else None
+        return (
+            evidence.hierarchical_scores(self.question).answerable
+            if evidence.is_lexical and self._summariser is None
+            else None
+        )
 
     def explain(self, found: Sequence[Ranked[Passage]]) -> Explanations:
         """Why evidence of this question stands where it stands, and what was opened, read and left on the way."""
@@ -315,7 +319,11 @@ class Drill:
         """Log of the posterior of sections, by words, up to a constant, over the question's tokens."""
         evidence = self._ready.evidence
         posteriors = evidence.log_posteriors(self.question, self._ready.section_of)
-        return (posteriors[list(scope)] / max(len(evidence.levels(self.question).words), 1)).tolist() if scope else []
+        return (
+            (posteriors[list(scope)] / max(len(evidence.hierarchical_scores(self.question).words), 1)).tolist()
+            if scope
+            else []
+        )
 
     def _guarded(self, scope: Sequence[int], opened: Sequence[int]) -> list[int]:
         """The best paragraphs outside the opened sections that the allowance holds: a summary may have lost them."""
@@ -375,13 +383,13 @@ class Drill:
 
     def _likelihood(self, candidates: Sequence[int], top_n: int | None) -> list[int]:
         """The best by likelihood: `top_n`, or as many as make the expected F1 largest."""
-        scored = self._ready.evidence.scored(self.question, candidates)
+        scored = self._ready.evidence.score(self.question, candidates)
         places = np.argsort(-scored.means, kind="stable").tolist()
         order = [candidates[location] for location in places]
-        most = top_n or self._ready.best or self._ready.evidence.best(scored.totals)
+        most = top_n or self._ready.best or self._ready.evidence.count_best(scored.totals)
         alike: Mapping[int, Sequence[int]] = dict.fromkeys(range(min(most, len(order))), ())
         if not self._settings.repeats:
-            alike = distinct((self._ready.readable[at].text for at in order), most)
+            alike = group_near_duplicates((self._ready.readable[at].text for at in order), most)
         self._judged = {}
         for rank, others in alike.items():
             score, details = scored[places[rank]]
@@ -390,7 +398,7 @@ class Drill:
         best = list(self._judged)
         self._likelihoods = candidates, scored.means
         self._paragraph_reasons.append(partial(_by_rank, "likelihood", order, best))
-        if self._settings.follow and self._ready.evidence.by_words:
+        if self._settings.follow and self._ready.evidence.is_lexical:
             self._follow(best, dict(zip(candidates, scored.totals.tolist(), strict=True)), top_n)
         selected = list(self._judged)
         self._note_paragraphs("likelihood", candidates, selected)
@@ -406,7 +414,7 @@ class Drill:
             score, details = judged[source]
             more = {
                 "followed": self._ready.paragraphs[source].id,
-                "matched": self._ready.evidence.matched(self.question, at),
+                "matched": self._ready.evidence.contains_question_word(self.question, at),
                 "total": float(np.nextafter(details["total"], -np.inf)),
             }
             more |= {key: details[key] for key in ("tokens", "nothing_matched")}

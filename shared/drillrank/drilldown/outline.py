@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from drillrank.corpus.documents import Unit, beginning, paragraphs, pieces
-from drillrank.drilldown.levels import LevelIndex, Text
+from drillrank.drilldown.question_terms import IndexedParagraph, LevelIndex
 from drillrank.errors import InvalidInput
 from drillrank.likelihood.unigram import Collection
 from drillrank.passages import Passage
@@ -150,7 +150,7 @@ class Outline:
     def index(
         self, names: Mapping[int | str, str], language: str = "english", collection: Collection | None = None
     ) -> LevelIndex:
-        """The words of all paragraphs, sections and documents, for `drillrank.drilldown.levels`.
+        """The words of all paragraphs, sections and documents, for `drillrank.drilldown.hierarchical_scores`.
 
         A section is a page where the document has pages: headings that a parser guesses cut what belongs together.
 
@@ -168,7 +168,9 @@ class Outline:
             for paragraph in section.readable:
                 page = paragraph.metadata.get("pages", (None,))[0]
                 location = at if page is None else (document, page)
-                texts.append(Text(paragraph.text, section_headings, location, document, paged=page is not None))
+                texts.append(
+                    IndexedParagraph(paragraph.text, section_headings, location, document, paged=page is not None)
+                )
         openings = {document: beginning(pieces(some)) for document, some in shown.items()}
         known = {document: names.get(document, "") for document in shown}
         return LevelIndex(texts, known, openings, language, collection)

@@ -1,8 +1,8 @@
 """Documents made ready for drilling down: their outline, their paragraphs and the likelihoods of these.
 
 Those of a corpus on disk are not read to the end: term statistics tell the levels of all paragraphs
-(`drillrank.drilldown.levels`), and only the documents that hold the best are taken out of it. Evidence is that of the
-same documents in memory.
+(`drillrank.drilldown.hierarchical_scores`), and only the documents that hold the best are taken out of it. Evidence is
+that of the same documents in memory.
 """
 
 from __future__ import annotations
@@ -17,9 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from drillrank.corpus import Corpus, CorpusError
-from drillrank.drilldown.evidence import TEMPERATURE, Evidence, distinct, expected_best
-from drillrank.drilldown.levels import Levels, log_posteriors, stored_counts
+from drillrank.drilldown.hierarchical_scores import HierarchicalScores, log_posteriors
 from drillrank.drilldown.outline import Outline, OutlineSection, stored_sections
+from drillrank.drilldown.paragraph_scores import (
+    TEMPERATURE,
+    ParagraphScorer,
+    group_near_duplicates,
+    maximize_expected_f1,
+)
+from drillrank.drilldown.question_terms import count_stored_terms
 from drillrank.drilldown.versions import Date, Versions
 from drillrank.likelihood.unigram import Collection
 from drillrank.passages import Passage
@@ -41,7 +47,7 @@ class PreparedDocuments:
     """
 
     outline: Outline
-    evidence: Evidence
+    evidence: ParagraphScorer
     names: Mapping[Any, str] = field(default_factory=dict)
     versions: Versions = field(default_factory=lambda: Versions({}, lambda _: ()))
     best: int | None = None
@@ -95,20 +101,27 @@ class PreparedCorpus:
         self._layout = corpus.layout(names)
         self.versions = Versions({id_: names[id_] for id_ in self._layout.ids}, corpus.digests, dates)
 
-    def levels(self, question: str, mu: float, collection: Collection | None) -> Levels:
+    def levels(self, question: str, mu: float, collection: Collection | None) -> HierarchicalScores:
         """Of the paragraphs of all documents."""
         counts = self._corpus.counts(question, self._layout)
         names, whole = self.names, self._whole_paths
-        return Levels(stored_counts(question, self._layout, counts, names, collection, whole_paths=whole), mu)
+        stored = count_stored_terms(question, self._layout, counts, names, collection, whole_paths=whole)
+        return HierarchicalScores(stored, mu)
 
-    def likeliest(self, question: str, levels: Levels, as_of: Date | None, limit: int) -> list[int]:
+    def likeliest(self, question: str, levels: HierarchicalScores, as_of: Date | None, limit: int) -> list[int]:
         """Places of so many documents, the likeliest, in the order of the corpus."""
         parts = self._layout.document_of[self._layout.section_of]
         order = top(log_posteriors(levels.totals, parts, TEMPERATURE), len(self._layout.ids))
         return sorted(islice((at for at in order if not self._outdated([at], question, as_of)), limit))
 
     def holding(
-        self, question: str, levels: Levels, as_of: Date | None, paragraphs: int, most: int | None, repeats: bool
+        self,
+        question: str,
+        levels: HierarchicalScores,
+        as_of: Date | None,
+        paragraphs: int,
+        most: int | None,
+        repeats: bool,
     ) -> tuple[list[int], int]:
         """Places of the documents that hold the best paragraphs, in the order of the corpus.
 
@@ -129,18 +142,18 @@ class PreparedCorpus:
         while True:
             current = ~np.isin(document_of, list(outdated))
             totals = np.where(current, levels.totals, -np.inf)
-            wanted = most or expected_best(totals[current])
+            wanted = most or maximize_expected_f1(totals[current])
             best = [at for at in top(totals, max(paragraphs, wanted + 1)) if totals[at] > -np.inf]
             found = set(document_of[best].tolist())
             if late := self._outdated(found, question, as_of):
                 outdated |= late
                 continue
             texts = (passage.text for passage in self._corpus.at(layout.numbers(np.array(best, dtype=np.int64))))
-            if repeats or len(best) == current.sum() or len(distinct(texts, wanted + 1)) > wanted:
+            if repeats or len(best) == current.sum() or len(group_near_duplicates(texts, wanted + 1)) > wanted:
                 return sorted(found), wanted
             paragraphs = 4 * len(best)
 
-    def pages(self, question: str, levels: Levels, as_of: Date | None) -> tuple[list[int], Integers]:
+    def pages(self, question: str, levels: HierarchicalScores, as_of: Date | None) -> tuple[list[int], Integers]:
         """Places of the documents that hold the likeliest pages or sections, and places of the paragraphs on these."""
         layout = self._layout
         order = top(log_posteriors(levels.totals, layout.section_of, TEMPERATURE), len(layout.document_of))

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names, said_yes
-from drillrank.drilldown.evidence import Evidence
+from drillrank.drilldown.paragraph_scores import ParagraphScorer
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, LLMFailure
 from drillrank.llm import LLMRequest, Reply, Requests, strip_reasoning
@@ -49,7 +49,7 @@ class Likelihoods:
         paragraphs: Of each item, positions of the paragraphs in it; a paragraph has itself.
     """
 
-    evidence: Evidence
+    evidence: ParagraphScorer
     question: str
     paragraphs: Sequence[Sequence[int]]
 
@@ -63,12 +63,12 @@ class Likelihoods:
     def choose(self, positions: Sequence[int]) -> list[int]:
         """Those that hold what it takes for evidence."""
         totals = sorted(self._totals(positions), key=lambda pair: pair[0], reverse=True)
-        return sorted({at for _, at in totals[: self.evidence.best([total for total, _ in totals])]})
+        return sorted({at for _, at in totals[: self.evidence.count_best([total for total, _ in totals])]})
 
     def _totals(self, positions: Sequence[int]) -> list[tuple[float, int]]:
         """S of each paragraph, and the place of its item."""
         inside = [(paragraph, at) for at in positions for paragraph in self.paragraphs[at]]
-        scored = self.evidence.scored(self.question, [paragraph for paragraph, _ in inside])
+        scored = self.evidence.score(self.question, [paragraph for paragraph, _ in inside])
         return [(total, at) for total, (_, at) in zip(scored.totals.tolist(), inside, strict=True)]
 
 
