@@ -16,7 +16,7 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import Field
 
 from drillrank import D3, LanguageModel
-from drillrank.drilldown.evidence import load_evidence_model
+from drillrank.drilldown.paragraph_scores import load_evidence_model
 from drillrank.drilldown.trace import StepReport
 from drillrank.hosts.components import EXPLAIN, ModelFields
 from drillrank.hosts.drill import Evidence, EvidenceRetrieval, FoundEvidence

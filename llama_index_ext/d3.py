@@ -16,7 +16,7 @@ from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, Q
 from llama_index.core.utils import print_text
 
 from drillrank import D3, LanguageModel
-from drillrank.drilldown.evidence import load_evidence_model
+from drillrank.drilldown.paragraph_scores import load_evidence_model
 from drillrank.drilldown.trace import StepReport
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.drill import Evidence, EvidenceRetrieval, FoundEvidence

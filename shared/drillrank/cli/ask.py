@@ -18,7 +18,7 @@ from drillrank.cli.sources import STANDARD_INPUT, list_input_files, read_named_d
 from drillrank.cli.terminal import EXCERPT, counted, excerpt, one_line, print_json, tell
 from drillrank.drilldown.answering import Answer, answer
 from drillrank.drilldown.d3 import D3
-from drillrank.drilldown.evidence import load_evidence_model
+from drillrank.drilldown.paragraph_scores import load_evidence_model
 from drillrank.drilldown.prepared import PreparedCorpus
 from drillrank.drilldown.result import EvidenceResult
 from drillrank.drilldown.settings import D3Settings

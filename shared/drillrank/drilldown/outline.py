@@ -11,7 +11,7 @@ from operator import itemgetter
 import numpy as np
 
 from drillrank.corpus.documents import Unit, beginning, paragraphs, pieces
-from drillrank.drilldown.levels import LevelIndex, Text
+from drillrank.drilldown.question_terms import IndexedParagraph, LevelIndex
 from drillrank.errors import InvalidInput
 from drillrank.likelihood.unigram import Collection
 from drillrank.passages import Passage
@@ -228,7 +228,7 @@ class Outline:
                 pieces_by_document.setdefault(document, []).append((headings, text))
                 page = paragraph.passage.metadata.get("pages", (None,))[0]
                 part = section.index if page is None else (document, page)
-                texts.append(Text(text, own_headings, part, document, paged=page is not None))
+                texts.append(IndexedParagraph(text, own_headings, part, document, paged=page is not None))
         openings = {document: beginning(pieces(entries)) for document, entries in pieces_by_document.items()}
         known_names = {document: names.get(document, "") for document in pieces_by_document}
         return LevelIndex(texts, known_names, openings, language, collection)

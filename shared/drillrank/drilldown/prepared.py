@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from drillrank.corpus import Corpus, CorpusError
-from drillrank.drilldown.hierarchical_scores import HierarchicalScores, log_posteriors, stored_counts
+from drillrank.drilldown.hierarchical_scores import HierarchicalScores, log_posteriors
 from drillrank.drilldown.outline import Outline, OutlineSection, Section, stored_sections
 from drillrank.drilldown.paragraph_scores import (
     TEMPERATURE,
@@ -23,6 +23,7 @@ from drillrank.drilldown.paragraph_scores import (
     group_near_duplicates,
     maximize_expected_f1,
 )
+from drillrank.drilldown.question_terms import count_stored_terms
 from drillrank.drilldown.selection import QuestionContext
 from drillrank.drilldown.trace import StepReport
 from drillrank.drilldown.versions import Date, Versions
@@ -105,7 +106,7 @@ class PreparedCorpus:
         """Return the lexical scores of the paragraphs of all documents."""
         counts = self._corpus.counts(question, self._layout)
         return HierarchicalScores(
-            stored_counts(question, self._layout, counts, self.names, collection, whole_paths=self._whole_paths),
+            count_stored_terms(question, self._layout, counts, self.names, collection, whole_paths=self._whole_paths),
             mu,
         )
 

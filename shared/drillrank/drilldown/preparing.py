@@ -10,9 +10,9 @@ import numpy as np
 
 from drillrank.corpus import Corpus
 from drillrank.corpus.documents import plain
-from drillrank.drilldown.hierarchical_scores import MU, HierarchicalScores
+from drillrank.drilldown.hierarchical_scores import MU, HierarchicalScores, score_index
 from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outline
-from drillrank.drilldown.paragraph_scores import READ, EmbeddedParagraphs, ParagraphScorer
+from drillrank.drilldown.paragraph_scores import READ, ParagraphScorer, Vectors
 from drillrank.drilldown.prepared import PreparedCorpus, PreparedDocuments
 from drillrank.drilldown.settings import D3Settings
 from drillrank.drilldown.versions import Date, Versions
@@ -62,7 +62,7 @@ class DocumentPreparer:
         date_by_document = {index: date for index, date in enumerate(dates) if date}
         versions = Versions(name_by_document, partial(_plain_texts, sections), date_by_document)
         embed = self._embed and partial(embedded, self._embed)
-        scorer = self._make_scorer(tree, partial(index.levels, mu=mu), index.frequencies, embed)
+        scorer = self._make_scorer(tree, partial(score_index, index, mu=mu), index.frequencies, embed)
         return PreparedDocuments(tree, scorer, name_by_document, versions)
 
     def prepare_corpus(
@@ -154,7 +154,7 @@ class DocumentPreparer:
         vectors = None
         if embed is not None and len(embedded_indices):
             texts = [passages[index].text for index in embedded_indices]
-            vectors = EmbeddedParagraphs(self._embed, embed, texts, tree.section_of[embedded_indices])
+            vectors = Vectors(self._embed, embed, texts, tree.section_of[embedded_indices])
         return ParagraphScorer(
             passages,
             titles,
