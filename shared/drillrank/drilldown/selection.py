@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal, NamedTuple
 
-from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names, said_yes
+from drillrank.drilldown.answers import Choice, parse_ids, parse_names, parse_yes_no
 from drillrank.drilldown.evidence import Evidence
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, LLMFailure
@@ -305,8 +305,8 @@ def _shown(items: Sequence[Item], by: By) -> list[str]:
 
 def _read(answer: str, names: Sequence[str], by: By) -> Choice:
     if by == "yes":
-        return said_yes(answer)
-    return chosen_names(answer, names) if by == "names" else chosen_ids(answer, len(names))
+        return parse_yes_no(answer)
+    return parse_names(answer, names) if by == "names" else parse_ids(answer, len(names))
 
 
 def _problem(reply: Reply, choice: Choice) -> str:
