@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names, said_yes
+from drillrank.drilldown.answers import Choice, parse_ids, parse_names, parse_yes_no
 from drillrank.prompts import Template, fill_template
 
 SECTION_PROMPT = (
@@ -87,7 +87,7 @@ class NamesPrompt:
 
     def parse(self, answer: str, listed: Sequence[ListedText]) -> Choice:
         """Return the indices of the named sections."""
-        return chosen_names(answer, [entry.name for entry in listed])
+        return parse_names(answer, [entry.name for entry in listed])
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class NumbersPrompt:
 
     def parse(self, answer: str, listed: Sequence[ListedText]) -> Choice:
         """Return the indices of the chosen numbers."""
-        return chosen_ids(answer, len(listed))
+        return parse_ids(answer, len(listed))
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class YesNoPrompt:
 
     def parse(self, answer: str, listed: Sequence[ListedText]) -> Choice:  # noqa: ARG002
         """Return index 0 for yes, nothing for no."""
-        return said_yes(answer)
+        return parse_yes_no(answer)
 
 
 def _fill(template: Template, question: str, lines: Sequence[str]) -> str:
