@@ -28,6 +28,7 @@ from drillrank.errors import InvalidInput, warn
 from drillrank.explanation import Explainable, Explanations
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.chat import load_llm
+from drillrank.likelihood.encoders import as_encoder
 from drillrank.likelihood.unigram import Collection, UnigramModel
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import Passage, Ranked, check_query, check_top_n, read_query
@@ -87,7 +88,8 @@ class D3:
             `"http://host:port/v1#model"`. None chooses by likelihood.
         model: A language model, or its specification: scores paragraphs, and chooses where there is no LLM or it fails.
             A lexical model that has not been fitted is fitted with the documents' sections and paragraphs, on a copy.
-        embed: A function from texts to an array of shape (texts, dimensions); its cosines join the likelihood.
+        embed: An encoder's specification, such as `"onnx:DIR"`, or a function from texts to an array of shape (texts,
+            dimensions). Its cosines join the likelihood.
         settings: How it drills down.
 
     Scores are mean log-likelihoods per question token (with `embed`, plus cosines and a prior for length, spread over
@@ -130,14 +132,12 @@ class D3:
         llm: LLM | str | None = None,
         model: str | LanguageModel = "unigram",
         *,
-        embed: Embed | None = None,
+        embed: str | Embed | None = None,
         settings: D3Settings | Mapping[str, Any] = D3Settings(),
     ) -> None:
-        if embed is not None and not callable(embed):
-            raise InvalidInput(f"embed is a function from texts to vectors, not {embed!r:.100}.")
         self.llm = load_llm(llm)
         self.language_model = load_evidence_model(model)
-        self.embed = embed
+        self.embed = as_encoder(embed)
         settings = as_settings(D3Settings, settings)
         strategy = settings.paragraphs or ("likelihood" if llm is None else "base")
         if llm is None and (strategy not in ("monot5", "likelihood") or settings.summarizer == "llm"):
