@@ -51,7 +51,8 @@ class D3Retriever(ModelFields, QueryRetriever):
         filters: What may be seen: metadata values and operators, as vector stores take them, or a function from a
             document to True or False. It governs the search and whatever is looked up beside it.
         model: Language model that scores: a `load_language_model` specification, or a ready one.
-        embed: An embedding model, or a function from texts to vectors, whose cosines join the likelihood.
+        embed: An embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
+            texts to vectors. Its cosines join the likelihood.
         top_n: Most paragraphs to return; None returns what the LLM chose, or as many as make the expected F1 largest.
             `invoke(query, top_n=...)` overrides it.
         explain: Whether results say why they stand where they stand.
@@ -83,8 +84,8 @@ class D3Retriever(ModelFields, QueryRetriever):
     source: VectorStore | Retriever | None = Field(default=None, description="Proposes documents or sections.")
     store: VectorStore | None = Field(default=None, description="Where what a retriever finds is looked up.")
     filters: Filter | None = Field(default=None, description="What may be seen of what is stored.")
-    embed: Embeddings | Embed | None = Field(
-        default=None, description="An embedding model, or a function from texts to vectors."
+    embed: Embeddings | Embed | str | None = Field(
+        default=None, description="An embedding model, an encoder's specification, or a function."
     )
     top_n: int | None = Field(default=5, description="Paragraphs to return; None leaves it to the method.")
     explain: bool = Field(default=False, description=EXPLAIN)

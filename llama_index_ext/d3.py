@@ -63,7 +63,8 @@ class D3Retriever(Prompted, QueryRetriever):
             govern the search and whatever is looked up beside it.
         model: Language model that scores: a `load_language_model` specification, or a ready one.
         model_options: Options of that model.
-        embed: An embedding model, or a function from texts to vectors, whose cosines join the likelihood.
+        embed: An embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
+            texts to vectors. Its cosines join the likelihood.
         top_n: Most paragraphs to return; None returns what the LLM chose, or as many as make the expected F1 largest.
         explain: Whether results say why they stand where they stand.
         settings: What is rarely touched: `llama_index_ext.settings.D3RetrieverSettings`, or a mapping of its fields.
@@ -98,7 +99,7 @@ class D3Retriever(Prompted, QueryRetriever):
     filters: Filters | None = None
     model: str | LanguageModel = "unigram"
     model_options: dict[str, Any] | None = None
-    embed: BaseEmbedding | Embed | None = None
+    embed: BaseEmbedding | Embed | str | None = None
     top_n: int | None = 5
     explain: bool = False
     settings: D3RetrieverSettings | Mapping[str, Any] = D3RetrieverSettings()

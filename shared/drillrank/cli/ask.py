@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.padding import Padding
 
 from drillrank.cli import terminal
-from drillrank.cli.corpus import FileCorpus, cache_folder
+from drillrank.cli.corpus import FileCorpus
 from drillrank.cli.sources import STANDARD_INPUT, list_input_files, read_named_document
 from drillrank.cli.terminal import EXCERPT, counted, excerpt, one_line, print_json, tell
 from drillrank.drilldown.answering import Answer, answer
@@ -25,6 +25,7 @@ from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, warn
 from drillrank.explanation import Explanations
 from drillrank.explanation.explanations import SCORING
+from drillrank.files import cache_folder
 from drillrank.likelihood import LanguageModel, UnigramModel
 from drillrank.likelihood.chat import load_llm
 from drillrank.llm import Reply, Usage, run

@@ -42,6 +42,7 @@ from drillrank.drilldown.versions import Date, as_date
 from drillrank.errors import InvalidInput, warn
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.chat import load_llm
+from drillrank.likelihood.encoders import as_encoder
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import Passage, Ranked, check_query, check_top_n, read_query
 from drillrank.rerank.relevance import MonoT5
@@ -65,8 +66,8 @@ class D3:
             `"http://host:port/v1#model"`. Without an LLM, the score chooses.
         model: Language model that scores paragraphs, or its specification. A lexical model without a fit is fitted to
             the documents, on a copy.
-        embed: Encoder: a function from texts to an array of shape (texts, dimensions). Its cosines are added to the
-            log-likelihood.
+        embed: Encoder: a specification such as `"onnx:DIR"`, or a function from texts to an array of shape (texts,
+            dimensions). Its cosines are added to the log-likelihood.
         settings: Settings, as an object or by name.
 
     Scores are mean log-likelihoods per question token (with `embed`, plus weighted cosines, divided by the number of
@@ -113,17 +114,15 @@ class D3:
         llm: LLM | str | None = None,
         model: str | LanguageModel = "unigram",
         *,
-        embed: Embed | None = None,
+        embed: Embed | str | None = None,
         settings: D3Settings | Mapping[str, Any] = D3Settings(),
     ) -> None:
-        if embed is not None and not callable(embed):
-            raise InvalidInput(f"embed must be a function from texts to vectors, got {embed!r:.100}.")
         self.llm = load_llm(llm)
         self.language_model = load_evidence_model(model)
-        self.embed = embed
+        self.embed = as_encoder(embed)
         self.settings = self._complete(as_settings(D3Settings, settings))
         self._count_tokens = token_counter(self.settings.tokens)
-        self._preparer = DocumentPreparer(self.settings, self.language_model, embed, self._count_tokens)
+        self._preparer = DocumentPreparer(self.settings, self.language_model, self.embed, self._count_tokens)
         summarizer = None if llm is None else Summariser(self.settings, self._count_tokens)
         self.section_selector = make_section_selector(self.settings, summarizer)
         self.paragraph_selectors = make_paragraph_selectors(self.settings, summarizer)
