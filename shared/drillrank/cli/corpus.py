@@ -15,7 +15,7 @@ from typing import TypeVar
 from drillrank.cli.reading import EMPTY, KeyedFile, read_files
 from drillrank.cli.sources import InputFile
 from drillrank.corpus import Corpus, CorpusError
-from drillrank.corpus.documents import Prepared
+from drillrank.corpus.documents import DocumentRecord
 from drillrank.drilldown.d3 import D3
 from drillrank.drilldown.prepared import PreparedCorpus
 from drillrank.drilldown.versions import Date
@@ -111,7 +111,7 @@ class FileCorpus:
                 self._leave_out(file, key)
         stored = {id_.partition(" ")[0]: id_ for id_ in self._corpus.ids()}  # with what there is to report
         ids = {key: stored.get(key.hex(), key.hex()) for key in files_by_key}
-        up_to_date = self._corpus.known((id_, key) for key, id_ in ids.items())
+        up_to_date = self._corpus.mark_used((id_, key) for key, id_ in ids.items())
         ids = {key: id_ for key, id_ in ids.items() if id_ in up_to_date}
         new_files = [KeyedFile(key, files[0]) for key, files in files_by_key.items() if key not in ids]
         self._corpus.add(self._read_new(new_files, ids))
@@ -132,11 +132,11 @@ class FileCorpus:
         if problem:
             warn(problem.replace("{}", first.name))
 
-    def _read_new(self, files: Sequence[KeyedFile], ids: dict[bytes, str]) -> Iterator[tuple[str, Prepared]]:
+    def _read_new(self, files: Sequence[KeyedFile], ids: dict[bytes, str]) -> Iterator[tuple[str, DocumentRecord]]:
         """Yield files as they are written to the corpus, without those that cannot be read."""
         for n_read, (keyed, result) in enumerate(read_files(files), start=1):
             self._on_progress(n_read, len(files))
-            if isinstance(result, Prepared):
+            if isinstance(result, DocumentRecord):
                 ids[keyed.key] = result.id
                 yield result.id, result
             else:

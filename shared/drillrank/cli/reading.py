@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from drillrank import limits
 from drillrank.cli.sources import InputFile
-from drillrank.corpus.documents import Above, Prepared, prepared
+from drillrank.corpus.documents import DocumentContext, DocumentRecord, prepare_document
 from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput
 from drillrank.files import open_file
 from drillrank.structure.builtin_formats import is_builtin
@@ -38,7 +38,7 @@ class KeyedFile(NamedTuple):
     file: InputFile
 
 
-def read_files(files: Sequence[KeyedFile]) -> Iterator[tuple[KeyedFile, Prepared | Exception]]:
+def read_files(files: Sequence[KeyedFile]) -> Iterator[tuple[KeyedFile, DocumentRecord | Exception]]:
     """Read files in order, each as a document to write or the error that it caused.
 
     Small texts are read in this process: the scanners of drillrank's own text formats take linear time, and starting a
@@ -54,7 +54,7 @@ def read_files(files: Sequence[KeyedFile]) -> Iterator[tuple[KeyedFile, Prepared
     n_workers = min(os.cpu_count() or 1, len(in_workers), 1 + size // _BYTES_PER_WORKER)
     stopped = Event()
     threads = ThreadPoolExecutor(n_workers)
-    reading: dict[int, Future[Prepared | Exception]] = {}
+    reading: dict[int, Future[DocumentRecord | Exception]] = {}
     queue = iter(in_workers)
     try:
         for index in islice(queue, _AHEAD * n_workers):
@@ -105,7 +105,7 @@ def _size(file: InputFile) -> int:
         return 0
 
 
-def _read_here(keyed: KeyedFile) -> Prepared | Exception:
+def _read_here(keyed: KeyedFile) -> DocumentRecord | Exception:
     """Read a file in this process."""
     try:
         return prepare_content(_read_unchanged(keyed), keyed.key.hex(), keyed.file.path)._replace(key=keyed.key)
@@ -127,7 +127,7 @@ def _read_unchanged(keyed: KeyedFile) -> bytes:
     return content
 
 
-def _read_in_worker(keyed: KeyedFile, stopped: Event) -> Prepared | Exception:
+def _read_in_worker(keyed: KeyedFile, stopped: Event) -> DocumentRecord | Exception:
     """Read a file in a worker, and once more in another one if the first crashed and the format has a second way."""
     path = keyed.file.path
     try:
@@ -149,7 +149,7 @@ def _read_in_worker(keyed: KeyedFile, stopped: Event) -> Prepared | Exception:
         return error
 
 
-def prepare_content(content: bytes, id_: str, path: Path) -> Prepared:
+def prepare_content(content: bytes, id_: str, path: Path) -> DocumentRecord:
     """Return a file as it is written to the corpus, under a key that the caller replaces.
 
     Warnings become part of the id, after a space and with {} for the path: later commands show them again.
@@ -161,19 +161,19 @@ def prepare_content(content: bytes, id_: str, path: Path) -> Prepared:
         warnings.simplefilter("always", DrillrankWarning)
         document = read_content(content, path)
     problem = " ".join(str(warning.message).replace(str(path), "{}") for warning in caught)[:_PROBLEM_CHARACTERS]
-    row = prepared(document, f"{id_} {problem}" if problem else id_, lambda _: set())
-    return row if row.rows else prepared(document, f"{id_} {{}} {EMPTY}", lambda _: set())
+    record = prepare_document(document, f"{id_} {problem}" if problem else id_)
+    return record if record.rows else record._replace(id=f"{id_} {{}} {EMPTY}")
 
 
 def prepare_in_worker(content: bytes, arguments: Mapping[str, Any]) -> tuple[Any, bytes]:
     """Read a file; the task of a worker."""
-    row = prepare_content(content, arguments["id"], Path(arguments["path"]))
-    parts = [row.parse or b"", row.pages, row.sections, row.digests]
-    value = {"id": row.id, "rows": row.rows, "above": row.above, "lengths": list(map(len, parts))}
+    record = prepare_content(content, arguments["id"], Path(arguments["path"]))
+    parts = [record.parse or b"", record.pages, record.sections, record.digests]
+    value = {"id": record.id, "rows": record.rows, "context": record.context, "lengths": list(map(len, parts))}
     return value, b"".join(parts)
 
 
-def _prepared_from_frame(frame: Frame, key: bytes) -> Prepared:
+def _prepared_from_frame(frame: Frame, key: bytes) -> DocumentRecord:
     """Return what a worker read. It is checked, because a malicious file may control the worker.
 
     Raises:
@@ -183,7 +183,7 @@ def _prepared_from_frame(frame: Frame, key: bytes) -> Prepared:
         case {
             "id": str(id_),
             "rows": list(rows),
-            "above": [list(headings), str(beginning), bool(paged), bool(guessed)],
+            "context": [list(headings), str(beginning), bool(has_pages), bool(has_guessed_headings)],
             "lengths": list(lengths),
         }:
             parts = _split(frame.attachment, lengths)
@@ -194,8 +194,8 @@ def _prepared_from_frame(frame: Frame, key: bytes) -> Prepared:
                 and all(map(_is_heading, headings))
                 and [len(part) for part in parts[1:]] == [4 * n_rows, 4 * n_rows, 8 * n_rows]
             ):
-                above = Above([tuple(heading) for heading in headings], beginning, paged, guessed)
-                return Prepared(id_, key, parts[0], [tuple(row) for row in rows], above, *parts[1:])
+                context = DocumentContext(list(map(tuple, headings)), beginning, has_pages, has_guessed_headings)
+                return DocumentRecord(id_, key, parts[0], [tuple(row) for row in rows], context, *parts[1:])
     raise ReaderFailure("its reader's answer has an unknown form")
 
 

@@ -43,7 +43,7 @@ from typing import Any
 
 import numpy as np
 
-from drillrank.corpus.index import DocumentCounts, Layout
+from drillrank.corpus.layout import DocumentCounts, Layout
 from drillrank.data import read_words
 from drillrank.explanation.terms import GAINS, NOTHING, Term
 from drillrank.likelihood.unigram import Collection

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 
-from drillrank.corpus.documents import Unit, beginning, paragraphs, pieces
+from drillrank.corpus.documents import Unit, beginning, list_paragraphs, pieces
 from drillrank.drilldown.levels import LevelIndex, Text
 from drillrank.errors import InvalidInput
 from drillrank.likelihood.unigram import Collection
@@ -78,7 +78,7 @@ def outline(documents: Sequence[Document | str], unit: Unit = "paragraph") -> li
 
 
 def _sections(number: int, document: Document, unit: Unit) -> Iterator[OutlineSection]:
-    for section, inside in groupby(paragraphs(document, number, unit), itemgetter(0)):
+    for section, inside in groupby(list_paragraphs(document, number, unit), itemgetter(0)):
         sources, readable = zip(*((source, shown) for _, source, shown in inside), strict=True)
         location = {"document": number, "section_path": section.path}
         text, title = document.body(section).strip(), breadcrumb(section.path)

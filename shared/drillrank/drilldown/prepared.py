@@ -135,7 +135,10 @@ class PreparedCorpus:
             if late := self._outdated(found, question, as_of):
                 outdated |= late
                 continue
-            texts = (passage.text for passage in self._corpus.at(layout.numbers(np.array(best, dtype=np.int64))))
+            texts = (
+                passage.text
+                for passage in self._corpus.passages_by_number(layout.numbers(np.array(best, dtype=np.int64)))
+            )
             if repeats or len(best) == current.sum() or len(distinct(texts, wanted + 1)) > wanted:
                 return sorted(found), wanted
             paragraphs = 4 * len(best)
