@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -308,3 +310,64 @@ def test_files_whose_size_and_times_are_as_before_are_not_read_again(tmp_path, m
     other.write_text("An elk.", encoding="utf-8")  # of the same length
     assert list(corpus.file_keys([one, other])) == [first[0], file_key(other)]
     assert read == [other]
+
+
+# Units
+
+SEA = "# Sea\n\nDeep.\n\n## Fish\n\nCod.\n\nHake.\n\n# Land\n\nOwls.\n"
+
+
+def contents(corpus):
+    return [(one.id, one.title, one.text, one.metadata) for one in corpus]
+
+
+@pytest.mark.parametrize(("unit", "other"), [("passage", "paragraph"), ("paragraph", "passage")])
+def test_documents_of_another_unit_are_cut_again_from_their_stored_parses(tmp_path, monkeypatch, unit, other):
+    monkeypatch.setattr(store, "_CUT_BATCH", 2)
+    documents_by_id = [(f"d{n}", parse_document(SEA.replace("Deep", f"Deep {n}"))) for n in range(5)]
+    file, fresh = tmp_path / "corpus.db", Corpus(unit=unit)
+    Corpus(file, unit=other).add(documents_by_id)
+    fresh.add(documents_by_id)
+    corpus = Corpus(file, unit=unit)
+    assert contents(corpus) == contents(fresh)
+    assert len({len(corpus), len(Corpus(file, unit=other))}) == 2
+    assert contents(corpus) == contents(fresh)  # cut again for each of them
+    agrees(corpus, ["deep fish", "owls on land"])
+    assert corpus.document("d3") == documents_by_id[3][1]
+
+
+def test_passages_that_were_added_as_such_stay_in_any_unit(tmp_path):
+    file = tmp_path / "corpus.db"
+    Corpus(file, unit="paragraph").add([Passage("a fox", id="fox"), ("sea", parse_document(SEA))])
+    corpus = Corpus(file, unit="passage")
+    assert [one.id for one in corpus] == ["fox", "sea:0"]
+    corpus.remove(["fox"])
+    assert [one.id for one in corpus] == ["sea:0"]
+    agrees(corpus, ["fox", "fish"])
+
+
+def test_a_unit_of_an_older_version_is_cut_again(tmp_path, monkeypatch):
+    file = tmp_path / "corpus.db"
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "CUT_VERSION", 0)
+        Corpus(file, unit="passage").add([("sea", parse_document(SEA))])
+    cut = []
+    monkeypatch.setattr(
+        store, "prepare_document", lambda *args: cut.append(args[1]) or documents.prepare_document(*args)
+    )
+    assert len(Corpus(file, unit="passage")) == 1
+    assert cut == ["sea"]
+
+
+def test_a_damaged_parse_cannot_be_cut_again_and_the_error_says_what_to_do(tmp_path):
+    file = tmp_path / "corpus.db"
+    Corpus(file, unit="paragraph").add([("sea", parse_document(SEA))])
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute("UPDATE documents SET parse = X'00'")
+    with pytest.raises(InvalidInput, match=r"parse of 'sea' is damaged, .* delete the file and add the"):
+        Corpus(file, unit="passage")
+
+
+def test_an_unknown_unit_is_refused():
+    with pytest.raises(InvalidInput, match="unit"):
+        Corpus(unit="page")

@@ -109,11 +109,11 @@ def test_a_file_that_is_damaged_while_it_is_used_is_told(file, damage):
 
 
 BLOBS = {
-    "documents": ["parse", "above", "pages", "sections", "digests", "first", "size"],
+    "documents": ["parse", "context", "paged", "pages", "sections", "headings", "digests", "first", "size"],
     "passages": ["text", "links", "metadata", "title", "digest"],
     "blocks": ["lengths", "units", "words"],
     "postings": ["entries", "holding", "occurrences"],
-    "state": ["analyzer", "indexed"],
+    "state": ["analyzer", "indexed", "unit"],
     "files": ["stamp", "key"],
 }
 VALUES = ["X''", "X'FF'", "X'FFFFFFFFFFFF'", "NULL", "-1", "9e99", "'x'", "'[[[['", "'{}'", "zeroblob(100000)"]

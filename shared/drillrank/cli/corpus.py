@@ -15,7 +15,7 @@ from typing import TypeVar
 from drillrank.cli.reading import EMPTY, KeyedFile, read_files
 from drillrank.cli.sources import InputFile
 from drillrank.corpus import Corpus, CorpusError
-from drillrank.corpus.documents import DocumentRecord
+from drillrank.corpus.documents import DocumentRecord, Unit
 from drillrank.drilldown.d3 import D3
 from drillrank.drilldown.prepared import PreparedCorpus
 from drillrank.drilldown.versions import Date
@@ -50,6 +50,7 @@ class FileCorpus:
         folder: Folder of the cache; None for no cache.
         language: Language of the stemmer.
         on_progress: Callback, called as `(done, total)` after each file that is new.
+        unit: Unit into which files are cut.
 
     Attributes:
         names: Names of the files that were read, by the ids of their documents.
@@ -60,21 +61,28 @@ class FileCorpus:
     """
 
     def __init__(
-        self, sources: Sequence[InputFile], folder: Path | None, language: str, on_progress: OnProgress | None = None
+        self,
+        sources: Sequence[InputFile],
+        folder: Path | None,
+        language: str,
+        on_progress: OnProgress | None = None,
+        *,
+        unit: Unit = "paragraph",
     ) -> None:
         self._sources = sources
         self._language = language
+        self._unit: Unit = unit
         self._ready: tuple[D3, PreparedCorpus] | None = None
         self._on_progress = on_progress or (lambda _, __: None)
         self._file: Path | None = None
         try:
             if folder is not None:
                 _make_private(folder)
-                self._file = folder / f"corpus-{version('drillrank')}-{language}.sqlite"
+                self._file = folder / f"corpus-{version('drillrank')}-{language}-{unit}s.sqlite"
         except OSError as cause:
             warn(f"Nothing is cached in {folder}: {cause}.")
         try:
-            self._corpus = Corpus(self._file, language=self._language)
+            self._corpus = Corpus(self._file, language=self._language, unit=self._unit)
             if self._file is not None:
                 self._file.chmod(0o600)
                 self._corpus.expire(_KEPT)
@@ -134,7 +142,7 @@ class FileCorpus:
 
     def _read_new(self, files: Sequence[KeyedFile], ids: dict[bytes, str]) -> Iterator[tuple[str, DocumentRecord]]:
         """Yield files as they are written to the corpus, without those that cannot be read."""
-        for n_read, (keyed, result) in enumerate(read_files(files), start=1):
+        for n_read, (keyed, result) in enumerate(read_files(files, self._unit), start=1):
             self._on_progress(n_read, len(files))
             if isinstance(result, DocumentRecord):
                 ids[keyed.key] = result.id
@@ -161,7 +169,7 @@ class FileCorpus:
         if self._file is not None and not isinstance(cause, sqlite3.OperationalError | OSError):  # locked, or no room
             for ending in ("", "-wal", "-shm"):
                 Path(f"{self._file}{ending}").unlink(missing_ok=True)
-        self._corpus, self._file = Corpus(language=self._language), None
+        self._corpus, self._file = Corpus(language=self._language, unit=self._unit), None
         self._read()
 
 

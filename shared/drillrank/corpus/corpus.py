@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
-import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
@@ -14,19 +12,18 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from drillrank import limits
 from drillrank.corpus import index, layout, rows
 from drillrank.corpus import store as store_module
-from drillrank.corpus.documents import Content, DocumentContext, DocumentRecord, prepare_content
+from drillrank.corpus.documents import Content, DocumentRecord, Unit, prepare_content
 from drillrank.corpus.file_keys import read_file_keys
 from drillrank.corpus.index import Scorer, bm25
-from drillrank.corpus.layout import DocumentCounts, Layout
+from drillrank.corpus.layout import DocumentCounts, Layout, StoredLayout
 from drillrank.corpus.names import NameRow, StoredNames
-from drillrank.corpus.store import MARK_USED, CorpusStore
+from drillrank.corpus.store import MARK_USED, CorpusStore, read_parse
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
+from drillrank.settings import check_one_of
 from drillrank.structure import Document
-from drillrank.structure.document import document_from_json
 from drillrank.text import check_language, terms, without_surrogates
 from drillrank.vectors import CollectionStatistics, top
 
@@ -34,9 +31,10 @@ from drillrank.vectors import CollectionStatistics, top
 class Corpus:
     r"""Documents and their passages in an SQLite file, with the statistics that ranking needs.
 
-    A passage is a paragraph of a document, with the path of its headings as title. A document that is added as a
-    `Passage` has this one passage. Scores equal those of an index in memory over the same passages. They do not depend
-    on passages that were removed. A query needs memory for its own results only.
+    Documents are cut into units, which the corpus calls passages: paragraphs with the path of their headings as title,
+    or passages of up to about 1,200 characters with every heading in them (`drillrank.structure.passages`). A document
+    that is added as a `Passage` has this one passage. Scores equal those of an index in memory over the same passages.
+    They do not depend on passages that were removed. A query needs memory for its own results only.
 
     Threads and processes may use a corpus at the same time, also after a fork. A corpus can be sent to processes that
     can open its file. Many may read while one writes; other writers wait. Documents are committed some thousand
@@ -49,6 +47,8 @@ class Corpus:
         path: Path of the file, which is created if it does not exist. None keeps everything in memory.
         language: Language of the stemmer, one of `drillrank.text.LANGUAGES`. A file in another language is indexed
             again.
+        unit: Unit into which documents are cut, `"paragraph"` or `"passage"`. The documents of a file with another unit
+            are cut again from their stored parses.
 
     Raises:
         CorpusError: The file cannot be read or written, or has other content. Every method may raise it.
@@ -61,14 +61,26 @@ class Corpus:
     [('rivers:29', 'Rhine'), ('rivers:9', 'Rhine')]
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None = None, *, language: str = "english") -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        language: str = "english",
+        unit: Unit = "paragraph",
+    ) -> None:
+        check_one_of(Unit, unit=unit)
         file = None if path is None else Path(path).expanduser().absolute()
-        self._store = CorpusStore(file, check_language(language))
+        self._store = CorpusStore(file, check_language(language), unit)
 
     @property
     def language(self) -> str:
         """Language of the stemmer."""
         return self._store.language
+
+    @property
+    def unit(self) -> Unit:
+        """Unit into which documents are cut."""
+        return self._store.unit
 
     # --- Changes
 
@@ -90,7 +102,7 @@ class Corpus:
         try:
             for document in documents:
                 id_, content = document if isinstance(document, tuple) else (None, document)
-                record = prepare_content(content, id_, self.mark_used)
+                record = prepare_content(content, id_, self.unit, self.mark_used)
                 batch.pop(record.id, None)
                 batch[record.id] = record
                 n_pending += 1 + len(record.rows or ())
@@ -179,10 +191,10 @@ class Corpus:
         Args:
             ids: Ids of the documents, each once. Unknown ids are ignored.
         """
-        select = "SELECT first, size, pages, sections, above FROM documents WHERE id = ? AND size > 0"
+        query = "SELECT first, size, paged, pages, sections, headings FROM documents WHERE id = ? AND size > 0"
         with self._store.transaction() as database:
-            documents = [(id_, *row) for id_ in ids for row in database.execute(select, (id_,))]
-            return layout.read_layout(database, sorted(documents, key=lambda row: row[1]), self.language)
+            documents = [StoredLayout(id_, *row) for id_ in ids for row in database.execute(query, (id_,))]
+            return layout.read_layout(database, sorted(documents, key=lambda row: row.first), self.language)
 
     def counts(self, query: str, layout_: Layout, /) -> DocumentCounts:
         """Count the query's words in the passages of a layout, their headings and the beginnings of documents."""
@@ -218,19 +230,8 @@ class Corpus:
         """
         with self._store.transaction() as database:
             for (parse,) in database.execute("SELECT parse FROM documents WHERE id = ? AND parse IS NOT NULL", (id_,)):
-                return document_from_json(zlib.decompressobj().decompress(parse, limits.STORED_BYTES).decode())
-        raise _unknown_document(id_)
-
-    def context(self, id_: str) -> DocumentContext:
-        """Return the text above the passages of a document.
-
-        Raises:
-            InvalidInput: The id is unknown.
-        """
-        with self._store.transaction() as database:
-            for (stored,) in database.execute("SELECT above FROM documents WHERE id = ?", (id_,)):
-                return DocumentContext(*json.loads(stored))
-        raise _unknown_document(id_)
+                return read_parse(parse)
+        raise InvalidInput(f"The corpus has no parsed document {id_!r:.200}. Give one of Corpus.ids().")
 
     def digests(self, id_: str) -> frozenset[int]:
         """Return digests of the passages' texts without case and white space. Empty if the id is unknown."""
@@ -293,7 +294,3 @@ class Corpus:
                 return
             last = batch[-1][0]
             yield from (passage for _, passage in batch)
-
-
-def _unknown_document(id_: str) -> InvalidInput:
-    return InvalidInput(f"The corpus has no parsed document {id_!r:.200}. Give one of Corpus.ids().")

@@ -25,8 +25,11 @@ Content = Passage | Document | os.PathLike[str]
 """Content of a document: one passage, a parsed document, or a file."""
 DocumentRow = tuple[str, int, str, str, str, str]
 """Row of a passage: its id, a digest of the titled text, title, text, links, metadata."""
+SectionPaths = Sequence[tuple[str, ...]]
+"""Paths of headings of all sections in a passage."""
 Unit = Literal["paragraph", "passage"]
 """Unit of evidence: a paragraph, as in the paper, or a passage of `drillrank.structure.passages`."""
+CUT_VERSION = 1  # of the rules by which documents are cut, here and in `drillrank.structure`
 BEGINNING = 1000  # characters that a question may take from the beginning of a document to refer to it
 
 
@@ -34,17 +37,27 @@ class DocumentContext(NamedTuple):
     """Text above the passages of a document.
 
     Attributes:
-        headings: For each section, the index of its first passage, its headings as one text, and the heading left out
-            of that text because it names the whole document.
+        headings: For each run of passages with the same headings, the index of its first passage, the headings as one
+            text, and the heading left out of that text because it names the whole document.
         beginning: First characters of the document with its headings, as a reader sees them.
-        has_pages: True if the document has pages.
-        has_guessed_headings: True if the headings were found without markup.
     """
 
     headings: Sequence[tuple[int, str, str]] = ()
     beginning: str = ""
-    has_pages: bool = False
-    has_guessed_headings: bool = False
+
+
+class PassageIndices(NamedTuple):
+    """Indices of passages in their document, each as little-endian uint32.
+
+    Attributes:
+        pages: Index of each passage's page, or of its section if there are no pages.
+        sections: Index of the first passage in each passage's section.
+        headings: Index of the first passage with the headings of each passage.
+    """
+
+    pages: bytes = b""
+    sections: bytes = b""
+    headings: bytes = b""
 
 
 class DocumentRecord(NamedTuple):
@@ -56,8 +69,8 @@ class DocumentRecord(NamedTuple):
         parse: Parsed document as compressed JSON. None for a document that is one passage.
         rows: The passages. None for a file that the corpus has already, which was not parsed.
         context: Text above the passages.
-        pages: Index of each passage's page, or of its section if there are no pages; little-endian uint32.
-        sections: Index of the first passage in each passage's section; little-endian uint32.
+        has_pages: True if the document has pages.
+        indices: Pages, sections and headings of the passages.
         digests: Digest of each passage's text without case and white space; little-endian int64.
     """
 
@@ -66,13 +79,16 @@ class DocumentRecord(NamedTuple):
     parse: bytes | None = None
     rows: Sequence[DocumentRow] | None = None
     context: DocumentContext = DocumentContext()
-    pages: bytes = b""
-    sections: bytes = b""
+    has_pages: bool = False
+    indices: PassageIndices = PassageIndices()
     digests: bytes = b""
 
 
 def prepare_content(
-    content: Content | DocumentRecord, id_: str | None, mark_used: Callable[[Iterable[tuple[str, bytes]]], set[str]]
+    content: Content | DocumentRecord,
+    id_: str | None,
+    unit: Unit,
+    mark_used: Callable[[Iterable[tuple[str, bytes]]], set[str]],
 ) -> DocumentRecord:
     """Return content as the corpus writes it. A file is parsed unless `mark_used` returns its id.
 
@@ -90,50 +106,57 @@ def prepare_content(
         document = read_document(path)
         if file_key(path) != key:
             raise InvalidInput(f"{path} was changed while it was read. Try again.")
-        return prepare_document(document, id_)._replace(key=key)
+        return prepare_document(document, id_, unit)._replace(key=key)
     if not isinstance(content, Document):
         raise InvalidInput(f"A document must be a Passage, a parsed document or a Path, not {content!r:.200}.")
-    return prepare_document(content, id_)
+    return prepare_document(content, id_, unit)
 
 
 def _prepare_passage(passage: Passage, id_: str | None) -> DocumentRecord:
     row = _build_row(passage)
     title, text = row[2], row[3]
     context = DocumentContext([(0, title, "")], beginning([title, text]))
-    indices = _pack_indices([0])
+    indices = PassageIndices(*[_pack_indices([0])] * 3)
     return DocumentRecord(
-        id_ or passage.id, _digest(repr(row)), None, [row], context, indices, indices, _pack_digests([passage])
+        id_ or passage.id, _digest(repr(row)), None, [row], context, False, indices, _pack_digests([passage])
     )
 
 
-def prepare_document(document: Document, id_: str | None = None) -> DocumentRecord:
+def prepare_document(document: Document, id_: str | None = None, unit: Unit = "paragraph") -> DocumentRecord:
     """Return a parsed document as the corpus writes it. Without an id, the document has a hash of its content."""
     saved = document_to_json(document)
     key = _digest(saved)
     id_ = id_ or key.hex()
     sections, passages = [], []
-    for section, _, passage in list_paragraphs(document, id_):
+    for section, _, passage in list_paragraphs(document, id_, unit):
         sections.append(section)
         passages.append(passage)
-    has_document_title = has_title([section.path for section in dict.fromkeys(sections)])
-    first_by_section: dict[Section, int] = {}
-    first_of = [first_by_section.setdefault(section, index) for index, section in enumerate(sections)]
-    split_paths = {first: split_title(section.path, has_document_title) for section, first in first_by_section.items()}
-    headings = [(first, _join(section_path), _join(title)) for first, (section_path, title) in split_paths.items()]
     pages = [passage.metadata.get("pages", (section,))[0] for section, passage in zip(sections, passages, strict=True)]
-    page_indices: dict[object, int] = {}
-    paths_and_texts = ((section.path, passage.text) for section, passage in zip(sections, passages, strict=True))
-    has_guessed_headings = any(section.confidence < 1 for section in document.sections())
+    paths = list(map(section_paths, passages))
+    headings_of = _first_indices(zip(sections, paths, strict=True))
+    beginning_texts = pieces((section.path, passage.text) for section, passage in zip(sections, passages, strict=True))
     return DocumentRecord(
         id_,
         key,
         zlib.compress(saved.encode(), 1),
         list(map(_build_row, passages)),
-        DocumentContext(headings, beginning(pieces(paths_and_texts)), document.pages is not None, has_guessed_headings),
-        _pack_indices(page_indices.setdefault(page, len(page_indices)) for page in pages),
-        _pack_indices(first_of),
+        DocumentContext(_list_headings(headings_of, paths), beginning(beginning_texts)),
+        document.pages is not None,
+        PassageIndices(
+            _pack_indices(_dense_indices(pages)), _pack_indices(_first_indices(sections)), _pack_indices(headings_of)
+        ),
         _pack_digests(passages),
     )
+
+
+def _list_headings(headings_of: Sequence[int], paths: Sequence[SectionPaths]) -> list[tuple[int, str, str]]:
+    """Return the headings for `DocumentContext`, given the first passage with the same headings for each passage."""
+    has_document_title = has_title([path for passage_paths in paths for path in passage_paths])
+    headings = []
+    for first in dict.fromkeys(headings_of):
+        names, titles = split_headings(paths[first], has_document_title)
+        headings.append((first, _join(names), _join(titles)))
+    return headings
 
 
 def list_paragraphs(
@@ -142,7 +165,8 @@ def list_paragraphs(
     """Yield each unit of evidence: its section, the unit with the text of the source, and with readable text.
 
     Long paragraphs are split (`drillrank.structure.cutting`). Metadata are `document`, its id, `section_path`, `start`
-    and `end`, and `pages`, the numbers of the first and the last page, if the document has pages.
+    and `end`, and `pages`, the numbers of the first and the last page, if the document has pages. Passages also have
+    `paragraph_spans` (`structure.passages.ParagraphSpan`) and, if there are several, `section_paths`.
     """
     if unit == "passage":
         yield from _list_passages(document, id_)
@@ -176,9 +200,12 @@ def _list_passages(document: Document, id_: int | str) -> Iterator[tuple[Section
             "section_path": passage.section_path,
             "start": passage.start,
             "end": passage.end,
+            "paragraph_spans": passage.paragraphs,
         }
         if passage.pages:
             metadata["pages"] = passage.pages
+        if passage.headings and passage.headings != (passage.section_path,):
+            metadata["section_paths"] = passage.headings
         passage_id = f"{id_}:{passage.start}"
         if number := n_by_start[passage.start]:
             passage_id, metadata["part"] = f"{passage_id}:{number}", str(number)
@@ -188,13 +215,25 @@ def _list_passages(document: Document, id_: int | str) -> Iterator[tuple[Section
         yield passage.sections[0], source, replace(source, text=passage.text)
 
 
-def split_title(path: Sequence[str], has_document_title: bool) -> tuple[Sequence[str], Sequence[str]]:
-    """Split a path into the headings that distinguish its section and the heading that names the whole document.
+def section_paths(passage: Passage) -> SectionPaths:
+    """Return the heading paths of all sections in a paragraph or passage of `list_paragraphs`."""
+    paths: SectionPaths = passage.metadata.get("section_paths") or (passage.metadata["section_path"],)
+    return paths
 
-    >>> split_title(["Kettle", "Care"], True), split_title(["Kettle"], True)
-    ((['Care'], ['Kettle']), (['Kettle'], []))
+
+def split_headings(paths: SectionPaths, has_document_title: bool) -> tuple[list[str], list[str]]:
+    """Split the headings of paths into those that distinguish sections and the one that names the whole document.
+
+    Each heading counts once. A heading that names the document counts as the section's if there is no other.
+
+    >>> split_headings([("Kettle", "Care"), ("Kettle", "Use")], True), split_headings([("Kettle",)], True)
+    ((['Care', 'Use'], ['Kettle']), (['Kettle'], []))
     """
-    return (path[1:], path[:1]) if has_document_title and len(path) > 1 else (path, path[:0])
+    prefixes = dict.fromkeys(path[:depth] for path in paths for depth in range(1, len(path) + 1))
+    names = [prefix[-1] for prefix in prefixes if len(prefix) > 1]
+    if has_document_title and names:
+        return names, [prefix[-1] for prefix in prefixes if len(prefix) == 1]
+    return [prefix[-1] for prefix in prefixes], []
 
 
 def pieces(paragraphs: Iterable[tuple[Sequence[str], str]]) -> Iterator[str]:
@@ -257,6 +296,18 @@ def _build_row(passage: Passage) -> DocumentRow:
 
 def _join(texts: Iterable[str]) -> str:
     return without_surrogates(" ".join(texts))
+
+
+def _first_indices(values: Iterable[object]) -> list[int]:
+    """Return, for each value, the index of the first value that is equal."""
+    first_by_value: dict[object, int] = {}
+    return [first_by_value.setdefault(value, index) for index, value in enumerate(values)]
+
+
+def _dense_indices(values: Iterable[object]) -> list[int]:
+    """Number the distinct values in order of appearance, and return the number of each value."""
+    index_by_value: dict[object, int] = {}
+    return [index_by_value.setdefault(value, len(index_by_value)) for value in values]
 
 
 def _pack_indices(indices: Iterable[int]) -> bytes:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,17 @@ import numpy.typing as npt
 from drillrank.corpus.index import BLOCK_BITS, LENGTH_TYPE, LEVELS, read_entries
 from drillrank.vectors import Floats, Integers, added_up
 
-StoredLayout = tuple[str, int, int, bytes, bytes, str]
-"""Row of a document: id, number of the first passage, number of passages, pages, sections, context."""
+
+class StoredLayout(NamedTuple):
+    """Row of a document; see `DocumentRecord`."""
+
+    id: str
+    first: int
+    size: int
+    paged: int
+    pages: bytes
+    sections: bytes
+    headings: bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,6 +37,7 @@ class Layout:
         section_of: Index of each passage's page or section, shape (passages,).
         document_of: Index of the document of each page or section.
         first_of: Position of the first passage in the section of each passage, shape (passages,).
+        headings_of: Position of the passage at which the headings of each passage are counted, shape (passages,).
         paged: True for documents that have pages, shape (documents,).
         lengths: Number of terms of each unit, by level, at the position of its passage, shape (passages,).
         language: Language of the stemmer.
@@ -39,6 +49,7 @@ class Layout:
     section_of: Integers
     document_of: Integers
     first_of: Integers
+    headings_of: Integers
     paged: npt.NDArray[np.bool_]
     lengths: Mapping[int, Floats]
     language: str
@@ -74,23 +85,22 @@ class DocumentCounts:
 
 def read_layout(database: sqlite3.Connection, documents: Sequence[StoredLayout], language: str) -> Layout:
     """Return the layout of documents, given their rows in order."""
-    firsts = np.array([first for _, first, *_ in documents], dtype=np.int64)
-    starts = np.cumsum([0, *(size for _, _, size, *_ in documents)])
-    sections = [_read_indices(size, stored) for _, _, size, stored, *_ in documents]
+    firsts = np.array([row.first for row in documents], dtype=np.int64)
+    starts = np.cumsum([0, *(row.size for row in documents)])
+    sections = [_read_indices(row.size, row.pages) for row in documents]
     n_sections = [int(section_of.max(initial=-1)) + 1 for section_of in sections]
-    section_starts = np.cumsum([0, *n_sections])
-    first_of = [_read_indices(size, stored) for _, _, size, _, stored, _ in documents]
     lengths = {level: np.zeros(int(starts[-1])) for level in LEVELS}
     layout = Layout(
-        [id_ for id_, *_ in documents],
-        firsts,
-        starts,
-        np.concatenate([part + start for part, start in zip(sections, section_starts, strict=False)] or [firsts]),
-        np.repeat(np.arange(len(documents)), n_sections),
-        np.concatenate([part + start for part, start in zip(first_of, starts, strict=False)] or [firsts]),
-        np.array([json.loads(row[5])[2] for row in documents], dtype=bool),
-        lengths,
-        language,
+        ids=[row.id for row in documents],
+        firsts=firsts,
+        starts=starts,
+        section_of=_concatenate_from(sections, np.cumsum([0, *n_sections])),
+        document_of=np.repeat(np.arange(len(documents)), n_sections),
+        first_of=_concatenate_from([_read_indices(row.size, row.sections) for row in documents], starts),
+        headings_of=_concatenate_from([_read_indices(row.size, row.headings) for row in documents], starts),
+        paged=np.array([row.paged for row in documents], dtype=bool),
+        lengths=lengths,
+        language=language,
     )
     for level, level_lengths in lengths.items():
         for block, stored in database.execute("SELECT block, lengths FROM blocks WHERE level = ?", (level,)):
@@ -99,6 +109,13 @@ def read_layout(database: sqlite3.Connection, documents: Sequence[StoredLayout],
             positions, is_inside = layout.places((block << BLOCK_BITS) + offsets)
             level_lengths[positions] = block_lengths[offsets[is_inside]] - 1.0
     return layout
+
+
+def _concatenate_from(parts: Sequence[Integers], starts: Integers) -> Integers:
+    """Concatenate indices of documents, each counted from the start of its document."""
+    shifted = [part + start for part, start in zip(parts, starts, strict=False)]
+    indices: Integers = np.concatenate([np.zeros(0, np.int64), *shifted])
+    return indices
 
 
 def _read_indices(size: int, stored: bytes) -> Integers:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable
+from typing import Any
 
 from drillrank.passages import Passage
+from drillrank.structure.passages import ParagraphSpan
 
 PASSAGES_OF_DOCUMENT = (
     "FROM documents JOIN passages ON number >= first AND number < first + size WHERE documents.id = ?"
@@ -32,10 +34,20 @@ def read_document_passages(database: sqlite3.Connection, id_: str) -> list[Passa
     query = f"SELECT passages.id, title, text, links, metadata {PASSAGES_OF_DOCUMENT} ORDER BY number"
     passages = []
     for key, title, text, links, stored in database.execute(query, (id_,)):
-        metadata = {"document": id_, "section_path": (title,) if title else (), **json.loads(stored)}
-        metadata |= {name: tuple(metadata[name]) for name in ("section_path", "pages") if name in metadata}
+        metadata = {"document": id_, "section_path": (title,) if title else (), **_read_metadata(stored)}
         passages.append(Passage(text, id=key, title=title, links=json.loads(links), metadata=metadata))
     return passages
+
+
+def _read_metadata(stored: str) -> dict[str, Any]:
+    """Return metadata as `list_paragraphs` makes them, with tuples in place of JSON's lists."""
+    metadata: dict[str, Any] = json.loads(stored)
+    metadata |= {name: tuple(metadata[name]) for name in ("section_path", "pages") if name in metadata}
+    if "section_paths" in metadata:
+        metadata["section_paths"] = tuple(map(tuple, metadata["section_paths"]))
+    if "paragraph_spans" in metadata:
+        metadata["paragraph_spans"] = tuple(ParagraphSpan(*map(int, span)) for span in metadata["paragraph_spans"])
+    return metadata
 
 
 def _build_passage(row: tuple[str, str, str, str, str]) -> Passage:

@@ -13,17 +13,19 @@ from drillrank.errors import InvalidInput
 WRITE_TIMEOUT = 60.0  # seconds to wait for another process that writes
 
 # Passages have numbers that rise and are not used again. The passages of a document have consecutive numbers, starting
-# at `first`. `above` has a `DocumentContext` as JSON; `pages`, `sections` and `digests` are those of `DocumentRecord`.
+# at `first`. `context` has a `DocumentContext` as JSON, the other columns are those of `DocumentRecord`. `unit` is the
+# unit of the passages. `outdated` lists documents that still have passages of another unit, in order.
 # `blocks` and `postings` contain term statistics of units. A unit has the number of a passage. Level 0 counts passages
 # with their titles, level 1 headings of sections, level 2 the headings that level 1 leaves out, and level 3 beginnings
 # of documents. `annotations` contain the names of passages by kind. `vectors` are little-endian float32. `files` has
 # the key of a file's content, with the size and times of the file when the key was computed.
 _SCHEMA = """
 BEGIN IMMEDIATE;
-CREATE TABLE IF NOT EXISTS state (analyzer TEXT, indexed INTEGER);
+CREATE TABLE IF NOT EXISTS state (analyzer TEXT, indexed INTEGER, unit TEXT);
 CREATE TABLE IF NOT EXISTS documents (
     id TEXT PRIMARY KEY, key BLOB, used REAL, first INTEGER, size INTEGER, parse BLOB,
-    above TEXT, pages BLOB, sections BLOB, digests BLOB);
+    context TEXT, paged INTEGER, pages BLOB, sections BLOB, headings BLOB, digests BLOB);
+CREATE TABLE IF NOT EXISTS outdated (number INTEGER PRIMARY KEY, id TEXT);
 CREATE TABLE IF NOT EXISTS passages (
     number INTEGER PRIMARY KEY, id TEXT UNIQUE, digest INTEGER,
     title TEXT, text TEXT, links TEXT, metadata TEXT);
@@ -41,7 +43,7 @@ CREATE TABLE IF NOT EXISTS vectors (
     passage INTEGER REFERENCES passages ON DELETE CASCADE, model TEXT, vector BLOB,
     PRIMARY KEY (passage, model)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS files (path TEXT PRIMARY KEY, stamp TEXT, key BLOB) WITHOUT ROWID;
-INSERT INTO state SELECT '', 0 WHERE NOT EXISTS (SELECT 1 FROM state);
+INSERT INTO state SELECT '', 0, '' WHERE NOT EXISTS (SELECT 1 FROM state);
 COMMIT;
 """
 _SETTINGS = "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA foreign_keys=ON; PRAGMA synchronous=NORMAL"
@@ -77,7 +79,9 @@ def connect(file: Path | None, *, create: bool = False) -> Iterator[sqlite3.Conn
             database.executescript(_SCHEMA)
         # A trigger or view that another program added would run with our statements.
         if _read_schema(database) != _expected_schema():
-            raise sqlite3.DatabaseError("it has other tables; delete the file or give another path")
+            raise sqlite3.DatabaseError(
+                "it has other tables than this version of drillrank makes; delete the file or give another path"
+            )
         yield database
 
 

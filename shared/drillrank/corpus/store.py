@@ -14,15 +14,19 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from threading import RLock
 
+from drillrank import limits
 from drillrank import text as text_module
 from drillrank.corpus import index
-from drillrank.corpus.documents import DocumentContext, DocumentRecord
+from drillrank.corpus.documents import CUT_VERSION, DocumentContext, DocumentRecord, Unit, prepare_document
 from drillrank.corpus.index import CONTEXT_LEVELS, LEVELS, IndexedUnit
 from drillrank.corpus.rows import PASSAGES_OF_DOCUMENT, TITLED_TEXT
 from drillrank.corpus.schema import CorpusError, connect
+from drillrank.structure import Document
+from drillrank.structure.document import document_from_json
 from drillrank.text import terms
 
 BATCH = 5_000  # passages of a transaction
+_CUT_BATCH = 20  # documents of a transaction that cuts documents again
 MARK_USED = "UPDATE documents SET used = ? WHERE id = ? AND key = ?"
 # Exceptions that Python raises for damaged values.
 _DAMAGE = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError, zlib.error)
@@ -36,11 +40,13 @@ class CorpusStore:
     Args:
         file: Path of the file. None keeps everything in memory.
         language: Language of the stemmer.
+        unit: Unit into which documents are cut.
     """
 
-    def __init__(self, file: Path | None, language: str) -> None:
+    def __init__(self, file: Path | None, language: str, unit: Unit) -> None:
         self.file = file
         self.language = language
+        self.unit = unit
         self._memory: tuple[RLock, sqlite3.Connection] | None = None
         if file is None:
             context = connect(None, create=True)
@@ -59,10 +65,10 @@ class CorpusStore:
         lock, in_memory = self._memory or (nullcontext(), None)
         try:
             with lock, nullcontext(in_memory) if in_memory else connect(self.file, create=create) as database:
-                while not self._is_indexed(database):
+                while not (self._is_indexed(database) and self._is_cut(database)):
                     with database:
                         database.execute("BEGIN IMMEDIATE")
-                        self._index_next(database)
+                        self._update_next(database)
                 with database:
                     database.execute(f"BEGIN {kind}")
                     yield database
@@ -73,14 +79,12 @@ class CorpusStore:
 
     def write(self, batch: Iterable[DocumentRecord]) -> None:
         """Write documents that are new or changed. Mark the others as used."""
-        next_number = "SELECT 1 + max(indexed, (SELECT coalesce(max(number), 0) FROM passages)) FROM state"
         with self.transaction("IMMEDIATE") as database:
             changed = [one for one in batch if not database.execute(MARK_USED, (time.time(), one.id, one.key)).rowcount]
             self.discard(database, [one.id for one in changed])
             for one in changed:
                 if one.rows is not None:  # else another process removed it after it was found here
-                    [first] = database.execute(next_number).fetchone()
-                    _insert(database, one, first)
+                    _insert(database, one, time.time())
             while not self._is_indexed(database):
                 self._index_next(database)
 
@@ -93,7 +97,7 @@ class CorpusStore:
                 database.execute("DELETE FROM passages WHERE number = ?", (number,))
                 same = database.execute("SELECT 1 FROM passages WHERE digest = ?", (digest,)).fetchone()
                 units[0].append((number, terms(text, self.language), same is None))
-            document = database.execute("SELECT first, above FROM documents WHERE id = ? AND size > 0", (id_,))
+            document = database.execute("SELECT first, context FROM documents WHERE id = ? AND size > 0", (id_,))
             for first, context in document.fetchall():
                 for level in CONTEXT_LEVELS:
                     units[level] += self._list_context_units(level, first, context)
@@ -125,6 +129,44 @@ class CorpusStore:
         """Name of the rules by which texts become terms."""
         return f"{self.language} {text_module.ANALYZER}"
 
+    @property
+    def _cutter(self) -> str:
+        """Name of the rules by which documents are cut."""
+        return f"{self.unit} {CUT_VERSION}"
+
+    def _is_cut(self, database: sqlite3.Connection) -> bool:
+        query = "SELECT unit = ? AND NOT EXISTS (SELECT 1 FROM outdated) FROM state"
+        return bool(int(database.execute(query, (self._cutter,)).fetchone()[0]))
+
+    def _update_next(self, database: sqlite3.Connection) -> None:
+        """Count the next passages or, if all are counted, cut the next documents that have another unit."""
+        if not self._is_indexed(database):
+            self._index_next(database)
+        elif database.execute("SELECT unit FROM state").fetchone() != (self._cutter,):
+            database.execute("DELETE FROM outdated")
+            query = "INSERT INTO outdated (id) SELECT id FROM documents WHERE parse IS NOT NULL ORDER BY first"
+            database.execute(query)
+            database.execute("UPDATE state SET unit = ?", (self._cutter,))
+        else:
+            self._cut_next(database)
+
+    def _cut_next(self, database: sqlite3.Connection) -> None:
+        """Cut the next documents again, from their stored parses."""
+        query = "SELECT number, id FROM outdated ORDER BY number LIMIT ?"
+        for number, id_ in database.execute(query, (_CUT_BATCH,)).fetchall():
+            stored = database.execute("SELECT key, used, parse FROM documents WHERE id = ?", (id_,)).fetchall()
+            for key, used, parse in stored:
+                try:
+                    record = prepare_document(read_parse(parse), id_, self.unit)._replace(key=key)
+                except _DAMAGE as cause:
+                    raise ValueError(
+                        f"the stored parse of {id_!r:.50} is damaged, so it cannot be cut into {self.unit}s; "
+                        "delete the file and add the documents again"
+                    ) from cause
+                self.discard(database, [id_])
+                _insert(database, record, used)
+            database.execute("DELETE FROM outdated WHERE number = ?", (number,))
+
     def _is_indexed(self, database: sqlite3.Connection) -> bool:
         query = "SELECT analyzer = ? AND indexed >= (SELECT coalesce(max(number), 0) FROM passages) FROM state"
         return bool(int(database.execute(query, (self._analyzer,)).fetchone()[0]))
@@ -140,7 +182,7 @@ class CorpusStore:
         rows = database.execute(query, (BATCH,)).fetchall()
         units = [(number, terms(text, self.language), is_first) for number, text, is_first in rows]
         index.add_units(database, 0, units)
-        query = "SELECT first, above FROM documents WHERE first BETWEEN ? AND ? AND size > 0 ORDER BY first"
+        query = "SELECT first, context FROM documents WHERE first BETWEEN ? AND ? AND size > 0 ORDER BY first"
         documents = database.execute(query, (rows[0][0], rows[-1][0])).fetchall() if rows else []
         for level in CONTEXT_LEVELS:
             context_units = (self._list_context_units(level, first, context) for first, context in documents)
@@ -155,12 +197,19 @@ class CorpusStore:
             yield first + offset, terms(text, self.language), True
 
 
-def _insert(database: sqlite3.Connection, record: DocumentRecord, first: int) -> None:
+def read_parse(stored: bytes) -> Document:
+    """Return a stored document."""
+    return document_from_json(zlib.decompressobj().decompress(stored, limits.STORED_BYTES).decode())
+
+
+def _insert(database: sqlite3.Connection, record: DocumentRecord, used: float) -> None:
     """Insert a document and its passages, which get consecutive numbers."""
+    query = "SELECT 1 + max(indexed, (SELECT coalesce(max(number), 0) FROM passages)) FROM state"
+    [first] = database.execute(query).fetchone()
     rows = record.rows or ()
-    document = (record.id, record.key, time.time(), first, len(rows), record.parse, json.dumps(record.context))
-    indices = (record.pages, record.sections, record.digests)
-    database.execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*document, *indices))
+    document = (record.id, record.key, used, first, len(rows), record.parse, json.dumps(record.context))
+    values = (*document, record.has_pages, *record.indices, record.digests)
+    database.execute(f"INSERT INTO documents VALUES ({', '.join('?' * len(values))})", values)
     numbered_rows = ((number, *row) for number, row in enumerate(rows, first))
     try:
         database.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?)", numbered_rows)

@@ -215,10 +215,10 @@ class D3:
             raise InvalidInput(
                 f"The model is in {language!r:.50}, the corpus in {corpus.language!r:.50}: make it anew."
             )
-        if self.settings.unit != "paragraph":
+        if (unit := self.settings.unit) != corpus.unit:
             raise InvalidInput(
-                f"unit={self.settings.unit!r:.50} requires documents in memory, got a corpus of paragraphs. "
-                'Use unit="paragraph".'
+                f"unit={unit!r:.50} requires a corpus with the same unit, got {corpus.unit!r:.50}. "
+                f"Use Corpus(unit={unit!r:.50})."
             )
         names = {id_: id_ for id_ in corpus.ids()} if names is None else names
         return PreparedCorpus(corpus, names, dates or {}, self.settings.whole_paths, embedded_by)

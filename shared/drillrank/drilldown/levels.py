@@ -371,10 +371,10 @@ def stored_counts(
     """
     texts, titled = [], []
     for word, (places, times) in enumerate(found.entries[0]):
-        in_headings, left_out = (_at(layout.first_of[places], found.entries[level][word]) for level in (1, 2))
+        in_headings, left_out = (_at(layout.headings_of[places], found.entries[level][word]) for level in (1, 2))
         texts.append(_occurring(places, times - in_headings - left_out))
         titled.append((places, times) if whole_paths else _occurring(places, times - left_out))
-    in_headings, left_out = (layout.lengths[level][layout.first_of] for level in (1, 2))
+    in_headings, left_out = (layout.lengths[level][layout.headings_of] for level in (1, 2))
     text_lengths = layout.lengths[0] - in_headings - left_out
     documents = len(layout.ids)
     openings = np.zeros((len(found.words), documents))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 
-from drillrank.corpus.documents import Unit, beginning, list_paragraphs, pieces
+from drillrank.corpus.documents import Unit, beginning, list_paragraphs, pieces, split_headings
 from drillrank.drilldown.levels import LevelIndex, Text
 from drillrank.errors import InvalidInput
 from drillrank.likelihood.unigram import Collection
@@ -100,6 +100,12 @@ def stored_sections(id_: str, passages: Sequence[Passage], section_of: Sequence[
         yield OutlineSection(section_passage, shown, shown)
 
 
+def _headings(section: OutlineSection, paragraph: Passage) -> Sequence[tuple[str, ...]]:
+    """Return the heading paths of all sections in a paragraph or passage."""
+    paths: Sequence[tuple[str, ...]] = paragraph.metadata.get("section_paths") or (tuple(map(str, section.path[1:])),)
+    return paths
+
+
 class Outline:
     r"""Sections of documents as a tree that can be read level by level.
 
@@ -118,13 +124,17 @@ class Outline:
     def __init__(self, sections: Sequence[OutlineSection], *, whole_paths: bool = False) -> None:
         self.sections = tuple(sections)
         self._paths = [section.path for section in self.sections]
+        all_paths: dict[int | str, list[tuple[str, ...]]] = {}
+        for section in self.sections:
+            for paragraph in section.readable:
+                all_paths.setdefault(section.path[0], []).extend(_headings(section, paragraph))
         paths_of: dict[int | str, list[OutlinePath]] = {}
         for path in self._paths:
             paths_of.setdefault(path[0], []).append(path)
         titles = {
-            document: str(next(path[1] for path in paths if len(path) > 1))
-            for document, paths in paths_of.items()
-            if has_title([tuple(map(str, path[1:])) for path in paths])
+            document: next(path[0] for path in paths if path)
+            for document, paths in all_paths.items()
+            if has_title(paths)
         }
         self._titles = titles
         several = len(paths_of) > 1
@@ -163,11 +173,11 @@ class Outline:
         shown: dict[int | str, list[tuple[tuple[str, ...], str]]] = {}
         for at, section in enumerate(self.sections):
             document, headings = section.path[0], tuple(map(str, section.path[1:]))
-            section_headings = headings[self._hidden[document] :] or headings
             shown.setdefault(document, []).extend((headings, paragraph.text) for paragraph in section.readable)
             for paragraph in section.readable:
                 page = paragraph.metadata.get("pages", (None,))[0]
                 location = at if page is None else (document, page)
+                section_headings, _ = split_headings(_headings(section, paragraph), bool(self._hidden[document]))
                 texts.append(Text(paragraph.text, section_headings, location, document, paged=page is not None))
         openings = {document: beginning(pieces(some)) for document, some in shown.items()}
         known = {document: names.get(document, "") for document in shown}
