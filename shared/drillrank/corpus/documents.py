@@ -131,27 +131,29 @@ def prepare_document(document: Document, id_: str | None = None, unit: Unit = "p
     for section, _, passage in list_paragraphs(document, id_, unit):
         sections.append(section)
         passages.append(passage)
+    first_of = _first_indices(sections)
     pages = [passage.metadata.get("pages", (section,))[0] for section, passage in zip(sections, passages, strict=True)]
     paths = list(map(section_paths, passages))
-    headings_of = _first_indices(zip(sections, paths, strict=True))
+    headings_of = _first_indices(zip(first_of, paths, strict=True))
+    distinct_paths = dict.fromkeys((first, path) for first, some in zip(first_of, paths, strict=True) for path in some)
+    headings = _list_headings(headings_of, paths, has_title([path for _, path in distinct_paths]))
     beginning_texts = pieces((section.path, passage.text) for section, passage in zip(sections, passages, strict=True))
     return DocumentRecord(
         id_,
         key,
         zlib.compress(saved.encode(), 1),
         list(map(_build_row, passages)),
-        DocumentContext(_list_headings(headings_of, paths), beginning(beginning_texts)),
+        DocumentContext(headings, beginning(beginning_texts)),
         document.pages is not None,
-        PassageIndices(
-            _pack_indices(_dense_indices(pages)), _pack_indices(_first_indices(sections)), _pack_indices(headings_of)
-        ),
+        PassageIndices(_pack_indices(_dense_indices(pages)), _pack_indices(first_of), _pack_indices(headings_of)),
         _pack_digests(passages),
     )
 
 
-def _list_headings(headings_of: Sequence[int], paths: Sequence[SectionPaths]) -> list[tuple[int, str, str]]:
+def _list_headings(
+    headings_of: Sequence[int], paths: Sequence[SectionPaths], has_document_title: bool
+) -> list[tuple[int, str, str]]:
     """Return the headings for `DocumentContext`, given the first passage with the same headings for each passage."""
-    has_document_title = has_title([path for passage_paths in paths for path in passage_paths])
     headings = []
     for first in dict.fromkeys(headings_of):
         names, titles = split_headings(paths[first], has_document_title)

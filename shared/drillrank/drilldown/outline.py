@@ -126,8 +126,8 @@ class Outline:
         self._paths = [section.path for section in self.sections]
         all_paths: dict[int | str, list[tuple[str, ...]]] = {}
         for section in self.sections:
-            for paragraph in section.readable:
-                all_paths.setdefault(section.path[0], []).extend(_headings(section, paragraph))
+            section_paths = [path for paragraph in section.readable for path in _headings(section, paragraph)]
+            all_paths.setdefault(section.path[0], []).extend(dict.fromkeys(section_paths))
         paths_of: dict[int | str, list[OutlinePath]] = {}
         for path in self._paths:
             paths_of.setdefault(path[0], []).append(path)
