@@ -80,7 +80,7 @@ def run_ask(
             None if no_cache else cache_folder(),
             d3.language_model.language,
             on_progress,
-            unit=d3.settings.unit,
+            unit=d3.settings.unit or "paragraph",
         )
     skipped += corpus.skipped
     if not corpus.names:
