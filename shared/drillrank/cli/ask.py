@@ -10,22 +10,24 @@ from pathlib import Path
 from typing import Any
 
 from drillrank.cli import terminal
-from drillrank.cli.corpus import FileCorpus, cache_folder
+from drillrank.cli.corpus import FileCorpus
 from drillrank.cli.printing import print_evidence
 from drillrank.cli.results import FileEvidence, QuestionEvidence
 from drillrank.cli.sources import STANDARD_INPUT, list_input_files, read_named_document
 from drillrank.cli.terminal import count_of, print_json, print_problem
 from drillrank.drilldown.answering import Answer, answer
-from drillrank.drilldown.d3 import D3, EvidenceRanking
-from drillrank.drilldown.evidence import load_evidence_model
+from drillrank.drilldown.d3 import D3
+from drillrank.drilldown.paragraph_scores import load_evidence_model
 from drillrank.drilldown.prepared import PreparedCorpus
+from drillrank.drilldown.result import EvidenceResult
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, warn
 from drillrank.explanation import Explanations
+from drillrank.files import cache_folder
 from drillrank.likelihood import LanguageModel, UnigramModel
 from drillrank.likelihood.chat import load_llm
 from drillrank.llm import Reply, Usage, run
-from drillrank.passages import Passage, Ranking, check_query, check_top_n
+from drillrank.passages import Passage, check_query, check_top_n
 from drillrank.rerank.upr import UPR
 from drillrank.settings import as_settings
 from drillrank.structure import breadcrumb
@@ -103,7 +105,7 @@ def run_ask(
     d3 = finder.build()
     if not isinstance(d3.language_model, UnigramModel):  # load it now, so that its errors come before any output
         UPR(d3.language_model).rank(all_questions[0], [Passage(all_questions[0])])
-    corpus = _read_corpus(files, d3.language_model.language, follow_links=follow_links, no_cache=no_cache)
+    corpus = _read_corpus(files, d3, follow_links=follow_links, no_cache=no_cache)
     is_success = False
     for question in all_questions:
         result = ask_files(d3, corpus, question, top_n, explain=explain)
@@ -146,7 +148,7 @@ def _split_words(words: Sequence[str], questions_file: str | None) -> tuple[list
     return files or [STANDARD_INPUT], [*map(check_query, questions)]
 
 
-def _read_corpus(files: Sequence[str], language: str, *, follow_links: bool, no_cache: bool) -> FileCorpus:
+def _read_corpus(files: Sequence[str], d3: D3, *, follow_links: bool, no_cache: bool) -> FileCorpus:
     """Read files, with progress and a summary of the skipped ones on standard error.
 
     Raises:
@@ -154,7 +156,8 @@ def _read_corpus(files: Sequence[str], language: str, *, follow_links: bool, no_
     """
     sources, skipped = list_input_files(files, follow_links=follow_links)
     with terminal.progress("Reading") as on_progress:
-        corpus = FileCorpus(sources, None if no_cache else cache_folder(), language, on_progress)
+        cache = None if no_cache else cache_folder()
+        corpus = FileCorpus(sources, cache, d3.language_model.language, on_progress, unit=d3.settings.unit)
     skipped += corpus.skipped
     if not corpus.names:
         more = f"{len(skipped) - 1:,} more are skipped." if len(skipped) > 1 else ""
@@ -172,21 +175,21 @@ def _read_corpus(files: Sequence[str], language: str, *, follow_links: bool, no_
 def ask_files(d3: D3, corpus: FileCorpus, question: str, top_n: int, *, explain: bool = False) -> QuestionEvidence:
     """Return the evidence for a question: what has a word of it, or what an LLM chose."""
 
-    def retrieve(files: PreparedCorpus) -> EvidenceRanking:
+    def retrieve(files: PreparedCorpus) -> EvidenceResult:
         if d3.llm is None:
             return d3.retrieve(question, files, top_n)
         usage = Usage(count=token_counter(d3.settings.tokens))
-        requests = d3.requests(question, files, top_n, usage=usage)
+        requests = d3.drill_down(question, files, top_n, usage=usage)
         return run(requests, d3.llm, usage=usage, workers=d3.settings.workers, on_reply=_raise_failure)
 
-    ranking = corpus.ask(d3, retrieve)
-    matches = [item for item in ranking if d3.llm is not None or item.details.get("matched", True)]
+    result = corpus.ask(d3, retrieve)
+    matches = [item for item in result if d3.llm is not None or item.details.get("matched", True)]
     if d3.settings.as_of and not matches:
         warn(f"Files of later than {d3.settings.as_of} are left out.")
-    evidence = Ranking[Passage]([replace(item, rank=rank) for rank, item in enumerate(matches, start=1)], ranking.why)
-    items = tuple(FileEvidence.from_ranked(item, corpus.names) for item in evidence)
-    explanations = _explain_with_file_names(evidence, corpus.names) if explain else None
-    return QuestionEvidence(question, ranking.found, items, explanations)
+    result = replace(result, evidence=tuple(replace(item, rank=rank) for rank, item in enumerate(matches, start=1)))
+    items = tuple(FileEvidence.from_ranked(item, corpus.names) for item in result)
+    explanations = _explain_with_file_names(result, corpus.names) if explain else None
+    return QuestionEvidence(question, result.found, items, explanations)
 
 
 def _raise_failure(reply: Reply) -> None:
@@ -211,10 +214,10 @@ def _answer_from_evidence(d3: D3, result: QuestionEvidence) -> Answer:
     return llm_answer
 
 
-def _explain_with_file_names(evidence: Ranking[Passage], names: Mapping[str, str]) -> Explanations:
+def _explain_with_file_names(result: EvidenceResult, names: Mapping[str, str]) -> Explanations:
     """Return the explanations of evidence, with the names of the files."""
-    why = evidence.explain()
-    files = [names[item.passage.metadata["document"]] for item in evidence]
+    why = result.explain()
+    files = [names[item.passage.metadata["document"]] for item in result]
     entries = [replace(entry, name=f"{file}: {entry.name}") for entry, file in zip(why, files, strict=True)]
     tree = [replace(node, name=names[node.id or ""]) if node.kind == "document" else node for node in why.tree]
     return Explanations(entries, why.question, tree)

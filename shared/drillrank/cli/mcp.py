@@ -15,11 +15,11 @@ from threading import Lock
 from typing import Any
 
 from drillrank.cli.ask import FinderOptions, ask_files
-from drillrank.cli.corpus import FileCorpus, cache_folder
+from drillrank.cli.corpus import FileCorpus
 from drillrank.cli.sources import InputFile, list_input_files
 from drillrank.drilldown.d3 import D3
 from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput, require, warn
-from drillrank.files import is_outside
+from drillrank.files import cache_folder, is_outside
 from drillrank.passages import check_query, check_top_n
 from drillrank.structure import Document
 from drillrank.structure.read import read_content
@@ -70,7 +70,7 @@ class FolderTools:
             stamp = [(name, os.stat(source.path)[6:9]) for name, source in sources.items()]  # size, times
             if self._corpus is None or self._corpus[0] != stamp:
                 files = [*sources.values()]
-                self._corpus = stamp, FileCorpus(files, self._cache, d3.language_model.language)
+                self._corpus = stamp, FileCorpus(files, self._cache, d3.language_model.language, unit=d3.settings.unit)
             corpus = self._corpus[1]
             result = ask_files(d3, corpus, question, top_n)
         problems = [*skipped, *corpus.skipped, *(str(warning.message) for warning in caught)]

@@ -81,7 +81,7 @@ class FileEvidence:
             tuple(FileLocation(names[other["document"]], other.get("pages", (None,))[0]) for other in others),
         )
 
-    def to_json(self, question: str, found: bool) -> JsonRecord:
+    def to_json(self, question: str, found: bool | None) -> JsonRecord:
         """Return the evidence with its question, for a line of JSON."""
         first, last = self.pages or (None, None)
         versions = {"version": self.version, "other_versions": self.other_versions}
@@ -109,14 +109,14 @@ class QuestionEvidence:
 
     Attributes:
         question: The question.
-        found: False if nothing in the files speaks of the question.
+        found: False if nothing in the files speaks of the question; None if that cannot be known.
         evidence: Evidence, best first.
         explanations: Explanation of each score and the tree of what was read; None if it was not asked for.
         answer: Answer of the LLM; None if it was not asked for.
     """
 
     question: str
-    found: bool
+    found: bool | None
     evidence: tuple[FileEvidence, ...] = ()
     explanations: Explanations | None = field(default=None, repr=False)
     answer: Answer | None = None
@@ -124,7 +124,7 @@ class QuestionEvidence:
     @property
     def is_success(self) -> bool:
         """True if there is an answer, or evidence where no answer was asked for."""
-        return bool(self.evidence and self.found) if self.answer is None else bool(self.answer.text)
+        return bool(self.evidence) and self.found is not False if self.answer is None else bool(self.answer.text)
 
     def to_json(self) -> list[JsonRecord]:
         """Return the objects to print, one a line: the answer, then the evidence."""
