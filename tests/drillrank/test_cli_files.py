@@ -354,18 +354,18 @@ def test_a_file_that_grows_after_it_was_found_is_refused(valves, monkeypatch):
 
 def test_a_file_that_changes_between_its_key_and_its_reading_is_refused(valves):
     [file] = list_input_files(["1.md"])[0]
-    [(_, result)] = reading.read_files([reading.KeyedFile(b"another key", file)])
+    [(_, result)] = reading.read_files([reading.KeyedFile(b"another key", file)], "paragraph")
     assert "was changed while it was read" in str(result)
 
 
 def test_what_a_worker_answers_is_checked(inside):
-    value, attachment = reading.prepare_in_worker(MANUAL.encode(), {"id": "ff", "path": "a.md"})
+    value, attachment = reading.prepare_in_worker(MANUAL.encode(), {"id": "ff", "path": "a.md", "unit": "paragraph"})
     value = json.loads(json.dumps(value))
     assert reading._prepared_from_frame(Frame(value, attachment), b"\xff").rows
     for change in (
-        {"id": "other"}, {"rows": [[1]]}, {"rows": None}, {"lengths": [1, 2]}, {"lengths": "abcd"}, {"above": []},
+        {"id": "other"}, {"rows": [[1]]}, {"rows": None}, {"lengths": [1, 2]}, {"lengths": "abcd"}, {"context": []},
         {"rows": [["a", 2**70, "", "", "[]", "{}"]]}, {"rows": value["rows"][:1]},
-        {"above": [[[-1, "", ""]], "", False, False]},
+        {"context": [[[-1, "", ""]], ""]}, {"has_pages": 1},
     ):  # fmt: skip
         with pytest.raises(ReaderFailure, match=r"unknown form"):
             reading._prepared_from_frame(Frame({**value, **change}, attachment), b"\xff")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from drillrank import Corpus, Passage
-from drillrank.corpus import corpus as implementation
+from drillrank.corpus import store
 from drillrank.structure import parse_document
 from tests.counting import statistics_of
 from tests.linked_passages import linked_passages, questions
@@ -34,7 +34,7 @@ DOCUMENTS = [
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
-    monkeypatch.setattr(implementation, "BATCH", 40)
+    monkeypatch.setattr(store, "BATCH", 40)
 
 
 def started(work: Callable[..., object], *given: Any) -> Any:

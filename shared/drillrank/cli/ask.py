@@ -75,7 +75,13 @@ def run_ask(
         UPR(d3.language_model).rank(all_questions[0], [Passage(all_questions[0])])
     sources, skipped = list_input_files(files, follow_links=follow_links)
     with terminal.progress("Reading") as on_progress:
-        corpus = FileCorpus(sources, None if no_cache else cache_folder(), d3.language_model.language, on_progress)
+        corpus = FileCorpus(
+            sources,
+            None if no_cache else cache_folder(),
+            d3.language_model.language,
+            on_progress,
+            unit=d3.settings.unit,
+        )
     skipped += corpus.skipped
     if not corpus.names:
         reason = f"{skipped[0]} " + f"{len(skipped) - 1:,} more are skipped." * (len(skipped) > 1) if skipped else ""

@@ -15,7 +15,7 @@ from typing import TypeVar
 from drillrank.cli.reading import EMPTY, KeyedFile, read_files
 from drillrank.cli.sources import InputFile
 from drillrank.corpus import Corpus, CorpusError
-from drillrank.corpus.documents import Prepared
+from drillrank.corpus.documents import DocumentRecord, Unit
 from drillrank.drilldown.d3 import D3
 from drillrank.drilldown.prepared import PreparedCorpus
 from drillrank.drilldown.versions import Date
@@ -34,6 +34,7 @@ class FileCorpus:
         folder: Folder of the cache; None for no cache.
         language: Language of the stemmer.
         on_progress: Callback, called as `(done, total)` after each file that is new.
+        unit: Unit into which files are cut.
 
     Attributes:
         names: Names of the files that were read, by the ids of their documents.
@@ -44,21 +45,28 @@ class FileCorpus:
     """
 
     def __init__(
-        self, sources: Sequence[InputFile], folder: Path | None, language: str, on_progress: OnProgress | None = None
+        self,
+        sources: Sequence[InputFile],
+        folder: Path | None,
+        language: str,
+        on_progress: OnProgress | None = None,
+        *,
+        unit: Unit = "paragraph",
     ) -> None:
         self._sources = sources
         self._language = language
+        self._unit: Unit = unit
         self._ready: tuple[D3, PreparedCorpus] | None = None
         self._on_progress = on_progress or (lambda _, __: None)
         self._file: Path | None = None
         try:
             if folder is not None:
                 _make_private(folder)
-                self._file = folder / f"corpus-{version('drillrank')}-{language}.sqlite"
+                self._file = folder / f"corpus-{version('drillrank')}-{language}-{unit}s.sqlite"
         except OSError as cause:
             warn(f"Nothing is cached in {folder}: {cause}.")
         try:
-            self._corpus = Corpus(self._file, language=self._language)
+            self._corpus = Corpus(self._file, language=self._language, unit=self._unit)
             if self._file is not None:
                 self._file.chmod(0o600)
                 self._corpus.expire(_KEPT)
@@ -95,7 +103,7 @@ class FileCorpus:
                 self._leave_out(file, key)
         stored = {id_.partition(" ")[0]: id_ for id_ in self._corpus.ids()}  # with what there is to report
         ids = {key: stored.get(key.hex(), key.hex()) for key in files_by_key}
-        up_to_date = self._corpus.known((id_, key) for key, id_ in ids.items())
+        up_to_date = self._corpus.mark_used((id_, key) for key, id_ in ids.items())
         ids = {key: id_ for key, id_ in ids.items() if id_ in up_to_date}
         new_files = [KeyedFile(key, files[0]) for key, files in files_by_key.items() if key not in ids]
         self._corpus.add(self._read_new(new_files, ids))
@@ -116,11 +124,11 @@ class FileCorpus:
         if problem:
             warn(problem.replace("{}", first.name))
 
-    def _read_new(self, files: Sequence[KeyedFile], ids: dict[bytes, str]) -> Iterator[tuple[str, Prepared]]:
+    def _read_new(self, files: Sequence[KeyedFile], ids: dict[bytes, str]) -> Iterator[tuple[str, DocumentRecord]]:
         """Yield files as they are written to the corpus, without those that cannot be read."""
-        for n_read, (keyed, result) in enumerate(read_files(files), start=1):
+        for n_read, (keyed, result) in enumerate(read_files(files, self._unit), start=1):
             self._on_progress(n_read, len(files))
-            if isinstance(result, Prepared):
+            if isinstance(result, DocumentRecord):
                 ids[keyed.key] = result.id
                 yield result.id, result
             else:
@@ -145,7 +153,7 @@ class FileCorpus:
         if self._file is not None and not isinstance(cause, sqlite3.OperationalError | OSError):  # locked, or no room
             for ending in ("", "-wal", "-shm"):
                 Path(f"{self._file}{ending}").unlink(missing_ok=True)
-        self._corpus, self._file = Corpus(language=self._language), None
+        self._corpus, self._file = Corpus(language=self._language, unit=self._unit), None
         self._read()
 
 

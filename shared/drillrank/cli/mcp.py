@@ -68,7 +68,7 @@ class FolderTools:
             stamp = [(name, os.stat(source.path)[6:9]) for name, source in sources.items()]  # size, times
             if self._corpus is None or self._corpus[0] != stamp:
                 files = [*sources.values()]
-                self._corpus = stamp, FileCorpus(files, self._cache, d3.language_model.language)
+                self._corpus = stamp, FileCorpus(files, self._cache, d3.language_model.language, unit=d3.settings.unit)
             corpus = self._corpus[1]
             here, _, records = ask_files(d3, corpus, question, top_n)
         problems = [*skipped, *corpus.skipped, *(str(one.message) for one in caught)]

@@ -10,7 +10,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from drillrank.corpus.documents import Unit, beginning, paragraphs, pieces
+from drillrank.corpus.documents import Unit, beginning, list_paragraphs, pieces, split_headings
 from drillrank.drilldown.question_terms import IndexedParagraph, LevelIndex
 from drillrank.errors import InvalidInput
 from drillrank.likelihood.unigram import Collection
@@ -120,7 +120,7 @@ def outline(documents: Sequence[Document | str], unit: Unit = "paragraph") -> li
 
 
 def _list_sections(number: int, document: Document, unit: Unit) -> Iterator[OutlineSection]:
-    for section, entries in groupby(paragraphs(document, number, unit), itemgetter(0)):
+    for section, entries in groupby(list_paragraphs(document, number, unit), itemgetter(0)):
         sources, readable = zip(*((source, passage) for _, source, passage in entries), strict=True)
         location = {"document": number, "section_path": section.path}
         text, title = document.body(section).strip(), breadcrumb(section.path)
@@ -162,13 +162,14 @@ class Outline:
 
     def __init__(self, sections: Sequence[OutlineSection], *, whole_paths: bool = False) -> None:
         self.sections = tuple(_number_sections(sections))
-        paths_by_document: dict[int | str, list[OutlinePath]] = {}
+        paths_by_document: dict[int | str, list[tuple[str, ...]]] = {}
         for section in self.sections:
-            paths_by_document.setdefault(section.path[0], []).append(section.path)
+            paths = [path for paragraph in section.paragraphs for path in _heading_paths(section, paragraph)]
+            paths_by_document.setdefault(section.path[0], []).extend(dict.fromkeys(paths))
         self._titles = {
-            document: str(next(path[1] for path in paths if len(path) > 1))
+            document: next(path[0] for path in paths if path)
             for document, paths in paths_by_document.items()
-            if has_title([tuple(map(str, path[1:])) for path in paths])
+            if has_title(paths)
         }
         has_several = len(paths_by_document) > 1
         # A title is dropped from the names of its sections. Names of several documents get a prefix instead.
@@ -222,8 +223,9 @@ class Outline:
         pieces_by_document: dict[int | str, list[tuple[tuple[str, ...], str]]] = {}
         for section in self.sections:
             document, headings = section.path[0], tuple(map(str, section.path[1:]))
-            own_headings = headings[self._n_title_headings[document] :] or headings
             for paragraph in section.paragraphs:
+                paths, has_document_title = _heading_paths(section, paragraph), self._n_title_headings[document] > 0
+                own_headings, _ = split_headings(paths, has_document_title)
                 text = paragraph.passage.text
                 pieces_by_document.setdefault(document, []).append((headings, text))
                 page = paragraph.passage.metadata.get("pages", (None,))[0]
@@ -284,6 +286,14 @@ class Outline:
         document, headings = path[0], tuple(map(str, path[1:]))
         own_headings = headings[self._n_title_headings[document] :] or headings
         return breadcrumb((*self._prefixes[document], *own_headings)) or BEGINNING
+
+
+def _heading_paths(section: Section, paragraph: Paragraph) -> Sequence[tuple[str, ...]]:
+    """Return the heading paths of all sections in a paragraph or passage."""
+    paths: Sequence[tuple[str, ...]] = paragraph.passage.metadata.get("section_paths") or (
+        tuple(map(str, section.path[1:])),
+    )
+    return paths
 
 
 def _number_sections(sections: Sequence[OutlineSection]) -> Iterator[Section]:

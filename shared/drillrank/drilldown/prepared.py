@@ -150,7 +150,10 @@ class PreparedCorpus:
             if late := self._outdated(documents, question, as_of):
                 outdated |= late
                 continue
-            texts = (passage.text for passage in self._corpus.at(layout.numbers(np.array(best, dtype=np.int64))))
+            texts = (
+                passage.text
+                for passage in self._corpus.passages_by_number(layout.numbers(np.array(best, dtype=np.int64)))
+            )
             has_all = repeats or len(best) == current.sum()
             if has_all or len(group_near_duplicates(texts, n_result + 1)) > n_result:
                 return sorted(documents), n_result

@@ -78,10 +78,10 @@ class DocumentPreparer:
                 f"The model is in {language!r:.50}, the corpus in {corpus.language!r:.50}. Make the corpus with "
                 f"language={language!r:.50}."
             )
-        if self._settings.unit != "paragraph":
+        if (unit := self._settings.unit) != corpus.unit:
             raise InvalidInput(
-                f"unit={self._settings.unit!r:.50} requires documents in memory, got a corpus of paragraphs. "
-                'Use unit="paragraph".'
+                f"unit={unit!r:.50} requires a corpus with the same unit, got {corpus.unit!r:.50}. "
+                f"Use Corpus(unit={unit!r:.50})."
             )
         names = {id_: id_ for id_ in corpus.ids()} if names is None else names
         return PreparedCorpus(corpus, names, dates or {}, self._settings.whole_paths, embedded_by)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from drillrank.corpus.index import DocumentCounts, Layout
+from drillrank.corpus.layout import DocumentCounts, Layout
 from drillrank.likelihood.unigram import Collection
 from drillrank.text import terms
 from drillrank.vectors import Floats, Integers, added_up, word_counts
@@ -218,11 +218,11 @@ def count_stored_terms(
     """
     texts, titled = [], []
     for word, (paragraph_indices, counts) in enumerate(found_counts.entries[0]):
-        first_indices = layout.first_of[paragraph_indices]
+        first_indices = layout.headings_of[paragraph_indices]
         in_headings, hidden = (_count_at(first_indices, found_counts.entries[level][word]) for level in (1, 2))
         texts.append(_drop_zeros(paragraph_indices, counts - in_headings - hidden))
         titled.append((paragraph_indices, counts) if whole_paths else _drop_zeros(paragraph_indices, counts - hidden))
-    in_headings, hidden = (layout.lengths[level][layout.first_of] for level in (1, 2))
+    in_headings, hidden = (layout.lengths[level][layout.headings_of] for level in (1, 2))
     text_lengths = layout.lengths[0] - in_headings - hidden
     openings = np.zeros((len(found_counts.words), len(layout.ids)))
     for word, (paragraph_indices, _) in enumerate(found_counts.entries[3]):
