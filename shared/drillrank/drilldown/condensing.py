@@ -59,7 +59,7 @@ class Summariser:
         if self._settings.summarizer == "llm" and long:
             memos = [CacheEntry(self._answers, f"{key}:{position}", _has_word) for position in long]
             prompts = [self._prompt(passages[position], language) for position in long]
-            replies = yield [LLMRequest(prompt, memo=memo) for prompt, memo in zip(prompts, memos, strict=True)]
+            replies = yield [LLMRequest(prompt, cache_entry=memo) for prompt, memo in zip(prompts, memos, strict=True)]
             for position, reply in zip(long, replies, strict=True):
                 if _has_word(reply.text):
                     short[position] = self._bounded(strip_reasoning(reply.text) or "", language)
