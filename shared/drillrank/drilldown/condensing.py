@@ -13,7 +13,7 @@ from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, LLMFailure
 from drillrank.llm import CacheEntry, LLMRequest, Requests, strip_reasoning
 from drillrank.passages import Passage
-from drillrank.prompts import LEAST, fill_template, truncate_middle, truncate_to_budget
+from drillrank.prompts import MIN_PROMPT_ROOM, fill_template, truncate_middle, truncate_to_budget
 from drillrank.text import WORD, TokenCount, word_count
 from drillrank.views import SUMMARY_PROMPT, summaries, summarized, summary
 
@@ -36,10 +36,10 @@ class Summariser:
     def __init__(self, settings: D3Settings, count: TokenCount) -> None:
         self._settings, self._count = settings, count
         self._room = settings.max_prompt_tokens - count(fill_template(SUMMARY_PROMPT, section_name="", section_text=""))
-        if settings.summarizer == "llm" and self._room < LEAST:
+        if settings.summarizer == "llm" and self._room < MIN_PROMPT_ROOM:
             raise InvalidInput(
                 f"max_prompt_tokens={settings.max_prompt_tokens} leaves {max(self._room, 0)} tokens beside the "
-                f"instruction for the text to summarise; it takes {LEAST}."
+                f"instruction for the text to summarise; it takes {MIN_PROMPT_ROOM}."
             )
         self._known: LastUsed[str, tuple[list[str], list[int]]] = LastUsed(_DOCUMENTS)
         self._answers: LastUsed[str, str] = LastUsed(_ANSWERS)

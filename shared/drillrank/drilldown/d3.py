@@ -31,7 +31,7 @@ from drillrank.likelihood.chat import load_llm
 from drillrank.likelihood.unigram import Collection, UnigramModel
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import Passage, Ranked, check_query, check_top_n, read_query
-from drillrank.prompts import LEAST, fill_template
+from drillrank.prompts import MIN_PROMPT_ROOM, fill_template
 from drillrank.rerank.relevance import MonoT5
 from drillrank.settings import as_settings
 from drillrank.structure import Document
@@ -259,7 +259,7 @@ class D3:
     def _longest(self) -> int:
         """Tokens of the longest paragraph: the other half of what the instruction leaves is for the question."""
         instruction = fill_template(self.settings.prompts[1], paragraphs="", question="")
-        return max((self.settings.max_prompt_tokens - self._count(instruction)) // 2, LEAST)
+        return max((self.settings.max_prompt_tokens - self._count(instruction)) // 2, MIN_PROMPT_ROOM)
 
     def retrieve(
         self,

@@ -17,7 +17,7 @@ from drillrank.drilldown.evidence import Evidence
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, LLMFailure
 from drillrank.llm import LLMRequest, Reply, Requests, strip_reasoning
-from drillrank.prompts import LEAST, Template, fill_template, truncate_middle, truncate_to_budget
+from drillrank.prompts import MIN_PROMPT_ROOM, Template, fill_template, truncate_middle, truncate_to_budget
 from drillrank.text import TokenCount
 
 By = Literal["names", "ids", "json", "yes"]
@@ -116,7 +116,7 @@ class Selection:
             InvalidInput: it does not.
         """
         room = min(map(self._room, templates))
-        if room < LEAST:
+        if room < MIN_PROMPT_ROOM:
             raise InvalidInput(
                 f"The question has {self.count(self.question)} tokens; with its instruction it leaves {max(room, 0)} "
                 f"of max_prompt_tokens={self.settings.max_prompt_tokens} for what there is to choose from. Shorten it, "
