@@ -19,7 +19,7 @@ from drillrank.drilldown.versions import Date, Versions
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.unigram import Collection, UnigramModel
-from drillrank.prompts import LEAST, fill_template
+from drillrank.prompts import MIN_PROMPT_ROOM, fill_template
 from drillrank.structure import Document
 from drillrank.structure.cutting import split_long_paragraph
 from drillrank.text import TokenCount
@@ -176,7 +176,7 @@ class DocumentPreparer:
         """
         instruction = fill_template(self._settings.prompts[1], paragraphs="", question="")
         room = self._settings.max_prompt_tokens - self._count_tokens(instruction)
-        return max(room - LEAST if self._settings.preset == "paper" else room // 2, LEAST)
+        return max(room - MIN_PROMPT_ROOM if self._settings.preset == "paper" else room // 2, MIN_PROMPT_ROOM)
 
 
 def _plain_texts(sections: Sequence[OutlineSection], document: int | str) -> list[str]:

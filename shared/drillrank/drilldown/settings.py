@@ -14,7 +14,7 @@ from drillrank.drilldown.prompts import (
 )
 from drillrank.drilldown.versions import as_date
 from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
-from drillrank.prompts import Template, check_places
+from drillrank.prompts import Template, check_placeholders
 from drillrank.rerank.relevance import MonoT5, Relevance
 from drillrank.settings import Settings, check_one_of
 from drillrank.text import Tokens, token_counter
@@ -143,9 +143,9 @@ class D3Settings(Settings):
             check_summarizer(self.summarizer)
         token_counter(self.tokens)
         if self.section_prompt is not None:
-            check_places(self.section_prompt, "outline", "question")
+            check_placeholders(self.section_prompt, "outline", "question")
         if self.paragraph_prompt is not None:
-            check_places(self.paragraph_prompt, "paragraphs", "question")
+            check_placeholders(self.paragraph_prompt, "paragraphs", "question")
         super().__post_init__()
 
     def _check_numbers(self) -> None:
