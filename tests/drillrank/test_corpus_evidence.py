@@ -75,7 +75,7 @@ def test_evidence_is_that_of_the_documents_in_memory(
     assert places(found) == [
         (renamed[id_], *rest, [(renamed[a], b) for a, b in also]) for id_, *rest, also in places(expected)
     ]
-    assert found.answerable == pytest.approx(expected.answerable)
+    assert found.confidence == pytest.approx(expected.confidence)
     assert found.found is expected.found
     totals = [entry.total for entry in found.explain()]
     assert totals == pytest.approx([entry.total for entry in expected.explain()], abs=1e-9)

@@ -13,17 +13,19 @@ from rich.markup import escape
 from rich.padding import Padding
 
 from drillrank.cli import terminal
-from drillrank.cli.corpus import FileCorpus, cache_folder
+from drillrank.cli.corpus import FileCorpus
 from drillrank.cli.sources import STANDARD_INPUT, list_input_files, read_named_document
 from drillrank.cli.terminal import EXCERPT, counted, excerpt, one_line, print_json, tell
 from drillrank.drilldown.answering import Answer, answer
-from drillrank.drilldown.d3 import D3, EvidenceRanking
-from drillrank.drilldown.evidence import load_evidence_model
+from drillrank.drilldown.d3 import D3
+from drillrank.drilldown.paragraph_scores import load_evidence_model
 from drillrank.drilldown.prepared import PreparedCorpus
+from drillrank.drilldown.result import EvidenceResult
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, warn
 from drillrank.explanation import Explanations
 from drillrank.explanation.explanations import SCORING
+from drillrank.files import cache_folder
 from drillrank.likelihood import LanguageModel, UnigramModel
 from drillrank.likelihood.chat import load_llm
 from drillrank.llm import Reply, Usage, run
@@ -144,14 +146,16 @@ def evidence_finder(
     return D3(load_llm(llm, retries=_RETRIES), **given)
 
 
-def ask_files(d3: D3, corpus: FileCorpus, question: str, top_n: int) -> tuple[bool, Ranking[Passage], list[Record]]:
+def ask_files(
+    d3: D3, corpus: FileCorpus, question: str, top_n: int
+) -> tuple[bool | None, Ranking[Passage], list[Record]]:
     """Whether anything speaks of a question; what holds a word of it, or an LLM chose; and that as JSON has it."""
 
-    def ask(files: PreparedCorpus) -> EvidenceRanking:
+    def ask(files: PreparedCorpus) -> EvidenceResult:
         if d3.llm is None:
             return d3.retrieve(question, files, top_n)
         usage = Usage(count=token_counter(d3.settings.tokens))
-        requests = d3.requests(question, files, top_n, usage=usage)
+        requests = d3.drill_down(question, files, top_n, usage=usage)
         return run(requests, d3.llm, usage=usage, workers=d3.settings.workers, on_reply=_check_reply)
 
     ranking = corpus.ask(d3, ask)
@@ -189,7 +193,7 @@ def _explained(found: Ranking[Passage], names: Mapping[str, str]) -> Explanation
     return Explanations(entries, why.question, tree)
 
 
-def _record(question: str, names: Mapping[str, str], item: Ranked[Passage], here: bool) -> Record:
+def _record(question: str, names: Mapping[str, str], item: Ranked[Passage], here: bool | None) -> Record:
     location, details = item.passage.metadata, item.details
     first, last = location.get("pages", (None, None))
     also = [{"file": names[at["document"]], "page": at.get("pages", (None,))[0]} for at in details.get("also_at", ())]

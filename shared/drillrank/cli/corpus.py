@@ -26,22 +26,6 @@ OnProgress = Callable[[int, int], None]
 _KEPT = 30 * 24 * 3600.0  # seconds since a document was asked about
 
 
-def cache_folder() -> Path | None:
-    """Return the folder of the cache; None, with a warning, if the user has no home folder."""
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-    elif sys.platform == "darwin":
-        base = "~/Library/Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME", "")
-        base = base if Path(base).is_absolute() else "~/.cache"
-    try:
-        return Path(base).expanduser() / "drillrank"
-    except RuntimeError as cause:
-        warn(f"Nothing is cached: {cause}")
-        return None
-
-
 class FileCorpus:
     """Corpus of files, each under the hash of its content. Of several files with the same content, the first counts.
 

@@ -16,10 +16,10 @@ from rich.table import Column, Table
 from rich.tree import Tree
 
 from drillrank.cli import terminal
-from drillrank.cli.corpus import cache_folder
 from drillrank.cli.sources import read_named_document
 from drillrank.cli.terminal import counted, excerpt, one_line
 from drillrank.components import COMPONENTS, component
+from drillrank.files import cache_folder
 from drillrank.structure.pages import page_range
 
 _NOT_THE_USERS = ("all", "dev", "integration", "serving", "ray", "mutation")  # extras

@@ -15,11 +15,11 @@ from threading import Lock
 from typing import Any
 
 from drillrank.cli.ask import ask_files, evidence_finder
-from drillrank.cli.corpus import FileCorpus, cache_folder
+from drillrank.cli.corpus import FileCorpus
 from drillrank.cli.sources import InputFile, list_input_files
 from drillrank.drilldown.d3 import D3
 from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput, require, warn
-from drillrank.files import is_outside
+from drillrank.files import cache_folder, is_outside
 from drillrank.passages import check_query, check_top_n
 from drillrank.structure import Document
 from drillrank.structure.read import read_content

@@ -6,6 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from drillrank.corpus.documents import Unit
+from drillrank.drilldown.prompts import (
+    PARAGRAPH_JSON_PROMPT,
+    PARAGRAPH_PROMPT,
+    SECTION_JSON_PROMPT,
+    SECTION_PROMPT,
+)
 from drillrank.drilldown.versions import as_date
 from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
 from drillrank.prompts import Template, check_places
@@ -22,32 +28,6 @@ WITHOUT_SECTIONS: tuple[Strategy, ...] = ("paragraph", "chunk", "map-reduce", "m
 """Strategies that read all sections: what the paper compares D3 with."""
 SummarizeBy = Summarizer | Literal["llm"] | None
 AnswerBy = Literal["names", "json"]
-
-# D3 (Nair et al. 2023) section 3.3 and its experiment settings: the section step and the paragraph step.
-SECTION_PROMPT = (
-    "Document section structure:\n{outline}\n\nQuestion: {question}\n\nList all section names that may be relevant "
-    "for answering the question. Respond with comma-separated section name list. Provide an empty response if none "
-    "of the sections are relevant."
-)
-PARAGRAPH_PROMPT = (
-    "{paragraphs}\n\nQuestion: {question}\n\nFind paragraph ids that contains relevant information for answering the "
-    "question. Respond with comma-separated id list. Provide an empty response if none of the paragraphs are relevant."
-)
-# Of one paragraph: the paper gives no wording, this one is ours.
-BOOLEAN_PROMPT = (
-    "{paragraphs}\n\nQuestion: {question}\n\nDoes the paragraph contain relevant information for answering the "
-    "question? Respond with yes or no."
-)
-# The same with numbers, which no model can misspell, for LLMs that can be held to a JSON schema; the wording is ours.
-_AS_JSON = 'Respond with a JSON object whose "ids" is the list of their numbers, empty if none of them are relevant.'
-SECTION_JSON_PROMPT = (
-    "Document section structure:\n{outline}\n\nQuestion: {question}\n\nList the ids of all sections that may be "
-    f"relevant for answering the question. {_AS_JSON}"
-)
-PARAGRAPH_JSON_PROMPT = (
-    "{paragraphs}\n\nQuestion: {question}\n\nFind paragraph ids that contains relevant information for answering the "
-    f"question. {_AS_JSON}"
-)
 
 _PROMPTS: dict[AnswerBy, tuple[str, str]] = {
     "names": (SECTION_PROMPT, PARAGRAPH_PROMPT),

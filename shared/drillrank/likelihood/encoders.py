@@ -3,33 +3,58 @@
 An encoder is named by a specification, such as `"onnx:models/minilm"`, and is loaded at its first use. Two of the four
 libraries need no torch and are as good as it: `onnx:` runs the same transformer in ONNX Runtime, `fastembed:` runs the
 models of the fastembed library, which LlamaIndex and LangChain know. `m2v:` looks up static vectors.
+
+Every `embed` argument of drillrank accepts such a specification (`as_encoder`). The command line takes
+`default_encoder` if the user names none.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from drillrank.errors import InvalidInput, UnknownModel, invalid_input, require
+from drillrank.likelihood.encoder_files import (
+    ONNX_FILES,
+    find_fastembed_snapshot,
+    find_installed_encoder,
+    find_onnx_file,
+    fingerprint_files,
+    list_model_files,
+)
 from drillrank.likelihood.process import PerProcess, require_torch, settle_threads
 from drillrank.progress import progress_bar
+from drillrank.vectors import Embed
 
 logger = logging.getLogger(__name__)
 
 Floats32 = npt.NDArray[np.float32]
 
+EMBED_VARIABLE = "DRILLRANK_EMBED"
+"""Environment variable with the specification of the command line's encoder, or `none`."""
+
 _LONGEST_INPUT = 512  # tokens, if the model's files do not say how many it reads
 _POOLING_MODES = ("mean", "cls", "max")
-_ONNX_FILES = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx", "model_int8.onnx")
+_WITHOUT_EFFECT = ("batch_size", "cache_dir", "device", "local_files_only", "show_progress", "threads")
+"""Options that do not change the vectors, up to rounding."""
+_ONNX_CONFIGURATION = (
+    "tokenizer.json",
+    "config.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+    "1_Pooling/config.json",
+)
 
 
 class Encoder:
@@ -81,8 +106,25 @@ class Encoder:
         """Return the vectors of questions. Some encoders have an instruction for them."""
         return self(texts)
 
+    def fingerprint(self) -> str:
+        """Return a text that changes if the vectors change: a digest of the model's files and of the options.
+
+        The place of the files does not count. A model that is not on this machine is loaded first.
+        """
+        files = self._files()
+        if not files:
+            _ = self.model  # its library downloads it
+            files = self._files()
+        options = sorted((name, value) for name, value in self.options.items() if name not in _WITHOUT_EFFECT)
+        name = "" if files else self.name
+        return f"{self.kind}:{fingerprint_files(files, f'{options} {name}')}"
+
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), self.name, **self.options), ()
+
+    def _files(self) -> list[Path]:
+        """Return the files of the model on this machine. Empty if there are none."""
+        return list_model_files(self.name, self.options.get("revision"))
 
     def _load(self) -> Any:
         with invalid_input(f"The encoder {self.spec!r:.200} cannot be loaded"):
@@ -142,7 +184,7 @@ class Model2VecEncoder(Encoder):
 class FastEmbedEncoder(Encoder):
     """Encoder of the library fastembed, without torch: `"fastembed:<model name>"`.
 
-    The model is read from fastembed's cache; if it is not there, fastembed downloads it.
+    The model is read from fastembed's cache. If it is not there, fastembed downloads it.
     """
 
     kind, extra, library = "fastembed", "fastembed", "fastembed"
@@ -158,13 +200,18 @@ class FastEmbedEncoder(Encoder):
     def _open(self) -> Any:
         return require(self.library, self.extra).TextEmbedding(self.name, **self.options)
 
+    def _files(self) -> list[Path]:
+        cache = self.options.get("cache_dir")
+        directory = self.options.get("specific_model_path") or find_fastembed_snapshot(self.name, cache)
+        return [] if directory is None else list_model_files(str(directory))
+
 
 class OnnxEncoder(Encoder):
     """Transformer in ONNX Runtime, without torch: `"onnx:<directory>"`.
 
     The directory has the files of a sentence-transformers model, exported: `tokenizer.json`, `model.onnx` (also in a
-    folder `onnx`, or `model_quantized.onnx`), and, if there is one, `1_Pooling/config.json`. Vectors are the mean of
-    the token vectors if no file says otherwise.
+    folder `onnx`, or `model_quantized.onnx`), and, if the model has one, `1_Pooling/config.json`. Vectors are the mean
+    of the token vectors if no file says otherwise.
 
     Args:
         directory: Directory of the model.
@@ -184,6 +231,12 @@ class OnnxEncoder(Encoder):
     ) -> None:
         require("tokenizers", self.extra)
         super().__init__(directory, batch_size=batch_size, threads=threads, show_progress=show_progress)
+        if not self._files():
+            problem = "lacks one of them" if Path(directory).is_dir() else "does not exist"
+            raise InvalidInput(
+                f"{directory!r:.200} must have the files tokenizer.json and {' or '.join(ONNX_FILES[:2])}, but it "
+                f"{problem}. Name the directory of an exported model."
+            )
 
     def __call__(self, texts: list[str]) -> Floats32:
         """Return the unit vectors of documents, shape (texts, dimensions)."""
@@ -207,12 +260,7 @@ class OnnxEncoder(Encoder):
 
     def _open(self) -> _OnnxModel:
         onnxruntime, tokenizers = require(self.library, self.extra), require("tokenizers", self.extra)
-        directory = Path(self.name)
-        file = next((directory / name for name in _ONNX_FILES if (directory / name).is_file()), None)
-        if file is None or not (directory / "tokenizer.json").is_file():
-            raise InvalidInput(
-                f"{self.name!r:.200} must have the files tokenizer.json and {' or '.join(_ONNX_FILES[:2])}."
-            )
+        directory, [file, *_] = Path(self.name), self._files()
         tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
         tokenizer.enable_truncation(_max_tokens(directory))
         tokenizer.enable_padding(pad_id=_pad_id(directory, tokenizer))
@@ -224,6 +272,15 @@ class OnnxEncoder(Encoder):
         return _OnnxModel(
             session, tokenizer, _pooling_mode(directory), prompts.get("document") or "", prompts.get("query") or ""
         )
+
+    def _files(self) -> list[Path]:
+        directory = Path(self.name)
+        file = find_onnx_file(directory)
+        if file is None or not (directory / "tokenizer.json").is_file():
+            return []
+        configuration = [directory / name for name in _ONNX_CONFIGURATION]
+        external_weights = file.with_name(f"{file.name}_data")
+        return [file, *(path for path in (external_weights, *configuration) if path.is_file())]
 
 
 @dataclass(frozen=True)
@@ -282,7 +339,7 @@ def _pool(token_vectors: Floats32, mask: npt.NDArray[np.int64], pooling: str) ->
 
 
 def _read_config(file: Path) -> Mapping[str, Any]:
-    """Return the settings of a JSON file; empty if there is no such file."""
+    """Return the settings of a JSON file. Empty if the file does not exist."""
     if not file.is_file():
         return {}
     config = json.loads(file.read_text(encoding="utf-8"))
@@ -314,6 +371,10 @@ ENCODERS: dict[str, type[Encoder]] = {
 }
 """Encoder classes by the word before the colon of a specification."""
 
+_FORMS = "st:NAME, onnx:DIR, fastembed:NAME or m2v:NAME"
+_encoders_in_use: WeakValueDictionary[str, Encoder] = WeakValueDictionary()
+_sharing = threading.Lock()
+
 
 def load_encoder(spec: str, **options: Any) -> Encoder:
     """Return the encoder of a specification; its model is loaded at the first use.
@@ -335,8 +396,68 @@ def load_encoder(spec: str, **options: Any) -> Encoder:
     """
     kind, _, name = spec.partition(":") if isinstance(spec, str) else ("", "", "")
     if kind not in ENCODERS:
-        raise UnknownModel(f"{spec!r:.200} is not an encoder. Write st:NAME, onnx:DIR, fastembed:NAME or m2v:NAME.")
+        raise UnknownModel(f"{spec!r:.200} is not an encoder. Write {_FORMS}.")
     try:
         return ENCODERS[kind](name, **options)
     except TypeError as cause:
         raise InvalidInput(f"An option of {kind}: is unknown: {sorted(options)}.") from cause
+
+
+def as_encoder(embed: str | Embed | None) -> Embed | None:
+    """Return the function from texts to vectors that an `embed` argument means.
+
+    Components with the same specification share one encoder, so that its model is in memory once.
+
+    Args:
+        embed: Specification of an encoder, a function from texts to vectors, or None.
+
+    Returns:
+        The encoder of a specification; a function or None unchanged.
+
+    Raises:
+        InvalidInput: `embed` is none of these, or its model cannot be found.
+        MissingExtra: The library is not installed.
+
+    >>> as_encoder("minilm")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    drillrank.errors.UnknownModel: embed='minilm' is not an encoder. Write st:NAME, onnx:DIR, ...
+    """
+    if embed is None or callable(embed):
+        return embed
+    if not isinstance(embed, str):
+        raise InvalidInput(
+            f"embed must turn texts into vectors, got {embed!r:.100}. Pass a specification such as 'onnx:DIR', a "
+            "function, or, in a framework, its embedding model."
+        )
+    if embed.partition(":")[0] not in ENCODERS:
+        raise UnknownModel(f"embed={embed!r:.200} is not an encoder. Write {_FORMS}.")
+    with _sharing:
+        encoder = _encoders_in_use.get(embed)
+        if encoder is None:
+            encoder = _encoders_in_use[embed] = load_encoder(embed)
+    return encoder
+
+
+def default_encoder() -> Encoder | None:
+    """Return the encoder to use if the user names none. None if there is none.
+
+    The environment variable `DRILLRANK_EMBED` names an encoder, or is `none`. Without the variable, an encoder counts
+    if it is installed, its model is on this machine and it needs no torch: see `find_installed_encoder`. Nothing is
+    imported, loaded or downloaded for the search. Importing torch takes seconds, and a question a fraction of one, so
+    `st:` is used only if it is named.
+
+    Raises:
+        InvalidInput: The variable names no encoder, or its model cannot be found.
+        MissingExtra: The library of the named encoder is not installed.
+    """
+    named = os.environ.get(EMBED_VARIABLE, "").strip()
+    if named.lower() == "none":
+        return None
+    if named:
+        try:
+            return load_encoder(named)
+        except InvalidInput as problem:
+            raise InvalidInput(f"The environment variable {EMBED_VARIABLE} cannot be used: {problem}") from problem
+    installed = find_installed_encoder()
+    return None if installed is None else load_encoder(installed.spec, **installed.options)
