@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TypeVar
 
-from drillrank.cli.reading import EMPTY, KeyedFile, read_files
+from drillrank.cli.reading import EMPTY, UNREADABLE, KeyedFile, read_files
 from drillrank.cli.sources import InputFile
 from drillrank.cli.terminal import progress
 from drillrank.corpus import Corpus, CorpusError
@@ -22,7 +22,7 @@ from drillrank.corpus.documents import DocumentRecord, Unit
 from drillrank.drilldown.d3 import D3
 from drillrank.drilldown.prepared import PreparedCorpus
 from drillrank.drilldown.versions import Date
-from drillrank.errors import DrillrankError, warn
+from drillrank.errors import DrillrankError, InvalidInput, warn
 from drillrank.likelihood.encoders import Encoder
 from drillrank.progress import OnProgress
 
@@ -137,6 +137,10 @@ class FileCorpus:
     def _note_file(self, id_: str, first: InputFile, others: Sequence[InputFile]) -> None:
         """Record the name of a document, its warnings, and the files with the same content."""
         _, _, problem = id_.partition(" ")
+        if problem.startswith(UNREADABLE):
+            for file in (first, *others):
+                self._leave_out(file, InvalidInput(problem.removeprefix(UNREADABLE).replace("{}", str(file.path))))
+            return
         if problem.endswith(EMPTY):
             self.skipped += [problem.replace("{}", file.name) for file in (first, *others)]
             return

@@ -32,12 +32,12 @@ class _Part(NamedTuple):
 
     document: str
     first_of_document: int
-    index: int
+    number: int
     size: int
 
     @property
     def numbers(self) -> range:
-        start = self.first_of_document + self.index * PART
+        start = self.first_of_document + self.number * PART
         return range(start, start + self.size)
 
 
@@ -109,7 +109,7 @@ def _write(store: CorpusStore, encoder: str, parts: Iterable[_Part], vectors: np
         for part in parts:
             content = vectors[start : start + part.size].tobytes()
             start += part.size
-            database.execute(query, (encoder, part.index, content, part.document, part.first_of_document))
+            database.execute(query, (encoder, part.number, content, part.document, part.first_of_document))
 
 
 def read_vectors(database: sqlite3.Connection, encoder: str, layout: Layout) -> npt.NDArray[np.float32]:
