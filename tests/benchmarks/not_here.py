@@ -1,7 +1,7 @@
 """Can the documents answer the question? How often `drillrank.drilldown.confidence` says no, and how well it knows.
 
-Questions about a folder, READMEs, contracts, papers and annual reports are asked of these and of each other's documents,
-also of collections of one to three small documents. With `--data`, a checkout of
+Questions about a folder, READMEs, contracts, papers and annual reports are asked of these and of each other's
+documents, also of collections of one to three small documents. With `--data`, a checkout of
 https://github.com/patronus-ai/financebench, its questions and its reports A to J are included (reading them takes
 minutes). Weights and thresholds are fitted in five folds by question: four fifths fit what judges the last one. The
 threshold is the third percentile of the answerable questions.
@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -272,7 +273,7 @@ def area(scores: Floats, labels: Any) -> float:
 def _reliability_table(name: str, predicted: Floats, labels: Any) -> Table:
     table = Table("confidence", "questions", "mean confidence", "answerable", title=name)
     edges = np.linspace(0, 1, 11)
-    for low, high in zip(edges, edges[1:], strict=False):
+    for low, high in pairwise(edges):
         inside = (predicted >= low) & (predicted < high)
         if inside.any():
             row = f"{inside.sum()}", f"{predicted[inside].mean():.2f}", f"{labels[inside].mean():.2f}"

@@ -1,8 +1,8 @@
 """Decide if documents can answer a question, and how probably.
 
-A question without an answer belongs to one of two cases. The documents are about another subject: terms and cosines show
-this, and `found` is False. Or the question sounds as if its answer were here, and only a reader can judge: `found` is
-None, and `confidence` is a calibrated probability.
+A question without an answer belongs to one of two cases. The documents are about another subject: terms and cosines
+show this, and `found` is False. Or the question sounds as if its answer were here, and only a reader can judge:
+`found` is None, and `confidence` is a calibrated probability.
 
     P(subject)          = σ(a · (1, c, d, u [, s]))       the documents are about the subject of the question
     P(answer | subject) = σ(b · (1, c, r [, s]))          one of them answers it

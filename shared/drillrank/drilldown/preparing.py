@@ -10,6 +10,7 @@ import numpy as np
 
 from drillrank.corpus import Corpus
 from drillrank.corpus.documents import Unit, plain
+from drillrank.corpus.vectors import embedding_text
 from drillrank.drilldown.hierarchical_scores import MU, HierarchicalScores, score_index
 from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outline
 from drillrank.drilldown.paragraph_scores import READ, ParagraphScorer, Vectors
@@ -157,7 +158,7 @@ class DocumentPreparer:
             embedded_indices = every_index
         vectors = None
         if embed is not None and len(embedded_indices):
-            texts = [passages[index].text for index in embedded_indices]
+            texts = [embedding_text(passages[index], self._unit) for index in embedded_indices]
             vectors = Vectors(self._embed, embed, texts, tree.section_of[embedded_indices])
         return ParagraphScorer(
             passages,

@@ -320,9 +320,11 @@ class _OnnxModel:
 
 def _pool(token_vectors: Floats32, pooling: str) -> Floats32:
     """Return the vector of a text, given those of its tokens, shape (tokens, dimensions)."""
+    pooled: Floats32
     if pooling == "cls":
-        return token_vectors[0]
-    pooled: Floats32 = token_vectors.max(axis=0) if pooling == "max" else token_vectors.mean(axis=0)
+        pooled = token_vectors[0]
+    else:
+        pooled = token_vectors.max(axis=0) if pooling == "max" else token_vectors.mean(axis=0)
     return pooled
 
 
