@@ -53,8 +53,6 @@ FREQUENT_SHARE = 0.25  # share of passages that makes a word a stop word, in lan
 MIN_PASSAGES = 50  # with fewer, cosines of the collection alone are no scale
 RELATED_SHARE = 0.6  # of the way from the median cosine to 1: a question and its answer, without reference texts
 
-_QUESTION_WORDS = ("does", "did", "doing", "long", "shall")  # missing from the list of English stop words
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuestionMatches:
@@ -248,9 +246,10 @@ def _select_content_words(matches: QuestionMatches, passage_of: Integers, n_pass
 @lru_cache(maxsize=16)
 def read_stop_words(language: str) -> frozenset[str]:
     """Return the stop words of a language, as terms. Empty for a language without a list."""
+    words = read_table("stop_words.tsv").get(language, "")
     if language == "english":
-        return frozenset(terms(" ".join([*read_words("english_stop_words.txt"), *_QUESTION_WORDS])))
-    return frozenset(terms(read_table("stop_words.tsv").get(language, ""), language))
+        words = " ".join([words, *read_words("english_stop_words.txt")])
+    return frozenset(terms(words, language))
 
 
 # --- Cosines
