@@ -110,7 +110,7 @@ class Encoder:
             if self._file is not None:
                 self._file.parent.mkdir(parents=True, exist_ok=True)
                 np.savez(self._file, keys=[*self._vectors], vectors=np.array([*self._vectors.values()], np.float32))
-        return of_unit_length([self._vectors[key] for key in keys])
+        return of_unit_length(np.array([self._vectors[key] for key in keys]))
 
     def cosines(self, question: str, collection: Collection) -> Floats:
         """Return the cosine of a question with each passage."""
@@ -157,8 +157,10 @@ def judge_cases(cases: Sequence[Case], encoder: Encoder | None) -> Judged:
 
 def features_of(case: Case, encoder: Encoder | None) -> FindingFeatures:
     """Compute the features of a case."""
-    cosines = None if encoder is None else encoder.cosines(case.question, case.collection)
-    return compute_features(case.collection.match(case.question, cosines, encoder and encoder.scale))
+    if encoder is None:
+        return compute_features(case.collection.match(case.question))
+    cosines = encoder.cosines(case.question, case.collection)
+    return compute_features(case.collection.match(case.question, cosines, encoder.scale))
 
 
 def cross_validate(cases: Sequence[Case], features: Sequence[FindingFeatures]) -> Judged:
@@ -167,16 +169,17 @@ def cross_validate(cases: Sequence[Case], features: Sequence[FindingFeatures]) -
     answer_columns = _columns([(f.is_covered, f.similarity) for f in features])
     is_covered = np.array([each.is_covered for each in features], dtype=bool)
     is_answerable = np.array([case.kind == "answerable" for case in cases])
+    is_about_subject = np.array([case.kind in ("answerable", "same subject") for case in cases])
     folds = np.array([fold_of(case.question) for case in cases])
     subject, answer, least = np.zeros(len(cases)), np.zeros(len(cases)), np.zeros(len(cases))
-    for fold in (*range(N_FOLDS), None):  # the last turn fits the weights on all cases
+    for fold in (*range(N_FOLDS), -1):  # no case is in fold -1: the last turn fits the weights on all
         train, test = folds != fold, folds == fold
-        fit_on = np.array([weight * is_used for weight, is_used in zip(_subject_weights(cases), train, strict=True)])
-        predict_subject, subject_weights = fit(subject_columns, is_answerable | _is_about_the_same(cases), fit_on)
+        predict_subject, subject_weights = fit(subject_columns, is_about_subject, _subject_weights(cases) * train)
         subject_of_all = predict_subject(subject_columns)
         least_subject = _threshold(subject_of_all, is_covered, is_answerable & train)
-        fit_on = _answer_weights(cases, subject_of_all) * train
-        predict_answer, answer_weights = fit(answer_columns, is_answerable, fit_on)
+        predict_answer, answer_weights = fit(
+            answer_columns, is_answerable, _answer_weights(cases, subject_of_all) * train
+        )
         subject[test], least[test] = subject_of_all[test], least_subject
         answer[test] = predict_answer(answer_columns[test])
     confidence = subject * answer
@@ -216,19 +219,16 @@ def fit(columns: Floats, labels: Any, weights: Floats) -> tuple[Callable[[Floats
     return predict, [round(float(weight), 2) for weight in (intercept, *slopes)]
 
 
-def _is_about_the_same(cases: Sequence[Case]) -> Any:
-    return np.array([case.kind == "same subject" for case in cases])
-
-
 def _subject_weights(cases: Sequence[Case]) -> Floats:
     """Weigh questions of this and of another subject alike, and each set of them by the root of its size."""
     sizes = Counter((case.about, case.asked_of, case.kind) for case in cases)
-    weights = np.array([sizes[case.about, case.asked_of, case.kind] ** -0.5 for case in cases])
+    weights: Floats = np.array([sizes[case.about, case.asked_of, case.kind] ** -0.5 for case in cases])
     is_other = np.array([case.kind == "other subject" for case in cases])
     is_this = np.array([case.kind in ("answerable", "same subject") for case in cases])
     for side in (is_other, is_this):
         weights[side] *= len(cases) / 2 / weights[side].sum()
-    return weights * (is_other | is_this)
+    weights[~(is_other | is_this)] = 0
+    return weights
 
 
 def _answer_weights(cases: Sequence[Case], subject: Floats) -> Floats:
@@ -348,7 +348,7 @@ def read_passages(name: str, encoder: Encoder) -> None:
         passages = best_passages(case, encoder)
         text = "\n\n".join(f"Passage {n}: {each.title}\n{each.text}" for n, each in enumerate(passages, 1))
         prompt = YES_NO_PROMPT.format(passages=text, question=case.question)
-        [answer] = language_model.next_tokens([NextTokenRequest(prompt, ("Yes", "No"), chat=True)])
+        [answer] = language_model.next_tokens([NextTokenRequest((prompt,), ("Yes", "No"), chat=True)])
         with_best, alone = likelihood.likelihoods(case.question, [passages[0], Passage("")])
         yes, no = answer.values.tolist()
         reading[case.question] = {
