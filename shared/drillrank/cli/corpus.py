@@ -20,9 +20,9 @@ from drillrank.drilldown.d3 import D3
 from drillrank.drilldown.prepared import PreparedCorpus
 from drillrank.drilldown.versions import Date
 from drillrank.errors import DrillrankError, warn
+from drillrank.progress import OnProgress
 
 FindingT = TypeVar("FindingT")
-OnProgress = Callable[[int, int], None]
 _KEPT = 30 * 24 * 3600.0  # seconds since a document was asked about
 
 

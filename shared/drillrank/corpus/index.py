@@ -21,10 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.vectors import CollectionStatistics, added_up
+from drillrank.vectors import CollectionStatistics, Floats, sum_by_index
 
 Numbers = npt.NDArray[np.integer[Any]]
-Floats = npt.NDArray[np.float64]
 Unit = tuple[int, Sequence[str], bool]
 """A passage to count: its number, its words, and whether it counts for p(w|C), as the only one with its text."""
 
@@ -63,7 +62,7 @@ class Counts:
     def tf(self, word: str) -> Floats:
         """How often each passage holds a word of the query, shape (passages,)."""
         entries = self._entries[word]
-        return added_up(entries["place"], entries["count"], _SIZE).take(self.numbers & (_SIZE - 1))
+        return sum_by_index(entries["place"], entries["count"], _SIZE).take(self.numbers & (_SIZE - 1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,7 +131,7 @@ def bm25(blocks: Iterable[Counts]) -> Scored:
         scores = np.zeros(len(counts.numbers), dtype=np.float32)
         norm = 1.5 * (0.25 + 0.75 * counts.lengths / counts.mean_length)  # k1 = 1.5, b = 0.75
         for word in counts.words:
-            if holding := counts.collection.holding.get(word):
+            if holding := counts.collection.document_frequencies.get(word):
                 idf = np.float32(math.log(1 + (len(counts.collection) - holding + 0.5) / (holding + 0.5)))
                 tf = counts.tf(word)
                 scores += (float(idf) * (tf / (norm + tf))).astype(np.float32)

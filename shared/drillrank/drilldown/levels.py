@@ -48,7 +48,7 @@ from drillrank.data import read_words
 from drillrank.explanation.terms import GAINS, NOTHING, Term
 from drillrank.likelihood.unigram import Collection
 from drillrank.text import terms
-from drillrank.vectors import Floats, Integers, added_up, top, word_counts
+from drillrank.vectors import Floats, Integers, sum_by_index, top, word_counts
 
 # Chosen on FinanceBench's reports whose names begin with A to J.
 MU = 1000.0  # μ in words, for sections and pages
@@ -120,8 +120,8 @@ class Levels:
     def __init__(self, counts: Counts, mu: float = MU) -> None:
         self.words, self._counts = counts.words, counts
         section_of, document_of, documents = counts.section_of, counts.document_of, counts.names.shape[1]
-        lengths = added_up(section_of, counts.text_lengths, len(document_of))
-        document_lengths = np.maximum(added_up(document_of, lengths, documents), 1)
+        lengths = sum_by_index(section_of, counts.text_lengths, len(document_of))
+        document_lengths = np.maximum(sum_by_index(document_of, lengths, documents), 1)
         share = DOCUMENT_SHARE if counts.paged else 0.0
         self._mu = PARAGRAPH_PART * mu if counts.paged else mu  # of paragraphs
         self._sections: list[Floats] = []
@@ -131,8 +131,8 @@ class Levels:
         without = np.zeros(len(document_of))  # of paragraphs that hold no word, by section
         for word, of_collection in enumerate(counts.collection):
             where, times = counts.texts[word]
-            in_sections = added_up(section_of[where], times, len(document_of))
-            in_documents = added_up(document_of, in_sections, documents)
+            in_sections = sum_by_index(section_of[where], times, len(document_of))
+            in_documents = sum_by_index(document_of, in_sections, documents)
             of_documents = share * in_documents / document_lengths + (1 - share) * of_collection
             above = of_documents[document_of]
             of_sections = (in_sections + mu * above) / (lengths + mu) if counts.paged else above
@@ -142,7 +142,7 @@ class Levels:
             self.matched[places] = True
             self._sections.append(of_sections)
             self._documents.append(of_documents)
-            holding[word] = added_up(document_of, (in_sections > 0).astype(float), documents)
+            holding[word] = sum_by_index(document_of, (in_sections > 0).astype(float), documents)
         self._which = _which_document(counts, holding)
         above = without + self._which.sum(axis=0)[document_of]
         self._sums = of_paragraphs + above[section_of] - len(self.words) * np.log1p(counts.lengths / self._mu)

@@ -16,25 +16,19 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from drillrank.errors import InvalidInput
-from drillrank.evaluation.experiment import BM25, FIRST_STAGE, FUSION, Experiment, OnProgress, Ranks, Record
+from drillrank.evaluation.experiment import BM25, FIRST_STAGE, FUSION, Experiment, Ranks, Record
 from drillrank.evaluation.measures import Evidence, check_measures, default_measures
 from drillrank.evaluation.questions import CorpusSource, Question, QuestionSource
-from drillrank.evaluation.statistics import (
-    Floats,
-    Pair,
-    difference,
-    holm,
-    least_questions,
-    questions_that_would_tell,
-    verdict,
-)
+from drillrank.evaluation.statistics import Pair, difference, holm, least_questions, questions_that_would_tell, verdict
 from drillrank.evaluation.systems import system
 from drillrank.explanation import Explainable, Explanations
 from drillrank.explanation.explanations import SCORING
 from drillrank.llm import LLM
 from drillrank.passages import Passage, Path
+from drillrank.progress import OnProgress
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.upr import UPR
+from drillrank.vectors import Floats
 
 SHOWN = 3  # results of a question that are shown and explained
 _EQUAL = 0.01  # a difference that nobody notices; of measures between 0 and 1
