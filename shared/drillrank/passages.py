@@ -93,7 +93,7 @@ class Path:
     def __post_init__(self) -> None:
         object.__setattr__(self, "passages", tuple(self.passages))
         if not self.passages or not all(isinstance(passage, Passage) for passage in self.passages):
-            raise InvalidInput(f"passages must be one or more Passage objects, got {self.passages!r:.200}.")
+            raise InvalidInput(f"passages of a path must be at least one passage, got {self.passages!r:.200}.")
         object.__setattr__(self, "ids", tuple([passage.id for passage in self.passages]))
 
     @property
@@ -264,7 +264,7 @@ def as_passages(passages: Iterable[Passage | str]) -> list[Passage]:
     for position, passage in enumerate(passages):
         if not isinstance(passage, (str, Passage)):
             raise InvalidInput(
-                f"Item {position} must be a Passage or a string, got {type(passage).__name__}. Use llama_index_ext for "
+                f"Item {position} is a {type(passage).__name__}, not a Passage or a string. Use llama_index_ext for "
                 "LlamaIndex nodes and langchain_ext for LangChain documents."
             )
         converted.append(Passage(passage) if isinstance(passage, str) else passage)

@@ -70,7 +70,7 @@ MISUSES = {
     "ask manual.md --questions .": "is not one file of questions",
     "ask manual.md Why? --model bert": "names no kind of language model",
     "ask manual.md Why? --model hf:/nowhere": "/nowhere",
-    "ask manual.md Why? --language klingon": "language is one of",
+    "ask manual.md Why? --language klingon": "language must be one of",
     "ask manual.md Why? --as-of soon": "A date is a year",
     "ask manual.md Why? --top-n 0": "top_n",
     "ask manual.md Why? --top-n x": "'x' is not a valid integer",
