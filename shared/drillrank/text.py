@@ -1,7 +1,7 @@
 """Terms, words and tokens of texts, and repair of invalid Unicode.
 
-Lexical models, indexes, links and views match texts by `terms`. Different forms of a word have one term: inflections (by
-the Snowball stemmer of the language), accents, case and width of letters, and formats of numbers and years. Scripts
+Lexical models, indexes, links and views match texts by `terms`. Forms of a word have one term, whatever their inflection
+(by the Snowball stemmer of the language), accents, case, width of letters, and format of numbers and years. Scripts
 without spaces between words are matched by their characters, also in mixed text.
 """
 
