@@ -80,7 +80,7 @@ class Path:
         ids: Identifiers of the passages.
 
     Raises:
-        InvalidInput: There is no passage, or an item is not a `Passage`.
+        InvalidInput: The path is empty, or an item is not a `Passage`.
 
     >>> path = Path((Passage("one", id="1"),)).with_passage(Passage("two", id="2"))
     >>> path.ids, path.text

@@ -1,8 +1,8 @@
 """Terms, words and tokens of texts, and repair of invalid Unicode.
 
-Lexical models, indexes, links and views match texts by `terms`. Forms of a word have one term, whatever their inflection
-(by the Snowball stemmer of the language), accents, case, width of letters, and format of numbers and years. Scripts
-without spaces between words are matched by their characters, also in mixed text.
+Lexical models, indexes, links and views match texts by `terms`. Forms of a word have the same term if they differ in
+inflection (by the Snowball stemmer of the language), accents, case, width of letters, or format of numbers and years.
+Scripts without spaces between words are matched by their characters, also in mixed text.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ MISUSES = {
     "outline missing.md": "missing.md cannot be read",
     "outline image.md": "image.md is an image (PNG)",
     "outline manual.md other.md": "unexpected extra argument",
-    "components UPRR": "there are: UPR",
+    "components UPRR": "Use one of UPR",
     "compare missing.csv": "missing.csv cannot be read",
     "compare TOWNS --component UPPR": "No component is called 'UPPR'",
     "compare TOWNS --component UPR --component UPR": "Two components have one name",

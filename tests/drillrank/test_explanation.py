@@ -233,7 +233,7 @@ for _ in range(100_000):
     DEEP = {"name": "x", "value": 1.0, "terms": [DEEP]}
 NESTED = {"rank": 1, "score": 1.0, "name": "x", "terms": [DEEP]}
 test_what_is_no_explanation_is_refused = refuses(
-    *((lambda told=told: Explanations.from_dict(told), "These are no explanations")
+    *((lambda told=told: Explanations.from_dict(told), "Explanations cannot be read")
       for told in ({}, [], {"question": "", "entries": [3]}, {"question": "", "entries": [NESTED]})),
 )  # fmt: skip
 

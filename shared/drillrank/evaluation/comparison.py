@@ -21,8 +21,8 @@ from drillrank.evaluation.measures import Evidence, check_measures, default_meas
 from drillrank.evaluation.questions import CorpusSource, Question, QuestionSource
 from drillrank.evaluation.statistics import Pair, difference, holm, least_questions, questions_that_would_tell, verdict
 from drillrank.evaluation.systems import system
-from drillrank.explanation import Explainable, Explanations
-from drillrank.explanation.explanations import SCORING
+from drillrank.explanation import Explanations
+from drillrank.explanation.explanations import SCORING, find_explainer
 from drillrank.llm import LLM
 from drillrank.passages import Passage, Path
 from drillrank.progress import OnProgress
@@ -556,8 +556,9 @@ def explain(query: str, ranking: Sequence[Any], ranker: Any = None) -> Explanati
     if ranker is not None:
         found: Explanations = ranker.explain(query, ranking)
         return found
-    if isinstance(ranking, Explainable) and ranking.why is not None:
-        found = ranking.explain()
+    explainer = find_explainer(ranking)
+    if explainer is not None:
+        found = explainer(ranking)
         if found.question != query:
             raise InvalidInput(f"The ranking was made for {found.question!r:.80}, not for {query!r:.80}.")
         return found
