@@ -82,7 +82,7 @@ class Term:
         if names != [term.name for term in other.terms]:  # equal lists may repeat names: those of tokens
             all_names = own_terms | other_terms
             pairs = ((own_terms.get(n, Term(n, 0.0)), other_terms.get(n, Term(n, 0.0))) for n in all_names)
-        terms = tuple(own - opposite for own, opposite in pairs) if self.per == other.per else ()
+        terms = tuple(minuend - subtrahend for minuend, subtrahend in pairs) if self.per == other.per else ()
         return Term(self.name, self.value - other.value, terms, per=self.per)
 
     @classmethod
