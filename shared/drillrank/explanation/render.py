@@ -97,6 +97,7 @@ def renderable(scores: Sequence[Term], tree: Sequence[Node], *, shaded: bool = F
 
 
 def _score(score: Term, previous: Term | None, shaded: bool) -> Iterator[RenderableType]:
+    """Return the lines of a score: name, terms, sum, and the gap to the previous score of the ranking."""
     digits = _DIGITS if abs(score.value) >= _SMALL_SCORE else _SMALL_DIGITS
     yield Text("\n" * (previous is not None) + f"{on_one_line(score.name, _LINE)}: {score.value:.{digits}f}", "bold")
     terms = [term for term in score.terms if term.name != NOTHING and (term.value or len(term.terms) > 1)]
@@ -147,21 +148,31 @@ def _cells(terms: Sequence[Term], digits: int, shaded: bool, *, linked: bool = F
 
 
 def _tree(nodes: Sequence[Node], shaded: bool) -> Iterator[RenderableType]:
-    """Return a line for each node. Siblings that were only read, or not read, share a line if there are many."""
+    for node in _fold_siblings(nodes):
+        mark, tone = _OUTCOMES[node.outcome]
+        score = "" if node.score is None else f" {node.score:.3f}"
+        headline = (f"{mark} {on_one_line(node.name, _LINE)}{score}", _style(tone, shaded))
+        yield Padding(Text.assemble(headline, (f" – {on_one_line(node.why)}", "dim")), (0, 0, 0, 2 * node.depth))
+
+
+def _fold_siblings(nodes: Sequence[Node]) -> Iterator[Node]:
+    """Replace all but the first nodes of each run by one node that counts them, such as "and 5 more paragraphs".
+
+    A run has nodes of one kind that were all left, or all read only. Sections above paragraphs are not in a run.
+    """
     has_paragraphs = [*(node.kind != after.kind == "paragraph" for node, after in pairwise(nodes)), False]
     may_fold = [node.outcome in ("left", "read") and not has for node, has in zip(nodes, has_paragraphs, strict=True)]
     runs = groupby(zip(nodes, may_fold, strict=True), lambda pair: (pair[0].outcome, pair[0].kind, pair[1]))
-    for (outcome, kind, folds), run in runs:
-        (mark, tone), run_nodes = _OUTCOMES[outcome], [node for node, _ in run]
-        first = run_nodes[0]
-        lines = [n for n in run_nodes if n.depth <= first.depth][:_N_SEPARATE_SIBLINGS] if folds else list(run_nodes)
-        if n_folded := len(run_nodes) - len(lines):
+    for (outcome, kind, folds), pairs in runs:
+        run = [node for node, _ in pairs]
+        if not folds:
+            yield from run
+            continue
+        separate_nodes = [node for node in run if node.depth <= run[0].depth][:_N_SEPARATE_SIBLINGS]
+        yield from separate_nodes
+        if n_folded := len(run) - len(separate_nodes):
             name = f"and {n_folded} more {kind}{'s' if n_folded > 1 else ''}"
-            lines.append(replace(first, name=name, why=outcome, score=None))
-        for node in lines:
-            score = "" if node.score is None else f" {node.score:.3f}"
-            headline = (f"{mark} {on_one_line(node.name, _LINE)}{score}", _style(tone, shaded))
-            yield Padding(Text.assemble(headline, (f" – {on_one_line(node.why)}", "dim")), (0, 0, 0, 2 * node.depth))
+            yield replace(run[0], name=name, why=outcome, score=None)
 
 
 def _dim(text: str) -> Text:
