@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from drillrank import BRMGR, UPR, MonoT5, Passage, Path, PathSearch, PromptRank
+from drillrank import BRMGR, D3, UPR, MonoT5, Passage, Path, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
 from drillrank.evaluation import explain
 from drillrank.explanation import Explanation, Explanations, Node, Term
@@ -214,6 +214,14 @@ def test_copies_compare_alike_and_do_not_remember():
         assert explain(QUERY, same) == ranking.explain()
     explained = ranking.explain()
     assert pickle.loads(pickle.dumps(explained)) == explained
+
+
+def test_results_of_d3_which_are_no_list_explain_themselves():
+    result = D3().retrieve("Which fox?", ["# Animals\n\nThe fox is red.\n\nThe whale is blue."])
+    explained = explain("Which fox?", result)
+    assert not isinstance(result, list)
+    assert explained == result.explain()
+    assert explained.tree
 
 
 def test_another_ranker_missing_candidates_and_another_question_are_refused():
