@@ -40,7 +40,7 @@ import numpy.typing as npt
 from drillrank.corpus.documents import Unit
 from drillrank.drilldown.question_terms import LevelIndex, QuestionTermCounts, first_occurrence_mask
 from drillrank.explanation.terms import GAINS, NOTHING, Term
-from drillrank.vectors import Floats, Integers, added_up
+from drillrank.vectors import Floats, Integers, sum_by_index
 
 # Chosen on FinanceBench's reports whose names begin with A to J.
 MU = 1000.0  # μ in words, for sections and pages
@@ -126,13 +126,13 @@ class HierarchicalScores:
         """
         counts = self.counts
         section_of, document_of = counts.section_of, counts.document_of
-        lengths = added_up(section_of, counts.text_lengths, len(document_of))
-        document_lengths = np.maximum(added_up(document_of, lengths, counts.n_documents), 1)
+        lengths = sum_by_index(section_of, counts.text_lengths, len(document_of))
+        document_lengths = np.maximum(sum_by_index(document_of, lengths, counts.n_documents), 1)
         self._in_documents: list[Floats] = []  # p(w|d), shape (documents,) per term
         self._in_sections: list[Floats] = []  # p(w|s), shape (sections,) per term
         for (paragraph_indices, tf), in_collection in zip(counts.texts, counts.collection, strict=True):
-            section_counts = added_up(section_of[paragraph_indices], tf, len(document_of))
-            document_counts = added_up(document_of, section_counts, counts.n_documents)
+            section_counts = sum_by_index(section_of[paragraph_indices], tf, len(document_of))
+            document_counts = sum_by_index(document_of, section_counts, counts.n_documents)
             in_documents = share * document_counts / document_lengths + (1 - share) * in_collection
             above = in_documents[document_of]
             self._in_documents.append(in_documents)
