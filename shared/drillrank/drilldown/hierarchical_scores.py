@@ -52,7 +52,7 @@ import numpy.typing as npt
 
 from drillrank.corpus.documents import Unit
 from drillrank.data import read_words
-from drillrank.drilldown.question_terms import LevelIndex, QuestionTermCounts, first_occurrence_mask
+from drillrank.drilldown.question_terms import LevelIndex, QuestionTermCounts, first_occurrence_mask, look_up_counts
 from drillrank.explanation.terms import GAINS, NOTHING, Term
 from drillrank.text import terms
 from drillrank.vectors import Floats, Integers, added_up, top
@@ -176,6 +176,29 @@ class HierarchicalScores:
             own_likelihoods += np.log(smoothed / (self.counts.lengths[paragraph_indices] + UNIGRAM_MU))
         context: Floats = self._sums[paragraph_indices] - own_likelihoods
         return context
+
+    def complement_gains(self, best_index: int, candidate_indices: Integers) -> Floats:
+        """Return how much each candidate adds to what the best paragraph says about the question.
+
+        Args:
+            best_index: Index of the best paragraph.
+            candidate_indices: Indices of the candidates.
+
+        Returns:
+            Log-likelihood that each candidate's occurrences of the question's words add to those in the best paragraph,
+            without English stop words, shape (candidates,).
+        """
+        counts, added = self.counts, np.zeros(len(candidate_indices))
+        indices = np.append(best_index, candidate_indices)
+        for word, (posted_indices, tf), in_sections in zip(
+            self.words, counts.paragraphs, self._in_sections, strict=True
+        ):
+            if word in _stop_terms():
+                continue
+            occurrences = look_up_counts(indices, (posted_indices, tf))
+            gains = np.log1p(occurrences / (self._unit_mu * in_sections[counts.section_of[indices]]))
+            added += np.maximum(gains[1:] - gains[0], 0)
+        return added
 
     def explain(self, paragraph_index: int) -> tuple[Term, ...]:
         """Split S of a paragraph into terms: the gain of each token by level. No gains if no paragraph matches."""

@@ -12,6 +12,9 @@ vector and is not short: γ is 40 for passages, and δ and η are 0. Evidence is
 paragraphs as maximize the expected F1 under the posterior P, if m paragraphs are expected in all:
 
     π(p) = min(1, m P(p | q)),    n = argmax_n 2 Σ_{i<=n} π(p_i) / (n + Σ_p π(p))
+
+A question may need two passages. So the one that follows the best passage is chosen for its score and for what it adds:
+S(p) + β Σ_t max(0, g_t(p) - g_t(best)), where g_t(p) is what the occurrences of content word t add to log p(q_t | p).
 """
 
 from __future__ import annotations
@@ -42,6 +45,10 @@ READ = 50  # paragraphs that a neural model reads: those with the best term stat
 TEMPERATURE = 2.0  # T
 EXPECTED = 2.0  # m
 FUSED_TEMPERATURE = 2.5  # T with embeddings
+COMPLEMENT = "adds to the best passage"
+COMPLEMENT_WEIGHT = 0.25  # β. HotpotQA gains up to 1; on the tuning folder, one-place questions lose from .5
+N_COMPLEMENTS = 10  # passages that may complement the best one
+MIN_GAP = 1e-6  # between the best passage and its complement
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +102,7 @@ class ParagraphScorer:
     ) -> None:
         self._titled = tuple(replace(p, title=title) for p, title in zip(paragraphs, titles, strict=True))
         self._lm, self._uses_term_statistics = lm, type(lm) is UnigramModel
-        self._levels, self._weights = levels, EMBEDDING_WEIGHTS[unit]
+        self._levels, self._weights, self._unit = levels, EMBEDDING_WEIGHTS[unit], unit
         self._last_question: tuple[str, HierarchicalScores] | None = None
         self._vectors, self._embedded_indices, self._corpus_indices = vectors, embedded_indices, corpus_indices
 
@@ -164,7 +171,27 @@ class ParagraphScorer:
         if len(unread):
             totals[unread] += (totals[read].min() if len(read) else 0.0) - 1 - totals[unread].max()
             details.unread.update(unread.tolist())
+        if self._unit == "passage" and hierarchical.any_matched and len(indices) > 1:
+            row, gain = self._choose_complement(hierarchical, corpus_indices, totals)
+            totals[row] += gain
+            details.complements[row] = gain
         return ParagraphScores(totals, n_tokens, details)
+
+    def _choose_complement(
+        self, hierarchical: HierarchicalScores, corpus_indices: Integers, totals: Floats
+    ) -> tuple[int, float]:
+        """Choose the passage that follows the best one, for its score and for what it adds to the best one.
+
+        Returns:
+            Row of the passage, and what its score gains. It stays below the best passage.
+        """
+        best, *candidates = top(totals, 1 + N_COMPLEMENTS)
+        gains = hierarchical.complement_gains(corpus_indices[best], corpus_indices[candidates])
+        sums = totals[candidates] + COMPLEMENT_WEIGHT * gains
+        chosen = int(np.argmax(sums))
+        row = candidates[chosen]
+        limit = totals[best] - MIN_GAP
+        return row, max(float(min(sums[chosen], limit) - totals[row]), 0.0)
 
     def _read(
         self, question: str, hierarchical: HierarchicalScores, indices: Integers
@@ -212,6 +239,7 @@ class ParagraphScorer:
                 parts = (
                     Term("section and document", item.details["context"]),
                     *_embedding_terms(item, self._titled[index], self._weights),
+                    *_complement_terms(item),
                 )
                 explanations.append(likelihood_explained(item, next(likelihoods), nothing, model=self._lm, parts=parts))
             else:
@@ -226,6 +254,7 @@ class ParagraphScorer:
         moved = item.details["total"] - float(scores.totals[corpus_index])
         reason = FOLLOWED if "followed" in item.details else UNREAD
         moves = [Term(reason, moved)] if moved and {"followed", "read"} & item.details.keys() else []
+        moves = moves or _complement_terms(item)
         terms = (
             *scores.explain(corpus_index),
             *_embedding_terms(item, self._titled[paragraph_index], self._weights),
@@ -261,7 +290,8 @@ class ParagraphScores:
         """Return the details of one paragraph, without its total.
 
         Keys: `tokens` and `nothing_matched`; `matched` with the unigram model; the details of `UPR` with a neural
-        model; `cosine` and `section_cosine` with an embedding; `read`, False, if the paragraph was not read.
+        model; `cosine` and `section_cosine` with an embedding; `read`, False, if the paragraph was not read;
+        `complement`, what a passage gains because it adds to the best one.
         """
         return {"tokens": self.n_tokens, **self._details.of_row(row)}
 
@@ -278,6 +308,7 @@ class _Details:
         self.by_model: dict[int, dict[str, Any]] = {}
         self.cosines: dict[int, tuple[float, float]] = {}
         self.unread: set[int] = set()
+        self.complements: dict[int, float] = {}
 
     def of_row(self, row: int) -> dict[str, Any]:
         details: dict[str, Any] = {"nothing_matched": self.nothing_matched}
@@ -285,6 +316,8 @@ class _Details:
         if row in self.cosines:
             cosine, section_cosine = self.cosines[row]
             details |= {"cosine": cosine, "section_cosine": section_cosine, "nothing_matched": False}
+        if gain := self.complements.get(row):
+            details["complement"] = gain
         return {**details, **({"read": False} if row in self.unread else {})}
 
 
@@ -331,6 +364,11 @@ def _embedding_terms(item: Ranked[Passage], paragraph: Passage, weights: Embeddi
         ("length", weights.log_length, log_length),
     )
     return tuple(Term(name, weight * value) for name, weight, value in terms if weight)
+
+
+def _complement_terms(item: Ranked[Passage]) -> list[Term]:
+    """Return the term of S that a passage gains because it adds to the best one."""
+    return [Term(COMPLEMENT, item.details["complement"])] if "complement" in item.details else []
 
 
 def group_near_duplicates(texts: Iterable[str], most: int) -> dict[int, list[int]]:

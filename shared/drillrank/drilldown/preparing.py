@@ -13,7 +13,7 @@ from drillrank.corpus.documents import Unit, plain
 from drillrank.corpus.vectors import embedding_text
 from drillrank.drilldown.hierarchical_scores import MU, HierarchicalScores, score_index
 from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outline
-from drillrank.drilldown.paragraph_scores import READ, ParagraphScorer, Vectors
+from drillrank.drilldown.paragraph_scores import N_COMPLEMENTS, READ, ParagraphScorer, Vectors
 from drillrank.drilldown.prepared import PreparedCorpus, PreparedDocuments
 from drillrank.drilldown.settings import D3Settings
 from drillrank.drilldown.versions import Date, Versions
@@ -63,9 +63,7 @@ class DocumentPreparer:
         date_by_document = {index: date for index, date in enumerate(dates) if date}
         versions = Versions(name_by_document, partial(_plain_texts, sections), date_by_document)
         embed = self._embed and partial(embedded, self._embed)
-        scorer = self._make_scorer(
-            tree, partial(score_index, index, mu=mu, unit=self._settings.unit), index.frequencies, embed
-        )
+        scorer = self._make_scorer(tree, partial(score_index, index, mu=mu, unit=self._unit), index.frequencies, embed)
         return PreparedDocuments(tree, scorer, name_by_document, versions)
 
     def prepare_corpus(
@@ -102,7 +100,8 @@ class DocumentPreparer:
         if settings.max_documents is not None:
             documents = corpus.likeliest_documents(question, scores, as_of, settings.max_documents)
         elif self._embed is None:
-            min_paragraphs = 1 if is_lexical else READ
+            n_first = 1 + N_COMPLEMENTS if self._unit == "passage" else 1
+            min_paragraphs = n_first if is_lexical else READ
             documents, n_result = corpus.documents_with_best_paragraphs(
                 question, scores, as_of, min_paragraphs, top_n, settings.repeats
             )
@@ -170,7 +169,7 @@ class DocumentPreparer:
             vectors,
             embedded_indices,
             every_index if corpus_indices is None else corpus_indices,
-            self._settings.unit,
+            self._unit,
         )
 
     def _max_paragraph_tokens(self) -> int:
