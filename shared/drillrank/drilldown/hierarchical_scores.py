@@ -32,13 +32,14 @@ its paragraphs. So one computation ranks documents, sections and paragraphs.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from drillrank.corpus.documents import Unit
-from drillrank.drilldown.question_terms import LevelIndex, QuestionTermCounts, first_occurrence_mask
+from drillrank.drilldown.question_terms import LevelIndex, QuestionTermCounts, first_occurrence_mask, look_up_counts
 from drillrank.explanation.terms import GAINS, NOTHING, Term
 from drillrank.vectors import Floats, Integers, sum_by_index
 
@@ -153,6 +154,30 @@ class HierarchicalScores:
             own_likelihoods += np.log(smoothed / (self.counts.lengths[paragraph_indices] + UNIGRAM_MU))
         context: Floats = self._sums[paragraph_indices] - own_likelihoods
         return context
+
+    def complement_gains(self, best_index: int, candidate_indices: Integers, stop_words: Collection[str]) -> Floats:
+        """Return how much each candidate adds to what the best paragraph says about the question.
+
+        Args:
+            best_index: Index of the best paragraph.
+            candidate_indices: Indices of the candidates.
+            stop_words: Terms that do not count.
+
+        Returns:
+            Log-likelihood that each candidate's occurrences of the question's words add to those in the best paragraph,
+            shape (candidates,).
+        """
+        counts, added = self.counts, np.zeros(len(candidate_indices))
+        indices = np.append(best_index, candidate_indices)
+        for word, (posted_indices, tf), in_sections in zip(
+            self.words, counts.paragraphs, self._in_sections, strict=True
+        ):
+            if word in stop_words:
+                continue
+            occurrences = look_up_counts(indices, (posted_indices, tf))
+            gains = np.log1p(occurrences / (self._unit_mu * in_sections[counts.section_of[indices]]))
+            added += np.maximum(gains[1:] - gains[0], 0)
+        return added
 
     def explain(self, paragraph_index: int) -> tuple[Term, ...]:
         """Split S of a paragraph into terms: the gain of each token by level. No gains if no paragraph matches."""

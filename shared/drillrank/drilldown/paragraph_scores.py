@@ -8,6 +8,9 @@ own terms; the contributions of section, document and embeddings stay. Evidence 
 maximize the expected F1 under the posterior P, if m paragraphs are expected in all:
 
     π(p) = min(1, m P(p | q)),    n = argmax_n 2 Σ_{i<=n} π(p_i) / (n + Σ_p π(p))
+
+A question may need two passages. So the one that follows the best passage is chosen for its score and for what it adds:
+S(p) + β Σ_t max(0, g_t(p) - g_t(best)), where g_t(p) is what the occurrences of content word t add to log p(q_t | p).
 """
 
 from __future__ import annotations
@@ -20,8 +23,10 @@ from typing import Any
 
 import numpy as np
 
+from drillrank.corpus.documents import Unit
+from drillrank.drilldown.confidence import read_stop_words
 from drillrank.drilldown.hierarchical_scores import MU, HierarchicalScores, log_posteriors
-from drillrank.drilldown.question_scores import EmbeddingWeights, QuestionScores
+from drillrank.drilldown.question_scores import EMBEDDING_WEIGHTS, QuestionScores
 from drillrank.explanation import Explanation, Term
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
 from drillrank.likelihood.unigram import UnigramModel
@@ -37,6 +42,10 @@ READ = 50  # paragraphs that a neural model reads: those with the best term stat
 TEMPERATURE = 2.0  # T
 EXPECTED = 2.0  # m
 FUSED_TEMPERATURE = 2.5  # T with embeddings
+COMPLEMENT = "adds to the best passage"
+COMPLEMENT_WEIGHT = 0.25  # β. HotpotQA gains up to 1; on the tuning folder, one-place questions lose from .5
+N_COMPLEMENTS = 10  # passages that may complement the best one
+MIN_GAP = 1e-6  # between the best passage and its complement
 
 
 class ParagraphScorer:
@@ -48,7 +57,7 @@ class ParagraphScorer:
         lm: A language model; fitted if it is lexical.
         question_scores: Function from a question to the scores of the same paragraphs, and perhaps of others.
         corpus_indices: Index of each paragraph in the question scores.
-        weights: Weights of the embedding terms.
+        unit: Unit of evidence.
         has_vectors: True if embeddings are part of the question scores.
     """
 
@@ -59,14 +68,14 @@ class ParagraphScorer:
         lm: LanguageModel,
         question_scores: Callable[[str], QuestionScores],
         corpus_indices: Integers,
-        weights: EmbeddingWeights,
+        unit: Unit,
         *,
         has_vectors: bool,
     ) -> None:
         self._titled = tuple(replace(p, title=title) for p, title in zip(paragraphs, titles, strict=True))
         self._lm, self._uses_term_statistics = lm, type(lm) is UnigramModel
         self.question_scores, self._corpus_indices = question_scores, corpus_indices
-        self._weights, self._has_vectors = weights, has_vectors
+        self._weights, self._unit, self._has_vectors = EMBEDDING_WEIGHTS[unit], unit, has_vectors
 
     @cached_property
     def _ranker(self) -> UPR:
@@ -123,7 +132,29 @@ class ParagraphScorer:
             if len(unread):
                 totals[unread] += totals[read].min() - 1 - totals[unread].max()
                 details.unread.update(unread.tolist())
+        if self._unit == "passage" and lexical.any_matched and len(indices) > 1:
+            row, gain = self._choose_complement(lexical, corpus_indices, totals)
+            totals[row] += gain
+            details.complements[row] = gain
         return ParagraphScores(totals, n_tokens, details)
+
+    def _choose_complement(
+        self, lexical: HierarchicalScores, corpus_indices: Integers, totals: Floats
+    ) -> tuple[int, float]:
+        """Choose the passage that follows the best one, for its score and for what it adds to the best one.
+
+        Returns:
+            Row of the passage, and what its score gains. It stays below the best passage.
+        """
+        best, *candidates = top(totals, 1 + N_COMPLEMENTS)
+        gains = lexical.complement_gains(
+            corpus_indices[best], corpus_indices[candidates], read_stop_words(self.language)
+        )
+        sums = totals[candidates] + COMPLEMENT_WEIGHT * gains
+        chosen = int(np.argmax(sums))
+        row = candidates[chosen]
+        limit = totals[best] - MIN_GAP
+        return row, max(float(min(sums[chosen], limit) - totals[row]), 0.0)
 
     def _read(
         self, question: str, hierarchical: HierarchicalScores, indices: Integers
@@ -171,6 +202,7 @@ class ParagraphScorer:
                 parts = (
                     Term("section and document", item.details["context"]),
                     *self._embedding_terms(question, index),
+                    *_complement_terms(item),
                 )
                 explanations.append(likelihood_explained(item, next(likelihoods), nothing, model=self._lm, parts=parts))
             else:
@@ -185,6 +217,7 @@ class ParagraphScorer:
         moved = item.details["total"] - float(scores.totals[corpus_index])
         reason = FOLLOWED if "followed" in item.details else UNREAD
         moves = [Term(reason, moved)] if moved and {"followed", "read"} & item.details.keys() else []
+        moves = moves or _complement_terms(item)
         terms = (
             *scores.lexical.explain(corpus_index),
             *self._embedding_terms(question, paragraph_index),
@@ -233,7 +266,8 @@ class ParagraphScores:
         """Return the details of one paragraph, without its total.
 
         Keys: `tokens` and `nothing_matched`; `matched` with the unigram model; the details of `UPR` with a neural
-        model; `cosine` and `section_cosine` with an embedding; `read`, False, if the paragraph was not read.
+        model; `cosine` and `section_cosine` with an embedding; `read`, False, if the paragraph was not read;
+        `complement`, what a passage gains because it adds to the best one.
         """
         return {"tokens": self.n_tokens, **self._details.of_row(row)}
 
@@ -249,6 +283,7 @@ class _Details:
         self.nothing_matched, self.matched, self.cosines = nothing_matched, matched, cosines
         self.by_model: dict[int, dict[str, Any]] = {}
         self.unread: set[int] = set()
+        self.complements: dict[int, float] = {}
 
     def of_row(self, row: int) -> dict[str, Any]:
         details: dict[str, Any] = {"nothing_matched": self.nothing_matched}
@@ -256,7 +291,14 @@ class _Details:
         if self.cosines is not None:
             cosine, section_cosine = self.cosines[:, row].tolist()
             details |= {"cosine": cosine, "section_cosine": section_cosine, "nothing_matched": False}
+        if gain := self.complements.get(row):
+            details["complement"] = gain
         return {**details, **({"read": False} if row in self.unread else {})}
+
+
+def _complement_terms(item: Ranked[Passage]) -> list[Term]:
+    """Return the term of S that a passage gains because it adds to the best one."""
+    return [Term(COMPLEMENT, item.details["complement"])] if "complement" in item.details else []
 
 
 def group_near_duplicates(texts: Iterable[str], most: int) -> dict[int, list[int]]:

@@ -13,7 +13,7 @@ from drillrank.corpus.documents import Unit, plain
 from drillrank.corpus.vectors import embedding_text
 from drillrank.drilldown.hierarchical_scores import MU, score_index
 from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outline
-from drillrank.drilldown.paragraph_scores import FUSED_TEMPERATURE, READ, TEMPERATURE, ParagraphScorer
+from drillrank.drilldown.paragraph_scores import FUSED_TEMPERATURE, N_COMPLEMENTS, READ, TEMPERATURE, ParagraphScorer
 from drillrank.drilldown.prepared import PreparedCorpus, PreparedDocuments
 from drillrank.drilldown.question_scores import (
     EMBEDDING_WEIGHTS,
@@ -109,9 +109,10 @@ class DocumentPreparer:
         if settings.max_documents is not None:
             documents = corpus.likeliest_documents(question, scores.totals, as_of, settings.max_documents)
         else:
+            n_first = 1 + N_COMPLEMENTS if self._unit == "passage" else 1
             temperature = TEMPERATURE if vectors is None else FUSED_TEMPERATURE
             documents, n_result = corpus.documents_with_best_paragraphs(
-                question, scores.totals, as_of, READ if is_neural else 1, top_n, temperature, settings.repeats
+                question, scores.totals, as_of, READ if is_neural else n_first, top_n, temperature, settings.repeats
             )
             n_best = None if is_neural else n_result
 
@@ -178,7 +179,7 @@ class DocumentPreparer:
             model,
             question_scores,
             corpus_indices,
-            self._weights,
+            self._unit,
             has_vectors=self._embed is not None,
         )
 

@@ -235,7 +235,7 @@ def count_stored_terms(
     texts, titled = [], []
     for word, (paragraph_indices, counts) in enumerate(found_counts.entries[0]):
         heading_indices = layout.headings_of[paragraph_indices]
-        in_headings, hidden = (_count_at(heading_indices, found_counts.entries[level][word]) for level in (1, 2))
+        in_headings, hidden = (look_up_counts(heading_indices, found_counts.entries[level][word]) for level in (1, 2))
         texts.append(_drop_zeros(paragraph_indices, counts - in_headings - hidden))
         titled.append((paragraph_indices, counts) if whole_paths else _drop_zeros(paragraph_indices, counts - hidden))
     in_headings, hidden = (layout.lengths[level][layout.headings_of] for level in (1, 2))
@@ -261,7 +261,7 @@ def count_stored_terms(
     )
 
 
-def _count_at(paragraph_indices: Integers, postings: Postings) -> Floats:
+def look_up_counts(paragraph_indices: Integers, postings: Postings) -> Floats:
     """Look up the count of a term in some paragraphs; 0 if a paragraph is not in its postings."""
     posted_indices, counts = postings
     if not len(posted_indices):
