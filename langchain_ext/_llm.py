@@ -22,15 +22,20 @@ from langchain_core.runnables.config import ensure_config
 
 from drillrank.errors import InvalidInput, warn
 from drillrank.hosts.models import HostEmbedding, filled, host_prompt, reported_tokens
+from drillrank.likelihood.encoders import as_encoder
 from drillrank.llm import Reply
 from drillrank.vectors import Embed
 
 
-def embedding_of(given: Embeddings | Embed | None) -> Embed | None:
-    """The function that an embedding model is; a function stays itself."""
-    if isinstance(given, Embeddings):
-        return HostEmbedding(given, given.embed_documents, given.embed_query)
-    return given
+def embedding_of(embed: Embeddings | Embed | str | None) -> Embed | None:
+    """Return the function from texts to vectors that a component's `embed` means.
+
+    Raises:
+        InvalidInput: `embed` is a string that is not an encoder's specification.
+    """
+    if isinstance(embed, Embeddings):
+        return HostEmbedding(embed, embed.embed_documents, embed.embed_query)
+    return as_encoder(embed)
 
 
 def step_prompt(name: str, template: BasePromptTemplate[Any] | str) -> Callable[..., str]:

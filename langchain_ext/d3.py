@@ -16,8 +16,8 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import Field
 
 from drillrank import D3, LanguageModel
-from drillrank.drilldown.drill import Step
-from drillrank.drilldown.evidence import load_evidence_model
+from drillrank.drilldown.paragraph_scores import load_evidence_model
+from drillrank.drilldown.trace import StepReport
 from drillrank.hosts.components import EXPLAIN, ModelFields
 from drillrank.hosts.drill import Evidence, EvidenceRetrieval, FoundEvidence
 from drillrank.hosts.metadata import PREFIX, RANKING_KEYS
@@ -51,7 +51,8 @@ class D3Retriever(ModelFields, QueryRetriever):
         filters: What may be seen: metadata values and operators, as vector stores take them, or a function from a
             document to True or False. It governs the search and whatever is looked up beside it.
         model: Language model that scores: a `load_language_model` specification, or a ready one.
-        embed: An embedding model, or a function from texts to vectors, whose cosines join the likelihood.
+        embed: An embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
+            texts to vectors. Its cosines join the likelihood.
         top_n: Most paragraphs to return; None returns what the LLM chose, or as many as make the expected F1 largest.
             `invoke(query, top_n=...)` overrides it.
         explain: Whether results say why they stand where they stand.
@@ -83,8 +84,8 @@ class D3Retriever(ModelFields, QueryRetriever):
     source: VectorStore | Retriever | None = Field(default=None, description="Proposes documents or sections.")
     store: VectorStore | None = Field(default=None, description="Where what a retriever finds is looked up.")
     filters: Filter | None = Field(default=None, description="What may be seen of what is stored.")
-    embed: Embeddings | Embed | None = Field(
-        default=None, description="An embedding model, or a function from texts to vectors."
+    embed: Embeddings | Embed | str | None = Field(
+        default=None, description="An embedding model, an encoder's specification, or a function."
     )
     top_n: int | None = Field(default=5, description="Paragraphs to return; None leaves it to the method.")
     explain: bool = Field(default=False, description=EXPLAIN)
@@ -127,7 +128,7 @@ class D3Retriever(ModelFields, QueryRetriever):
             check_query(query),
             access,
             self.top_n if top_n is None else top_n,
-            on_step=lambda step: dispatch_custom_event(STEP_EVENT, asdict(step), config=config),
+            on_step=lambda step: dispatch_custom_event(STEP_EVENT, _event(step), config=config),
         )
         dispatch_custom_event(**self._end(found, config))
         return list(map(self._document, found.evidence))
@@ -167,11 +168,16 @@ class D3Retriever(ModelFields, QueryRetriever):
         return Document(id=evidence.id, page_content=evidence.text, metadata=metadata)
 
 
+def _event(step: StepReport) -> dict[str, Any]:
+    """Return the data of a step's event."""
+    return {"kind": step.kind, "offered": step.n_candidates, "chosen": step.chosen, "problems": step.problems}
+
+
 def _run(
     make_requests: Callable[..., Requests[FoundEvidence[Document]]], config: RunnableConfig
 ) -> FoundEvidence[Document]:
     """Find evidence, and dispatch each step."""
-    return run(make_requests(on_step=lambda step: dispatch_custom_event(STEP_EVENT, asdict(step), config=config)))
+    return run(make_requests(on_step=lambda step: dispatch_custom_event(STEP_EVENT, _event(step), config=config)))
 
 
 async def _arun(
@@ -179,11 +185,11 @@ async def _arun(
 ) -> FoundEvidence[Document]:
     loop, turn, sent = asyncio.get_running_loop(), asyncio.Lock(), []
 
-    async def send(step: Step) -> None:
+    async def send(step: StepReport) -> None:
         async with turn:  # in their order
-            await adispatch_custom_event(STEP_EVENT, asdict(step), config=config)
+            await adispatch_custom_event(STEP_EVENT, _event(step), config=config)
 
-    def on_step(step: Step) -> None:  # waits for nobody: handlers may need the threads that D3 runs on
+    def on_step(step: StepReport) -> None:  # waits for nobody: handlers may need the threads that D3 runs on
         sent.append(asyncio.run_coroutine_threadsafe(send(step), loop))
 
     try:

@@ -75,7 +75,8 @@ class PromptRankRerank(WithSource, LikelihoodCompressor):
         filters: Metadata values and operators, as vector stores take them, or a function from a document to True or
             False: no other document is read, whether it is given, fetched over a link or retrieved. What is fetched
             over links obeys the filters of `source`, too.
-        embed: An embedding model, or a function from texts to vectors: meaning then counts, too.
+        embed: An embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
+            texts to vectors. Semantic similarity then counts, too.
         prior: As for `UPRRerank`.
         score: As for `UPRRerank`.
         explain: Whether results say why they stand where they stand.
@@ -103,8 +104,8 @@ class PromptRankRerank(WithSource, LikelihoodCompressor):
     )
     source: Retriever | None = Field(default=None, exclude=True, description="Finds more documents for each path.")
     filters: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
-    embed: Embeddings | Embed | None = Field(
-        default=None, exclude=True, description="An embedding model, or a function from texts to vectors."
+    embed: Embeddings | Embed | str | None = Field(
+        default=None, exclude=True, description="An embedding model, an encoder's specification, or a function."
     )
     settings: PromptRankRerankSettings | dict[str, Any] = Field(
         default=PromptRankRerankSettings(), description="What is rarely touched."
@@ -159,8 +160,9 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
         llm: A chat model or text model, or a Runnable around one, that names what the best path of each hop but the
             last still lacks: one short call, and one question to `source`. None asks nobody.
         model: A `load_language_model` specification, or a ready language model.
-        embed: An embedding model, best that of the vector store, or a function from texts to vectors. `documents` are
-            embedded when the retriever is built, what it finds when it is first found.
+        embed: An embedding model, best that of the vector store, an encoder's specification such as `"onnx:DIR"`, or a
+            function from texts to vectors. `documents` are embedded when the retriever is built, what it finds when it
+            is first found.
         top_n: Documents to return; None returns every one on a scored path. `invoke(query, top_n=...)` overrides it.
         explain: Whether results say why they stand where they stand.
         model_options: Options of the language model.
@@ -205,8 +207,8 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
         default=None, exclude=True, description="Knows linked documents by id."
     )
     filters: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
-    embed: Embeddings | Embed | None = Field(
-        default=None, description="An embedding model, or a function from texts to vectors."
+    embed: Embeddings | Embed | str | None = Field(
+        default=None, description="An embedding model, an encoder's specification, or a function."
     )
     top_n: int | None = Field(default=5, description="Documents to return; None returns all.")
     explain: bool = Field(default=False, description=EXPLAIN)

@@ -46,8 +46,8 @@ class MultiViewRetriever(QueryRetriever):
         retriever: `"bm25"` or `"tfidf"`: one index for each view, where documents are indexed in memory.
         weights: How much each view counts; None takes the best of every view: see `drillrank.views.merge_views`.
         language: Whose stemmer words go through, where an index in memory is searched.
-        embed: Ranks by meaning in place of words where no source is searched: an embedding model, or a function from
-            texts to vectors.
+        embed: An embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
+            texts to vectors. Without a source, semantic similarity then replaces lexical matching.
         merge: `"fusion"`, or `"union"` as in the paper, about `top_n` sections: see `drillrank.views.merge_views`.
         views: The views that are searched.
         top_n: Sections to return; `invoke(query, top_n=...)` overrides it.
@@ -87,7 +87,7 @@ class MultiViewRetriever(QueryRetriever):
     retriever: RetrieverName = Field(default="bm25", description="Index of each view in memory.")
     weights: dict[str, float] | None = Field(default=None, description="How much each view counts.")
     language: str = Field(default="english", description="Whose stemmer words go through.")
-    embed: Embeddings | Embed | None = Field(default=None, description="Ranks by meaning in memory.")
+    embed: Embeddings | Embed | str | None = Field(default=None, description="Ranks by meaning in memory.")
     merge: Merge = Field(default="fusion", description="How the views' rankings become one.")
     views: tuple[View, ...] = Field(default=VIEWS, description="The views that are searched.")
     top_n: int = Field(default=5, description="Sections to return.")

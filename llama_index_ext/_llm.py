@@ -26,22 +26,21 @@ from llama_index.core.prompts.mixin import PromptDictType, PromptMixin
 
 from drillrank.errors import InvalidInput
 from drillrank.hosts.models import STEPS, HostEmbedding, filled, host_prompt, reported_tokens
+from drillrank.likelihood.encoders import as_encoder
 from drillrank.llm import Reply
-from drillrank.prompts import check_places
+from drillrank.prompts import check_placeholders
 from drillrank.vectors import Embed
 
 
-def embedding_of(given: BaseEmbedding | Embed | None) -> Embed | None:
-    """The function that an embedding model is; a function stays itself.
+def embedding_of(embed: BaseEmbedding | Embed | str | None) -> Embed | None:
+    """Return the function from texts to vectors that a component's `embed` means.
 
     Raises:
-        InvalidInput: it is neither.
+        InvalidInput: `embed` is not an embedding model, a function or an encoder's specification.
     """
-    if isinstance(given, BaseEmbedding):
-        return HostEmbedding(given, given.get_text_embedding_batch, given.get_query_embedding)
-    if not (given is None or callable(given)):
-        raise InvalidInput(f"embed is an embedding model, or a function from texts to vectors; not {given!r:.100}.")
-    return given
+    if isinstance(embed, BaseEmbedding):
+        return HostEmbedding(embed, embed.get_text_embedding_batch, embed.get_query_embedding)
+    return as_encoder(embed)
 
 
 STEP_TAG = "drillrank.step"
@@ -108,7 +107,7 @@ class Prompted(PromptMixin):
         return partial(filled, name, partial(self._filled, name))
 
     def _take(self, name: str, template: BasePromptTemplate) -> None:
-        check_places(template.format, *STEPS[name][1:])
+        check_placeholders(template.format, *STEPS[name][1:])
         vars(self).setdefault("_templates", {})[name] = template
 
     def _filled(self, name: str, values: dict[str, Any]) -> tuple[str, tuple[BasePromptTemplate, dict[str, Any]]]:

@@ -16,8 +16,8 @@ from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, Q
 from llama_index.core.utils import print_text
 
 from drillrank import D3, LanguageModel
-from drillrank.drilldown.drill import Step
-from drillrank.drilldown.evidence import load_evidence_model
+from drillrank.drilldown.paragraph_scores import load_evidence_model
+from drillrank.drilldown.trace import StepReport
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.drill import Evidence, EvidenceRetrieval, FoundEvidence
 from drillrank.hosts.metadata import PREFIX
@@ -63,7 +63,8 @@ class D3Retriever(Prompted, QueryRetriever):
             govern the search and whatever is looked up beside it.
         model: Language model that scores: a `load_language_model` specification, or a ready one.
         model_options: Options of that model.
-        embed: An embedding model, or a function from texts to vectors, whose cosines join the likelihood.
+        embed: An embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
+            texts to vectors. Its cosines join the likelihood.
         top_n: Most paragraphs to return; None returns what the LLM chose, or as many as make the expected F1 largest.
         explain: Whether results say why they stand where they stand.
         settings: What is rarely touched: `llama_index_ext.settings.D3RetrieverSettings`, or a mapping of its fields.
@@ -98,7 +99,7 @@ class D3Retriever(Prompted, QueryRetriever):
     filters: Filters | None = None
     model: str | LanguageModel = "unigram"
     model_options: dict[str, Any] | None = None
-    embed: BaseEmbedding | Embed | None = None
+    embed: BaseEmbedding | Embed | str | None = None
     top_n: int | None = 5
     explain: bool = False
     settings: D3RetrieverSettings | Mapping[str, Any] = D3RetrieverSettings()
@@ -143,12 +144,16 @@ class D3Retriever(Prompted, QueryRetriever):
         found = yield from self._evidence.requests(query, store, access, self.top_n, on_step=self._report)
         return self._nodes(query, found)
 
-    def _report(self, step: Step) -> None:
+    def _report(self, step: StepReport) -> None:
         problems = list(step.problems)
-        dispatcher.event(D3StepEvent(kind=step.kind, offered=step.offered, chosen=list(step.chosen), problems=problems))
+        dispatcher.event(
+            D3StepEvent(kind=step.kind, offered=step.n_candidates, chosen=list(step.chosen), problems=problems)
+        )
         if self._verbose:
             shown = "; ".join([*step.chosen, *(f"! {problem}" for problem in problems)])
-            print_text(f"{step.kind}: {len(step.chosen)} of {step.offered}: {shown}", color="llama_turquoise", end="\n")
+            print_text(
+                f"{step.kind}: {len(step.chosen)} of {step.n_candidates}: {shown}", color="llama_turquoise", end="\n"
+            )
 
     def _nodes(self, query: str, found: FoundEvidence[BaseNode]) -> list[NodeWithScore]:
         dispatcher.event(D3EndEvent(usage=found.usage, problems=found.problems))

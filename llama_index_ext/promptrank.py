@@ -120,7 +120,8 @@ class PromptRankRerank(LikelihoodRerank):
         filters: The host's `MetadataFilters`, or a function from a node to True or False: no other node is read,
             whether it is given, fetched over a link or retrieved. What is fetched over links obeys the filters of
             `source`, too.
-        embed: An embedding model, or a function from texts to vectors: meaning then counts, too.
+        embed: An embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
+            texts to vectors. Semantic similarity then counts, too.
         prior: As for `UPRRerank`.
         score: As for `UPRRerank`.
         explain: Whether results say why they stand where they stand.
@@ -147,8 +148,8 @@ class PromptRankRerank(LikelihoodRerank):
     store: BaseDocumentStore | None = Field(default=None, exclude=True, description="Knows linked nodes by id.")
     source: BaseRetriever | None = Field(default=None, exclude=True, description="Finds more nodes for each path.")
     filters: Filters | None = Field(default=None, exclude=True, description="Which nodes may be seen.")
-    embed: BaseEmbedding | Embed | None = Field(
-        default=None, exclude=True, description="An embedding model, or a function from texts to vectors."
+    embed: BaseEmbedding | Embed | str | None = Field(
+        default=None, exclude=True, description="An embedding model, an encoder's specification, or a function."
     )
     settings: PromptRankRerankSettings | dict[str, Any] = Field(
         default=PromptRankRerankSettings(), description="What is rarely touched."
@@ -210,8 +211,9 @@ class PromptRankRetriever(Prompted, QueryRetriever):
         model: Language model that scores: a `load_language_model` specification, or a ready one.
         model_options: Options of that model.
         top_n: Nodes to return; None returns every node on a scored path.
-        embed: An embedding model, best that of the index, or a function from texts to vectors. `documents` are embedded
-            when the retriever is built, what it finds when it is first found.
+        embed: An embedding model, best that of the index, an encoder's specification such as `"onnx:DIR"`, or a
+            function from texts to vectors. `documents` are embedded when the retriever is built, what it finds when it
+            is first found.
         explain: Whether results say why they stand where they stand.
         settings: What is rarely touched: `llama_index_ext.settings.PromptRankRetrieverSettings`, or a mapping of its
             fields.
@@ -252,7 +254,7 @@ class PromptRankRetriever(Prompted, QueryRetriever):
     filters: Filters | None = None
     links: Sequence[LinkName] = LINKS_IN_TEXTS
     llm: LLM | None = None
-    embed: BaseEmbedding | Embed | None = None
+    embed: BaseEmbedding | Embed | str | None = None
     model: str | LanguageModel = "unigram"
     model_options: dict[str, Any] | None = None
     top_n: int | None = 5

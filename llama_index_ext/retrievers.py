@@ -53,8 +53,8 @@ class MultiViewRetriever(QueryRetriever):
         retriever: `"bm25"` or `"tfidf"`: one index for each view, where nodes are indexed in memory.
         weights: How much each view counts; None takes the best of every view: see `drillrank.views.merge_views`.
         language: Whose stemmer words go through, where an index in memory is searched.
-        embed: Ranks by meaning in place of words where no source is searched: an embedding model, or a function from
-            texts to vectors.
+        embed: An embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
+            texts to vectors. Without a source, semantic similarity then replaces lexical matching.
         merge: `"fusion"`, or `"union"` as in the paper, about `top_n` sections: see `drillrank.views.merge_views`.
         views: The views that are searched.
         top_n: Sections to return.
@@ -95,7 +95,7 @@ class MultiViewRetriever(QueryRetriever):
     retriever: RetrieverName = "bm25"
     weights: Mapping[str, float] | None = None
     language: str = "english"
-    embed: BaseEmbedding | Embed | None = None
+    embed: BaseEmbedding | Embed | str | None = None
     merge: Merge = "fusion"
     views: Sequence[View] = VIEWS
     top_n: int = 5

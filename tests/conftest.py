@@ -1,4 +1,4 @@
-"""How hypothesis searches, whichever folder of tests is run."""
+"""Settings of all tests: how hypothesis searches, and no encoder by default."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import gc
 import os
 
 from hypothesis import HealthCheck, settings
+
+os.environ["DRILLRANK_EMBED"] = "none"  # results must not depend on the encoders that a machine has
 
 settings.register_profile("drillrank", deadline=None, max_examples=50)
 # For `make mutation`: what decides over a mutant must be the same in every run, and on a busy machine.

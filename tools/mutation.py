@@ -59,7 +59,7 @@ AREAS = {
     ),
     "merging": Area("views/index views/chunks", "drillrank/views/index drillrank/views/chunks drillrank/views/views"),
     "pages": Area("structure/plain structure/pages hosts/pages", "drillrank/structure/plain files pages_of_files"),
-    "answers": Area("drilldown/answers", "answers"),
+    "answers": Area("drilldown/answers drilldown/answer_vocabularies", "answers"),
 }
 OUTCOMES = {1: "killed", 3: "killed", 0: "survived", 5: "survived", 33: "survived", 24: "timed out", -24: "timed out"}
 OUTCOMES |= {36: "timed out", 152: "timed out", 255: "timed out"}

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import stat
+import sys
 import uuid
 import warnings
 from collections.abc import Iterator
@@ -264,3 +265,19 @@ def _sync(file: Path) -> None:
 def _temporary_path(path: Path) -> Path:
     """Return a new path in the same folder."""
     return path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
+
+
+def cache_folder() -> Path | None:
+    """Return the folder of drillrank's cache. None, with a warning, if the user has no home folder."""
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
+    elif sys.platform == "darwin":
+        base = "~/Library/Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME", "")
+        base = base if Path(base).is_absolute() else "~/.cache"
+    try:
+        return Path(base).expanduser() / "drillrank"
+    except RuntimeError as cause:
+        warn(f"Nothing is cached: {cause}")
+        return None

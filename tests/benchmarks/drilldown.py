@@ -112,7 +112,7 @@ def _calls(found: Found) -> float:
 
 
 def _texts(paper: Paper, ids: set[str]) -> set[str]:
-    return {paragraph.text for paragraph in paper.ready.paragraphs if paragraph.id in ids}
+    return {paragraph.source.text for paragraph in paper.ready.outline.paragraphs if paragraph.source.id in ids}
 
 
 # Without an LLM

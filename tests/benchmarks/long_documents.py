@@ -44,7 +44,7 @@ def papers(
         ready = d3.prepare([document])
         places = [(i, j) for i, section in enumerate(item["sections"]) for j in range(len(section["paragraphs"]))]
         starts = [block.start for _, block in document.paragraphs() if block.kind != "heading"]
-        known = {paragraph.metadata["start"]: paragraph.id for paragraph in ready.paragraphs}
+        known = {one.source.metadata["start"]: one.source.id for one in ready.outline.paragraphs}
         ids = {place: known[start] for place, start in zip(places, starts, strict=True)}
         asked = [question for question in (_question(q, ids) for q in item["questions"]) if question.gold][:left]
         left -= len(asked)
@@ -60,12 +60,14 @@ def _question(item: dict[str, Any], ids: dict[tuple[int, int], str]) -> Question
 
 def bm25(question: str, ready: PreparedDocuments) -> list[str]:
     """BM25 over the paragraphs of the paper."""
-    scores = BM25Index([passage.text for passage in ready.readable]).scores(question)
-    return [ready.paragraphs[at].id for at in top(scores, 10)]
+    passages = [paragraph.passage for paragraph in ready.outline.paragraphs]
+    scores = BM25Index([passage.text for passage in passages]).scores(question)
+    return [passages[index].id for index in top(scores, 10)]
 
 
 def dense(question: str, ready: PreparedDocuments) -> list[str]:
     """Cosine of the embeddings that the paper was made ready with."""
-    scored = ready.evidence.scored(question, range(len(ready.paragraphs)))
-    order = sorted(range(len(scored.totals)), key=lambda at: scored.details(at)["cosine"], reverse=True)
-    return [ready.paragraphs[at].id for at in order]
+    passages = [paragraph.passage for paragraph in ready.outline.paragraphs]
+    scores = ready.scorer.score(question, range(len(passages)))
+    order = sorted(range(len(passages)), key=lambda index: scores.details(index)["cosine"], reverse=True)
+    return [passages[index].id for index in order]

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from drillrank.drilldown.levels import marks, named
 from rich.console import Console
 
 from drillrank import parse_document
 from drillrank.drilldown.confidence import EncoderScale, QuestionMatches
-from drillrank.drilldown.levels import marks, named
 from drillrank.structure import Document
 from drillrank.structure.passages import cut_passages
 from drillrank.text import terms

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 
+from drillrank.drilldown.outline import Section
 from drillrank.drilldown.prepared import PreparedDocuments
 
 _SECTION = re.compile(r"^\* Section: (.*)$", re.MULTILINE)
@@ -15,13 +16,14 @@ class Oracle:
     """Knows which paragraphs are evidence, and recognises sections by name and paragraphs by text."""
 
     def __init__(self, ready: PreparedDocuments, gold: set[str]) -> None:
-        self._texts = {" ".join(paragraph.text.split()): False for paragraph in ready.readable}
-        positions = [at for at, paragraph in enumerate(ready.paragraphs) if paragraph.id in gold]
-        self._texts |= {" ".join(ready.readable[at].text.split()): True for at in positions}
-        self._names = self._relevant_names(ready, {int(ready.section_of[at]) for at in positions})
+        paragraphs = ready.outline.paragraphs
+        relevant = [paragraph for paragraph in paragraphs if paragraph.passage.id in gold]
+        self._texts = {" ".join(paragraph.passage.text.split()): False for paragraph in paragraphs}
+        self._texts |= {" ".join(paragraph.passage.text.split()): True for paragraph in relevant}
+        self._names = self._relevant_names(ready, {ready.outline.section(paragraph) for paragraph in relevant})
 
     @staticmethod
-    def _relevant_names(ready: PreparedDocuments, sections: set[int]) -> dict[str, list[bool]]:
+    def _relevant_names(ready: PreparedDocuments, sections: set[Section]) -> dict[str, list[bool]]:
         """For every name, in order of the entries that bear it: whether evidence is inside."""
         names: dict[str, list[bool]] = {}
         open_ = ready.outline.top()

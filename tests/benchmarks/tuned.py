@@ -36,7 +36,7 @@ def _paragraphs(part: str, questions: int | None) -> list[dict[str, Any]]:
     """Questions with all paragraphs of their paper, in the order of BM25."""
     rows: list[dict[str, Any]] = []
     for paper in papers(part, D3(), questions):
-        texts = {passage.id: passage.text for passage in paper.ready.paragraphs}
+        texts = {one.source.id: one.source.text for one in paper.ready.outline.paragraphs}
         for question in paper.questions:
             row, first = str(len(rows)), bm25(question.text, paper.ready)
             order = [*first, *(id_ for id_ in texts if id_ not in set(first))]

@@ -9,7 +9,7 @@ from collections.abc import Awaitable
 
 import pytest
 
-from drillrank.drilldown.evidence import Evidence
+from drillrank.drilldown.paragraph_scores import ParagraphScorer
 from drillrank.likelihood import UnigramModel
 from drillrank.vectors import BM25Index
 
@@ -79,7 +79,7 @@ def section_path(metadata: dict[str, object]) -> object:
 def threads_at_work(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Grows by the thread that each piece of the retrievers' computation runs on."""
     threads: list[int] = []
-    for owner, name in ((UnigramModel, "_log_likelihood"), (Evidence, "scored"), (BM25Index, "scores")):
+    for owner, name in ((UnigramModel, "_log_likelihood"), (ParagraphScorer, "score"), (BM25Index, "scores")):
         compute = getattr(owner, name)
 
         def recorded(*arguments, compute=compute):

@@ -8,7 +8,7 @@ import pytest
 from langchain_core.runnables import ConfigurableField
 
 from drillrank import vectors
-from drillrank.drilldown.levels import LevelIndex
+from drillrank.drilldown.question_terms import LevelIndex
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
 from drillrank.likelihood.unigram import Collection

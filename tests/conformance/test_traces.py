@@ -63,7 +63,7 @@ def test_spans_and_events_of_llama_index(traced, asynchronous):
     [start], [end] = events.told[ranked]["ReRankStartEvent"], events.told[ranked]["ReRankEndEvent"]
     assert (len(start.nodes), start.top_n, start.model_name, len(end.nodes)) == (2, 1, "unigram", 1)
     [step], [end] = events.told[drilled]["D3StepEvent"], events.told[drilled]["D3EndEvent"]
-    assert (step.kind, step.offered, len(step.chosen)) == ("likelihood", 3, 2)
+    assert (step.kind, step.n_candidates, len(step.chosen)) == ("likelihood", 3, 2)
     assert (end.usage["llm_calls"], end.problems) == (0, [])
 
 

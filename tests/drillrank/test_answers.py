@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank import SelfAsk
-from drillrank.drilldown.answers import Choice, chosen_ids, chosen_names, said_yes
+from drillrank.drilldown.answers import Choice, parse_ids, parse_names, parse_yes_no
 from drillrank.generation import generated_passages
 from drillrank.llm import run, strip_reasoning
 from drillrank.views import parse_keywords
@@ -53,7 +53,7 @@ offers = st.lists(name, min_size=1, max_size=6, unique=True) | st.sampled_from([
 @settings(max_examples=EXAMPLES or 300)
 @given(anything, offers)
 def test_whatever_an_answer_says_the_choice_is_of_what_there_is(answer, offered):
-    for choice, count in ((chosen_names(answer, offered), len(offered)), (chosen_ids(answer, 7), 7)):
+    for choice, count in ((parse_names(answer, offered), len(offered)), (parse_ids(answer, 7), 7)):
         assert list(choice.positions) == sorted(set(choice.positions))
         assert all(0 <= position < count for position in choice.positions)
         assert choice.usable in ((True,) if choice.positions else (True, False))
@@ -90,14 +90,14 @@ NUMBERED = {
 @settings(max_examples=EXAMPLES or 15)
 @given(st.sets(st.integers(0, len(NAMES) - 1), min_size=1))
 def test_whatever_names_are_listed_in_a_form_are_read_back(form, wanted):
-    assert chosen_names(LISTED[form]([NAMES[at] for at in sorted(wanted)]), NAMES) == Choice(tuple(sorted(wanted)), ())
+    assert parse_names(LISTED[form]([NAMES[at] for at in sorted(wanted)]), NAMES) == Choice(tuple(sorted(wanted)), ())
 
 
 @pytest.mark.parametrize("form", NUMBERED)
 @settings(max_examples=EXAMPLES or 10)
 @given(st.sets(st.integers(1, 40), min_size=1, max_size=39))
 def test_whatever_ids_are_written_in_a_form_are_read_back(form, wanted):
-    choice = chosen_ids(NUMBERED[form](sorted(wanted)), 40)
+    choice = parse_ids(NUMBERED[form](sorted(wanted)), 40)
     assert choice == Choice(tuple(number - 1 for number in sorted(wanted)), ())
 
 
@@ -174,7 +174,7 @@ MARKS = ["Article–Section Placement", "Example {gen}", "Data", "Article-Sectio
     ],
 )
 def test_what_is_chosen(answer, offered, positions):
-    choice = chosen_ids(answer, offered) if isinstance(offered, int) else chosen_names(answer, offered)
+    choice = parse_ids(answer, offered) if isinstance(offered, int) else parse_names(answer, offered)
     assert (choice.positions if choice.usable else None) == positions
     assert choice.usable is (positions is not None)
 
@@ -188,14 +188,14 @@ def test_what_is_chosen(answer, offered, positions):
     ],
 )
 def test_yes_and_no_and_neither(answer, choice):
-    assert said_yes(answer) == choice
+    assert parse_yes_no(answer) == choice
 
 
 def test_what_is_not_offered_is_left_out_and_shown():
-    assert chosen_names("Speed, and the\t weather", NAMES) == Choice((4, 6), ("and the weather",))
-    assert chosen_ids("2, 9 and -4", 5) == Choice((1,), ("9", "-4"))
-    assert chosen_ids("3-400", 5) == Choice((2, 3, 4), ())
-    assert chosen_ids("Answer:\n[1]\n[2]\n[9]", 2) == Choice((0, 1), ("9",))
+    assert parse_names("Speed, and the\t weather", NAMES) == Choice((4, 6), ("and the weather",))
+    assert parse_ids("2, 9 and -4", 5) == Choice((1,), ("9", "-4"))
+    assert parse_ids("3-400", 5) == Choice((2, 3, 4), ())
+    assert parse_ids("Answer:\n[1]\n[2]\n[9]", 2) == Choice((0, 1), ("9",))
 
 
 NOTHING = ["", " \n", "None", "none.", "N/A", "[]", '""', "No section is relevant.", "(empty)", '{"ids": []}', "{}"]
@@ -211,12 +211,12 @@ UNREADABLE = [
 
 @pytest.mark.parametrize("answer", [*NOTHING, *UNREADABLE])
 def test_an_answer_that_chooses_nothing_or_is_no_plain_choice(answer):
-    for choice in (chosen_names(answer, NAMES), chosen_ids(answer, 5)):
+    for choice in (parse_names(answer, NAMES), parse_ids(answer, 5)):
         assert choice == Choice((), (), usable=answer in NOTHING)
 
 
 def reading(answer: str, offered: int | list[str]) -> list[int] | None:
-    choice = chosen_ids(answer, offered) if isinstance(offered, int) else chosen_names(answer, offered)
+    choice = parse_ids(answer, offered) if isinstance(offered, int) else parse_names(answer, offered)
     return [position + 1 for position in choice.positions] if choice.usable else None
 
 
@@ -247,8 +247,8 @@ PIECES = [
 @pytest.mark.parametrize("piece", PIECES)
 def test_reading_takes_linear_work(piece):
     def read(answer: str) -> None:
-        chosen_ids(answer, 9)
-        chosen_names(answer, TITLES)
+        parse_ids(answer, 9)
+        parse_names(answer, TITLES)
         parse_keywords(answer)
 
     read(piece)  # what is compiled once
@@ -258,7 +258,7 @@ def test_reading_takes_linear_work(piece):
 
 @pytest.mark.parametrize("answer", ["9", "1-" + "9", '{"ids": [9', "[", "|"])
 def test_huge_numbers_and_ranges(answer):
-    assert set(chosen_ids(answer + answer[-1] * 99_999 + ", 2]}" * ("ids" in answer), 9).positions) <= {1}
+    assert set(parse_ids(answer + answer[-1] * 99_999 + ", 2]}" * ("ids" in answer), 9).positions) <= {1}
 
 
 READABLE = {
@@ -280,7 +280,7 @@ READABLE = {
 
 @pytest.mark.parametrize("answer", READABLE)
 def test_forms_of_ids_that_models_prefer(answer):
-    assert chosen_ids(answer, 5) == Choice(READABLE[answer])
+    assert parse_ids(answer, 5) == Choice(READABLE[answer])
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_forms_of_ids_that_models_prefer(answer):
     ],
 )
 def test_ids_that_may_mean_something_else_are_not_chosen(answer):
-    assert chosen_ids(answer, 5) == Choice((), usable=False)
+    assert parse_ids(answer, 5) == Choice((), usable=False)
 
 
 @pytest.mark.parametrize(
@@ -312,9 +312,9 @@ def test_ids_that_may_mean_something_else_are_not_chosen(answer):
 )
 def test_separators_and_blanks_take_linear_time(pump, names):
     def read(answer: str) -> None:
-        chosen_names(answer + "yes", names)
-        chosen_ids(answer + "yes", 9)
-        said_yes(answer + "yes")
+        parse_names(answer + "yes", names)
+        parse_ids(answer + "yes", 9)
+        parse_yes_no(answer + "yes")
 
     start = time.process_time()
     read(pump * (20_000 // len(pump)))

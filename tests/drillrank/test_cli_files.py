@@ -283,7 +283,7 @@ def test_many_files_are_read_by_several_processes_as_by_one(inside, monkeypatch)
             corpus = FileCorpus(sources, inside / "cache", "english", lambda *done: counted.append(done))
         assert [one.partition(":")[0] for one in corpus.skipped] == ["00.md is not text."]
         assert list(corpus.names.values()) == [file.name for file in files[1:]]
-    assert counted == [*((number, 40) for number in range(1, 41)), (1, 1)]
+    assert counted == [(number, 40) for number in range(1, 41)]  # in the second round none is read
     for number in (2, 20, 39):
         assert evidence(corpus, f"valve{number}")[0] == f"{number:02}.md"
 
@@ -354,18 +354,18 @@ def test_a_file_that_grows_after_it_was_found_is_refused(valves, monkeypatch):
 
 def test_a_file_that_changes_between_its_key_and_its_reading_is_refused(valves):
     [file] = list_input_files(["1.md"])[0]
-    [(_, result)] = reading.read_files([reading.KeyedFile(b"another key", file)])
+    [(_, result)] = reading.read_files([reading.KeyedFile(b"another key", file)], "paragraph")
     assert "was changed while it was read" in str(result)
 
 
 def test_what_a_worker_answers_is_checked(inside):
-    value, attachment = reading.prepare_in_worker(MANUAL.encode(), {"id": "ff", "path": "a.md"})
+    value, attachment = reading.prepare_in_worker(MANUAL.encode(), {"id": "ff", "path": "a.md", "unit": "paragraph"})
     value = json.loads(json.dumps(value))
     assert reading._prepared_from_frame(Frame(value, attachment), b"\xff").rows
     for change in (
-        {"id": "other"}, {"rows": [[1]]}, {"rows": None}, {"lengths": [1, 2]}, {"lengths": "abcd"}, {"above": []},
+        {"id": "other"}, {"rows": [[1]]}, {"rows": None}, {"lengths": [1, 2]}, {"lengths": "abcd"}, {"context": []},
         {"rows": [["a", 2**70, "", "", "[]", "{}"]]}, {"rows": value["rows"][:1]},
-        {"above": [[[-1, "", ""]], "", False, False]},
+        {"context": [[[-1, "", ""]], ""]}, {"has_pages": 1},
     ):  # fmt: skip
         with pytest.raises(ReaderFailure, match=r"unknown form"):
             reading._prepared_from_frame(Frame({**value, **change}, attachment), b"\xff")
@@ -412,3 +412,17 @@ def test_saved_documents_come_back_equal(text, format):
     document = parse_document(f"§ 1 Term\n\n{text}", format)
     document = replace(document, pages=Pages.of([(0, 3, "iii"), (4, 5, "5")]))
     assert document_from_json(document_to_json(document)) == document
+
+
+def test_a_broken_file_is_not_read_again(inside, capsys, monkeypatch):
+    write({"a.md": MANUAL, "broken.pdf": b"%PDF-1.7 broken"})
+    _, first = asked(capsys, ".", QUESTION)
+    monkeypatch.setattr(reading, "run_task", lambda *_: pytest.fail("it is read again"))
+    _, second = asked(capsys, ".", QUESTION)
+    assert first == second
+    assert "broken.pdf cannot be read" in second
+    assert main(["ask", "broken.pdf", QUESTION]) == 2
+    assert "broken.pdf cannot be read" in capsys.readouterr().err
+    Path("broken.pdf").write_bytes(b"%PDF-1.7 also broken")
+    with pytest.raises(pytest.fail.Exception):
+        main(["ask", ".", QUESTION])

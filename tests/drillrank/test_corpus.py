@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,8 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from drillrank import Corpus, Passage
-from drillrank.corpus import bm25, documents
-from drillrank.corpus import corpus as implementation
+from drillrank.corpus import bm25, documents, file_keys, store
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
 from drillrank.structure import file_key, parse_document, read_document
@@ -153,7 +154,7 @@ def test_a_passage_is_a_paragraph_under_its_headings():
     assert len(corpus) == 5
     assert corpus.document("sea") == parse_document(text)
     for missing in ("land", corpus.search("fox")[0].passage.id):
-        with pytest.raises(InvalidInput, match="no document"):
+        with pytest.raises(InvalidInput, match="no parsed document"):
             corpus.document(missing)
 
 
@@ -177,7 +178,7 @@ def test_files_are_parsed_when_they_are_new_or_changed(tmp_path, monkeypatch):
     corpus.add([one, two])
     assert parsed == [one, two, two]
     assert [passage.text for passage in corpus] == ["It hunts.", "It sleeps."]
-    assert corpus.known([(str(one), file_key(one)), (str(two), b"other"), ("three", b"")]) == {str(one)}
+    assert corpus.mark_used([(str(one), file_key(one)), (str(two), b"other"), ("three", b"")]) == {str(one)}
     monkeypatch.setattr("drillrank.structure.read.PARSER_VERSION", -1)
     corpus.add([one])
     assert parsed == [one, two, two, one]
@@ -213,7 +214,7 @@ def test_a_bad_file_costs_nothing_but_itself(tmp_path):
 
 def test_what_is_used_stays_and_the_rest_expires(monkeypatch):
     now = [1_000.0]
-    monkeypatch.setattr(implementation.time, "time", lambda: now[0])
+    monkeypatch.setattr(store.time, "time", lambda: now[0])
     corpus = Corpus()
     corpus.add([Passage("fox", id="a"), Passage("owl", id="b")])
     now[0] = 2_000.0
@@ -250,7 +251,7 @@ def test_what_cannot_be_added_changes_nothing(tmp_path):
 
 
 def test_an_index_of_another_analyzer_is_made_anew_from_the_texts(tmp_path, monkeypatch):
-    monkeypatch.setattr(implementation, "BATCH", 7)
+    monkeypatch.setattr(store, "BATCH", 7)
     file = tmp_path / "corpus.db"
     Corpus(file).add(linked_passages(50))
     other = Corpus(file, language="none")
@@ -259,7 +260,7 @@ def test_an_index_of_another_analyzer_is_made_anew_from_the_texts(tmp_path, monk
     assert len(other.statistics()) == len(other) == 50
     with monkeypatch.context() as patch:
         patch.setattr("drillrank.text.ANALYZER", -1)
-        patch.setattr(implementation, "terms", lambda text, language: text.split())
+        patch.setattr(store, "terms", lambda text, language: text.split())
         newer = Corpus(file)
         assert newer.statistics().holding.keys() == {word for one in passages for word in one.titled_text.split()}
     again = Corpus(file)
@@ -297,11 +298,11 @@ def test_files_whose_size_and_times_are_as_before_are_not_read_again(tmp_path, m
     assert first[:2] == [file_key(one), file_key(other)]
     assert isinstance(first[2], InvalidInput)
     read = []
-    monkeypatch.setattr(implementation, "file_key", lambda path: read.append(path) or file_key(path))
+    monkeypatch.setattr(file_keys, "file_key", lambda path: read.append(path) or file_key(path))
     assert list(corpus.file_keys([one, other])) == first[:2]
     assert read == [one, other]  # they have changed just now
     now = time.time_ns()
-    monkeypatch.setattr(implementation.time, "time_ns", lambda: now + 10**10)
+    monkeypatch.setattr(file_keys.time, "time_ns", lambda: now + 10**10)
     assert list(corpus.file_keys([one, other])) == first[:2]
     read.clear()
     assert list(corpus.file_keys([other, one])) == first[1::-1]
@@ -309,3 +310,64 @@ def test_files_whose_size_and_times_are_as_before_are_not_read_again(tmp_path, m
     other.write_text("An elk.", encoding="utf-8")  # of the same length
     assert list(corpus.file_keys([one, other])) == [first[0], file_key(other)]
     assert read == [other]
+
+
+# Units
+
+SEA = "# Sea\n\nDeep.\n\n## Fish\n\nCod.\n\nHake.\n\n# Land\n\nOwls.\n"
+
+
+def contents(corpus):
+    return [(one.id, one.title, one.text, one.metadata) for one in corpus]
+
+
+@pytest.mark.parametrize(("unit", "other"), [("passage", "paragraph"), ("paragraph", "passage")])
+def test_documents_of_another_unit_are_cut_again_from_their_stored_parses(tmp_path, monkeypatch, unit, other):
+    monkeypatch.setattr(store, "_CUT_BATCH", 2)
+    documents_by_id = [(f"d{n}", parse_document(SEA.replace("Deep", f"Deep {n}"))) for n in range(5)]
+    file, fresh = tmp_path / "corpus.db", Corpus(unit=unit)
+    Corpus(file, unit=other).add(documents_by_id)
+    fresh.add(documents_by_id)
+    corpus = Corpus(file, unit=unit)
+    assert contents(corpus) == contents(fresh)
+    assert len({len(corpus), len(Corpus(file, unit=other))}) == 2
+    assert contents(corpus) == contents(fresh)  # cut again for each of them
+    agrees(corpus, ["deep fish", "owls on land"])
+    assert corpus.document("d3") == documents_by_id[3][1]
+
+
+def test_passages_that_were_added_as_such_stay_in_any_unit(tmp_path):
+    file = tmp_path / "corpus.db"
+    Corpus(file, unit="paragraph").add([Passage("a fox", id="fox"), ("sea", parse_document(SEA))])
+    corpus = Corpus(file, unit="passage")
+    assert [one.id for one in corpus] == ["fox", "sea:0"]
+    corpus.remove(["fox"])
+    assert [one.id for one in corpus] == ["sea:0"]
+    agrees(corpus, ["fox", "fish"])
+
+
+def test_a_unit_of_an_older_version_is_cut_again(tmp_path, monkeypatch):
+    file = tmp_path / "corpus.db"
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "CUT_VERSION", 0)
+        Corpus(file, unit="passage").add([("sea", parse_document(SEA))])
+    cut = []
+    monkeypatch.setattr(
+        store, "prepare_document", lambda *args: cut.append(args[1]) or documents.prepare_document(*args)
+    )
+    assert len(Corpus(file, unit="passage")) == 1
+    assert cut == ["sea"]
+
+
+def test_a_damaged_parse_cannot_be_cut_again_and_the_error_says_what_to_do(tmp_path):
+    file = tmp_path / "corpus.db"
+    Corpus(file, unit="paragraph").add([("sea", parse_document(SEA))])
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute("UPDATE documents SET parse = X'00'")
+    with pytest.raises(InvalidInput, match=r"parse of 'sea' is damaged, .* delete the file and add the"):
+        Corpus(file, unit="passage")
+
+
+def test_an_unknown_unit_is_refused():
+    with pytest.raises(InvalidInput, match="unit"):
+        Corpus(unit="page")

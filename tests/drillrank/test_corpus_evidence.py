@@ -36,6 +36,7 @@ def places(ranking):
             str(item.passage.metadata["document"]),
             item.passage.metadata["start"],
             item.passage.metadata.get("pages"),
+            item.passage.metadata.get("part"),
             round(item.score, 8),
             {key: item.details[key] for key in ("matched", "version", "other_versions") if key in item.details},
             round(item.details["section_score"], 8),
@@ -53,16 +54,19 @@ def places(ranking):
     st.booleans(),
     st.sampled_from([None, "2021"]),
     st.booleans(),
+    st.sampled_from(["passage", "paragraph"]),
 )
-def test_evidence_is_that_of_the_documents_in_memory(given_documents, question, top_n, whole_paths, as_of, changed):
-    corpus = Corpus()
+def test_evidence_is_that_of_the_documents_in_memory(
+    given_documents, question, top_n, whole_paths, as_of, changed, unit
+):
+    corpus = Corpus(unit=unit)
     if changed:  # what was there before leaves no trace
         corpus.add([("other", Passage("margin fox")), ("1", parse_document("# Owl\n\nIt was another text."))])
         corpus.remove(["other"])
     corpus.add((str(at), document) for at, (_, document) in enumerate(given_documents))
     corpus.add([("foreign", parse_document("# Margin\n\nNobody asks this one for its margin."))])
     order = sorted(range(len(given_documents)), key=lambda at: corpus.ids().index(str(at)))
-    d3 = D3(settings={"whole_paths": whole_paths, "as_of": as_of})
+    d3 = D3(settings={"whole_paths": whole_paths, "as_of": as_of, "unit": unit})
     by_id = {str(at): given_documents[at][0] for at in order}
     memory = d3.prepare([given_documents[at][1] for at in order], list(by_id.values()))
     expected = d3.retrieve(question, memory, top_n)
@@ -71,7 +75,7 @@ def test_evidence_is_that_of_the_documents_in_memory(given_documents, question, 
     assert places(found) == [
         (renamed[id_], *rest, [(renamed[a], b) for a, b in also]) for id_, *rest, also in places(expected)
     ]
-    assert found.answerable == pytest.approx(expected.answerable)
+    assert found.confidence == pytest.approx(expected.confidence)
     assert found.found is expected.found
     totals = [entry.total for entry in found.explain()]
     assert totals == pytest.approx([entry.total for entry in expected.explain()], abs=1e-9)
@@ -128,7 +132,7 @@ class Embedder:
         return [[40, 1, 9] for _ in texts]
 
 
-def test_words_choose_the_pages_that_are_embedded_and_vectors_are_kept(tmp_path):
+def test_vectors_of_a_corpus_are_kept_and_evidence_is_that_of_the_documents_in_memory(tmp_path):
     texts = [f"# House {n}\n\nThe rent of house {n} is due.\n\nMonth {n}." for n in range(70)]
     question = "When is the rent of house 61 due?"
     corpus = Corpus(tmp_path / "corpus.db")
@@ -137,9 +141,9 @@ def test_words_choose_the_pages_that_are_embedded_and_vectors_are_kept(tmp_path)
     d3 = D3(embed=first)
     ready = d3.prepare_corpus(corpus, embedded_by="lengths")
     found = d3.retrieve(question, ready, 5)
-    assert len(first.texts) == 100  # 50 sections of two paragraphs
+    assert len(first.texts) == 140  # 70 sections of two paragraphs
     assert [item.passage.id for item in d3.retrieve(question, ready, 5)] == [item.passage.id for item in found]
-    assert len(first.texts) == 100
+    assert len(first.texts) == 140
     again = Embedder()
     other = D3(embed=again)
     kept = other.retrieve(question, other.prepare_corpus(Corpus(tmp_path / "corpus.db"), embedded_by="lengths"), 5)
@@ -154,3 +158,26 @@ def test_words_choose_the_pages_that_are_embedded_and_vectors_are_kept(tmp_path)
     corpus.remove(["61"])
     left = D3(embed=Embedder()).retrieve(question, corpus, 5)
     assert all(item.passage.metadata["document"] != "61" for item in left)
+
+
+def test_a_passage_of_a_corpus_has_the_spans_of_its_paragraphs():
+    text = "# Oak\n\nOld.\n\n## Bark\n\nIt is thick.\n\n- grey\n- rough\n\n## Wood\n\nHard.\n"
+    corpus = Corpus(unit="passage")
+    corpus.add([("oak", parse_document(text))])
+    [passage] = corpus.passages("oak")
+    paragraphs = ["Old.", "It is thick.", "- grey\n- rough", "Hard."]
+    spans = passage.metadata["paragraph_spans"]
+    assert [text[span.start : span.end] for span in spans] == paragraphs
+    assert [passage.text[span.text_start : span.text_end] for span in spans] == paragraphs
+    assert passage.title == "Oak > Bark > Wood"
+    assert passage.metadata["section_paths"] == (("Oak",), ("Oak", "Bark"), ("Oak", "Wood"))
+    [item] = D3(settings={"unit": "passage"}).retrieve("Which oak is hard?", corpus)
+    assert item.passage.metadata["paragraph_spans"] == spans
+
+
+def test_every_heading_of_a_passage_counts_in_a_corpus():
+    corpus = Corpus(unit="passage")
+    corpus.add([("trees", parse_document("# Oak\n\n" + "Old. " * 200 + "\n\n# Elm\n\nTall.\n\n# Yew\n\nSlow.\n"))])
+    [item] = D3(settings={"unit": "passage"}).retrieve("yew", corpus, 1)
+    assert item.details["matched"]
+    assert item.passage.title == "Elm > Yew"

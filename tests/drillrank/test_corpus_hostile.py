@@ -76,7 +76,7 @@ ENDLESS = "WITH RECURSIVE one(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM one) S
 def test_a_database_with_other_tables_is_refused_and_stays(file, statements):
     changed(file, *statements)
     before = file.read_bytes()
-    with pytest.raises(CorpusError, match="holds other tables"):
+    with pytest.raises(CorpusError, match="has other tables"):
         Corpus(file)
     assert file.read_bytes() == before
 
@@ -86,7 +86,7 @@ def test_only_plain_files_are_opened(tmp_path, file):
     (tmp_path / "nowhere").symlink_to(tmp_path / "missing")
     os.mkfifo(tmp_path / "pipe")
     for name in ("link", "nowhere", "pipe", "."):
-        with pytest.raises(CorpusError, match="a link, folder, pipe or device is there"):
+        with pytest.raises(CorpusError, match="a link, folder, pipe or device"):
             Corpus(tmp_path / name)
     assert not (tmp_path / "missing").exists()
     with pytest.raises(CorpusError, match="unable to open"):
@@ -109,11 +109,11 @@ def test_a_file_that_is_damaged_while_it_is_used_is_told(file, damage):
 
 
 BLOBS = {
-    "documents": ["parse", "above", "pages", "sections", "digests", "first", "size"],
+    "documents": ["parse", "context", "paged", "pages", "sections", "headings", "digests", "first", "size"],
     "passages": ["text", "links", "metadata", "title", "digest"],
     "blocks": ["lengths", "units", "words"],
     "postings": ["entries", "holding", "occurrences"],
-    "state": ["analyzer", "indexed"],
+    "state": ["analyzer", "indexed", "unit"],
     "files": ["stamp", "key"],
 }
 VALUES = ["X''", "X'FF'", "X'FFFFFFFFFFFF'", "NULL", "-1", "9e99", "'x'", "'[[[['", "'{}'", "zeroblob(100000)"]
@@ -164,7 +164,7 @@ def test_flipped_bytes_give_an_answer_or_a_clear_error(tmp_path_factory, data):
 
 
 def test_a_locked_file_is_told_after_a_while(file, monkeypatch):
-    monkeypatch.setattr("drillrank.corpus.corpus.PATIENCE", 0.05)
+    monkeypatch.setattr("drillrank.corpus.schema.WRITE_TIMEOUT", 0.05)
     corpus = Corpus(file)
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

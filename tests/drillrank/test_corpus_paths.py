@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank import Corpus, Passage, PathSearch, PromptRank
+from drillrank import Corpus, Passage, PathSearch, PromptRank, parse_document
 from drillrank.errors import InvalidInput
 from drillrank.likelihood.encoder import EmbeddingModel
 from drillrank.llm import run
@@ -64,6 +64,25 @@ def test_a_corpus_in_a_file_is_searched_by_threads_and_after_it_was_sent(tmp_pat
     for question, paths in zip(asked, found, strict=True):
         steps = in_memory.path_requests(question, candidates=corpus.retrieve(question, 100))
         same(paths, run(steps, handlers=handlers(Nowhere())))
+
+
+@pytest.mark.parametrize("unit", ["passage", "paragraph"])
+def test_paths_over_the_units_of_documents_are_those_of_a_search_in_memory(unit):
+    corpus = Corpus(unit=unit)
+    texts = [
+        f"# Part {n}\n\n## Lid {n}\n\nThe lid of part {n} is made by Firm {n}. See Firm {n}.\n\n## Use {n}\n\n"
+        f"{'It is rinsed. ' * 70}\n\n# Firm {n}\n\nIt was founded in town {n % 3}.\n"
+        for n in range(8)
+    ]
+    corpus.add((f"d{n}", parse_document(text)) for n, text in enumerate(texts))
+    passages = list(corpus)
+    options = {"settings": {"pool": 12}}
+    stored = PathSearch(PromptRank(), first_stage=corpus, **options)
+    alone = PathSearch(PromptRank(), passages, first_stage=first_stage(passages), **options)
+    for question in ("In which town was the firm founded that made the lid of part 5?", "rinsed lid"):
+        paths = stored.search_paths(question)
+        assert paths
+        same(paths, alone.search_paths(question))
 
 
 def by_letters(texts):

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank import D3, parse_document
-from drillrank.drilldown.evidence import COSINE_WEIGHT, FUSED_TEMPERATURE, SECTION_WEIGHT, expected_best
 from drillrank.drilldown.outline import outline
+from drillrank.drilldown.paragraph_scores import COSINE_WEIGHT, FUSED_TEMPERATURE, SECTION_WEIGHT, maximize_expected_f1
 from drillrank.errors import InvalidInput
 
 MANUAL = """Read this first.\n
@@ -59,7 +59,7 @@ def test_the_expected_f1_is_largest_among_all_numbers(totals, expected, temperat
     weights = sorted((math.exp((total - max(totals)) / temperature) for total in totals), reverse=True)
     chances = [min(1.0, expected * weight / math.fsum(weights)) for weight in weights]
     f1 = [2 * math.fsum(chances[:n]) / (n + math.fsum(chances)) for n in range(1, len(totals) + 1)]
-    assert f1[expected_best(totals, expected, temperature) - 1] == pytest.approx(max(f1))
+    assert f1[maximize_expected_f1(totals, expected, temperature) - 1] == pytest.approx(max(f1))
 
 
 def test_embeddings_join_the_likelihood():
@@ -83,7 +83,7 @@ def test_embeddings_join_the_likelihood():
         assert item.score == pytest.approx(lexical[item.passage.id].score + added / item.details["tokens"])
     assert embedded[1:] == [["lime"]]
     totals = [item.details["total"] for item in d3.retrieve("lime", ready, 9)]
-    assert len(d3.retrieve("lime", ready)) == expected_best(totals, temperature=FUSED_TEMPERATURE)
+    assert len(d3.retrieve("lime", ready)) == maximize_expected_f1(totals, temperature=FUSED_TEMPERATURE)
     assert embedded[1:] == [["lime"]]  # once for a question
 
 
@@ -98,7 +98,7 @@ def test_prepared_parsed_and_plain_documents_and_async_agree_and_what_is_none_is
         with pytest.raises(InvalidInput):
             d3.retrieve(QUESTION, wrong)
     everything, best = (D3().retrieve(QUESTION, [MANUAL], top_n) for top_n in (9, None))  # as many as F1 is best of
-    assert len(best) == expected_best([item.details["total"] for item in everything]) < len(everything)
+    assert len(best) == maximize_expected_f1([item.details["total"] for item in everything]) < len(everything)
     assert [item.passage.id for item in best] == [item.passage.id for item in everything[: len(best)]]
     [heading] = D3().retrieve("Are there whales?", ["# Sea\n\nCod.\n\n## Whales\n"], 1)
     assert heading.passage.text == "## Whales"  # which nothing stands under
@@ -132,7 +132,6 @@ LEASE = "\n\n".join(
 def test_says_when_nothing_here_speaks_of_the_question(question, here):
     found = D3().retrieve(question, [LEASE])
     assert found.found is here
-    assert (found.answerable >= D3().settings.answerable) is here
 
 
 def test_a_company_that_no_document_is_about_is_not_here():
@@ -142,7 +141,6 @@ def test_a_company_that_no_document_is_about_is_not_here():
     ready = D3().prepare(documents, [f"{name}_{year}_10K.pdf" for name, year in years])
     assert D3().retrieve("What were the net sales of Globex in FY2017?", ready).found
     assert not D3().retrieve("What were the net sales of Umbrella Corporation in FY2017?", ready).found
-    assert not D3(settings={"answerable": 1}).retrieve("What were the net sales of Globex in FY2017?", ready).found
 
 
 POINTING = """# Lease\n

@@ -116,7 +116,7 @@ def test_it_never_raises_nor_invents_nor_repeats_and_tells_what_happened(script,
     judged = options["paragraphs"] in ("monot5", "base+monot5")
     assert [bool(item.term(ODDS).terms) for item in explained] == [judged] * len(found)
 
-    there = {passage.id: passage for passage in D3(llm, settings=more).prepare(texts).paragraphs}
+    there = {one.source.id: one.source for one in D3(llm, settings=more).prepare(texts).outline.paragraphs}
     ids = [item.passage.id for item in found]
     assert len(ids) == len(set(ids))
     assert all(item.passage == there[item.passage.id] for item in found)
@@ -125,14 +125,13 @@ def test_it_never_raises_nor_invents_nor_repeats_and_tells_what_happened(script,
     assert llm.calls == found.usage.calls
     if options["summarizer"] is None:
         assert llm.calls <= options["max_calls"]
-    sections = outline(texts)
-    tree = Outline(sections)
-    names = {entry.name for entry in tree.leaves(range(len(sections)))} | _chapters(tree)
+    tree = Outline(outline(texts))
+    names = {entry.name for entry in tree.leaves(tree.sections)} | _chapters(tree)
     for step in found.steps:
         offered = names if step.kind in ("sections", "documents") else there
         if step.kind != "documents":
             assert set(step.chosen) <= set(offered)
-        assert len(step.chosen) <= step.offered
+        assert len(step.chosen) <= step.n_candidates
     if asked and asked[-1].kind == "paragraphs" and options["paragraphs"] in BY_LLM and top_n is None:
         assert set(ids) == set(asked[-1].chosen)
 

@@ -80,7 +80,7 @@ def test_pieces_tile_their_paragraph_and_are_exact_slices(text, budget):
     assert [section.passage for section in ready.outline.sections] == [section.passage for section in whole]
     source = parse_document(text)
     for section, parts in zip(whole, ready.outline.sections, strict=True):
-        pieces = iter(zip(parts.paragraphs, parts.readable, strict=True))
+        pieces = iter([(piece.source, piece.passage) for piece in parts.paragraphs])
         for paragraph, shown in zip(section.paragraphs, section.readable, strict=True):
             own = []
             while sum(len(piece.text) for _, piece in own) < len(shown.text):
@@ -98,7 +98,7 @@ def test_pieces_tile_their_paragraph_and_are_exact_slices(text, budget):
                     assert source.text[start:end] == piece.text
                     assert piece.id == f"0:{start}"
         assert next(pieces, None) is None
-    ids = [paragraph.id for paragraph in ready.paragraphs]
+    ids = [paragraph.source.id for paragraph in ready.outline.paragraphs]
     assert len(ids) == len(set(ids))
 
 
@@ -169,7 +169,9 @@ def test_stored_pieces_are_bounded_too():
     text = "A sentence of words. " * 300
     sections = rebuilt([[StoredChunk(f"# A\n\n{text}", "A")], [StoredChunk(text, "B", 7, 9)]])  # which is no source
     ready = D3(settings={"max_prompt_tokens": 300}).prepare(sections)
-    first, second = ([p for p in ready.paragraphs if p.metadata["document"] == number] for number in (0, 1))
+    first, second = (
+        [p.source for p in ready.outline.paragraphs if p.source.metadata["document"] == number] for number in (0, 1)
+    )
     assert len(first) > 5
     assert all(p.text == f"# A\n\n{text}"[p.metadata["start"] : p.metadata["end"]] for p in first)
     assert "".join(p.text for p in second) == text

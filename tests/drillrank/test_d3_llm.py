@@ -161,7 +161,7 @@ def test_the_guard_takes_the_likeliest_50_paragraphs_as_far_as_they_fit(allowanc
             left -= count_tokens(item.passage.text)
             expected.append(item.passage.id)
     [guard] = [step for step in found.steps if step.kind == "guard"]
-    assert (guard.chosen, guard.offered) == (tuple(expected), 80)
+    assert (guard.chosen, guard.n_candidates) == (tuple(expected), 80)
 
 
 def test_summaries_by_function_and_by_the_llm_are_made_once_for_each_document():
@@ -191,7 +191,7 @@ def test_the_paper_by_one_word():
     assert llm.prompts[0].startswith(
         "Document section structure:\n* Section: Book > One\nSum.\n* Section: Book > Two\nSum.\n\nQuestion:"
     )
-    assert D3Settings(preset="paper").summarizer.name == "facebook/bart-large-cnn"
+    assert D3Settings(preset="paper").complete().summarizer.name == "facebook/bart-large-cnn"
     with pytest.raises(InvalidInput, match="preset"):
         D3Settings(preset="upr")
 

@@ -128,17 +128,18 @@ def test_an_llm_chooses_passages():
     assert "Once a week:\n\n- Rinse the lid.\n- Dry it." in item.passage.text
 
 
-@pytest.mark.parametrize("call", [lambda: D3(settings={"unit": "page"}), lambda: D3(settings={"unit": None})])
+@pytest.mark.parametrize("call", [lambda: D3(settings={"unit": "page"}), lambda: D3(settings={"unit": 5})])
 def test_an_unknown_unit_is_refused(call):
     with pytest.raises(InvalidInput, match="unit"):
         call()
 
 
-def test_passages_of_a_corpus_are_refused():
-    corpus = Corpus()
+@pytest.mark.parametrize(("unit", "other"), [("passage", "paragraph"), ("paragraph", "passage")])
+def test_a_corpus_with_another_unit_is_refused(unit, other):
+    corpus = Corpus(unit=other)
     corpus.add([parse_document(MANUAL)])
-    with pytest.raises(InvalidInput, match="documents in memory"):
-        D3(settings={"unit": "passage"}).retrieve("When is the lid rinsed?", corpus)
+    with pytest.raises(InvalidInput, match=f"Use Corpus.unit='{unit}'"):
+        D3(settings={"unit": unit}).retrieve("When is the lid rinsed?", corpus)
 
 
 def test_passages_of_records_are_refused():

@@ -13,7 +13,7 @@ import pytest
 
 from drillrank import D3, UPR, Passage, load_language_model, parse_document
 from drillrank.cli import main
-from drillrank.drilldown.evidence import load_evidence_model
+from drillrank.drilldown.paragraph_scores import load_evidence_model
 
 PAGES = Path(__file__).parent / "data" / "languages"
 LANGUAGES = {"chinese": "english", "japanese": "english", "german": "german", "french": "french"}  # the first two: any

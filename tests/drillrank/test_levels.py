@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank import D3, parse_document
-from drillrank.drilldown.levels import LevelIndex, Text
+from drillrank.drilldown.hierarchical_scores import score_index
+from drillrank.drilldown.question_terms import IndexedParagraph, LevelIndex
 from drillrank.likelihood import EmbeddingModel
 from drillrank.likelihood.unigram import Collection
 from drillrank.text import terms
@@ -31,8 +32,8 @@ def test_scores_are_those_of_the_formulas(given_documents, question):
     for number, (paged, name, beginning, parts) in enumerate(given_documents):
         names[number], beginnings[number] = name, beginning
         for place, (heading, paragraphs) in enumerate(parts):
-            read += [Text(text, [heading], (number, place), number, paged) for text in paragraphs]
-    found = LevelIndex(read, names, beginnings).levels(question)
+            read += [IndexedParagraph(text, [heading], (number, place), number, paged) for text in paragraphs]
+    found = score_index(LevelIndex(read, names, beginnings), question)
 
     def counted(of):
         return [word for text in of for word in terms(text.text)]
@@ -72,7 +73,7 @@ def test_scores_are_those_of_the_formulas(given_documents, question):
         if not found.matched.any():
             total = math.fsum(map(math.log, collection.probability(asked).tolist()))
         assert found.totals[at] == pytest.approx(total, abs=1e-9)
-        assert math.fsum(term.value for term in found.terms(at)) == pytest.approx(total, abs=1e-9)
+        assert math.fsum(term.value for term in found.explain(at)) == pytest.approx(total, abs=1e-9)
 
 
 REPORT = """# Annual report of {company}

@@ -219,8 +219,9 @@ def test_words_that_are_fitted_stay_and_all_passages_are_embedded_at_once():
 
 
 test_what_gives_no_vectors_is_refused = refuses(
-    *((lambda wrong=wrong: PathSearch(PromptRank(), POOL, embed=wrong), "embed is a function")
-      for wrong in (5, "st:model", [[1.0]])),
+    *((lambda wrong=wrong: PathSearch(PromptRank(), POOL, embed=wrong), "embed must turn texts into vectors")
+      for wrong in (5, [[1.0]])),
+    (lambda: PathSearch(PromptRank(), POOL, embed="model"), "embed='model' is not an encoder"),
     (lambda: PathSearch(PromptRank(), POOL, embed=lambda texts: [[math.nan]] * len(texts)), "one vector of finite"),
     (lambda: PathSearch(PromptRank(EmbeddingModel(vectors)), POOL, embed=vectors), "by itself: leave embed out"),
 )  # fmt: skip

@@ -54,7 +54,7 @@ def test_what_is_no_llm_of_the_host_is_refused_when_a_component_is_built(make, g
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda index: MultiViewRetriever([TextNode(text="a fox")], embed="st:x"), "embed is an embedding model"),
+        (lambda index: MultiViewRetriever([TextNode(text="a fox")], embed=5), "embed must turn texts into vectors"),
         (lambda index: D3Retriever(source=index, index=index.as_retriever()), "index is a VectorStoreIndex"),
         (lambda index: PromptRankRetriever(source=index.as_retriever(), store=index), "store is a BaseDocumentStore"),
     ],

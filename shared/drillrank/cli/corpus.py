@@ -3,43 +3,31 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from typing import TypeVar
 
-from drillrank.cli.reading import EMPTY, KeyedFile, read_files
+from drillrank.cli.reading import EMPTY, UNREADABLE, KeyedFile, read_files
 from drillrank.cli.sources import InputFile
+from drillrank.cli.terminal import progress
 from drillrank.corpus import Corpus, CorpusError
-from drillrank.corpus.documents import Prepared
+from drillrank.corpus.documents import DocumentRecord, Unit
 from drillrank.drilldown.d3 import D3
 from drillrank.drilldown.prepared import PreparedCorpus
 from drillrank.drilldown.versions import Date
-from drillrank.errors import DrillrankError, warn
+from drillrank.errors import DrillrankError, InvalidInput, warn
+from drillrank.likelihood.encoders import Encoder
+from drillrank.progress import OnProgress
 
 FindingT = TypeVar("FindingT")
-OnProgress = Callable[[int, int], None]
 _KEPT = 30 * 24 * 3600.0  # seconds since a document was asked about
-
-
-def cache_folder() -> Path | None:
-    """Return the folder of the cache; None, with a warning, if the user has no home folder."""
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-    elif sys.platform == "darwin":
-        base = "~/Library/Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME", "")
-        base = base if Path(base).is_absolute() else "~/.cache"
-    try:
-        return Path(base).expanduser() / "drillrank"
-    except RuntimeError as cause:
-        warn(f"Nothing is cached: {cause}")
-        return None
 
 
 class FileCorpus:
@@ -50,6 +38,7 @@ class FileCorpus:
         folder: Folder of the cache; None for no cache.
         language: Language of the stemmer.
         on_progress: Callback, called as `(done, total)` after each file that is new.
+        unit: Unit into which files are cut.
 
     Attributes:
         names: Names of the files that were read, by the ids of their documents.
@@ -60,21 +49,28 @@ class FileCorpus:
     """
 
     def __init__(
-        self, sources: Sequence[InputFile], folder: Path | None, language: str, on_progress: OnProgress | None = None
+        self,
+        sources: Sequence[InputFile],
+        folder: Path | None,
+        language: str,
+        on_progress: OnProgress | None = None,
+        *,
+        unit: Unit = "paragraph",
     ) -> None:
         self._sources = sources
         self._language = language
+        self._unit: Unit = unit
         self._ready: tuple[D3, PreparedCorpus] | None = None
         self._on_progress = on_progress or (lambda _, __: None)
         self._file: Path | None = None
         try:
             if folder is not None:
                 _make_private(folder)
-                self._file = folder / f"corpus-{version('drillrank')}-{language}.sqlite"
+                self._file = folder / f"corpus-{version('drillrank')}-{language}-{unit}s.sqlite"
         except OSError as cause:
             warn(f"Nothing is cached in {folder}: {cause}.")
         try:
-            self._corpus = Corpus(self._file, language=self._language)
+            self._corpus = Corpus(self._file, language=self._language, unit=self._unit)
             if self._file is not None:
                 self._file.chmod(0o600)
                 self._corpus.expire(_KEPT)
@@ -93,8 +89,25 @@ class FileCorpus:
     def _prepared(self, d3: D3) -> PreparedCorpus:
         if self._ready is None or self._ready[0] is not d3:
             dates = {id_: date for id_, name in self.names.items() if (date := _changed(name))}
-            self._ready = d3, d3.prepare_corpus(self._corpus, self.names, dates)
+            self._ready = d3, d3.prepare_corpus(self._corpus, self.names, dates, embedded_by=self._embed(d3))
         return self._ready[1]
+
+    def _embed(self, d3: D3) -> str | None:
+        """Embed the files that are new, and return the encoder's name. None if there is no named encoder."""
+        if not isinstance(d3.embed, Encoder):
+            return None
+        encoder = d3.embed.fingerprint()
+        names = {id_: re.sub(r"[-_]", " ", Path(name).stem) for id_, name in self.names.items()}
+        with ExitStack() as stack:
+            bars: list[OnProgress] = []
+
+            def on_progress(n_done: int, n_total: int) -> None:
+                if not bars:  # only if there is something to embed
+                    bars.append(stack.enter_context(progress("Embedding")))
+                bars[0](n_done, n_total)
+
+            self._corpus.embed(encoder, d3.embed, names=names, on_progress=on_progress)
+        return encoder
 
     def _read(self) -> None:
         """Read the files that the corpus does not contain yet."""
@@ -111,7 +124,7 @@ class FileCorpus:
                 self._leave_out(file, key)
         stored = {id_.partition(" ")[0]: id_ for id_ in self._corpus.ids()}  # with what there is to report
         ids = {key: stored.get(key.hex(), key.hex()) for key in files_by_key}
-        up_to_date = self._corpus.known((id_, key) for key, id_ in ids.items())
+        up_to_date = self._corpus.mark_used((id_, key) for key, id_ in ids.items())
         ids = {key: id_ for key, id_ in ids.items() if id_ in up_to_date}
         new_files = [KeyedFile(key, files[0]) for key, files in files_by_key.items() if key not in ids]
         self._corpus.add(self._read_new(new_files, ids))
@@ -124,6 +137,10 @@ class FileCorpus:
     def _note_file(self, id_: str, first: InputFile, others: Sequence[InputFile]) -> None:
         """Record the name of a document, its warnings, and the files with the same content."""
         _, _, problem = id_.partition(" ")
+        if problem.startswith(UNREADABLE):
+            for file in (first, *others):
+                self._leave_out(file, InvalidInput(problem.removeprefix(UNREADABLE).replace("{}", str(file.path))))
+            return
         if problem.endswith(EMPTY):
             self.skipped += [problem.replace("{}", file.name) for file in (first, *others)]
             return
@@ -132,11 +149,11 @@ class FileCorpus:
         if problem:
             warn(problem.replace("{}", first.name))
 
-    def _read_new(self, files: Sequence[KeyedFile], ids: dict[bytes, str]) -> Iterator[tuple[str, Prepared]]:
+    def _read_new(self, files: Sequence[KeyedFile], ids: dict[bytes, str]) -> Iterator[tuple[str, DocumentRecord]]:
         """Yield files as they are written to the corpus, without those that cannot be read."""
-        for n_read, (keyed, result) in enumerate(read_files(files), start=1):
+        for n_read, (keyed, result) in enumerate(read_files(files, self._unit), start=1):
             self._on_progress(n_read, len(files))
-            if isinstance(result, Prepared):
+            if isinstance(result, DocumentRecord):
                 ids[keyed.key] = result.id
                 yield result.id, result
             else:
@@ -161,7 +178,7 @@ class FileCorpus:
         if self._file is not None and not isinstance(cause, sqlite3.OperationalError | OSError):  # locked, or no room
             for ending in ("", "-wal", "-shm"):
                 Path(f"{self._file}{ending}").unlink(missing_ok=True)
-        self._corpus, self._file = Corpus(language=self._language), None
+        self._corpus, self._file = Corpus(language=self._language, unit=self._unit), None
         self._read()
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from drillrank import limits
 from drillrank.cli.sources import InputFile
-from drillrank.corpus.documents import Above, Prepared, prepared
+from drillrank.corpus.documents import DocumentContext, DocumentRecord, PassageIndices, Unit, prepare_document
 from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput
 from drillrank.files import open_file
 from drillrank.structure.builtin_formats import is_builtin
@@ -25,6 +25,8 @@ from drillrank.structure.read import content_key, read_content
 from drillrank.structure.worker import Frame
 
 EMPTY = "holds no text."
+UNREADABLE = "! "
+"""Beginning of a problem that kept a file from being read. It is stored, so that the file is not read again."""
 _BYTES_PER_WORKER = 500_000  # of files for which starting one more process is worth it
 _AHEAD = 4  # files for each worker that are read before the corpus has taken them
 _HEAD_BYTES = 1024
@@ -38,8 +40,8 @@ class KeyedFile(NamedTuple):
     file: InputFile
 
 
-def read_files(files: Sequence[KeyedFile]) -> Iterator[tuple[KeyedFile, Prepared | Exception]]:
-    """Read files in order, each as a document to write or the error that it caused.
+def read_files(files: Sequence[KeyedFile], unit: Unit) -> Iterator[tuple[KeyedFile, DocumentRecord | Exception]]:
+    """Read files in order, each as a document cut into units, to write, or the error that it caused.
 
     Small texts are read in this process: the scanners of drillrank's own text formats take linear time, and starting a
     process takes longer. Files in formats of third parties are read here, too, because a worker does not know those
@@ -48,24 +50,24 @@ def read_files(files: Sequence[KeyedFile]) -> Iterator[tuple[KeyedFile, Prepared
     here = _find_files_to_read_here(files)
     in_workers = [index for index in range(len(files)) if index not in here]
     if not in_workers:
-        yield from ((keyed, _read_here(keyed)) for keyed in files)
+        yield from ((keyed, _read_here(keyed, unit)) for keyed in files)
         return
     size = sum(_size(files[index].file) for index in in_workers)
     n_workers = min(os.cpu_count() or 1, len(in_workers), 1 + size // _BYTES_PER_WORKER)
     stopped = Event()
     threads = ThreadPoolExecutor(n_workers)
-    reading: dict[int, Future[Prepared | Exception]] = {}
+    reading: dict[int, Future[DocumentRecord | Exception]] = {}
     queue = iter(in_workers)
     try:
         for index in islice(queue, _AHEAD * n_workers):
-            reading[index] = threads.submit(_read_in_worker, files[index], stopped)
+            reading[index] = threads.submit(_read_in_worker, files[index], unit, stopped)
         for index, keyed in enumerate(files):
             if index in here:
-                yield keyed, _read_here(keyed)
+                yield keyed, _read_here(keyed, unit)
                 continue
             yield keyed, reading.pop(index).result()
             for next_index in islice(queue, 1):
-                reading[next_index] = threads.submit(_read_in_worker, files[next_index], stopped)
+                reading[next_index] = threads.submit(_read_in_worker, files[next_index], unit, stopped)
     except BaseException:  # such as an interrupt: the threads must not wait for their workers
         stopped.set()
         threads.shutdown(wait=False, cancel_futures=True)
@@ -105,10 +107,11 @@ def _size(file: InputFile) -> int:
         return 0
 
 
-def _read_here(keyed: KeyedFile) -> Prepared | Exception:
+def _read_here(keyed: KeyedFile, unit: Unit) -> DocumentRecord | Exception:
     """Read a file in this process."""
     try:
-        return prepare_content(_read_unchanged(keyed), keyed.key.hex(), keyed.file.path)._replace(key=keyed.key)
+        content = _read_unchanged(keyed)
+        return prepare_content(content, keyed.key.hex(), keyed.file.path, unit)._replace(key=keyed.key)
     except (DrillrankError, MemoryError, RecursionError) as error:
         return error
     except Exception as error:  # of a third party's format: it must not end the run
@@ -127,12 +130,15 @@ def _read_unchanged(keyed: KeyedFile) -> bytes:
     return content
 
 
-def _read_in_worker(keyed: KeyedFile, stopped: Event) -> Prepared | Exception:
+def _read_in_worker(keyed: KeyedFile, unit: Unit, stopped: Event) -> DocumentRecord | Exception:
     """Read a file in a worker, and once more in another one if the first crashed and the format has a second way."""
     path = keyed.file.path
     try:
         content = _read_unchanged(keyed)
-        arguments = {"id": keyed.key.hex(), "path": str(path), "after_crash": False}
+    except (DrillrankError, MemoryError, RecursionError) as error:
+        return error
+    try:
+        arguments = {"id": keyed.key.hex(), "path": str(path), "unit": unit, "after_crash": False}
         try:
             frame = run_task("drillrank.cli.reading:prepare_in_worker", arguments, content)
         except ReaderFailure as failure:
@@ -143,13 +149,16 @@ def _read_in_worker(keyed: KeyedFile, stopped: Event) -> Prepared | Exception:
             arguments["after_crash"] = True
             frame = run_task("drillrank.cli.reading:prepare_in_worker", arguments, content)
         return _prepared_from_frame(frame, keyed.key)
-    except ReaderFailure as failure:
+    except ReaderFailure as failure:  # perhaps only today: too slow, or without memory
         return InvalidInput(f"{path} cannot be read: {failure}.")
+    except InvalidInput as error:
+        problem = str(error).replace(str(path), "{}")[:_PROBLEM_CHARACTERS]
+        return DocumentRecord(f"{keyed.key.hex()} {UNREADABLE}{problem}", keyed.key, rows=())
     except (DrillrankError, MemoryError, RecursionError) as error:
         return error
 
 
-def prepare_content(content: bytes, id_: str, path: Path) -> Prepared:
+def prepare_content(content: bytes, id_: str, path: Path, unit: Unit) -> DocumentRecord:
     """Return a file as it is written to the corpus, under a key that the caller replaces.
 
     Warnings become part of the id, after a space and with {} for the path: later commands show them again.
@@ -161,19 +170,25 @@ def prepare_content(content: bytes, id_: str, path: Path) -> Prepared:
         warnings.simplefilter("always", DrillrankWarning)
         document = read_content(content, path)
     problem = " ".join(str(warning.message).replace(str(path), "{}") for warning in caught)[:_PROBLEM_CHARACTERS]
-    row = prepared(document, f"{id_} {problem}" if problem else id_, lambda _: set())
-    return row if row.rows else prepared(document, f"{id_} {{}} {EMPTY}", lambda _: set())
+    record = prepare_document(document, f"{id_} {problem}" if problem else id_, unit)
+    return record if record.rows else record._replace(id=f"{id_} {{}} {EMPTY}")
 
 
 def prepare_in_worker(content: bytes, arguments: Mapping[str, Any]) -> tuple[Any, bytes]:
     """Read a file; the task of a worker."""
-    row = prepare_content(content, arguments["id"], Path(arguments["path"]))
-    parts = [row.parse or b"", row.pages, row.sections, row.digests]
-    value = {"id": row.id, "rows": row.rows, "above": row.above, "lengths": list(map(len, parts))}
+    record = prepare_content(content, arguments["id"], Path(arguments["path"]), arguments["unit"])
+    parts = [record.parse or b"", *record.indices, record.digests]
+    value = {
+        "id": record.id,
+        "rows": record.rows,
+        "context": record.context,
+        "has_pages": record.has_pages,
+        "lengths": list(map(len, parts)),
+    }
     return value, b"".join(parts)
 
 
-def _prepared_from_frame(frame: Frame, key: bytes) -> Prepared:
+def _prepared_from_frame(frame: Frame, key: bytes) -> DocumentRecord:
     """Return what a worker read. It is checked, because a malicious file may control the worker.
 
     Raises:
@@ -183,7 +198,8 @@ def _prepared_from_frame(frame: Frame, key: bytes) -> Prepared:
         case {
             "id": str(id_),
             "rows": list(rows),
-            "above": [list(headings), str(beginning), bool(paged), bool(guessed)],
+            "context": [list(headings), str(beginning)],
+            "has_pages": bool(has_pages),
             "lengths": list(lengths),
         }:
             parts = _split(frame.attachment, lengths)
@@ -192,21 +208,23 @@ def _prepared_from_frame(frame: Frame, key: bytes) -> Prepared:
                 id_.partition(" ")[0] == key.hex()
                 and all(map(_is_row, rows))
                 and all(map(_is_heading, headings))
-                and [len(part) for part in parts[1:]] == [4 * n_rows, 4 * n_rows, 8 * n_rows]
+                and [len(part) for part in parts[1:]] == [4 * n_rows] * 3 + [8 * n_rows]
             ):
-                above = Above([tuple(heading) for heading in headings], beginning, paged, guessed)
-                return Prepared(id_, key, parts[0], [tuple(row) for row in rows], above, *parts[1:])
+                parse, *indices, digests = parts
+                context = DocumentContext(list(map(tuple, headings)), beginning)
+                passages = [tuple(row) for row in rows]
+                return DocumentRecord(id_, key, parse, passages, context, has_pages, PassageIndices(*indices), digests)
     raise ReaderFailure("its reader's answer has an unknown form")
 
 
 def _split(attachment: bytes, lengths: list[Any]) -> list[bytes]:
-    """Return the four parts of an attachment; empty ones if the lengths do not fit."""
+    """Return the five parts of an attachment; empty ones if the lengths do not fit."""
     parts: list[bytes] = []
-    if len(lengths) == 4 and all(isinstance(length, int) and length >= 0 for length in lengths):
+    if len(lengths) == 5 and all(isinstance(length, int) and length >= 0 for length in lengths):
         for length in lengths:
             parts.append(attachment[:length])
             attachment = attachment[length:]
-    return parts or [b""] * 4
+    return parts or [b""] * 5
 
 
 def _is_row(row: object) -> bool:
@@ -221,8 +239,14 @@ def _is_row(row: object) -> bool:
                 -(1 << 63) <= digest < 1 << 63
                 and isinstance(passage_metadata, dict)
                 and {"start", "end"} <= passage_metadata.keys()
+                and all(map(_is_span, passage_metadata.get("paragraph_spans", [])))
             )
     return False
+
+
+def _is_span(span: object) -> bool:
+    """Return True if a value is a `ParagraphSpan` as the corpus writes it."""
+    return isinstance(span, list) and len(span) == 4 and all(type(offset) is int for offset in span)
 
 
 def _is_heading(heading: object) -> bool:

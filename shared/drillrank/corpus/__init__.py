@@ -1,6 +1,7 @@
 """Documents, passages and their statistics on disk."""
 
-from drillrank.corpus.corpus import Corpus, CorpusError
-from drillrank.corpus.index import Counts, Scorer, bm25
+from drillrank.corpus.corpus import Corpus
+from drillrank.corpus.index import BlockTermCounts, Scorer, bm25
+from drillrank.corpus.schema import CorpusError
 
-__all__ = ["Corpus", "CorpusError", "Counts", "Scorer", "bm25"]
+__all__ = ["BlockTermCounts", "Corpus", "CorpusError", "Scorer", "bm25"]

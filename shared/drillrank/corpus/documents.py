@@ -1,4 +1,4 @@
-"""What becomes of a document that is added: its id, a key of its content, its passages, and what stands above these."""
+"""Documents as the corpus writes them: an id, a key of the content, passages, and the context of these."""
 
 from __future__ import annotations
 
@@ -22,139 +22,176 @@ from drillrank.structure.passages import cut_passages
 from drillrank.text import check_surrogates, without_surrogates
 
 Content = Passage | Document | os.PathLike[str]
-Row = tuple[str, int, str, str, str, str]
-"""Of a passage: id, digest of the titled text, title, text, links, metadata."""
+"""Content of a document: one passage, a parsed document, or a file."""
+DocumentRow = tuple[str, int, str, str, str, str]
+"""Row of a passage: its id, a digest of the titled text, title, text, links, metadata."""
+SectionPaths = Sequence[tuple[str, ...]]
+"""Paths of headings of all sections in a passage."""
 Unit = Literal["paragraph", "passage"]
 """Unit of evidence: a paragraph, as in the paper, or a passage of `drillrank.structure.passages`."""
-BEGINNING = 1000  # characters of a document by which it may be meant
+CUT_VERSION = 1  # of the rules by which documents are cut, here and in `drillrank.structure`
+BEGINNING = 1000  # characters that a question may take from the beginning of a document to refer to it
 
 
-class Above(NamedTuple):
-    """What stands above the passages of a document.
+class DocumentContext(NamedTuple):
+    """Text above the passages of a document.
 
     Attributes:
-        headings: Of each section: the place of its first passage, the path of its headings as text, and what is left
-            out of it because it names the whole document.
-        beginning: The document's first characters, headings included, as a reader sees them.
-        paged: Whether the document has pages.
-        guessed: Whether nothing marks its headings.
+        headings: For each run of passages with the same headings, the index of its first passage, the headings as one
+            text, and the heading left out of that text because it names the whole document.
+        beginning: First characters of the document with its headings, as a reader sees them.
     """
 
     headings: Sequence[tuple[int, str, str]] = ()
     beginning: str = ""
-    paged: bool = False
-    guessed: bool = False
 
 
-class Prepared(NamedTuple):
-    """A document as it is written.
+class PassageIndices(NamedTuple):
+    """Indices of passages in their document, each as little-endian uint32.
 
     Attributes:
-        id: Of the document.
-        key: Of its content.
-        parse: None for a passage.
-        rows: Its passages; None for a file that is known and was not parsed.
-        above: What stands above them.
-        pages: The number of each passage's page, or of its section; little-endian uint32.
-        sections: The place of the first passage of the section; as `pages`.
-        digests: Of each passage's text, but for white space and capital letters; little-endian int64.
+        pages: Index of each passage's page, or of its section if there are no pages.
+        sections: Index of the first passage in each passage's section.
+        headings: Index of the first passage with the headings of each passage.
+    """
+
+    pages: bytes = b""
+    sections: bytes = b""
+    headings: bytes = b""
+
+
+class DocumentRecord(NamedTuple):
+    """A document as the corpus writes it.
+
+    Attributes:
+        id: Id of the document.
+        key: Key of the content.
+        parse: Parsed document as compressed JSON. None for a document that is one passage.
+        rows: The passages. None for a file that the corpus has already, which was not parsed.
+        context: Text above the passages.
+        has_pages: True if the document has pages.
+        indices: Pages, sections and headings of the passages.
+        digests: Digest of each passage's text without case and white space; little-endian int64.
     """
 
     id: str
     key: bytes
     parse: bytes | None = None
-    rows: Sequence[Row] | None = None
-    above: Above = Above()
-    pages: bytes = b""
-    sections: bytes = b""
+    rows: Sequence[DocumentRow] | None = None
+    context: DocumentContext = DocumentContext()
+    has_pages: bool = False
+    indices: PassageIndices = PassageIndices()
     digests: bytes = b""
 
 
-def prepared(
-    content: Content | Prepared, id_: str | None, known: Callable[[Iterable[tuple[str, bytes]]], set[str]]
-) -> Prepared:
-    """A document as it is written; a file is parsed if it is not known by its id and key.
+def prepare_content(
+    content: Content | DocumentRecord,
+    id_: str | None,
+    unit: Unit,
+    mark_used: Callable[[Iterable[tuple[str, bytes]]], set[str]],
+) -> DocumentRecord:
+    """Return content as the corpus writes it. A file is parsed unless `mark_used` returns its id.
 
     Raises:
-        DrillrankError: it cannot be read or written.
+        DrillrankError: The content cannot be read or written.
     """
-    if isinstance(content, Prepared):
+    if isinstance(content, DocumentRecord):
         return content
     if isinstance(content, Passage):
-        row = _row(content)
-        above = Above([(0, row[2], "")], beginning([row[2], row[3]]))
-        numbers = _numbers([0])
-        return Prepared(
-            id_ or content.id, _digest(repr(row)), None, [row], above, numbers, numbers, _digests([content])
-        )
-    key = None
+        return _prepare_passage(content, id_)
     if isinstance(content, os.PathLike):
         path, id_, key = content, id_ or str(content), file_key(content)
-        if known([(id_, key)]):
-            return Prepared(id_, key)
-        content = read_document(path)
+        if mark_used([(id_, key)]):
+            return DocumentRecord(id_, key)
+        document = read_document(path)
         if file_key(path) != key:
-            raise InvalidInput(f"{path} was changed while it was read: try again.")
+            raise InvalidInput(f"{path} was changed while it was read. Try again.")
+        return prepare_document(document, id_, unit)._replace(key=key)
     if not isinstance(content, Document):
-        raise InvalidInput(f"A document is a passage, a parsed document or a file (a Path), not {content!r:.200}.")
-    saved = document_to_json(content)
-    key = key or _digest(saved)
-    id_ = id_ or key.hex()
-    shown, sections = [], []
-    for section, _, passage in paragraphs(content, id_):
-        shown.append(passage)
-        sections.append(section)
-    titled = has_title([section.path for section in dict.fromkeys(sections)])
-    firsts: dict[Section, int] = {}
-    first_of = [firsts.setdefault(section, location) for location, section in enumerate(sections)]
-    apart = {location: split_title(section.path, titled) for section, location in firsts.items()}
-    headings = [(location, _joined(section_path), _joined(title)) for location, (section_path, title) in apart.items()]
-    pages = [passage.metadata.get("pages", (section,))[0] for passage, section in zip(shown, sections, strict=True)]
-    known_pages: dict[object, int] = {}
-    begins = beginning(pieces((section.path, passage.text) for passage, section in zip(shown, sections, strict=True)))
-    guessed = any(section.confidence < 1 for section in content.sections())
-    return Prepared(
-        id_,
-        key,
-        zlib.compress(saved.encode(), 1),
-        list(map(_row, shown)),
-        Above(headings, begins, content.pages is not None, guessed),
-        _numbers(known_pages.setdefault(page, len(known_pages)) for page in pages),
-        _numbers(first_of),
-        _digests(shown),
+        raise InvalidInput(f"A document must be a Passage, a parsed document or a Path, not {content!r:.200}.")
+    return prepare_document(content, id_, unit)
+
+
+def _prepare_passage(passage: Passage, id_: str | None) -> DocumentRecord:
+    row = _build_row(passage)
+    title, text = row[2], row[3]
+    context = DocumentContext([(0, title, "")], beginning([title, text]))
+    indices = PassageIndices(*[_pack_indices([0])] * 3)
+    return DocumentRecord(
+        id_ or passage.id, _digest(repr(row)), None, [row], context, False, indices, _pack_digests([passage])
     )
 
 
-def paragraphs(
+def prepare_document(document: Document, id_: str | None = None, unit: Unit = "paragraph") -> DocumentRecord:
+    """Return a parsed document as the corpus writes it. Without an id, the document has a hash of its content."""
+    saved = document_to_json(document)
+    key = _digest(saved)
+    id_ = id_ or key.hex()
+    sections, passages = [], []
+    for section, _, passage in list_paragraphs(document, id_, unit):
+        sections.append(section)
+        passages.append(passage)
+    first_of = _first_indices(sections)
+    pages = [passage.metadata.get("pages", (section,))[0] for section, passage in zip(sections, passages, strict=True)]
+    paths = list(map(section_paths, passages))
+    headings_of = _first_indices(zip(first_of, paths, strict=True))
+    distinct_paths = dict.fromkeys((first, path) for first, some in zip(first_of, paths, strict=True) for path in some)
+    headings = _list_headings(headings_of, paths, has_title([path for _, path in distinct_paths]))
+    beginning_texts = pieces((section.path, passage.text) for section, passage in zip(sections, passages, strict=True))
+    return DocumentRecord(
+        id_,
+        key,
+        zlib.compress(saved.encode(), 1),
+        list(map(_build_row, passages)),
+        DocumentContext(headings, beginning(beginning_texts)),
+        document.pages is not None,
+        PassageIndices(_pack_indices(_dense_indices(pages)), _pack_indices(first_of), _pack_indices(headings_of)),
+        _pack_digests(passages),
+    )
+
+
+def _list_headings(
+    headings_of: Sequence[int], paths: Sequence[SectionPaths], has_document_title: bool
+) -> list[tuple[int, str, str]]:
+    """Return the headings for `DocumentContext`, given the first passage with the same headings for each passage."""
+    headings = []
+    for first in dict.fromkeys(headings_of):
+        names, titles = split_headings(paths[first], has_document_title)
+        headings.append((first, _join(names), _join(titles)))
+    return headings
+
+
+def list_paragraphs(
     document: Document, id_: int | str, unit: Unit = "paragraph"
 ) -> Iterator[tuple[Section, Passage, Passage]]:
     """Yield each unit of evidence: its section, the unit with the text of the source, and with readable text.
 
-    Long paragraphs come in parts (`drillrank.structure.cutting`). The metadata hold `document`, its id, `section_path`,
-    `start` and `end`, and `pages`, numbers of the first and last, where the document has pages.
+    Long paragraphs are split (`drillrank.structure.cutting`). Metadata are `document`, its id, `section_path`, `start`
+    and `end`, and `pages`, the numbers of the first and the last page, if the document has pages. Passages also have
+    `paragraph_spans` (`structure.passages.ParagraphSpan`) and, if there are several, `section_paths`.
     """
     if unit == "passage":
-        yield from _passages(document, id_)
+        yield from _list_passages(document, id_)
         return
     for section, block in document.paragraphs():
-        location: dict[str, Any] = {
+        metadata: dict[str, Any] = {
             "document": id_,
             "section_path": section.path,
             "start": block.start,
             "end": block.end,
         }
         if pages := document.page_numbers(block.start, block.end):
-            location["pages"] = pages
-        title, shown = breadcrumb(section.path), document.readable(block)
-        passage = Passage(document.slice(block), id=f"{id_}:{block.start}", title=title, metadata=location)
-        for source, readable in split_long_paragraph(
-            passage, passage if shown == passage.text else replace(passage, text=shown)
+            metadata["pages"] = pages
+        title, text = breadcrumb(section.path), document.readable(block)
+        source = Passage(document.slice(block), id=f"{id_}:{block.start}", title=title, metadata=metadata)
+        for part, readable in split_long_paragraph(
+            source, source if text == source.text else replace(source, text=text)
         ):
-            yield section, source, readable
+            yield section, part, readable
 
 
-def _passages(document: Document, id_: int | str) -> Iterator[tuple[Section, Passage, Passage]]:
-    """Yield the passages of a document in the shape of `paragraphs`; the title has every heading of the passage.
+def _list_passages(document: Document, id_: int | str) -> Iterator[tuple[Section, Passage, Passage]]:
+    """Yield the passages of a document in the shape of `list_paragraphs`. The title has every heading of the passage.
 
     Parts of one block with markup have equal spans. `part` in their metadata distinguishes them.
     """
@@ -165,9 +202,12 @@ def _passages(document: Document, id_: int | str) -> Iterator[tuple[Section, Pas
             "section_path": passage.section_path,
             "start": passage.start,
             "end": passage.end,
+            "paragraph_spans": passage.paragraphs,
         }
         if passage.pages:
             metadata["pages"] = passage.pages
+        if passage.headings and passage.headings != (passage.section_path,):
+            metadata["section_paths"] = passage.headings
         passage_id = f"{id_}:{passage.start}"
         if number := n_by_start[passage.start]:
             passage_id, metadata["part"] = f"{passage_id}:{number}", str(number)
@@ -177,17 +217,32 @@ def _passages(document: Document, id_: int | str) -> Iterator[tuple[Section, Pas
         yield passage.sections[0], source, replace(source, text=passage.text)
 
 
-def split_title(path: Sequence[str], titled: bool) -> tuple[Sequence[str], Sequence[str]]:
-    """The headings of a path that tell its section apart; and the title above them that names the whole document.
+def section_paths(passage: Passage) -> SectionPaths:
+    """Return the heading paths of all sections in a paragraph or passage of `list_paragraphs`."""
+    paths: SectionPaths = passage.metadata.get("section_paths") or (passage.metadata["section_path"],)
+    return paths
 
-    >>> split_title(["Kettle", "Care"], titled=True), split_title(["Kettle"], titled=True)
-    ((['Care'], ['Kettle']), (['Kettle'], []))
+
+def split_headings(paths: SectionPaths, has_document_title: bool) -> tuple[list[str], list[str]]:
+    """Split the headings of paths into those that distinguish sections and the one that names the whole document.
+
+    Each heading counts once. A heading that names the document counts as the section's if there is no other.
+
+    >>> split_headings([("Kettle", "Care"), ("Kettle", "Use")], True), split_headings([("Kettle",)], True)
+    ((['Care', 'Use'], ['Kettle']), (['Kettle'], []))
     """
-    return (path[1:], path[:1]) if titled and len(path) > 1 else (path, path[:0])
+    prefixes = dict.fromkeys(path[:depth] for path in paths for depth in range(1, len(path) + 1))
+    names = [prefix[-1] for prefix in prefixes if len(prefix) > 1]
+    if has_document_title and names:
+        return names, [prefix[-1] for prefix in prefixes if len(prefix) == 1]
+    return [prefix[-1] for prefix in prefixes], []
 
 
 def pieces(paragraphs: Iterable[tuple[Sequence[str], str]]) -> Iterator[str]:
-    """Headings and texts of a document in order, each heading once, given paths of headings and texts.
+    """Yield headings and texts of a document in order, each heading once.
+
+    Args:
+        paragraphs: Path of headings and text of each paragraph.
 
     >>> list(pieces([((), "Hello."), (("A", "B"), "One."), (("A", "B"), "Two."), (("A", "C"), "Three.")]))
     ['Hello.', 'A', 'B', 'One.', 'Two.', 'C', 'Three.']
@@ -196,30 +251,30 @@ def pieces(paragraphs: Iterable[tuple[Sequence[str], str]]) -> Iterator[str]:
     last: Sequence[str] = ()
     for path, text in paragraphs:
         if path != last:
-            above = [path[:depth] for depth in range(1, len(path) + 1)]
-            yield from (heading[-1] for heading in above if heading not in seen)
-            seen.update(above)
+            prefixes = [path[:depth] for depth in range(1, len(path) + 1)]
+            yield from (prefix[-1] for prefix in prefixes if prefix not in seen)
+            seen.update(prefixes)
             last = path
         yield text
 
 
-def beginning(pieces: Iterable[str], most: int = BEGINNING) -> str:
-    """The first pieces of a document, up to so many characters.
+def beginning(texts: Iterable[str], max_characters: int = BEGINNING) -> str:
+    """Join the first texts, up to a number of characters.
 
     >>> beginning(["One", "Two", "Three"], 6)
     'One Two'
     """
-    shown: list[str] = []
-    for piece in pieces:
-        shown.append(piece[:most])
-        most -= len(piece)
-        if most <= 0:
+    parts: list[str] = []
+    for text in texts:
+        parts.append(text[:max_characters])
+        max_characters -= len(text)
+        if max_characters <= 0:
             break
-    return _joined(shown)
+    return _join(parts)
 
 
 def plain(text: str) -> str:
-    r"""A text but for white space and capital letters.
+    r"""Return a text in lower case, with single spaces as white space.
 
     >>> plain("Net  Sales\n5")
     'net sales 5'
@@ -227,26 +282,41 @@ def plain(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _row(passage: Passage) -> Row:
+def _build_row(passage: Passage) -> DocumentRow:
     check_surrogates(passage.id, f"The id {passage.id!r:.200}")
     try:
         metadata = json.dumps(dict(passage.metadata))
     except (TypeError, ValueError, RecursionError) as cause:
-        raise InvalidInput(f"The metadata of passage {passage.id!r:.200} are nothing for JSON: {cause}.") from cause
+        raise InvalidInput(
+            f"The metadata of passage {passage.id!r:.200} cannot be written as JSON ({cause}). "
+            "Use strings, numbers, lists and dictionaries."
+        ) from cause
     clean = Passage(without_surrogates(passage.text), passage.id, without_surrogates(passage.title))
     digest = _int_digest(clean.titled_text)
     return clean.id, digest, clean.title, clean.text, json.dumps(passage.links), metadata
 
 
-def _joined(texts: Iterable[str]) -> str:
+def _join(texts: Iterable[str]) -> str:
     return without_surrogates(" ".join(texts))
 
 
-def _numbers(numbers: Iterable[int]) -> bytes:
-    return np.fromiter(numbers, dtype="<u4").tobytes()
+def _first_indices(values: Iterable[object]) -> list[int]:
+    """Return, for each value, the index of the first value that is equal."""
+    first_by_value: dict[object, int] = {}
+    return [first_by_value.setdefault(value, index) for index, value in enumerate(values)]
 
 
-def _digests(passages: Iterable[Passage]) -> bytes:
+def _dense_indices(values: Iterable[object]) -> list[int]:
+    """Number the distinct values in order of appearance, and return the number of each value."""
+    index_by_value: dict[object, int] = {}
+    return [index_by_value.setdefault(value, len(index_by_value)) for value in values]
+
+
+def _pack_indices(indices: Iterable[int]) -> bytes:
+    return np.fromiter(indices, dtype="<u4").tobytes()
+
+
+def _pack_digests(passages: Iterable[Passage]) -> bytes:
     return np.fromiter((_int_digest(plain(passage.text)) for passage in passages), dtype="<i8").tobytes()
 
 

@@ -19,68 +19,32 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
-from itertools import takewhile
 from typing import Any
 
+from drillrank.drilldown.answer_vocabularies import (
+    BULLET,
+    DENIAL,
+    MAX_CHARACTERS,
+    NOTHING,
+    SCORED_ID,
+    IdVocabulary,
+    NameVocabulary,
+    Positions,
+)
 from drillrank.llm import strip_reasoning
-from drillrank.text import words
 
-LIKENESS = 0.88  # of a misspelled name, as `difflib.SequenceMatcher.ratio` has it: 1 is equal
-_SHOWN = 80  # characters of an unknown part of the answer
-_LONGEST = 20_000  # characters of an answer, from its end, that are read
-_TRIES = 200  # brackets at which JSON may begin, and unknown names that are compared letter by letter
-_MAX_COMPARED = 10_000_000  # pairs of letters of unknown and offered names
-_MAX_WORDS = 100  # of a name with separators
+_MAX_SHOWN = 80  # characters of an unknown part of the answer
+_MAX_BRACKETS = 200  # brackets at which JSON may begin
 
-_NOTHING = re.compile(
-    r"\W*(?:(?:answer|response|output)\W+)?(?:(?:none|nothing|n/?a|empty|null|keiner?s?|aucune?|ninguna?|nessuna?)\b"
-    r"(?:[^.\n;:\d]{0,160}\b(?:relevant|relevante?s?|pertinente?s?|above|apply|applicable|answers?|them|these))?"
-    r"|no|(?:there (?:is|are) )?no (?:\w+ ){0,3}(?:sections?|paragraphs?|ids?|names?|items?)\b[^.\n;:\d]{0,100})"
-    r"[.!]?\W*",
-    re.IGNORECASE,
-)
-_DENIAL = re.compile(
-    r"\b(?:not|no|non|none|cannot|irrelevant|except|but|kein\w*|nicht)\b|n[’']t\b|\[ \]|☐", re.IGNORECASE
-)
 _LABEL = re.compile(r"[^\n:：\d]{0,100}[:：]\s*(?=\S)")
 _NEXT_QUESTION = re.compile(r"\n[^\w\n]*(?:question|q)\b[^:\n]{0,9}:", re.IGNORECASE)
-_BULLET = re.compile(r"\s*(?:[-*•–+#]+|\(?(?:\d{1,4}|[a-z]|[ivx]{1,5})[.)](?!\d))\s+(?=\S)", re.IGNORECASE)
-_MARKED_ID = re.compile(r"\W*(?:[\[#]|[a-z]+ )", re.IGNORECASE)
-_BOX = re.compile(r"\[[ xX]\]|☐|☑")  # of a line that means something else than its ids or names
-_BRACE = re.compile(r"[{}]")  # likewise
-_RANGE = re.compile(r"(\d{1,9})\s*(?:-|–|to)\s*(\d{1,9})", re.IGNORECASE)
-_ID = re.compile(r"(?:(?:paragraphs?|sections?|ids?|numbers?|§)\W{0,3})?([-−]?\d{1,9})", re.IGNORECASE)
-_KIND = re.compile(r"\b(?:paragraph|section|id|number)s?[\s:#.]+(?=[\d\[(#])", re.IGNORECASE)
-_ID_SEPARATOR = re.compile(r"[,;、，/\s]+|\b(?:and|und|et|y|e|or)\b|&", re.IGNORECASE)
-_NAME_SEPARATOR = re.compile(r"[,;|]")
-_LAST_HEADING_NUMBER = re.compile(r"^(?:\d+ )+")
-
+# Marks of a line that means something else than its ids or names.
+_BOX = re.compile(r"\[[ xX]\]|☐|☑")
+_BRACE = re.compile(r"[{}]")
 _YES = re.compile(r"\W*(?:answer\W+)?(yes|no)\b", re.IGNORECASE)
-
-_RANKED = re.compile(r"(?<=[\d\]]) {0,3}>{1,3} {0,3}(?=[\[\d])")
-_STATED = re.compile(
-    r"\W{0,9}(?:(?:so|thus|hence|therefore),? )?(?:(?:the|my) )?(?:(?:final|correct|best|most|relevant) ){0,3}"
-    r"(?:answers?|choices?|paragraphs?|sections?|passages?|documents?|ids?)(?: (?:ids?|numbers?))? (?:is|are):? ",
-    re.IGNORECASE,
-)
-_SCORED = re.compile(
-    r"\W{0,9}(?:doc(?:ument)?|passage|paragraph|section|id)s?\W{1,3}(\d{1,9})\W{1,5}"
-    r"(?:relevance|score|rating)(?: score)?\W{1,4}(\d{1,9}(?:\.\d{1,9})?)(?:/\d{1,4})?\W{0,9}",
-    re.IGNORECASE,
-)
-_NUMBERED = re.compile(r"(\d{1,4})[.)] {1,3}(\d{1,9})\.?")
 _TRAILING_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"?|,(?=\s*[}\]])', re.DOTALL)
-_ID_KEY = re.compile(
-    r"(?:(?:paragraph|section|passage|doc|document|chosen|selected|relevant)[_ ]?)?(?:ids?|numbers?|index)"
-    r"|answers?|paragraphs?|sections?|passages?|docs?|documents?|choices?",
-    re.IGNORECASE,
-)
-_REASON_KEY = re.compile(r"reason(?:ing)?|explanation|rationale|why|title|name|heading|text", re.IGNORECASE)
-_SCORE_KEY = re.compile(r"score|relevance|rating|confidence", re.IGNORECASE)
-_REJECTED_KEY = re.compile(r"irrelevant|not|non|unrelated|exclu|reject|discard|omit", re.IGNORECASE)
 
-Positions = Sequence[int]
+_Vocabulary = IdVocabulary | NameVocabulary
 Matches = dict[str, "Positions | None"]
 """Positions by the part of the answer: empty for an item that was not offered, None if the part is not an item."""
 
@@ -103,22 +67,22 @@ class Choice:
 _UNUSABLE = Choice((), usable=False)
 
 
-def chosen_ids(answer: str, count: int) -> Choice:
+def parse_ids(answer: str, count: int) -> Choice:
     """Return the ids from 1 to `count` that an answer chooses, as 0-based positions.
 
-    >>> chosen_ids("Relevant paragraphs: [1], 3-4 and 12", 5)
+    >>> parse_ids("Relevant paragraphs: [1], 3-4 and 12", 5)
     Choice(positions=(0, 2, 3), unknown=('12',), usable=True)
-    >>> chosen_ids('Paragraph 4 has it all: {"ids": [4, 2,]}', 5).positions
+    >>> parse_ids('Paragraph 4 has it all: {"ids": [4, 2,]}', 5).positions
     (1, 3)
-    >>> chosen_ids("None of the paragraphs is relevant.", 5)
+    >>> parse_ids("None of the paragraphs is relevant.", 5)
     Choice(positions=(), unknown=(), usable=True)
-    >>> chosen_ids("Paragraph 2 says so, paragraph 3 does not.", 5).usable
+    >>> parse_ids("Paragraph 2 says so, paragraph 3 does not.", 5).usable
     False
     """
-    return _parse(answer, _IdVocabulary(count))
+    return _parse(answer, IdVocabulary(count))
 
 
-def chosen_names(answer: str, names: Sequence[str]) -> Choice:
+def parse_names(answer: str, names: Sequence[str]) -> Choice:
     r"""Return the names that an answer chooses: whole ones ("Results > Speed") or last headings ("Speed").
 
     Case, punctuation, the number of a heading, bullets and small misspellings do not matter. A heading chooses every
@@ -129,222 +93,25 @@ def chosen_names(answer: str, names: Sequence[str]) -> Choice:
         names: The names that were offered, all different.
 
     >>> names = ["Introduction", "Data, and how we got it", "Results > Speed", "Results > Quality"]
-    >>> chosen_names('1. "data, and how we got it"\n2. Speed, Qualty, and the weather', names)
+    >>> parse_names('1. "data, and how we got it"\n2. Speed, Qualty, and the weather', names)
     Choice(positions=(1, 2, 3), unknown=('and the weather',), usable=True)
     """
-    return _parse(answer, _NameVocabulary(names))
+    return _parse(answer, NameVocabulary(names))
 
 
-def said_yes(answer: str) -> Choice:
+def parse_yes_no(answer: str) -> Choice:
     """Return the only item that was asked about if the answer says yes, and no item if it says no.
 
-    >>> said_yes("**Yes**, it does.").positions, said_yes("No.").positions, said_yes("Hard to say").usable
+    >>> parse_yes_no("**Yes**, it does.").positions, parse_yes_no("No.").positions, parse_yes_no("Hard to say").usable
     ((0,), (), False)
     """
-    verdict = _YES.match(strip_reasoning(answer[-_LONGEST:]) or "")
+    verdict = _YES.match(strip_reasoning(answer[-MAX_CHARACTERS:]) or "")
     return Choice((0,) if verdict and verdict[1].casefold() == "yes" else (), usable=verdict is not None)
-
-
-class _IdVocabulary:
-    """Ids from 1 to `count` and the ways in which models write them."""
-
-    has_names = False
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-
-    def find_exact(self, part: str) -> Positions | None:  # noqa: ARG002
-        """Return None: a whole answer is read by its lines."""
-        return None
-
-    def find(self, part: str) -> Positions | None:
-        """Return the positions of an id or a range, or None if the part is neither."""
-        if bounds := _RANGE.fullmatch(part):
-            first, last = map(int, bounds.groups())
-            return range(max(first, 1) - 1, min(last, self.count))
-        match = _ID.fullmatch(part)
-        if match is None:
-            return None
-        number = int(match[1].replace("−", "-"))
-        return [number - 1] if 1 <= number <= self.count else []
-
-    def split(self, line: str) -> list[str]:
-        """Split a line at separators, without bullets and the usual words around ids."""
-        if scored := _SCORED.fullmatch(line):
-            return [scored[1] if float(scored[2]) else line]
-        if stated := _STATED.match(line):
-            line = line[stated.end() :]
-        line = _RANKED.sub(", ", line)
-        bullet = _BULLET.match(line)
-        if bullet and (not re.search(r"\d", bullet[0]) or _MARKED_ID.match(line, bullet.end())):
-            line = line[bullet.end() :]
-        if re.search(r"\d[.)]\s+\S", line):
-            return [line]  # numbers of a list, or ids?
-        bare = re.sub(r"[\[\](){}\"'`*#_]|\.(?=\s|$)", " ", line)
-        return [part for part in _ID_SEPARATOR.split(_RANGE.sub(r"\1-\2", _KIND.sub(" ", bare))) if part]
-
-    def lines(self, reply: str) -> list[str]:
-        """Return the lines of a reply. The numbers of a list "1. 4", "2. 7" are removed if they count from 1."""
-        lines = _filled_lines(reply)
-        numbered = {index: match for index, line in enumerate(lines) if (match := _NUMBERED.fullmatch(line.strip()))}
-        ids = [match[2] for match in numbered.values()]
-        numbers = [match[1] for match in numbered.values()]
-        # A model that only counts ("1. 1", "2. 2", ...) chooses nothing.
-        if len(ids) > 1 and numbers == [str(number + 1) for number in range(len(ids))] and ids != numbers:
-            return [numbered[index][2] if index in numbered else line for index, line in enumerate(lines)]
-        return lines
-
-    def read_json(self, value: Any) -> list[str] | None:
-        """Return the ids in a JSON value, or None if it has another form."""
-        if isinstance(value, dict):
-            lists = [key for key in value if isinstance(value[key], list)]
-            if not value:
-                return []
-            if not lists:
-                return self._read_object(value)
-            return None if len(lists) > 1 or _REJECTED_KEY.search(lists[0]) else self.read_json(value[lists[0]])
-        ids = []
-        for element in value if isinstance(value, list) else [None, {}]:
-            parts = self._read_object(element) if isinstance(element, dict) else self._read_scalar(element)
-            if parts is None:
-                return None
-            ids += parts
-        return list(dict.fromkeys(ids))
-
-    def _read_object(self, value: dict[str, Any]) -> list[str] | None:
-        """Return the only id of an object, or None if the object may say that its id is not relevant."""
-        ids = [inner for key, inner in value.items() if _ID_KEY.fullmatch(key)]
-        others = {key: inner for key, inner in value.items() if not _ID_KEY.fullmatch(key)}
-        for key, inner in others.items():
-            is_score = _SCORE_KEY.fullmatch(key) and type(inner) in (int, float) and inner > 0
-            is_reason = _REASON_KEY.fullmatch(key) and isinstance(inner, str) and not _DENIAL.search(inner)
-            if not is_score and not is_reason:
-                return None
-        return self._read_scalar(ids[0]) if len(ids) == 1 and not isinstance(ids[0], bool) else None
-
-    def _read_scalar(self, value: Any) -> list[str] | None:
-        """Return the ids in a number or string, or None if it has another form."""
-        if value is None or isinstance(value, bool):
-            return []
-        if isinstance(value, float) and value.is_integer() and abs(value) < 1e9:
-            value = int(value)
-        if isinstance(value, int):
-            return [str(value)[:_LONGEST]]
-        if not isinstance(value, str):
-            return None
-        parts = self.split(value)
-        if not parts or _NOTHING.fullmatch(value.strip()):
-            return []
-        return None if None in map(self.find, parts) else parts
-
-
-class _NameVocabulary:
-    """Names that were offered and the ways in which models write them."""
-
-    has_names = True
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._table: dict[str, list[int]] = {}
-        self._exact = {_normalize(name): [position] for position, name in enumerate(names)}
-        self._verbatim = {name: [position] for position, name in enumerate(names)}
-        self._tries = _TRIES
-        self._joined: dict[str, Any] = {}  # a tree of the words of names that contain separators
-        for position, name in enumerate(names):
-            last = name.rpartition(" > ")[2]
-            heading = _normalize(last)
-            before_colon = _normalize(last.partition(":")[0])  # "Data" for "Data: where it is from"
-            keys = dict.fromkeys((_normalize(name), heading, _LAST_HEADING_NUMBER.sub("", heading), before_colon))
-            for key in keys:
-                self._table.setdefault(key, []).append(position)
-                if _NAME_SEPARATOR.search(name):
-                    self._add_words(key.split()[:_MAX_WORDS])
-
-        self._size = sum(map(len, self._table))
-        self._effort = _MAX_COMPARED
-
-    def _add_words(self, key: list[str]) -> None:
-        node = self._joined
-        for word in key:
-            node = node.setdefault(word, {})
-        node[""] = True
-
-    def find_exact(self, part: str) -> Positions | None:
-        """Return the positions of a name that is spelled correctly, or None."""
-        bare = _without_bullets(part)
-        label = re.match(r"(?i)\W*(?:section|name)s?\s*:", bare)
-        unlabelled = re.sub(r"\(\d+\)\W*$", "", bare[label.end() :] if label else bare)
-        for text in (part, bare, unlabelled):
-            if positions := self._verbatim.get(text.strip()):
-                return positions
-            key = _normalize(text)
-            for option in (key, _LAST_HEADING_NUMBER.sub("", key)):
-                if option and (positions := self._exact.get(option) or self._table.get(option)):
-                    return positions
-        # The answer may prepend a heading that is hidden.
-        return None if "[" in part else self._exact.get(_normalize(part.rpartition(" > ")[2]))
-
-    def find(self, part: str) -> Positions | None:
-        """Return the positions of a name, allowing misspellings, or None if the part has no words."""
-        if positions := self.find_exact(part):
-            return positions
-        key = _normalize(_without_bullets(part))
-        self._tries -= 1
-        self._effort -= len(key) * self._size
-        similar = (
-            get_close_matches(key, self._table, 1, LIKENESS)
-            if min(self._tries, self._effort) > 0 and len(key) < 500
-            else []
-        )
-        return self._table[similar[0]] if similar else [] if key else None
-
-    def split(self, line: str) -> list[str]:
-        """Split a line at separators, except for those in names: the longest name wins."""
-        single = [part for part in _NAME_SEPARATOR.split(line) if words(part)]
-        keys = [_normalize(_without_bullets(part)).split() for part in single]
-        parts, index = [], 0
-        while index < len(single):
-            size = self._count_parts(keys, index)
-            parts.append(", ".join(single[index : index + size]))
-            index += size
-        return parts
-
-    def _count_parts(self, keys: list[list[str]], start: int) -> int:
-        """Return how many parts, starting at `start`, make up the longest name with separators; 1 if there is none."""
-        size = 1
-        digits = sum(1 for _ in takewhile(str.isdecimal, keys[start]))
-        for first in {0, digits}:
-            node: dict[str, Any] | None = self._joined
-            for index in range(start, len(keys)):
-                for word in keys[index][first if index == start else 0 :]:
-                    node = node.get(word) if node else None
-                if not node:
-                    break
-                if "" in node:
-                    size = max(size, index + 1 - start)
-        return size
-
-    def lines(self, reply: str) -> list[str]:
-        return _filled_lines(reply)
-
-    def read_json(self, value: Any) -> list[str] | None:
-        """Return the names in a list, or in the only list of an object, or None if the value has another form."""
-        if isinstance(value, dict):
-            lists = [key for key, inner in value.items() if isinstance(inner, list) or key.casefold() == "ids"]
-            if value and (len(lists) != 1 or _REJECTED_KEY.search(lists[0])):
-                return None
-            value = value[lists[0]] if value else []
-        if not isinstance(value, list) or any(isinstance(item, list | dict | float) for item in value):
-            return None
-        texts = (str(item)[:_LONGEST] for item in value if item is not None and not isinstance(item, bool))
-        return list(dict.fromkeys(texts))
-
-
-_Vocabulary = _IdVocabulary | _NameVocabulary
 
 
 def _parse(answer: str, vocabulary: _Vocabulary) -> Choice:
     """Read JSON, else a denial, else lines of items."""
-    reply = strip_reasoning(answer[-_LONGEST:])
+    reply = strip_reasoning(answer[-MAX_CHARACTERS:])
     if reply is None:
         return _UNUSABLE
     first, *more = _NEXT_QUESTION.split(reply, maxsplit=1)
@@ -355,7 +122,7 @@ def _parse(answer: str, vocabulary: _Vocabulary) -> Choice:
         return choice
     if positions := vocabulary.find_exact(first.strip()):
         return _make_choice({first: positions})
-    if not first.strip().strip(" \t\r\n\"'[]()") or _NOTHING.fullmatch(first):
+    if not first.strip().strip(" \t\r\n\"'[]()") or NOTHING.fullmatch(first):
         return Choice(())
     return _parse_lines(first, vocabulary)
 
@@ -384,7 +151,7 @@ def _has_objects(value: Any) -> bool:
 def _parse_lines(reply: str, vocabulary: _Vocabulary) -> Choice:
     """Read the lines that contain only items. No other line may be between them."""
     named = vocabulary.has_names
-    texts = vocabulary.lines(reply)
+    texts = vocabulary.list_lines(reply)
     if not named and any(map(_BRACE.search, texts)):  # JSON without its end, or of another form
         return _UNUSABLE
     lines = [_match_line(text, vocabulary) for text in texts]
@@ -395,13 +162,9 @@ def _parse_lines(reply: str, vocabulary: _Vocabulary) -> Choice:
         line is None and re.match(r"\W*\d", text) for line, text in zip(lines, texts, strict=True)
     )
     statement = "\n".join(map(_remove_names, texts, lines)) if named else reply
-    if None in block or has_other_ids or _DENIAL.search(statement) or (named and _offered_share(items) < 0.5):
+    if None in block or has_other_ids or DENIAL.search(statement) or (named and _offered_share(items) < 0.5):
         return _UNUSABLE
     return _make_choice(items)
-
-
-def _filled_lines(reply: str) -> list[str]:
-    return [line for line in reply.splitlines() if line.strip(" \t`*-_|:")]
 
 
 def _match_line(line: str, vocabulary: _Vocabulary) -> Matches | None:
@@ -416,7 +179,7 @@ def _match_line(line: str, vocabulary: _Vocabulary) -> Matches | None:
     label = _LABEL.match(line)
     if label and label[0].count('"') > 2:  # a sentence that quotes
         label = None
-    if not named and _SCORED.fullmatch(line):
+    if not named and SCORED_ID.fullmatch(line):
         label = None
     if named and label and all(map(vocabulary.find, vocabulary.split(line))):
         label = None  # a name contains the colon
@@ -427,7 +190,7 @@ def _match_line(line: str, vocabulary: _Vocabulary) -> Matches | None:
             continue
         if any(matches.values()) and _offered_share(matches) >= share:
             return matches
-        is_item = is_item or (_BULLET.match(line) is not None and len(line) < _SHOWN and not any(matches.values()))
+        is_item = is_item or (BULLET.match(line) is not None and len(line) < _MAX_SHOWN and not any(matches.values()))
     has_unknown_only = bool(matches) and None not in matches.values() and not any(matches.values())
     return matches if is_item and has_unknown_only else None
 
@@ -446,7 +209,7 @@ def _remove_names(line: str, matches: Matches | None) -> str:
 
 def _make_choice(matches: Matches) -> Choice:
     chosen = tuple(sorted({position for positions in matches.values() for position in positions or ()}))
-    unknown = (" ".join(part.split())[:_SHOWN] for part, positions in matches.items() if not positions)
+    unknown = (" ".join(part.split())[:_MAX_SHOWN] for part, positions in matches.items() if not positions)
     return Choice(chosen, tuple(unknown))
 
 
@@ -454,7 +217,7 @@ def _find_json(text: str) -> Iterator[Any]:
     """Yield the JSON objects anywhere in a text, and the lists that fill a line or more."""
     decoder, end = json.JSONDecoder(), 0
     starts = re.finditer(r"\{|^[^\S\n]*\[", text, re.MULTILINE)
-    for bracket, _ in zip(starts, range(_TRIES), strict=False):
+    for bracket, _ in zip(starts, range(_MAX_BRACKETS), strict=False):
         if bracket.end() <= end:
             continue
         try:
@@ -464,17 +227,3 @@ def _find_json(text: str) -> Iterator[Any]:
         if bracket[0] == "{" or not text[stop:].partition("\n")[0].strip(" \t`.;"):
             end = stop
             yield value
-
-
-def _without_bullets(text: str) -> str:
-    for _ in range(3):  # "- 1. Introduction"
-        bullet = _BULLET.match(text)
-        if bullet is None:
-            break
-        text = text[bullet.end() :]
-    return text
-
-
-def _normalize(text: str) -> str:
-    """Return the words of a text, lowercased, with single spaces."""
-    return " ".join(words(text.casefold()))

@@ -1,7 +1,18 @@
-"""D3: drill down a document's outline to the sections, and in the sections to the paragraphs, that hold the evidence.
+r"""D3: find evidence in long documents by drilling down into their sections.
 
-Nair et al. (2023), "Drilling Down into the Discourse Structure with LLMs for Long Document Question Answering". With an
-LLM, sections and paragraphs are its choice; without one, likelihood's (see `drillrank.drilldown.evidence`).
+Implements section 3.3 of Nair et al. (2023), "Drilling Down into the Discourse Structure with LLMs for Long Document
+Question Answering":
+
+1. Summarize every section.
+2. Show the LLM all section names with their summaries; it chooses the relevant sections.
+3. Show the LLM the paragraphs of these sections; it chooses the relevant paragraphs.
+4. Rank the chosen paragraphs by score. (The paper returns an unordered set.)
+
+Without an LLM, steps 1 and 2 keep all sections, and the score chooses in step 3: the question's likelihood given a
+paragraph, plus the similarity of their embeddings if an encoder is known.
+
+If the budget of prompt tokens or calls ends, or an answer is unusable, the likelihood chooses instead of the LLM. The
+result says so in `problems`, and a `DrillrankWarning` is issued once per question.
 """
 
 from __future__ import annotations
@@ -11,97 +22,72 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from drillrank.corpus import Corpus
-from drillrank.corpus.documents import plain
+from drillrank.drilldown.budget import Budget
 from drillrank.drilldown.condensing import Summariser
-from drillrank.drilldown.drill import Drill, Step
-from drillrank.drilldown.evidence import READ, Evidence, Vectors, load_evidence_model
-from drillrank.drilldown.levels import MU, Levels
-from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outline
+from drillrank.drilldown.explaining import explain_evidence
+from drillrank.drilldown.llm_selectors import LLMSelector
+from drillrank.drilldown.outline import OutlineSection, Paragraph
+from drillrank.drilldown.paragraph_scores import load_evidence_model
 from drillrank.drilldown.prepared import PreparedCorpus, PreparedDocuments
-from drillrank.drilldown.selection import Selection
+from drillrank.drilldown.preparing import DocumentPreparer
+from drillrank.drilldown.ranking import rank_paragraphs, score_evidence
+from drillrank.drilldown.ranking_selectors import rank_sections, select_guard_paragraphs
+from drillrank.drilldown.reading import count_candidates, prepare_for_reader
+from drillrank.drilldown.result import EvidenceResult
+from drillrank.drilldown.selection import Likelihoods, QuestionContext
 from drillrank.drilldown.settings import MAX_DOCUMENTS, D3Settings
-from drillrank.drilldown.versions import Date, Versions, as_date
-from drillrank.errors import InvalidInput, warn
-from drillrank.explanation import Explainable, Explanations
+from drillrank.drilldown.strategies import make_paragraph_selectors, make_prompts, make_section_selector
+from drillrank.drilldown.trace import StepReport, Trace
+from drillrank.drilldown.versions import Date, as_date
+from drillrank.errors import InvalidInput, check_limits, warn
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.chat import load_llm
-from drillrank.likelihood.unigram import Collection, UnigramModel
+from drillrank.likelihood.encoders import as_encoder
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import Passage, Ranked, check_query, check_top_n, read_query
-from drillrank.prompts import LEAST, fill_template
 from drillrank.rerank.relevance import MonoT5
 from drillrank.settings import as_settings
 from drillrank.structure import Document
-from drillrank.structure.cutting import split_long_paragraph
-from drillrank.text import TokenCount, token_counter
-from drillrank.vectors import CollectionStatistics, Embed, Integers, embedded
+from drillrank.text import token_counter
+from drillrank.vectors import Embed
 
 Documents = PreparedDocuments | PreparedCorpus | Corpus | Sequence[Document | str] | Sequence[OutlineSection]
+OnStep = Callable[[StepReport], object]
 
-
-class EvidenceRanking(Explainable[Ranked[Passage]]):
-    """Evidence paragraphs, best first; `explain` says why, with the tree of what was opened, read and left.
-
-    For that it remembers the documents; `list(...)` of it does not.
-
-    Attributes:
-        usage: What the LLM calls cost.
-        steps: What was offered and chosen on the way, and what went wrong.
-        answerable: Probability that the documents speak of the question, where words alone decide: from how much of it
-            the likeliest documents cover (`drillrank.drilldown.levels`). None with an LLM, which says so itself, and
-            where a model or `embed` reads meaning.
-        found: False if nothing here speaks of the question: there is no evidence, or `answerable` is below the
-            setting of that name; what is nearest is listed all the same.
-        problems: All that went wrong, each with its step and what was done instead. Where there are any, each entry's
-            `details` hold them, too.
-    """
-
-    def __init__(
-        self,
-        ranking: Sequence[Ranked[Passage]],
-        usage: Usage,
-        steps: Sequence[Step] = (),
-        why: Callable[[Sequence[Any]], Explanations] | None = None,
-        answerable: float | None = None,
-        least: float = 0.0,
-    ) -> None:
-        super().__init__(ranking, why)
-        self.usage = usage
-        self.answerable = answerable
-        self.found = bool(ranking) and (answerable is None or answerable >= least)
-        self.steps = tuple(steps)
-        self.problems = tuple(f"{step.kind}: {problem}" for step in self.steps for problem in step.problems)
-        if self.problems:
-            self[:] = [replace(item, details={**item.details, "problems": self.problems}) for item in self]
+_MAX_WARNED_PROBLEMS = 5
 
 
 class D3:
-    """Finds evidence paragraphs in long structured documents by drilling down their sections.
+    """Retriever of evidence from long structured documents.
 
     Args:
-        llm: Chooses sections and paragraphs: a function from prompt to answer, sync or async, or an object with
-            `complete` and, if it has one, `acomplete`; or the address of a served chat model,
-            `"http://host:port/v1#model"`. None chooses by likelihood.
-        model: A language model, or its specification: scores paragraphs, and chooses where there is no LLM or it fails.
-            A lexical model that has not been fitted is fitted with the documents' sections and paragraphs, on a copy.
-        embed: A function from texts to an array of shape (texts, dimensions); its cosines join the likelihood.
-        settings: How it drills down.
+        llm: LLM that chooses sections and paragraphs: a function from prompt to answer (sync or async), an object with
+            `complete` and, optionally, `acomplete`, or the address of a served chat model,
+            `"http://host:port/v1#model"`. Without an LLM, the score chooses.
+        model: Language model that scores paragraphs, or its specification. A lexical model without a fit is fitted to
+            the documents, on a copy.
+        embed: Encoder: a specification such as `"onnx:DIR"`, or a function from texts to an array of shape (texts,
+            dimensions). Its cosines are added to the log-likelihood.
+        settings: Settings, as an object or by name.
 
-    Scores are mean log-likelihoods per question token (with `embed`, plus cosines and a prior for length, spread over
-    the tokens: see `drillrank.drilldown.evidence`), or MonoT5's where it has the last word; comparable within one
-    question only. `passage.text` is readable text, without markup. `details["span"]` is the start and end
-    offset of the paragraph's source in its document's text; records without offsets have none. `details` also has those
-    of `UPR` or `MonoT5`, `guarded`, without an LLM `section_score` and `section_rank`, and `problems` if anything went
-    wrong; `also_at`, without an LLM: the metadata of paragraphs that say the same, with the same numbers, and are left
-    out; `matched`, without an LLM or `embed`, whether the paragraph or its headings hold a word of the question;
-    `nothing_matched` without an LLM or `embed`, if no paragraph holds a word of the question: then the documents' order
-    stays.
+    Scores are mean log-likelihoods per question token (with `embed`, plus weighted cosines, divided by the number of
+    tokens), or MonoT5's if it has the last word. They can be compared within one question only.
+
+    `passage.text` is readable text without markup. Each result's `details` have:
+
+    - `span`: Start and end offset of the source in its document's text; absent for records without offsets.
+    - `best_paragraph`: For a passage, the `text` and `span` of its paragraph that fits the question best.
+    - `guarded`: True if the paragraph is outside the chosen sections (`D3Settings.guard_tokens`).
+    - `section_score`, `section_rank`: Score and rank of its section, without an LLM.
+    - `also_at`: Metadata of paragraphs that say the same, with the same numbers, without an LLM.
+    - `matched`: True if the paragraph or its headings contain a question word; `nothing_matched`: True if no paragraph
+      does, so that the order is that of the documents. Both without an LLM and an encoder.
+    - `problems`: Everything that went wrong; absent if nothing did.
+    - The details of `UPR` or `MonoT5`.
 
     Raises:
-        InvalidInput: a setting is out of its range, or a strategy lacks the model it needs.
+        InvalidInput: A setting is out of range, or a strategy lacks the model that it needs.
 
     >>> manual = '''# Manual
     ...
@@ -120,8 +106,8 @@ class D3:
     >>> [item.passage.text for item in D3().retrieve("How many hours does the battery last?", [manual])]
     ['The battery lasts nine hours.']
     >>> llm = lambda prompt: "Battery" if "section names" in prompt else "2"
-    >>> found = D3(llm).retrieve("When should I charge it?", [manual])
-    >>> [item.passage.text for item in found], found.usage.calls
+    >>> result = D3(llm).retrieve("When should I charge it?", [manual])
+    >>> [item.passage.text for item in result], result.usage.calls
     (['Charge it over night.'], 2)
     """
 
@@ -130,32 +116,126 @@ class D3:
         llm: LLM | str | None = None,
         model: str | LanguageModel = "unigram",
         *,
-        embed: Embed | None = None,
+        embed: Embed | str | None = None,
         settings: D3Settings | Mapping[str, Any] = D3Settings(),
     ) -> None:
-        if embed is not None and not callable(embed):
-            raise InvalidInput(f"embed is a function from texts to vectors, not {embed!r:.100}.")
         self.llm = load_llm(llm)
         self.language_model = load_evidence_model(model)
-        self.embed = embed
-        settings = as_settings(D3Settings, settings)
-        strategy = settings.paragraphs or ("likelihood" if llm is None else "base")
-        if llm is None and (strategy not in ("monot5", "likelihood") or settings.summarizer == "llm"):
-            raise InvalidInput(
-                f"paragraphs={strategy!r:.200} with summarizer={settings.summarizer!r:.200} needs an LLM: give llm."
+        self.embed = as_encoder(embed)
+        self.settings = self._complete(as_settings(D3Settings, settings).complete())
+        self._count_tokens = token_counter(self.settings.tokens)
+        self._preparer = DocumentPreparer(self.settings, self.language_model, self.embed, self._count_tokens)
+        summarizer = None if llm is None else Summariser(self.settings, self._count_tokens)
+        self.section_selector = make_section_selector(self.settings, summarizer)
+        self.paragraph_selectors = make_paragraph_selectors(self.settings, summarizer)
+
+    def retrieve(
+        self,
+        question: str,
+        documents: Documents,
+        top_n: int | None = None,
+        *,
+        max_tokens: int | None = None,
+        llm: LLM | None = None,
+        on_step: OnStep | None = None,
+    ) -> EvidenceResult:
+        """Find the paragraphs or passages that answer a question.
+
+        Whatever the LLM answers, the result contains paragraphs of the documents, each once.
+
+        Args:
+            question: The question.
+            documents: Result of `prepare` or `prepare_corpus`, or an argument of these.
+            top_n: Maximum number of results. None returns all that the LLM chose; without an LLM, as many as maximize
+                the expected F1, or as fit into `max_tokens`.
+            max_tokens: Token limit of all texts together, for the budget of a reader. The best texts that fit are
+                kept, and texts that are adjacent in a document follow each other in document order.
+            llm: LLM for this question, instead of that of the constructor.
+            on_step: Callback, called with the report of each step; on a worker thread in asynchronous use.
+
+        Returns:
+            Evidence, best first. Equal scores keep document order.
+
+        Raises:
+            InvalidInput: The question is blank or too long for a prompt, `top_n` is below 1, a document cannot be used,
+                or the LLM is asynchronous.
+            LLMFailure: A call failed or its answer was unusable, and `on_failure` is `"raise"`. The call's own error is
+                the cause.
+        """
+        usage = Usage(count=self._count_tokens)
+        requests = self.drill_down(question, documents, top_n, max_tokens=max_tokens, on_step=on_step, usage=usage)
+        return run(requests, llm or self.llm, usage=usage, workers=self.settings.workers)
+
+    async def aretrieve(
+        self,
+        question: str,
+        documents: Documents,
+        top_n: int | None = None,
+        *,
+        max_tokens: int | None = None,
+        llm: LLM | None = None,
+        on_step: OnStep | None = None,
+    ) -> EvidenceResult:
+        """Find evidence without blocking the event loop; see `retrieve`. Prompts of one step are sent concurrently."""
+        if self.llm is None:
+            return await self.language_model.run_in_worker(
+                partial(self.retrieve, question, documents, top_n, max_tokens=max_tokens, on_step=on_step)
             )
-        by_json = settings.section_prompt is settings.paragraph_prompt is None and getattr(
-            self.llm, "takes_schemas", False
+        usage = Usage(count=self._count_tokens)
+        requests = self.drill_down(question, documents, top_n, max_tokens=max_tokens, on_step=on_step, usage=usage)
+        return await arun(requests, llm or self.llm, usage=usage, workers=self.settings.workers)
+
+    def drill_down(
+        self,
+        question: str,
+        documents: Documents,
+        top_n: int | None = None,
+        *,
+        max_tokens: int | None = None,
+        on_step: OnStep | None = None,
+        usage: Usage | None = None,
+    ) -> Requests[EvidenceResult]:
+        """Run the algorithm as a generator of LLM requests, so that sync and async code share it.
+
+        Args:
+            question: As for `retrieve`.
+            documents: As for `retrieve`.
+            top_n: As for `retrieve`.
+            max_tokens: As for `retrieve`.
+            on_step: As for `retrieve`.
+            usage: Counter of the caller who answers the requests; it becomes part of the result.
+        """
+        question = self._check_question(question, top_n, max_tokens)
+        n_wanted = top_n if top_n or max_tokens is None else count_candidates(max_tokens)
+        prepared = self._prepare_for(question, documents, n_wanted)
+        reports: list[StepReport] = []
+        context = self._make_context(question, prepared, n_wanted, reports, on_step)
+
+        # Leave out outdated versions, and keep the likeliest documents.
+        candidate_sections = prepared.select_sections(context, self._as_of, self.settings.max_documents)
+
+        # 1. and 2. Summarize the sections, and choose the relevant ones by their names and summaries.
+        sections = yield from self.section_selector.select(context, candidate_sections)
+        guard = select_guard_paragraphs(context, candidate_sections, sections.kept, self.settings.guard_tokens)
+
+        # 3. Choose the relevant paragraphs of these sections. A single one leaves the LLM nothing to choose.
+        paragraphs = {paragraph for section in sections.kept for paragraph in section.paragraphs}.union(guard)
+        kept: Sequence[Paragraph] = sorted(paragraphs, key=lambda paragraph: paragraph.index)
+        selections = []
+        for selector in self.paragraph_selectors:
+            if len(paragraphs) > 1 or not isinstance(selector, LLMSelector):
+                selections.append((yield from selector.select(context, kept)))
+                kept = selections[-1].kept
+
+        # 4. Rank them by score.
+        scores = score_evidence(context, kept, selections)
+        section_scores = rank_sections(context, candidate_sections) if self.llm is None else {}
+        ranking = rank_paragraphs(prepared, scores, guard, section_scores, top_n)
+        ranking, evidence = prepare_for_reader(context, ranking, kept, max_tokens)
+        trace = Trace(
+            question, reports, candidate_sections, sections, section_scores, guard, selections, scores, evidence
         )
-        self.settings = replace(
-            settings,
-            paragraphs=strategy,
-            monot5=(settings.monot5 or MonoT5(self.language_model)) if "monot5" in strategy else None,
-            max_documents=settings.max_documents or (None if llm is None else MAX_DOCUMENTS),
-            sections_by=settings.sections_by or ("json" if by_json else "names"),
-        )
-        self._count = token_counter(settings.tokens)
-        self._summariser = None if llm is None else Summariser(self.settings, self._count)
+        return self._build_result(trace, prepared, ranking, usage)
 
     def prepare(
         self,
@@ -163,33 +243,21 @@ class D3:
         names: Sequence[str | None] = (),
         dates: Sequence[Date | None] = (),
     ) -> PreparedDocuments:
-        """Parse and index documents once, for many questions; `embed` runs here.
+        """Parse and index documents once, for many questions. `embed` runs here.
 
         Args:
-            documents: Parsed documents or strings, or the sections of documents that live elsewhere.
-            names: What each document is called, in their order: a file's name, a title, a company and a year. Words of
-                a question that a name holds speak for its document. Documents whose names differ in dates or numbers of
-                versions only, and that share most of their paragraphs, are versions of one: of these only the newest
-                is read (`D3Settings.as_of`), unless the question names a date; `details` hold `version`, its date, and
+            documents: Parsed documents or strings, or sections of documents that are stored elsewhere.
+            names: Name of each document: a file name, a title, or a company and a year. Question words in a name are
+                evidence for its document. Documents are versions of one if their names differ only in dates or version
+                numbers and they share most of their paragraphs. Only the newest version is read
+                (`D3Settings.as_of`), unless the question names a date. `details` have `version`, its date, and
                 `other_versions`, the names of the others.
-            dates: Year, month and day of each document, for those whose name has none.
+            dates: Year, month and day of each document, for names without a date.
 
         Raises:
-            InvalidInput: an item is none of these, or the embeddings are not one vector a text.
+            InvalidInput: An item has another type, or `embed` does not return one vector per text.
         """
-        sections = [item for item in documents if isinstance(item, OutlineSection)]
-        if not sections or len(sections) < len(documents):
-            sections = outline(documents, self.settings.unit)  # type: ignore[arg-type]  # it says what is wrong with the others
-        sections = [_bounded(section, self._longest(), self._count) for section in sections]
-        tree = Outline(sections, whole_paths=self.settings.whole_paths)
-        known: dict[int | str, str] = {number: name for number, name in enumerate(names) if name}
-        mu, collection = self._words
-        index = tree.index(known, self.language_model.language, collection)
-        # No lambda: what is prepared can be pickled, as the hosts' retrievers are.
-        versions = Versions(known, partial(_texts, sections), {at: date for at, date in enumerate(dates) if date})
-        embed = self.embed and partial(embedded, self.embed)
-        evidence = self._evidence(tree, partial(index.levels, mu=mu), index.frequencies, embed)
-        return PreparedDocuments(tree, evidence, known, versions)
+        return self._preparer.prepare(documents, names, dates)
 
     def prepare_corpus(
         self,
@@ -199,200 +267,110 @@ class D3:
         *,
         embedded_by: str | None = None,
     ) -> PreparedCorpus:
-        """Documents of a corpus on disk, for many questions: of these only those are read that hold the best.
+        """Prepare documents of a corpus on disk for many questions. Only those with the best paragraphs are read.
 
-        Without an LLM, evidence, its order and its scores are those of the same documents in memory; `section_rank` is
-        among the sections that were read. `text` is as a reader sees it.
+        Without an LLM, evidence, order and scores equal those of the same documents in memory. `section_rank` is the
+        rank among the sections that were read. `text` is readable text.
 
         Args:
-            corpus: Of the language of the model.
-            names: As for `prepare`, by the documents' ids; only these documents are read. None takes the ids of all.
-            dates: As for `prepare`, by the documents' ids.
-            embedded_by: A name of `embed`, under which the corpus keeps its vectors; None remembers them in memory.
-                With `embed`, words choose 50 pages or sections, and the paragraphs on these are embedded.
+            corpus: Corpus in the language of the model.
+            names: Names as for `prepare`, by document id. Only these documents are read. None takes the ids of all.
+            dates: Dates as for `prepare`, by document id.
+            embedded_by: Name of `embed`, under which the corpus keeps its vectors. None keeps them in memory.
         """
-        if (language := self.language_model.language) != corpus.language:
-            raise InvalidInput(
-                f"The model is in {language!r:.50}, the corpus in {corpus.language!r:.50}: make it anew."
-            )
-        if self.settings.unit != "paragraph":
-            raise InvalidInput(
-                f"unit={self.settings.unit!r:.50} requires documents in memory, got a corpus of paragraphs. "
-                'Use unit="paragraph".'
-            )
-        names = {id_: id_ for id_ in corpus.ids()} if names is None else names
-        return PreparedCorpus(corpus, names, dates or {}, self.settings.whole_paths, embedded_by)
+        return self._preparer.prepare_corpus(corpus, names, dates, embedded_by)
 
-    @property
-    def _words(self) -> tuple[float, Collection | None]:
-        """μ, and p(w|C) of a lexical model that was fitted."""
-        lm = self.language_model
-        return (lm.mu, lm.collection) if isinstance(lm, UnigramModel) else (MU, None)
-
-    def _evidence(
-        self,
-        tree: Outline,
-        levels: Callable[[str], Levels],
-        frequencies: Callable[[], Mapping[str, int]],
-        embed: Embed | None,
-        among: Integers | None = None,
-        places: Integers | None = None,
-    ) -> Evidence:
-        """Of the paragraphs in an outline; `embed` is for these alone, the rest as for `Evidence`."""
-        # Under names in the outline, which leave out what is above all sections.
-        names = ["" if entry.name == BEGINNING else entry.name for entry in tree.leaves(range(len(tree.sections)))]
-        readable = [paragraph for section in tree.sections for paragraph in section.readable]
-        section_of = np.repeat(np.arange(len(names)), [len(section.readable) for section in tree.sections])
-        titles = [names[at] for at in section_of]
-        lm = self.language_model
-        if lm.wants_fit and not isinstance(lm, UnigramModel):
-            try:
-                lm = lm.fitted(CollectionStatistics(len(readable), {}, frequencies(), lm.language))
-            except InvalidInput:  # statistics do not tell it all: κ of an encoder is found in texts
-                lm = lm.fitted([replace(p, title=title).titled_text for p, title in zip(readable, titles, strict=True)])
-        among, places = (np.arange(len(readable)) if some is None else some for some in (among, places))
-        vectors = None
-        if embed is not None and len(among):
-            vectors = Vectors(self.embed, embed, [readable[at].text for at in among], section_of[among])
-        return Evidence(readable, titles, lm, levels, vectors, among, places)
-
-    def _longest(self) -> int:
-        """Tokens of the longest paragraph: the other half of what the instruction leaves is for the question."""
-        instruction = fill_template(self.settings.prompts[1], paragraphs="", question="")
-        return max((self.settings.max_prompt_tokens - self._count(instruction)) // 2, LEAST)
-
-    def retrieve(
-        self,
-        question: str,
-        documents: Documents,
-        top_n: int | None = None,
-        *,
-        llm: LLM | None = None,
-        on_step: Callable[[Step], object] | None = None,
-    ) -> EvidenceRanking:
-        """Evidence paragraphs, best first; ties keep the documents' order.
-
-        Whatever the LLM answers, and whether it answers at all, the result holds paragraphs of the documents, each
-        once. What went wrong is in `problems` and in one `DrillrankWarning`.
-
-        Args:
-            question: The question.
-            documents: What `prepare` or `prepare_corpus` returned, or what these take.
-            top_n: Most paragraphs to return. None returns all that the LLM chose; where likelihood chooses, as many
-                as make the expected F1 largest.
-            llm: Is asked in place of the one given before; it carries what belongs to this question only.
-            on_step: Called with each step as soon as it is done, on a worker thread in asynchronous use.
+    def _complete(self, settings: D3Settings) -> D3Settings:
+        """Return the settings with defaults that depend on the LLM and the model.
 
         Raises:
-            InvalidInput: the question is blank or too long for a prompt, `top_n` is below 1, a document cannot be used,
-                or the LLM is asynchronous.
-            LLMFailure: a call failed or was unusable, and `on_failure` is `"raise"`; the call's own error is its cause.
+            InvalidInput: The strategy needs an LLM.
         """
-        usage = Usage(count=self._count)
-        if self.llm is None:
-            traversal = self._traversal(question, documents, top_n, on_step)
-            return self._found(traversal, traversal.likely(top_n), usage)
-        requests = self.requests(question, documents, top_n, on_step=on_step, usage=usage)
-        return run(requests, llm or self.llm, usage=usage, workers=self.settings.workers)
-
-    async def aretrieve(
-        self,
-        question: str,
-        documents: Documents,
-        top_n: int | None = None,
-        *,
-        llm: LLM | None = None,
-        on_step: Callable[[Step], object] | None = None,
-    ) -> EvidenceRanking:
-        """As `retrieve`, without blocking the event loop; prompts of one step are asked at the same time."""
-        if self.llm is None:
-            return await self.language_model.run_in_worker(
-                partial(self.retrieve, question, documents, top_n, on_step=on_step)
+        strategy = settings.paragraphs or ("likelihood" if self.llm is None else "base")
+        if self.llm is None and (strategy not in ("monot5", "likelihood") or settings.summarizer == "llm"):
+            raise InvalidInput(
+                f"paragraphs={strategy!r:.200} with summarizer={settings.summarizer!r:.200} needs an LLM, got none. "
+                "Pass llm."
             )
-        usage = Usage(count=self._count)
-        requests = self.requests(question, documents, top_n, on_step=on_step, usage=usage)
-        return await arun(requests, llm or self.llm, usage=usage, workers=self.settings.workers)
+        has_own_prompts = settings.section_prompt is not None or settings.paragraph_prompt is not None
+        follows_schemas = getattr(self.llm, "takes_schemas", False) and not has_own_prompts
+        return replace(
+            settings,
+            paragraphs=strategy,
+            monot5=(settings.monot5 or MonoT5(self.language_model)) if "monot5" in strategy else None,
+            max_documents=settings.max_documents or (None if self.llm is None else MAX_DOCUMENTS),
+            sections_by=settings.sections_by or ("json" if follows_schemas else "names"),
+        )
 
-    def requests(
-        self,
-        question: str,
-        documents: Documents,
-        top_n: int | None = None,
-        *,
-        on_step: Callable[[Step], object] | None = None,
-        usage: Usage | None = None,
-    ) -> Requests[EvidenceRanking]:
-        """What `retrieve` runs, as a generator of requests for other generators: it returns the ranking.
-
-        Args:
-            question: The question.
-            documents: As for `retrieve`.
-            top_n: As for `retrieve`.
-            on_step: As for `retrieve`.
-            usage: Where the caller counts, to be found in the result.
-        """
-        traversal = self._traversal(question, documents, top_n, on_step)
-        ranking = traversal.likely(top_n) if self.llm is None else (yield from traversal.by_llm(top_n))
-        return self._found(traversal, ranking, usage or Usage(count=self._count))
-
-    def _traversal(
-        self, question: str, documents: Documents, top_n: int | None, on_step: Callable[[Step], object] | None
-    ) -> Drill:
-        question = read_query(question) if self.llm is None else check_query(question)
+    def _check_question(self, question: str, top_n: int | None, max_tokens: int | None) -> str:
+        """Return the question; without an LLM, as much of it as is read."""
         check_top_n(top_n)
+        check_limits(max_tokens=max_tokens)
+        return read_query(question) if self.llm is None else check_query(question)
+
+    def _prepare_for(self, question: str, documents: Documents, top_n: int | None) -> PreparedDocuments:
+        """Return documents that are ready for a question."""
         if isinstance(documents, Corpus):
             documents = self.prepare_corpus(documents)
         if isinstance(documents, PreparedCorpus):
-            ready = self._of_corpus(question, documents, top_n)
-        else:
-            ready = documents if isinstance(documents, PreparedDocuments) else self.prepare(documents)
-        return Drill(Selection(question, self.settings, self._count), ready, self._summariser, on_step)
+            return self._preparer.read_candidates(question, documents, top_n, self._as_of)
+        return documents if isinstance(documents, PreparedDocuments) else self.prepare(documents)
 
-    def _of_corpus(self, question: str, corpus: PreparedCorpus, top_n: int | None) -> PreparedDocuments:
-        """The documents that hold the best paragraphs."""
+    @property
+    def _as_of(self) -> Date | None:
+        as_of = self.settings.as_of
+        return None if as_of is None else as_date(as_of)
+
+    def _make_context(
+        self,
+        question: str,
+        prepared: PreparedDocuments,
+        top_n: int | None,
+        reports: list[StepReport],
+        on_step: OnStep | None,
+    ) -> QuestionContext:
+        """Return the context of a question, whose reports are collected in a list.
+
+        Raises:
+            InvalidInput: The question leaves no room for candidates in a prompt.
+        """
         settings = self.settings
-        levels = corpus.levels(question, *self._words)
-        as_of = None if settings.as_of is None else as_date(settings.as_of)
-        limit = settings.max_documents
-        by_words = self.embed is None and isinstance(self.language_model, UnigramModel)
-        best = among = embed = None
-        if self.embed is not None:
-            places, among = corpus.pages(question, levels, as_of)
-        if limit is not None:
-            places = corpus.likeliest(question, levels, as_of, limit)
-        elif self.embed is None:
-            least = 1 if by_words else READ
-            places, wanted = corpus.holding(question, levels, as_of, least, top_n, settings.repeats)
-            best = wanted if by_words else None
 
-        sections, there = corpus.sections(places)
-        tree = Outline(sections, whole_paths=settings.whole_paths)
-        if among is not None and self.embed is not None:
-            among = np.flatnonzero(np.isin(there, among))
-            embed = partial(corpus.embedded, self.embed, there[among])
-        evidence = self._evidence(tree, lambda _: levels, levels.frequencies, embed, among, there)
-        return PreparedDocuments(tree, evidence, corpus.names, corpus.versions, best)
+        def report(step: StepReport) -> None:
+            reports.append(step)
+            if on_step is not None:
+                on_step(step)
 
-    def _found(self, traversal: Drill, ranking: Sequence[Ranked[Passage]], usage: Usage) -> EvidenceRanking:
-        least = self.settings.answerable
-        found = EvidenceRanking(ranking, usage, traversal.steps, traversal.explain, traversal.answerable, least)
-        if problems := found.problems:
-            warn(
-                f"Drilling down for {traversal.question!r:.100}: {'; '.join(problems[:5])}"
-                f"{f'; and {len(problems) - 5} more' if len(problems) > 5 else ''}."
-            )
-        return found
+        budget = Budget(question, settings.max_prompt_tokens, settings.max_calls, self._count_tokens)
+        if self.llm is not None:
+            budget.check_room(*make_prompts(settings))
+        likelihoods = Likelihoods(prepared.scorer, question)
+        return QuestionContext(prepared.outline, likelihoods, budget, report, top_n, prepared.n_best)
 
+    def _find_confidence(
+        self, trace: Trace, prepared: PreparedDocuments, ranking: Sequence[Ranked[Passage]]
+    ) -> tuple[bool, float | None]:
+        """Return whether the documents speak of the question, and the probability behind it."""
+        if self.llm is not None or not prepared.scorer.is_lexical:
+            return bool(ranking), None
+        confidence = prepared.scorer.hierarchical_scores(trace.question).answerable
+        return bool(ranking) and confidence >= 0.16, confidence
 
-def _texts(sections: Sequence[OutlineSection], document: int | str) -> list[str]:
-    """What stands in a document, but for white space and capital letters."""
-    return [plain(p.text) for section in sections if section.path[0] == document for p in section.readable]
-
-
-def _bounded(section: OutlineSection, limit: int, count: TokenCount) -> OutlineSection:
-    """The section, those of its paragraphs that have more than `limit` tokens as a reader sees them cut into parts."""
-    pairs = zip(section.paragraphs, section.readable, strict=True)
-    cut = [part for paragraph, shown in pairs for part in split_long_paragraph(paragraph, shown, limit, count)]
-    if len(cut) == len(section.paragraphs):
-        return section
-    return replace(section, paragraphs=tuple(source for source, _ in cut), readable=tuple(shown for _, shown in cut))
+    def _build_result(
+        self, trace: Trace, prepared: PreparedDocuments, ranking: list[Ranked[Passage]], usage: Usage | None
+    ) -> EvidenceResult:
+        """Return the result, and warn about problems."""
+        problems = trace.problems
+        if problems:
+            n_more = len(problems) - _MAX_WARNED_PROBLEMS
+            more = f"; and {n_more} more" if n_more > 0 else ""
+            warn(f"Drilling down for {trace.question!r:.100}: {'; '.join(problems[:_MAX_WARNED_PROBLEMS])}{more}.")
+            ranking = [replace(entry, details={**entry.details, "problems": problems}) for entry in ranking]
+        judge = self.settings.monot5 if self.settings.paragraphs in ("monot5", "base+monot5") else None
+        return EvidenceResult(
+            tuple(ranking),
+            usage or Usage(count=self._count_tokens),
+            trace,
+            *self._find_confidence(trace, prepared, ranking),
+            why=partial(explain_evidence, trace, prepared, judge=judge),
+        )

@@ -1,15 +1,13 @@
-"""Documents made ready for drilling down: their outline, their paragraphs and the likelihoods of these.
+"""Documents prepared for drilling down: their outline, their paragraphs and the scores of these.
 
-Those of a corpus on disk are not read to the end: term statistics tell the levels of all paragraphs
-(`drillrank.drilldown.levels`), and only the documents that hold the best are taken out of it. Evidence is that of the
-same documents in memory.
+Of a corpus on disk, term statistics give the scores of all paragraphs, and only the documents with the best ones are
+read. Evidence is that of the same documents in memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -17,64 +15,73 @@ import numpy as np
 import numpy.typing as npt
 
 from drillrank.corpus import Corpus, CorpusError
-from drillrank.drilldown.evidence import TEMPERATURE, Evidence, distinct, expected_best
-from drillrank.drilldown.levels import Levels, log_posteriors, stored_counts
-from drillrank.drilldown.outline import Outline, OutlineSection, stored_sections
+from drillrank.drilldown.hierarchical_scores import HierarchicalScores, log_posteriors
+from drillrank.drilldown.outline import Outline, OutlineSection, Section, stored_sections
+from drillrank.drilldown.paragraph_scores import (
+    TEMPERATURE,
+    ParagraphScorer,
+    group_near_duplicates,
+    maximize_expected_f1,
+)
+from drillrank.drilldown.question_terms import count_stored_terms
+from drillrank.drilldown.selection import QuestionContext
+from drillrank.drilldown.trace import StepReport
 from drillrank.drilldown.versions import Date, Versions
 from drillrank.likelihood.unigram import Collection
-from drillrank.passages import Passage
 from drillrank.vectors import Embed, Floats, Integers, embedded, top
 
-PAGES = 50  # whose paragraphs are embedded, likeliest by their words
+MAX_EMBEDDED_SECTIONS = 50  # pages or sections whose paragraphs are embedded, likeliest first
 
 
 @dataclass(frozen=True)
 class PreparedDocuments:
-    """Documents made ready for many questions.
+    """Documents prepared for many questions.
 
     Attributes:
-        outline: The sections of all documents.
-        evidence: Likelihoods of their paragraphs.
-        names: Of documents, by their place in the input, as far as they are known.
-        versions: Which of them are versions of one.
-        best: How many paragraphs make the expected F1 largest, where that is known of more documents than these.
+        outline: Sections of all documents.
+        scorer: Scores their paragraphs.
+        names: Names of documents, by their index in the input or their id, if they are known.
+        versions: Knows which documents are versions of one.
+        n_best: Number of paragraphs that maximize the expected F1 over more documents than these; None if these are
+            all.
     """
 
     outline: Outline
-    evidence: Evidence
+    scorer: ParagraphScorer
     names: Mapping[Any, str] = field(default_factory=dict)
     versions: Versions = field(default_factory=lambda: Versions({}, lambda _: ()))
-    best: int | None = None
+    n_best: int | None = None
 
-    @cached_property
-    def paragraphs(self) -> tuple[Passage, ...]:
-        """All paragraphs, text as in the source."""
-        return tuple(paragraph for section in self.outline.sections for paragraph in section.paragraphs)
+    def select_sections(self, context: QuestionContext, as_of: Date | None, max_documents: int | None) -> list[Section]:
+        """Return the sections of the documents to drill into.
 
-    @cached_property
-    def readable(self) -> tuple[Passage, ...]:
-        """All paragraphs, text as a reader sees it."""
-        return tuple(paragraph for section in self.outline.sections for paragraph in section.readable)
-
-    @cached_property
-    def section_of(self) -> Integers:
-        """Index of each paragraph's section."""
-        sizes = [len(section.paragraphs) for section in self.outline.sections]
-        return np.repeat(np.arange(len(sizes)), sizes)
-
-    def inside(self, sections: Sequence[int]) -> list[int]:
-        """Positions of the paragraphs of some sections."""
-        firsts, ends = (np.searchsorted(self.section_of, sections, side).tolist() for side in ("left", "right"))
-        return [at for first, end in zip(firsts, ends, strict=True) for at in range(first, end)]
+        Outdated versions are left out. If there are more documents than `max_documents`, the likeliest are kept.
+        """
+        sections_by_document: dict[int | str, list[Section]] = {}
+        for section in self.outline.sections:
+            sections_by_document.setdefault(section.path[0], []).append(section)
+        outdated = self.versions.outdated(sections_by_document, context.question, as_of)
+        current = [document for document in sections_by_document if document not in outdated]
+        if max_documents is None or len(current) <= max_documents:
+            return [section for document in current for section in sections_by_document[document]]
+        documents = list(sections_by_document)
+        index_by_document = {document: index for index, document in enumerate(documents)}
+        document_of = np.array([index_by_document[section.path[0]] for section in self.outline.sections])
+        posteriors = context.likelihoods.score_groups(document_of[self.outline.section_of])  # [n_documents]
+        score_by_document = dict(zip(documents, posteriors.tolist(), strict=True))
+        likeliest = set(sorted(current, key=score_by_document.__getitem__, reverse=True)[:max_documents])
+        chosen = [document for document in documents if document in likeliest]
+        context.report(StepReport("documents", len(current), tuple(map(str, chosen))))
+        return [section for document in chosen for section in sections_by_document[document]]
 
 
 class PreparedCorpus:
-    """Documents of a corpus, made ready for many questions.
+    """Documents of a corpus, prepared for many questions.
 
     Args:
-        corpus: Which holds them.
-        names: What documents are called, by their ids; documents without a name here are not read.
-        dates: Of documents, by their ids, where names have none.
+        corpus: The corpus.
+        names: Names of documents, by their ids. Documents without a name here are not read.
+        dates: Dates of documents, by their ids, for names without a date.
         whole_paths: As in `D3Settings`.
         embedded_by: As for `D3.prepare_corpus`.
     """
@@ -95,86 +102,105 @@ class PreparedCorpus:
         self._layout = corpus.layout(names)
         self.versions = Versions({id_: names[id_] for id_ in self._layout.ids}, corpus.digests, dates)
 
-    def levels(self, question: str, mu: float, collection: Collection | None) -> Levels:
-        """Of the paragraphs of all documents."""
+    def hierarchical_scores(self, question: str, mu: float, collection: Collection | None) -> HierarchicalScores:
+        """Return the lexical scores of the paragraphs of all documents."""
         counts = self._corpus.counts(question, self._layout)
-        names, whole = self.names, self._whole_paths
-        return Levels(stored_counts(question, self._layout, counts, names, collection, whole_paths=whole), mu)
+        return HierarchicalScores(
+            count_stored_terms(question, self._layout, counts, self.names, collection, whole_paths=self._whole_paths),
+            mu,
+        )
 
-    def likeliest(self, question: str, levels: Levels, as_of: Date | None, limit: int) -> list[int]:
-        """Places of so many documents, the likeliest, in the order of the corpus."""
-        parts = self._layout.document_of[self._layout.section_of]
-        order = top(log_posteriors(levels.totals, parts, TEMPERATURE), len(self._layout.ids))
-        return sorted(islice((at for at in order if not self._outdated([at], question, as_of)), limit))
+    def likeliest_documents(self, question: str, scores: HierarchicalScores, as_of: Date | None, n: int) -> list[int]:
+        """Return the indices of the `n` likeliest documents, in the order of the corpus."""
+        document_of = self._layout.document_of[self._layout.section_of]
+        order = top(log_posteriors(scores.totals, document_of, TEMPERATURE), len(self._layout.ids))
+        return sorted(islice((index for index in order if not self._outdated([index], question, as_of)), n))
 
-    def holding(
-        self, question: str, levels: Levels, as_of: Date | None, paragraphs: int, most: int | None, repeats: bool
+    def documents_with_best_paragraphs(
+        self,
+        question: str,
+        scores: HierarchicalScores,
+        as_of: Date | None,
+        min_paragraphs: int,
+        top_n: int | None,
+        repeats: bool,
     ) -> tuple[list[int], int]:
-        """Places of the documents that hold the best paragraphs, in the order of the corpus.
+        """Return the indices of the documents with the best paragraphs, in the order of the corpus.
 
         Args:
             question: The question.
-            levels: Of the paragraphs of all documents.
-            as_of: Documents of later are left out.
-            paragraphs: How many of the best paragraphs are needed at least.
-            most: How many are wanted; None for as many as make the expected F1 largest.
-            repeats: Whether paragraphs that say the same count each for itself.
+            scores: Scores of the paragraphs of all documents.
+            as_of: Date after which documents are left out.
+            min_paragraphs: Minimum number of best paragraphs that are needed.
+            top_n: Number of paragraphs of the result; None for as many as maximize the expected F1.
+            repeats: True if paragraphs that say the same count each.
 
         Returns:
-            Them, and how many are wanted.
+            The indices, and the number of paragraphs of the result.
         """
-        layout = self._layout
-        document_of = layout.document_of[layout.section_of]
-        outdated: set[int] = set()
+        layout, outdated = self._layout, set[int]()
+        document_of = layout.document_of[layout.section_of]  # [n_paragraphs]
+        n_needed = min_paragraphs
         while True:
             current = ~np.isin(document_of, list(outdated))
-            totals = np.where(current, levels.totals, -np.inf)
-            wanted = most or expected_best(totals[current])
-            best = [at for at in top(totals, max(paragraphs, wanted + 1)) if totals[at] > -np.inf]
-            found = set(document_of[best].tolist())
-            if late := self._outdated(found, question, as_of):
+            totals = np.where(current, scores.totals, -np.inf)
+            n_result = top_n or maximize_expected_f1(totals[current])
+            best = [index for index in top(totals, max(n_needed, n_result + 1)) if totals[index] > -np.inf]
+            documents = set(document_of[best].tolist())
+            if late := self._outdated(documents, question, as_of):
                 outdated |= late
                 continue
-            texts = (passage.text for passage in self._corpus.at(layout.numbers(np.array(best, dtype=np.int64))))
-            if repeats or len(best) == current.sum() or len(distinct(texts, wanted + 1)) > wanted:
-                return sorted(found), wanted
-            paragraphs = 4 * len(best)
+            texts = (
+                passage.text
+                for passage in self._corpus.passages_by_number(layout.numbers(np.array(best, dtype=np.int64)))
+            )
+            has_all = repeats or len(best) == current.sum()
+            if has_all or len(group_near_duplicates(texts, n_result + 1)) > n_result:
+                return sorted(documents), n_result
+            n_needed = 4 * len(best)  # texts repeat each other: look further
 
-    def pages(self, question: str, levels: Levels, as_of: Date | None) -> tuple[list[int], Integers]:
-        """Places of the documents that hold the likeliest pages or sections, and places of the paragraphs on these."""
+    def likeliest_sections(
+        self, question: str, scores: HierarchicalScores, as_of: Date | None
+    ) -> tuple[list[int], Integers]:
+        """Return the indices of the documents with the likeliest sections, and of the paragraphs in these sections."""
         layout = self._layout
-        order = top(log_posteriors(levels.totals, layout.section_of, TEMPERATURE), len(layout.document_of))
-        current = (at for at in order if not self._outdated([layout.document_of[at]], question, as_of))
-        best = list(islice(current, PAGES))
+        order = top(log_posteriors(scores.totals, layout.section_of, TEMPERATURE), len(layout.document_of))
+        current = (index for index in order if not self._outdated([layout.document_of[index]], question, as_of))
+        best = list(islice(current, MAX_EMBEDDED_SECTIONS))
         return sorted(set(layout.document_of[best].tolist())), np.flatnonzero(np.isin(layout.section_of, best))
 
     def _outdated(self, documents: Iterable[int], question: str, as_of: Date | None) -> set[int]:
         ids = self._layout.ids
-        return {at for at in documents if self.versions.outdated([ids[at]], question, as_of)}
+        return {index for index in documents if self.versions.outdated([ids[index]], question, as_of)}
 
-    def sections(self, places: Sequence[int]) -> tuple[list[OutlineSection], Integers]:
-        """Sections of the documents at some places, which rise; and places of the paragraphs in these."""
+    def read_sections(self, documents: Sequence[int]) -> tuple[list[OutlineSection], Integers]:
+        """Return the sections of documents, given by ascending index, and the indices of their paragraphs."""
         sections: list[OutlineSection] = []
-        at = [np.zeros(0, np.int64)]
-        for document in places:
+        paragraph_indices = [np.zeros(0, np.int64)]
+        for document in documents:
             id_, (first, end) = self._layout.ids[document], self._layout.starts[document : document + 2].tolist()
             passages = self._corpus.passages(id_)
             if end - first != len(passages):
-                raise CorpusError(f"The document {id_!r:.200} was changed while it was read: ask again.")
+                raise CorpusError(f"The document {id_!r:.200} was changed while it was read. Ask again.")
             sections += stored_sections(id_, passages, self._layout.first_of[first:end].tolist())
-            at.append(np.arange(first, end))
-        return sections, np.concatenate(at)
+            paragraph_indices.append(np.arange(first, end))
+        return sections, np.concatenate(paragraph_indices)
 
-    def embedded(self, embed: Embed, places: Integers, texts: Sequence[str]) -> Floats:
-        """Vectors of paragraphs, given their places; each is made once, and kept in the corpus if it is named there."""
-        known, keys = self._vectors, self._layout.numbers(places).tolist()
+    def embed(self, function: Embed, paragraph_indices: Integers, texts: Sequence[str]) -> Floats:
+        """Return vectors of paragraphs, shape (paragraphs, dimensions). Each is computed once.
+
+        The corpus keeps them if `embedded_by` names the function.
+        """
         if self._embedded_by is not None:
-            known |= self._corpus.vectors(set(keys) - known.keys(), self._embedded_by)
-        new = [(number, text) for number, text in zip(keys, texts, strict=True) if number not in known]
-        if new:
-            made = embedded(embed, [text for _, text in new]).astype(np.float32)
-            found = {number: vector for (number, _), vector in zip(new, made, strict=True)}
-            known |= found
-            if self._embedded_by is not None:
-                self._corpus.keep_vectors(found, self._embedded_by)
-        return np.array([known[number] for number in keys], dtype=np.float64)
+            stored = self._corpus.vectors(self._embedded_by, self._layout)
+            if not stored.size or np.isnan(stored).any():
+                self._corpus.embed(self._embedded_by, function, names=dict.fromkeys(self.names, ""))
+                stored = self._corpus.vectors(self._embedded_by, self._layout)
+            return stored[paragraph_indices].astype(np.float64)
+        vectors, numbers = self._vectors, self._layout.numbers(paragraph_indices).tolist()
+        missing = [(number, text) for number, text in zip(numbers, texts, strict=True) if number not in vectors]
+        if missing:
+            new = embedded(function, [text for _, text in missing]).astype(np.float32)
+            new_vectors = {number: vector for (number, _), vector in zip(missing, new, strict=True)}
+            vectors |= new_vectors
+        return np.array([vectors[number] for number in numbers], dtype=np.float64)

@@ -18,7 +18,7 @@ from typing import Any
 
 from drillrank.components import COMPONENTS
 from drillrank.components import component as row_of
-from drillrank.drilldown.evidence import load_evidence_model
+from drillrank.drilldown.paragraph_scores import load_evidence_model
 from drillrank.errors import InvalidInput, warn
 from drillrank.files import open_file
 from drillrank.likelihood import LanguageModel, load_language_model

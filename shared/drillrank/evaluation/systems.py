@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from drillrank.components import COMPONENTS, component
-from drillrank.drilldown.evidence import load_evidence_model
+from drillrank.drilldown.paragraph_scores import load_evidence_model
 from drillrank.errors import DrillrankError, InvalidInput, check_positive, require
 from drillrank.evaluation.questions import Collection
 from drillrank.evaluation.settings_file import (

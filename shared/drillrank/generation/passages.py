@@ -21,6 +21,7 @@ from drillrank.errors import (
     require,
     warn,
 )
+from drillrank.likelihood.encoders import as_encoder
 from drillrank.llm import LLMRequest, Requests, strip_reasoning
 from drillrank.passages import Passage, check_query, stable_uuid
 from drillrank.prompts import check_question_templates, fill_question
@@ -109,7 +110,7 @@ def cluster_prompts(
     demonstrations: int = 5,
     *,
     instruction: str = GENREAD_PROMPTS[0],
-    embed: Embed | None = None,
+    embed: str | Embed | None = None,
     seed: int = 0,
 ) -> tuple[str, ...]:
     """One prompt for each cluster of examples, largest cluster first.
@@ -119,7 +120,8 @@ def cluster_prompts(
         n: Clusters wanted; no more than there are different examples.
         demonstrations: Examples in one prompt, drawn at random from the cluster; a small cluster gives all it has.
         instruction: Template with `{question}`, in front of every demonstration and of the question itself.
-        embed: Turns texts into an array of shape (texts, dimensions); TF-IDF vectors by default.
+        embed: An encoder's specification, or a function from texts to an array of shape (texts, dimensions). None takes
+            TF-IDF vectors.
         seed: Of the clustering and the draw; the same seed gives the same prompts.
 
     Returns:
@@ -145,8 +147,9 @@ def cluster_prompts(
         raise InvalidInput("Prompts from clusters need at least one example: a question with a passage.")
     cluster, sparse = require("sklearn.cluster", "clusters"), require("scipy.sparse", "clusters")
     texts = [" ".join(pair) for pair in pairs]
-    vectors: Any = np.zeros((len(pairs), 1)) if embed is None else embedded(embed, texts)
-    if embed is None and (weighted := Tfidf(map(terms, texts)).vectors).width:
+    encoder = as_encoder(embed)
+    vectors: Any = np.zeros((len(pairs), 1)) if encoder is None else embedded(encoder, texts)
+    if encoder is None and (weighted := Tfidf(map(terms, texts)).vectors).width:
         vectors = sparse.csr_matrix((weighted.data, weighted.columns, weighted.bounds), shape=weighted.shape)
     with warnings.catch_warnings():  # there may be fewer different vectors than examples
         warnings.simplefilter("ignore", require("sklearn.exceptions", "clusters").ConvergenceWarning)

@@ -8,12 +8,13 @@ from functools import partial
 from itertools import count
 from typing import Any, Generic
 
-from drillrank.drilldown.d3 import D3, EvidenceRanking
-from drillrank.drilldown.drill import Step
+from drillrank.drilldown.d3 import D3
 from drillrank.drilldown.last_used import LastUsed
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.rebuilding import prepared_again
+from drillrank.drilldown.result import EvidenceResult
 from drillrank.drilldown.settings import MAX_DOCUMENTS
+from drillrank.drilldown.trace import StepReport
 from drillrank.errors import WarnOnce, warn
 from drillrank.explanation import Explanation, Node
 from drillrank.explanation.explanations import explains, request
@@ -212,7 +213,7 @@ class EvidenceRetrieval(Generic[Record]):
         top_n: int | None,
         *,
         llm: LLM | None = None,
-        on_step: Callable[[Step], object],
+        on_step: Callable[[StepReport], object],
     ) -> FoundEvidence[Record]:
         """Evidence for a question in what was given.
 
@@ -234,7 +235,7 @@ class EvidenceRetrieval(Generic[Record]):
         top_n: int | None,
         *,
         llm: LLM | None = None,
-        on_step: Callable[[Step], object],
+        on_step: Callable[[StepReport], object],
     ) -> Requests[FoundEvidence[Record]]:
         """As `retrieve`, in what a store holds, if there is one."""
         if store is None:
@@ -300,7 +301,7 @@ class EvidenceRetrieval(Generic[Record]):
             result.nothing = "What the source found holds no text: there is nothing to drill into."
         return result
 
-    def _found(self, found: EvidenceRanking, candidates: Candidates[Record]) -> FoundEvidence[Record]:
+    def _found(self, found: EvidenceResult, candidates: Candidates[Record]) -> FoundEvidence[Record]:
         usage = found.usage.as_metadata()
         why = found.explain() if explains(self._explains) else None
         if why is not None and (current_request := request.get()) is not None:

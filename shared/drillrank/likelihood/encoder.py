@@ -30,7 +30,7 @@ import numpy.typing as npt
 from drillrank.errors import InvalidInput, check_number, warn
 from drillrank.files import replace_file
 from drillrank.likelihood.base import LanguageModel, Likelihood, Request, check_texts
-from drillrank.likelihood.encoders import Encoder, Model2VecEncoder, SentenceTransformerEncoder
+from drillrank.likelihood.encoders import Encoder, Model2VecEncoder, SentenceTransformerEncoder, as_encoder
 from drillrank.likelihood.unigram import UNSAVED, UnigramModel, documents_of
 from drillrank.vectors import CollectionStatistics, Embed
 
@@ -60,14 +60,16 @@ class EmbeddingModel(LanguageModel):
     without text has cosine 0 to everything.
 
     Args:
-        embed: From texts to one vector each; with a method `questions`, that embeds the questions.
+        embed: An encoder's specification, or a function from texts to one vector each. A method `questions` embeds the
+            questions, if there is one.
         words: The unigram model; None makes one.
         kappa: κ, the concentration; `"fit"` takes the one under which a sentence of each fitted text finds the rest
             of its text best, for encoders of unknown scale (20 until `fit`).
         directory: Where the vectors of fitted texts are kept; a new process reads them there. One encoder each.
 
     Raises:
-        InvalidInput: `embed` is no function, κ cannot be used, or there is not one finite vector a text.
+        InvalidInput: `embed` is not a function or a specification, κ cannot be used, or there is not one finite vector
+            per text.
 
     >>> topics = ("river", "lake"), ("novel", "book")
     >>> model = EmbeddingModel(lambda texts: [[any(w in t for w in topic) for topic in topics] for t in texts])
@@ -81,24 +83,25 @@ class EmbeddingModel(LanguageModel):
 
     def __init__(
         self,
-        embed: Embed,
+        embed: str | Embed,
         words: UnigramModel | None = None,
         *,
         kappa: float | Literal["fit"] = KAPPA,
         directory: str | os.PathLike[str] | None = None,
     ) -> None:
-        if not callable(embed):
-            raise InvalidInput(f"embed is a function from texts to vectors, not {embed!r:.100}.")
+        encoder = as_encoder(embed)
+        if encoder is None:
+            raise InvalidInput("embed must turn texts into vectors, got None. Pass a function or a specification.")
         if kappa != "fit":
             check_number(kappa=kappa)
         self.kappa = KAPPA if kappa == "fit" else float(kappa)
         self._kappa_given = kappa
-        self._embed = embed
+        self._embed = encoder
         self._words = words or UnigramModel()
         self.language, self.wants_fit = self._words.language, self._words.wants_fit
         self._directory = None if directory is None else os.fspath(directory)
-        self._targets = SentenceVectors(getattr(embed, "questions", embed))
-        self._documents = SentenceVectors(embed, self._directory)
+        self._targets = SentenceVectors(getattr(encoder, "questions", encoder))
+        self._documents = SentenceVectors(encoder, self._directory)
 
     @property
     def spec(self) -> str:

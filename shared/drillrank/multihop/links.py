@@ -14,6 +14,7 @@ from itertools import accumulate, islice
 from types import MappingProxyType
 from typing import ClassVar, Protocol, runtime_checkable
 
+from drillrank.corpus.names import NameRow
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.llm import LookupRequest, Requests, RetrievalRequest
 from drillrank.passages import Passage, Path
@@ -49,10 +50,6 @@ class UnboundLinks(Protocol):
 LinkSource = Links | PathLinks | UnboundLinks
 
 
-Row = tuple[str, float]
-"""A name of a passage, and how much it counts there."""
-
-
 class Names(Protocol):
     """Names, and which passages have them: in memory (`NameTable`), or in a corpus (`Corpus.names`)."""
 
@@ -81,7 +78,7 @@ class NameTable:
     """
 
     def __init__(
-        self, passages: Iterable[Passage], rows: Callable[[Passage], Iterable[Row]], *, least: int = 1
+        self, passages: Iterable[Passage], rows: Callable[[Passage], Iterable[NameRow]], *, least: int = 1
     ) -> None:
         found: dict[str, dict[str, float]] = {}
         for passage in passages:
@@ -125,7 +122,7 @@ class NamedLinks(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def rows(self, passage: Passage, /) -> Iterable[Row]:
+    def rows(self, passage: Passage, /) -> Iterable[NameRow]:
         """The names of a passage."""
 
     @abstractmethod

@@ -92,7 +92,7 @@ class PathRerank:
         *,
         links: LinkSource | Sequence[LinkSource] = LINKS,
         corpus: Iterable[Passage | str] = (),
-        embed: Embed | None = None,
+        embed: str | Embed | None = None,
         settings: PathSettings | Mapping[str, Any] = PathSettings(),
     ) -> None:
         self.prompt_rank = prompt_rank

@@ -28,6 +28,7 @@ from drillrank.errors import InvalidInput
 from drillrank.explanation import Explainable, Explanations
 from drillrank.files import open_file, replace_file
 from drillrank.likelihood import EmbeddingModel, UnigramModel
+from drillrank.likelihood.encoders import as_encoder
 from drillrank.llm import LLM, Handlers, LookupRequest, Requests, RetrievalRequest, Usage, arun, run
 from drillrank.multihop.links import LinkSource, NamedLinks, Names, bound_links, given_links
 from drillrank.multihop.missing import Missing
@@ -173,8 +174,9 @@ class PathSearch:
         llm: Names what the best path of each hop but the last still lacks, in one short call; what the first stage
             finds for that is linked to, L passages at most. A function from prompt to answer, sync or async, or an
             object with `complete`. None asks nobody.
-        embed: A function from texts to an array of shape (texts, dimensions): meaning then counts in an own first
-            stage, in the choice among links and, beside the words of a unigram model, in the score.
+        embed: An encoder's specification, such as `"onnx:DIR"`, or a function from texts to an array of shape (texts,
+            dimensions). Semantic similarity then counts in an own first stage, in the choice among links and, in
+            addition to the words of a unigram model, in the score.
         settings: How paths are searched: `hops` is H, `beam` K1, `branch` L, `pairs` P, `pool` F.
 
     Raises:
@@ -198,7 +200,7 @@ class PathSearch:
         links: LinkSource | Sequence[LinkSource] | None = None,
         first_stage: FirstStage | Source | None = None,
         llm: LLM | None = None,
-        embed: Embed | None = None,
+        embed: str | Embed | None = None,
         settings: PathSettings | Mapping[str, Any] = PathSettings(),
     ) -> None:
         if passages is None and first_stage is None:
@@ -207,9 +209,9 @@ class PathSearch:
         self.links = LINKS if links is None else links
         self.first_stage = first_stage
         self.llm = llm
-        self.embed = embed
+        self.embed = as_encoder(embed)
         self.settings = as_settings(PathSettings, settings)
-        ranker, meaning = with_meaning(prompt_rank, embed)
+        ranker, meaning = with_meaning(prompt_rank, self.embed)
         self._scorer_of = partial(PathScorer, ranker, cascade=self.settings.cascade, meaning=meaning)
         defaults = PAPER if prompt_rank.language_model.reads_instructions else LEXICAL
         self._hops: int = self.settings.hops or defaults["hops"]

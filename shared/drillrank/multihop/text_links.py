@@ -29,9 +29,10 @@ from typing import ClassVar, NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
 from zlib import crc32
 
+from drillrank.corpus.names import NameRow
 from drillrank.data import read_table
 from drillrank.likelihood.unigram import UNLISTED, background
-from drillrank.multihop.links import NamedLinks, Names, Row, links_from_metadata
+from drillrank.multihop.links import NamedLinks, Names, links_from_metadata
 from drillrank.passages import PARENTHETICAL, Passage, Path, counted_name, short_title
 from drillrank.structure.html import html_links
 from drillrank.structure.markdown import markdown_links
@@ -71,7 +72,7 @@ class Hyperlinks(NamedLinks):
     keys: Sequence[str] = ADDRESS_KEYS
     kind: ClassVar[str] = "hyperlink"
 
-    def rows(self, passage: Passage, /) -> Iterator[Row]:
+    def rows(self, passage: Passage, /) -> Iterator[NameRow]:
         """Where a passage is found: its address and its file name, both with its heading, too, and its title."""
         address = _address(self._address_of(passage))
         heading = _slug(_heading(passage))
@@ -184,7 +185,7 @@ class ReferenceLinks(NamedLinks):
 
     kind: ClassVar[str] = "reference"
 
-    def rows(self, passage: Passage, /) -> Iterator[Row]:
+    def rows(self, passage: Passage, /) -> Iterator[NameRow]:
         """What a passage is called in its document."""
         document = _document(passage)
         for label in _labels(passage):
@@ -473,7 +474,7 @@ class TitleMentions(NamedLinks):
     context: float = CONTEXT
     kind: ClassVar[str] = "title mention"
 
-    def rows(self, passage: Passage, /) -> Iterator[Row]:
+    def rows(self, passage: Passage, /) -> Iterator[NameRow]:
         """The names under which a passage is found: its title counts 1, another name less."""
         title = short_title(passage)
         if tokens := counted_name(title):
@@ -533,7 +534,7 @@ class NameMentions(NamedLinks):
     kind: ClassVar[str] = "name mention"
     least: ClassVar[int] = 2
 
-    def rows(self, passage: Passage, /) -> Iterator[Row]:
+    def rows(self, passage: Passage, /) -> Iterator[NameRow]:
         """The names that a passage mentions; those in its title count 1."""
         in_title = frozenset(map(unaccented, map(str.lower, name_tokens(passage.title))))
         for name in _Read(passage.title, passage.text).names:

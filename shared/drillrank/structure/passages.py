@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
+from typing import NamedTuple
 
 from drillrank.errors import check_positive
 from drillrank.structure.cutting import Level, line_starts, sentence_starts, tile_text
@@ -30,6 +31,22 @@ _EMPHASIZED_LINE = re.compile(r"(\*\*|__|\*|_)[^\n*_]{1,200}\1[:.]?")
 _LIST_ITEM = re.compile(r"^[ \t]*(?:[-*+•‣◦]|\d{1,9}[.)]|[a-z][.)])[ \t]", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 _TABLE_RULE_CHARACTERS = frozenset(" \t\r|+:=-")
+
+
+class ParagraphSpan(NamedTuple):
+    """Position of a paragraph in the document's text and in the text of its passage.
+
+    Attributes:
+        start: Offset of the paragraph's first character in the document's text.
+        end: Offset just after its last character.
+        text_start: Offset of its first character in the passage's text.
+        text_end: Offset just after its last character there.
+    """
+
+    start: int
+    end: int
+    text_start: int
+    text_end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +65,7 @@ class DocumentPassage:
             block.
         blocks: The blocks, in order. A long block is in several passages.
         pages: Numbers of the first and the last page. None if the document's pages are not known.
+        paragraphs: Spans of the blocks, without headings. If the passage has headings only, spans of these.
     """
 
     text: str
@@ -58,6 +76,7 @@ class DocumentPassage:
     end: int
     blocks: tuple[Block, ...]
     pages: tuple[int, int] | None
+    paragraphs: tuple[ParagraphSpan, ...]
 
     @property
     def title(self) -> str:
@@ -376,4 +395,19 @@ def _build_passage(document: Document, run: _Run) -> DocumentPassage:
         end=last.end,
         blocks=tuple(dict.fromkeys(piece.block for piece in pieces)),
         pages=document.page_numbers(first.start, last.end),
+        paragraphs=_list_paragraph_spans(pieces),
     )
+
+
+def _list_paragraph_spans(pieces: Sequence[_Piece]) -> tuple[ParagraphSpan, ...]:
+    """Return one span for each block in the passage. Pieces of one block are joined."""
+    spans: dict[Block, ParagraphSpan] = {}
+    text_end = len(pieces[0].head)
+    for index, piece in enumerate(pieces):
+        text_start = text_end + (len(piece.gap) if index else 0)
+        text_end = text_start + len(piece.text)
+        span = ParagraphSpan(piece.start, piece.end, text_start, text_end)
+        first = spans.get(piece.block, span)
+        spans[piece.block] = span._replace(start=first.start, text_start=first.text_start)
+    texts = [span for block, span in spans.items() if block.kind != "heading"]
+    return tuple(texts or spans.values())

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.explanation import Explainable, Explanations
+from drillrank.likelihood.encoders import as_encoder
 from drillrank.passages import check_query
 from drillrank.settings import check_one_of
 from drillrank.structure import breadcrumb
@@ -121,8 +122,8 @@ class MultiViewIndex:
         retriever: `"bm25"` or `"tfidf"`: one index for each view, in memory.
         weights: Weight of each view; None takes the best of every view: see `drillrank.views.merge_views`.
         language: Language of the stemmer: one of `drillrank.text.LANGUAGES`.
-        embed: Function from texts to an array of shape (texts, dimensions). With it, semantic similarity replaces
-            lexical matching.
+        embed: An encoder's specification, such as `"onnx:DIR"`, or a function from texts to an array of shape (texts,
+            dimensions). With it, semantic similarity replaces lexical matching.
         merge: `"fusion"`, or `"union"` as in the paper: see `drillrank.views.merge_views`.
         views: The views to search, among those of the chunks.
 
@@ -146,7 +147,7 @@ class MultiViewIndex:
         weights: Mapping[str, float] | None = None,
         language: str = "english",
         *,
-        embed: Embed | None = None,
+        embed: str | Embed | None = None,
         merge: Merge = "fusion",
         views: Sequence[View] = VIEWS,
     ) -> None:
@@ -156,7 +157,7 @@ class MultiViewIndex:
         self.language = language
         self.merge: Merge = merge
         self.views = tuple(views)
-        self._embed = embed
+        self._embed = as_encoder(embed)
         chunk_list = list(chunks)
         self._name_by_id = _name_sections(chunk_list)
         self._section_ids = _list_section_ids(chunk_list)

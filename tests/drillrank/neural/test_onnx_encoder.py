@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 import shutil
 import subprocess
@@ -12,8 +13,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from drillrank import D3, UPR, PathSearch, PromptRank
 from drillrank.errors import InvalidInput, MissingExtra, UnknownModel
-from drillrank.likelihood.encoders import ENCODERS, Encoder, OnnxEncoder, SentenceTransformerEncoder, load_encoder
+from drillrank.likelihood import EmbeddingModel
+from drillrank.likelihood.encoders import (
+    ENCODERS,
+    Encoder,
+    OnnxEncoder,
+    SentenceTransformerEncoder,
+    as_encoder,
+    load_encoder,
+)
+from drillrank.multihop.path_rerank import PathRerank
+from drillrank.structure import parse_document
+from drillrank.views import MultiViewIndex, section_chunks
 from tests.drillrank.neural.tiny_encoder import saved_encoder
 from tests.onnx_export import export_encoder
 
@@ -38,13 +51,22 @@ def directories(tmp_path_factory):
     return torch_directory, place / "onnx"
 
 
-def test_vectors_are_those_of_sentence_transformers_whatever_the_batch(directories):
+def test_vectors_are_those_of_sentence_transformers(directories):
     reference = SentenceTransformerEncoder(str(directories[0]), device="cpu")
-    for batch_size in (1, 2, 32):
-        encoder = OnnxEncoder(str(directories[1]), batch_size=batch_size)
+    for threads in (None, 1, 3):
+        encoder = OnnxEncoder(str(directories[1]), threads=threads)
         for function, expected in ((encoder, reference(TEXTS)), (encoder.questions, reference.questions(TEXTS))):
             unit = expected / np.linalg.norm(expected, axis=1, keepdims=True)
             np.testing.assert_allclose(function(TEXTS), unit, atol=1e-5)
+
+
+@pytest.mark.parametrize("int8", [False, True])
+def test_a_vector_does_not_depend_on_the_other_texts(directories, tmp_path, int8):
+    encoder = OnnxEncoder(str(export_encoder(directories[0], tmp_path / "model", int8=int8)))
+    together = encoder(TEXTS)
+    np.testing.assert_array_equal(together, np.concatenate([encoder([text]) for text in TEXTS]))
+    np.testing.assert_array_equal(together[::-1], encoder(TEXTS[::-1]))
+    assert encoder([]).shape[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -81,10 +103,31 @@ def test_an_unknown_pooling_is_refused(directories, tmp_path):
 
 
 def test_a_pickled_encoder_is_loaded_again(directories):
-    encoder = load_encoder(f"onnx:{directories[1]}", batch_size=4)
+    encoder = load_encoder(f"onnx:{directories[1]}", threads=4)
     again = pickle.loads(pickle.dumps(encoder))
     assert (again.spec, again.options) == (encoder.spec, encoder.options)
     np.testing.assert_array_equal(again(TEXTS[:1]), encoder(TEXTS[:1]))
+
+
+def test_a_fingerprint_depends_on_the_files_that_are_read(directories, tmp_path):
+    shutil.copytree(directories[1], tmp_path / "model")
+    encoder, copied = OnnxEncoder(str(directories[1])), OnnxEncoder(str(tmp_path / "model"), threads=1)
+    assert encoder.fingerprint() == copied.fingerprint() == encoder.fingerprint()
+    (tmp_path / "model" / "README.md").write_text("not read")
+    assert encoder.fingerprint() == copied.fingerprint()
+    (tmp_path / "model" / "1_Pooling" / "config.json").write_text('{"pooling_mode": "cls"}')
+    assert encoder.fingerprint() != copied.fingerprint()
+
+
+def test_fingerprints_of_other_libraries_depend_on_the_files_and_the_options(directories, tmp_path):
+    encoder = load_encoder(f"st:{directories[0]}", device="cpu", batch_size=3)
+    expected = encoder.fingerprint()
+    assert expected == load_encoder(f"st:{directories[0]}").fingerprint()
+    assert expected != load_encoder(f"st:{directories[0]}", truncate_dim=4).fingerprint()
+    shutil.copytree(directories[0], tmp_path / "model")
+    weights = next((tmp_path / "model").glob("*.safetensors"))
+    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+    assert expected != load_encoder(f"st:{tmp_path / 'model'}").fingerprint()
 
 
 def test_torch_is_not_imported(directories):
@@ -96,9 +139,10 @@ def test_torch_is_not_imported(directories):
     assert done.stdout == "False\n"
 
 
-def test_a_directory_without_a_model_is_refused(tmp_path):
-    with pytest.raises(InvalidInput, match=r"must have the files tokenizer\.json and model\.onnx"):
-        OnnxEncoder(str(tmp_path))(["a"])
+def test_a_directory_without_a_model_is_refused_at_once(tmp_path):
+    for directory, problem in ((tmp_path, "lacks one of them"), (tmp_path / "missing", "does not exist")):
+        with pytest.raises(InvalidInput, match=rf"tokenizer\.json and model\.onnx or .*, but it {problem}"):
+            OnnxEncoder(str(directory))
 
 
 def test_a_damaged_model_is_refused(directories, tmp_path):
@@ -129,6 +173,62 @@ def test_unknown_options_and_an_empty_name_are_refused(directories):
         load_encoder(f"onnx:{directories[1]}", depth=3)
     with pytest.raises(InvalidInput, match="needs a model id or a directory"):
         load_encoder("onnx:")
+    with pytest.raises(InvalidInput, match="threads must be a whole number"):
+        load_encoder(f"onnx:{directories[1]}", threads=0)
+
+
+def test_every_embed_argument_takes_a_specification(directories):
+    spec = f"onnx:{directories[1]}"
+    question, texts = "Which river?", [text for text in TEXTS if text]
+    encoder = load_encoder(spec)
+    for result, expected in (
+        (D3(embed=spec).retrieve(question, texts), D3(embed=encoder).retrieve(question, texts)),
+        (
+            PathSearch(PromptRank(), texts, embed=spec).search(question),
+            PathSearch(PromptRank(), texts, embed=encoder).search(question),
+        ),
+        (
+            PathRerank(PromptRank(), embed=spec).rank(question, texts),
+            PathRerank(PromptRank(), embed=encoder).rank(question, texts),
+        ),
+        (
+            UPR(EmbeddingModel(spec)).rank(question, texts),
+            UPR(EmbeddingModel(encoder)).rank(question, texts),
+        ),
+    ):
+        assert [(item.passage.text, item.score) for item in result] == [
+            (item.passage.text, item.score) for item in expected
+        ]
+    chunks = section_chunks(parse_document("# Rhine\n\nA river.\n\n# Night\n\nShe works.\n"), "d")
+    assert MultiViewIndex(chunks, embed=spec).search(question) == MultiViewIndex(chunks, embed=encoder).search(question)
+
+
+def test_equal_specifications_share_one_encoder(directories):
+    spec = f"onnx:{directories[1]}"
+    first = as_encoder(spec)
+    assert as_encoder(spec) is first
+    assert as_encoder(None) is None
+    assert as_encoder(len) is len
+
+
+@pytest.mark.parametrize("make", [lambda embed: D3(embed=embed), EmbeddingModel, as_encoder])
+@pytest.mark.parametrize(
+    ("embed", "problem"),
+    [
+        ("minilm", "embed='minilm' is not an encoder. Write st:NAME"),
+        (5, "embed must turn texts into vectors, got 5"),
+        ("onnx:no/such/folder", "'no/such/folder' must have the files"),
+    ],
+)
+def test_an_argument_that_is_no_encoder_is_refused(make, embed, problem):
+    with pytest.raises(InvalidInput, match=problem):
+        make(embed)
+
+
+@pytest.mark.parametrize("values", [[[math.nan, 1.0]], [[1.0]], [1.0, 1.0]])
+def test_a_function_without_one_finite_vector_per_text_is_refused(values):
+    with pytest.raises(InvalidInput, match=r"vectors? of finite numbers"):
+        D3(embed=lambda texts: values).retrieve("Which river?", [text for text in TEXTS if text])
 
 
 def test_fastembed_gives_the_vectors_of_the_same_model(directories):

@@ -1,0 +1,369 @@
+"""Evidence without an LLM: which paragraphs, and how many.
+
+    S(p) = Σ_t log p(q_t | p) + which document   [ + γ cos(q, p) + δ cos(q, section of p) + log |p| ]
+    P(p | q) = exp(S(p) / T) / Σ_p' exp(S(p') / T)
+
+`drillrank.drilldown.hierarchical_scores` computes the first two terms. A language model other than the unigram model
+reads the paragraphs with the best term statistics, under their headings. Its likelihood replaces the likelihood of the
+paragraph's own terms; the contributions of section and document stay. The terms in brackets need an embedding model:
+the cosine of the question's vector with the paragraph's and with the mean of its section's paragraphs, and a prior that
+grows with the paragraph's length in words, because evidence is seldom a short line. Evidence is as many of the best
+paragraphs as maximize the expected F1 under the posterior P, if m paragraphs are expected in all:
+
+    π(p) = min(1, m P(p | q)),    n = argmax_n 2 Σ_{i<=n} π(p_i) / (n + Σ_p π(p))
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from drillrank.drilldown.hierarchical_scores import MU, HierarchicalScores, log_posteriors
+from drillrank.explanation import Explanation, Term
+from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
+from drillrank.likelihood.unigram import UnigramModel
+from drillrank.passages import Passage, Ranked
+from drillrank.rerank.base import UNREAD, Scored, likelihood_explained
+from drillrank.rerank.upr import UPR
+from drillrank.text import words
+from drillrank.vectors import Embed, Floats, Integers, embedded, of_unit_length, top
+
+FOLLOWED = "what points here"
+READ = 50  # paragraphs that a neural model reads: those with the best term statistics
+# Chosen on the tuning half of QASPER, with the unigram model. A factor of two in T changes little.
+TEMPERATURE = 2.0  # T
+EXPECTED = 2.0  # m
+# With embeddings of all-MiniLM-L6-v2. Weights from 6 to 12 and from 0 to 8 are about as good.
+FUSED_TEMPERATURE = 2.5  # T
+COSINE_WEIGHT = 8.0  # γ
+SECTION_WEIGHT = 4.0  # δ
+
+
+class ParagraphScorer:
+    """Paragraphs, prepared for many questions.
+
+    Args:
+        paragraphs: The paragraphs as a reader sees them.
+        titles: Heading path of each paragraph.
+        lm: A language model; fitted if it is lexical.
+        levels: Function from a question to the hierarchical scores of the same paragraphs, and perhaps of others.
+        vectors: Embeddings of paragraphs, without their headings. None without an embedding model.
+        embedded_indices: Indices of the paragraphs with an embedding, ascending. The others rank below them, in the
+            order of their term statistics.
+        corpus_indices: Index of each paragraph in the hierarchical scores.
+    """
+
+    def __init__(
+        self,
+        paragraphs: Sequence[Passage],
+        titles: Sequence[str],
+        lm: LanguageModel,
+        levels: Callable[[str], HierarchicalScores],
+        vectors: Vectors | None,
+        embedded_indices: Integers,
+        corpus_indices: Integers,
+    ) -> None:
+        self._titled = tuple(replace(p, title=title) for p, title in zip(paragraphs, titles, strict=True))
+        self._lm, self._uses_term_statistics = lm, type(lm) is UnigramModel
+        self._levels = levels
+        self._last_question: tuple[str, HierarchicalScores] | None = None
+        self._vectors, self._embedded_indices, self._corpus_indices = vectors, embedded_indices, corpus_indices
+
+    @cached_property
+    def _ranker(self) -> UPR:
+        return UPR(self._lm, prior=None)
+
+    @property
+    def language(self) -> str:
+        """Language of the stemmer."""
+        return self._lm.language
+
+    @property
+    def is_lexical(self) -> bool:
+        """True if only term statistics decide."""
+        return self._vectors is None and self._uses_term_statistics
+
+    def hierarchical_scores(self, question: str) -> HierarchicalScores:
+        """Return the scores of all paragraphs by term statistics. Those of the last question are kept."""
+        last = self._last_question
+        if last is None or last[0] != question:
+            self._last_question = last = question, self._levels(question)
+        return last[1]
+
+    def log_posteriors(self, question: str, parts: Integers) -> Floats:
+        """Return the log-posterior of each section or document, from term statistics alone.
+
+        Args:
+            question: The question.
+            parts: Index of each paragraph's section or document, shape (paragraphs,).
+        """
+        return log_posteriors(self.hierarchical_scores(question).totals[self._corpus_indices], parts, TEMPERATURE)
+
+    def score(self, question: str, paragraph_indices: Sequence[int]) -> ParagraphScores:
+        """Score some paragraphs.
+
+        A neural model reads the paragraphs with the best term statistics. Paragraphs that it did not read, or that have
+        no embedding, rank below the others in the order of their term statistics; their detail `read` is False.
+        """
+        hierarchical = self.hierarchical_scores(question)
+        indices = np.array(paragraph_indices, dtype=np.intp)
+        corpus_indices = self._corpus_indices[indices]
+        totals = hierarchical.totals[corpus_indices]
+        details = _Details(
+            nothing_matched=self.is_lexical and not hierarchical.any_matched,
+            matched=hierarchical.matched[corpus_indices] if self._uses_term_statistics else None,
+        )
+        n_tokens, read = len(hierarchical.words), np.arange(len(indices))
+        if not self._uses_term_statistics and len(indices):
+            read = np.array(top(totals, READ))
+            n_tokens, by_model = self._read(question, hierarchical, indices[read])
+            for row, total, model_details in by_model:
+                totals[read[row]] = total
+                details.by_model[int(read[row])] = model_details
+        elif self._vectors is not None:
+            read = np.flatnonzero(np.isin(indices, self._embedded_indices))
+        if self._vectors is not None and len(indices):
+            rows = read[np.isin(indices[read], self._embedded_indices)]
+            features = self._vectors.embedding_features(
+                question, np.searchsorted(self._embedded_indices, indices[rows])
+            )
+            totals[rows] += np.dot((COSINE_WEIGHT, SECTION_WEIGHT, 1.0), features)
+            details.cosines.update(zip(rows.tolist(), features[:2].T.tolist(), strict=True))
+        unread = np.setdiff1d(np.arange(len(indices)), read)
+        if len(unread):
+            totals[unread] += (totals[read].min() if len(read) else 0.0) - 1 - totals[unread].max()
+            details.unread.update(unread.tolist())
+        return ParagraphScores(totals, n_tokens, details)
+
+    def _read(
+        self, question: str, hierarchical: HierarchicalScores, indices: Integers
+    ) -> tuple[int, list[tuple[int, float, dict[str, Any]]]]:
+        """Score paragraphs with the neural model.
+
+        Returns:
+            The number of tokens in the question; for each paragraph its row in `indices`, S, and its details.
+        """
+        ranking = self._ranker.rank(question, [self._titled[index] for index in indices])
+        contexts = hierarchical.context(self._corpus_indices[indices]).tolist()
+        n_tokens: int = ranking[0].details["tokens"]
+        results = []
+        for item in ranking:
+            row = item.details["position"]
+            # The score is the mean. If no term matches, the detail `total` depends on the length alone.
+            total = item.score * n_tokens + contexts[row]
+            results.append((row, total, {**item.details, "context": contexts[row], "read": True}))
+        return n_tokens, results
+
+    def contains_question_word(self, question: str, paragraph_index: int) -> bool:
+        """Return True if a paragraph or its headings contain a term of the question."""
+        return bool(self.hierarchical_scores(question).matched[self._corpus_indices[paragraph_index]])
+
+    def explain(
+        self, question: str, ranking: Sequence[Ranked[Passage]], paragraph_indices: Sequence[int]
+    ) -> list[Explanation]:
+        """Split the score of each ranked paragraph into terms.
+
+        Args:
+            question: The question.
+            ranking: Paragraphs with the details of `score`.
+            paragraph_indices: Index of the paragraph of each entry.
+        """
+        entries = list(zip(ranking, paragraph_indices, strict=True))
+        neural = [self._uses_neural_model(item) for item in ranking]
+        likelihoods: Iterator[Likelihood] = iter(())
+        if any(neural):
+            read = [self._titled[index] for (_, index), is_neural in zip(entries, neural, strict=True) if is_neural]
+            *answers, nothing = self._ranker.likelihoods(question, [*read, Passage("")])
+            likelihoods = iter(answers)
+        explanations = []
+        for (item, index), is_neural in zip(entries, neural, strict=True):
+            if is_neural:
+                parts = (
+                    Term("section and document", item.details["context"]),
+                    *_embedding_terms(item, self._titled[index]),
+                )
+                explanations.append(likelihood_explained(item, next(likelihoods), nothing, model=self._lm, parts=parts))
+            else:
+                explanations.append(self._explain_term_statistics(question, item, index))
+        return explanations
+
+    def _uses_neural_model(self, item: Ranked[Passage]) -> bool:
+        return not self._uses_term_statistics and bool(item.details["read"])
+
+    def _explain_term_statistics(self, question: str, item: Ranked[Passage], paragraph_index: int) -> Explanation:
+        scores, corpus_index = self.hierarchical_scores(question), int(self._corpus_indices[paragraph_index])
+        moved = item.details["total"] - float(scores.totals[corpus_index])
+        reason = FOLLOWED if "followed" in item.details else UNREAD
+        moves = [Term(reason, moved)] if moved and {"followed", "read"} & item.details.keys() else []
+        terms = (*scores.explain(corpus_index), *_embedding_terms(item, self._titled[paragraph_index]), *moves)
+        return Explanation(item.rank, item.score, item.passage.title, terms, max(item.details["tokens"], 1))
+
+    def count_best(self, totals: Sequence[float] | Floats) -> int:
+        """Return the number of best paragraphs that maximizes the expected F1, given S of all candidates."""
+        temperature = TEMPERATURE if self._vectors is None else FUSED_TEMPERATURE
+        return maximize_expected_f1(totals, temperature=temperature)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ParagraphScores:
+    """Scores of some paragraphs for one question. Indexing returns a paragraph's mean score and its details.
+
+    Attributes:
+        totals: S, shape (paragraphs,).
+        n_tokens: Number of tokens in the question.
+    """
+
+    totals: Floats
+    n_tokens: int
+    _details: _Details
+
+    @property
+    def means(self) -> Floats:
+        """S divided by the number of tokens, shape (paragraphs,)."""
+        return self.totals / max(self.n_tokens, 1)
+
+    def details(self, row: int) -> dict[str, Any]:
+        """Return the details of one paragraph, without its total.
+
+        Keys: `tokens` and `nothing_matched`; `matched` with the unigram model; the details of `UPR` with a neural
+        model; `cosine` and `section_cosine` with an embedding; `read`, False, if the paragraph was not read.
+        """
+        return {"tokens": self.n_tokens, **self._details.of_row(row)}
+
+    def __getitem__(self, row: int) -> Scored:
+        total = float(self.totals[row])
+        return total / max(self.n_tokens, 1), {**self.details(row), "total": total}
+
+
+class _Details:
+    """Details of scored paragraphs by their rows."""
+
+    def __init__(self, nothing_matched: bool, matched: Any) -> None:
+        self.nothing_matched, self.matched = nothing_matched, matched
+        self.by_model: dict[int, dict[str, Any]] = {}
+        self.cosines: dict[int, tuple[float, float]] = {}
+        self.unread: set[int] = set()
+
+    def of_row(self, row: int) -> dict[str, Any]:
+        details: dict[str, Any] = {"nothing_matched": self.nothing_matched}
+        details |= self.by_model.get(row, {}) if self.matched is None else {"matched": bool(self.matched[row])}
+        if row in self.cosines:
+            cosine, section_cosine = self.cosines[row]
+            details |= {"cosine": cosine, "section_cosine": section_cosine, "nothing_matched": False}
+        return {**details, **({"read": False} if row in self.unread else {})}
+
+
+class Vectors:
+    """Embeddings of paragraphs and of their sections.
+
+    Args:
+        embed: Function from questions to an array of shape (questions, dimensions). Its method `questions` is used
+            instead if it has one.
+        embed_paragraphs: Function from paragraphs to such an array.
+        texts: The paragraphs.
+        section_of: Index of each paragraph's section, starting at 0.
+
+    Raises:
+        InvalidInput: The embeddings are not one finite vector per text.
+    """
+
+    def __init__(self, embed: Any, embed_paragraphs: Embed, texts: list[str], section_of: Integers) -> None:
+        self._embed_questions = getattr(embed, "questions", embed)
+        self._paragraphs = of_unit_length(embed_paragraphs(texts))
+        self._log_lengths = np.log([max(len(text.split()), 1) for text in texts])
+        sums = np.zeros((section_of.max() + 1, self._paragraphs.shape[1]))
+        np.add.at(sums, section_of, self._paragraphs)
+        self._sections = of_unit_length(sums)[section_of]
+        self._last_question: tuple[str, Floats] | None = None  # the last question and its vector
+
+    def embedding_features(self, question: str, rows: Integers) -> Floats:
+        """Return cosines with paragraphs and with their sections, and logarithms of their lengths, shape (3, rows)."""
+        last = self._last_question
+        if last is None or last[0] != question:
+            self._last_question = last = question, of_unit_length(embedded(self._embed_questions, [question]))[0]
+        vector = last[1]
+        return np.array([self._paragraphs[rows] @ vector, self._sections[rows] @ vector, self._log_lengths[rows]])
+
+
+def _embedding_terms(item: Ranked[Passage], paragraph: Passage) -> tuple[Term, ...]:
+    """Return the terms of S that come from embeddings."""
+    if "cosine" not in item.details:
+        return ()
+    return (
+        Term("cosine", COSINE_WEIGHT * item.details["cosine"]),
+        Term("cosine of the section", SECTION_WEIGHT * item.details["section_cosine"]),
+        Term("length", math.log(max(len(paragraph.text.split()), 1))),
+    )
+
+
+def group_near_duplicates(texts: Iterable[str], most: int) -> dict[int, list[int]]:
+    """Group texts that say the same, until `most` groups are complete.
+
+    Two texts say the same if they have the same numbers and share nine of ten words: a licence in many files, a table
+    that is printed twice.
+
+    Args:
+        texts: The texts, best first. Those after the last group are not read.
+        most: Largest number of groups.
+
+    Returns:
+        By index of the first text of each group, the indices of its repetitions.
+
+    >>> group_near_duplicates(["Sales were 5 million.", "SALES: were 5 million", "Sales were 6 million."], 9)
+    {0: [1], 2: []}
+    """
+    groups: dict[int, list[int]] = {}
+    candidates: dict[tuple[str, ...], list[tuple[int, int, Counter[str]]]] = {}  # by numbers in the text
+    for index, text in enumerate(texts):
+        counts = Counter(words(text.casefold()))
+        numbers = tuple(sorted(word for word in counts.elements() if word[0].isdigit()))
+        similar = candidates.setdefault(numbers, [])
+        size = counts.total()
+        for first_index, first_size, first_counts in similar:
+            least = 9 * (size + first_size)  # of 20 shared words; the shorter text limits the number of shared words
+            if 20 * min(size, first_size) >= least and 20 * (counts & first_counts).total() >= least:
+                groups[first_index].append(index)
+                break
+        else:
+            if len(groups) == most:
+                break
+            groups[index] = []
+            similar.append((index, size, counts))
+    return groups
+
+
+def load_evidence_model(model: str | LanguageModel = "unigram", **options: Any) -> LanguageModel:
+    """Load a language model. The unigram model gets the μ that suits paragraphs under their headings.
+
+    >>> load_evidence_model().options
+    {'mu': 1000.0}
+    """
+    return load_language_model(model, **({"mu": MU} if model == "unigram" else {}) | options)
+
+
+def maximize_expected_f1(
+    totals: Sequence[float] | Floats, expected: float = EXPECTED, temperature: float = TEMPERATURE
+) -> int:
+    """Return the number of best paragraphs that maximizes the expected F1.
+
+    Args:
+        totals: S of every paragraph, in any order.
+        expected: m.
+        temperature: T.
+
+    >>> maximize_expected_f1([-10.0, -30.0]), maximize_expected_f1([-10.0, -10.0, -31.0]), maximize_expected_f1([])
+    (1, 2, 0)
+    """
+    if not len(totals):
+        return 0
+    scores = np.sort(np.asarray(totals, dtype=np.float64))[::-1]
+    posterior = np.exp((scores - scores[0]) / temperature)
+    chances = np.minimum(1.0, expected * posterior / posterior.sum())
+    f1 = 2 * np.cumsum(chances) / (np.arange(1, len(scores) + 1) + chances.sum())
+    return int(np.argmax(f1)) + 1

@@ -1,0 +1,196 @@
+"""Preparation of documents: parsing, counting words, and embedding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from drillrank.corpus import Corpus
+from drillrank.corpus.documents import Unit, plain
+from drillrank.corpus.vectors import embedding_text
+from drillrank.drilldown.hierarchical_scores import MU, HierarchicalScores, score_index
+from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outline
+from drillrank.drilldown.paragraph_scores import READ, ParagraphScorer, Vectors
+from drillrank.drilldown.prepared import PreparedCorpus, PreparedDocuments
+from drillrank.drilldown.settings import D3Settings
+from drillrank.drilldown.versions import Date, Versions
+from drillrank.errors import InvalidInput
+from drillrank.likelihood import LanguageModel
+from drillrank.likelihood.unigram import Collection, UnigramModel
+from drillrank.prompts import MIN_PROMPT_ROOM, fill_template
+from drillrank.structure import Document
+from drillrank.structure.cutting import split_long_paragraph
+from drillrank.text import TokenCount
+from drillrank.vectors import CollectionStatistics, Embed, Integers, embedded
+
+
+class DocumentPreparer:
+    """Prepares documents for questions.
+
+    Args:
+        settings: Settings of `D3`.
+        language_model: Scores paragraphs.
+        embed: Function from texts to vectors; None for lexical scores alone.
+        count_tokens: Counts the tokens of a text.
+    """
+
+    def __init__(
+        self, settings: D3Settings, language_model: LanguageModel, embed: Embed | None, count_tokens: TokenCount
+    ) -> None:
+        self._settings, self._language_model, self._embed = settings, language_model, embed
+        self._count_tokens = count_tokens
+
+    def prepare(
+        self,
+        documents: Sequence[Document | str] | Sequence[OutlineSection],
+        names: Sequence[str | None],
+        dates: Sequence[Date | None],
+    ) -> PreparedDocuments:
+        """Prepare documents in memory; see `D3.prepare`."""
+        sections = [item for item in documents if isinstance(item, OutlineSection)]
+        if not sections or len(sections) < len(documents):
+            sections = outline(documents, self._unit)  # type: ignore[arg-type]  # rejects other items
+        max_tokens = self._max_paragraph_tokens()
+        sections = [_split_long_paragraphs(section, max_tokens, self._count_tokens) for section in sections]
+        tree = Outline(sections, whole_paths=bool(self._settings.whole_paths))
+        name_by_document: dict[int | str, str] = {index: name for index, name in enumerate(names) if name}
+        mu, collection = self._smoothing_parameters
+        index = tree.index(name_by_document, self._language_model.language, collection)
+        # Prepared documents can be pickled, so there is no lambda.
+        date_by_document = {index: date for index, date in enumerate(dates) if date}
+        versions = Versions(name_by_document, partial(_plain_texts, sections), date_by_document)
+        embed = self._embed and partial(embedded, self._embed)
+        scorer = self._make_scorer(tree, partial(score_index, index, mu=mu), index.frequencies, embed)
+        return PreparedDocuments(tree, scorer, name_by_document, versions)
+
+    def prepare_corpus(
+        self,
+        corpus: Corpus,
+        names: Mapping[str, str] | None,
+        dates: Mapping[str, Date] | None,
+        embedded_by: str | None,
+    ) -> PreparedCorpus:
+        """Prepare documents of a corpus; see `D3.prepare_corpus`."""
+        if (language := self._language_model.language) != corpus.language:
+            raise InvalidInput(
+                f"The model is in {language!r:.50}, the corpus in {corpus.language!r:.50}. Make the corpus with "
+                f"language={language!r:.50}."
+            )
+        if (unit := self._unit) != corpus.unit:
+            raise InvalidInput(
+                f"unit={unit!r:.50} requires a corpus with the same unit, got {corpus.unit!r:.50}. "
+                f"Use Corpus(unit={unit!r:.50})."
+            )
+        names = {id_: id_ for id_ in corpus.ids()} if names is None else names
+        return PreparedCorpus(corpus, names, dates or {}, bool(self._settings.whole_paths), embedded_by)
+
+    def read_candidates(
+        self, question: str, corpus: PreparedCorpus, top_n: int | None, as_of: Date | None
+    ) -> PreparedDocuments:
+        """Read those documents of a corpus that have the best paragraphs."""
+        settings = self._settings
+        scores = corpus.hierarchical_scores(question, *self._smoothing_parameters)
+        is_lexical = self._embed is None and isinstance(self._language_model, UnigramModel)
+        n_best = embedded_indices = embed = None
+        if self._embed is not None:
+            documents, embedded_indices = corpus.likeliest_sections(question, scores, as_of)
+        if settings.max_documents is not None:
+            documents = corpus.likeliest_documents(question, scores, as_of, settings.max_documents)
+        elif self._embed is None:
+            min_paragraphs = 1 if is_lexical else READ
+            documents, n_result = corpus.documents_with_best_paragraphs(
+                question, scores, as_of, min_paragraphs, top_n, settings.repeats
+            )
+            n_best = n_result if is_lexical else None
+
+        sections, corpus_indices = corpus.read_sections(documents)
+        tree = Outline(sections, whole_paths=bool(settings.whole_paths))
+        if embedded_indices is not None and self._embed is not None:
+            embedded_indices = np.flatnonzero(np.isin(corpus_indices, embedded_indices))
+            embed = partial(corpus.embed, self._embed, corpus_indices[embedded_indices])
+        scorer = self._make_scorer(tree, lambda _: scores, scores.frequencies, embed, embedded_indices, corpus_indices)
+        return PreparedDocuments(tree, scorer, corpus.names, corpus.versions, n_best)
+
+    @property
+    def _unit(self) -> Unit:
+        return self._settings.unit or "paragraph"
+
+    @property
+    def _smoothing_parameters(self) -> tuple[float, Collection | None]:
+        """μ, and p(w|C) of a lexical model that was fitted."""
+        model = self._language_model
+        return (model.mu, model.collection) if isinstance(model, UnigramModel) else (MU, None)
+
+    def _make_scorer(
+        self,
+        tree: Outline,
+        hierarchical_scores: Callable[[str], HierarchicalScores],
+        frequencies: Callable[[], Mapping[str, int]],
+        embed: Embed | None,
+        embedded_indices: Integers | None = None,
+        corpus_indices: Integers | None = None,
+    ) -> ParagraphScorer:
+        """Return the scorer of an outline's paragraphs.
+
+        Args:
+            tree: The outline.
+            hierarchical_scores: Returns the lexical scores for a question.
+            frequencies: Returns the number of occurrences of each word.
+            embed: Function from the texts of the embedded paragraphs to vectors.
+            embedded_indices: Indices of the paragraphs that are embedded; None for all.
+            corpus_indices: Index of each paragraph among those of the lexical scores; None if they are the same.
+        """
+        names = ["" if entry.name == BEGINNING else entry.name for entry in tree.leaves(tree.sections)]
+        passages = [paragraph.passage for paragraph in tree.paragraphs]
+        titles = [names[section_index] for section_index in tree.section_of]
+        model = self._language_model
+        if model.wants_fit and not isinstance(model, UnigramModel):
+            try:
+                model = model.fitted(CollectionStatistics(len(passages), {}, frequencies(), model.language))
+            except InvalidInput:  # κ of an encoder needs texts
+                titled = (replace(passage, title=title) for passage, title in zip(passages, titles, strict=True))
+                model = model.fitted([passage.titled_text for passage in titled])
+        every_index = np.arange(len(passages))
+        if embedded_indices is None:
+            embedded_indices = every_index
+        vectors = None
+        if embed is not None and len(embedded_indices):
+            texts = [embedding_text(passages[index], self._unit) for index in embedded_indices]
+            vectors = Vectors(self._embed, embed, texts, tree.section_of[embedded_indices])
+        return ParagraphScorer(
+            passages,
+            titles,
+            model,
+            hierarchical_scores,
+            vectors,
+            embedded_indices,
+            every_index if corpus_indices is None else corpus_indices,
+        )
+
+    def _max_paragraph_tokens(self) -> int:
+        """Return the length above which a paragraph is cut: half of what the instruction leaves in a prompt.
+
+        The other half is for the question. The paper cuts no paragraph that fits, so its preset leaves less.
+        """
+        instruction = fill_template(self._settings.prompts[1], paragraphs="", question="")
+        room = self._settings.max_prompt_tokens - self._count_tokens(instruction)
+        return max(room - MIN_PROMPT_ROOM if self._settings.preset == "paper" else room // 2, MIN_PROMPT_ROOM)
+
+
+def _plain_texts(sections: Sequence[OutlineSection], document: int | str) -> list[str]:
+    """Return the paragraph texts of a document, lowercased and with whitespace normalized."""
+    return [plain(p.text) for section in sections if section.path[0] == document for p in section.readable]
+
+
+def _split_long_paragraphs(section: OutlineSection, max_tokens: int, count_tokens: TokenCount) -> OutlineSection:
+    """Return the section with paragraphs of at most `max_tokens` tokens."""
+    pairs = zip(section.paragraphs, section.readable, strict=True)
+    parts = [part for source, text in pairs for part in split_long_paragraph(source, text, max_tokens, count_tokens)]
+    if len(parts) == len(section.paragraphs):
+        return section
+    return replace(
+        section, paragraphs=tuple(source for source, _ in parts), readable=tuple(readable for _, readable in parts)
+    )
