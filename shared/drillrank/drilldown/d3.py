@@ -19,12 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from drillrank.corpus import Corpus
 from drillrank.drilldown.budget import Budget
 from drillrank.drilldown.condensing import Summariser
+from drillrank.drilldown.confidence import EncoderScale, judge, measure_encoder
 from drillrank.drilldown.explaining import explain_evidence
 from drillrank.drilldown.llm_selectors import LLMSelector
 from drillrank.drilldown.outline import OutlineSection, Paragraph
@@ -347,14 +348,18 @@ class D3:
         likelihoods = Likelihoods(prepared.scorer, question)
         return QuestionContext(prepared.outline, likelihoods, budget, report, top_n, prepared.n_best)
 
-    def _find_confidence(
-        self, trace: Trace, prepared: PreparedDocuments, ranking: Sequence[Ranked[Passage]]
-    ) -> tuple[bool, float | None]:
-        """Return whether the documents speak of the question, and the probability behind it."""
-        if self.llm is not None or not prepared.scorer.is_lexical:
+    def _judge(
+        self, question: str, prepared: PreparedDocuments, ranking: Sequence[Ranked[Passage]]
+    ) -> tuple[bool | None, float | None]:
+        """Return whether the documents speak of the question, and the probability that they answer it."""
+        if self.llm is not None:
             return bool(ranking), None
-        confidence = prepared.scorer.hierarchical_scores(trace.question).answerable
-        return bool(ranking) and confidence >= 0.16, confidence
+        finding = judge(prepared.scorer.match(question, self._encoder_scale))
+        return (finding.found if ranking else False), finding.confidence
+
+    @cached_property
+    def _encoder_scale(self) -> EncoderScale | None:
+        return None if self.embed is None else measure_encoder(self.embed)
 
     def _build_result(
         self, trace: Trace, prepared: PreparedDocuments, ranking: list[Ranked[Passage]], usage: Usage | None
@@ -371,6 +376,6 @@ class D3:
             tuple(ranking),
             usage or Usage(count=self._count_tokens),
             trace,
-            *self._find_confidence(trace, prepared, ranking),
+            *self._judge(trace.question, prepared, ranking),
             why=partial(explain_evidence, trace, prepared, judge=judge),
         )

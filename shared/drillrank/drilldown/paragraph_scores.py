@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from drillrank.drilldown.confidence import EncoderScale, QuestionMatches, match_counts
 from drillrank.drilldown.hierarchical_scores import MU, HierarchicalScores, log_posteriors
 from drillrank.explanation import Explanation, Term
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
@@ -163,6 +164,13 @@ class ParagraphScorer:
     def contains_question_word(self, question: str, paragraph_index: int) -> bool:
         """Return True if a paragraph or its headings contain a term of the question."""
         return bool(self.hierarchical_scores(question).matched[self._corpus_indices[paragraph_index]])
+
+    def match(self, question: str, scale: EncoderScale | None) -> QuestionMatches:
+        """Return the matches of a question in all paragraphs, with the scale of the embeddings' cosines."""
+        cosines = None
+        if self._vectors is not None:
+            cosines = self._vectors.embedding_features(question, np.arange(len(self._embedded_indices)))[0]
+        return match_counts(self.hierarchical_scores(question).counts, self.language, cosines, scale)
 
     def explain(
         self, question: str, ranking: Sequence[Ranked[Passage]], paragraph_indices: Sequence[int]
