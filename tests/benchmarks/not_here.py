@@ -45,10 +45,12 @@ from .minilm import INSTALLED, minilm
 from .not_here_sets import KEPT, Case, Collection, folder_cases, list_cases
 
 N_FOLDS = 5
-REFUSED_ANSWERABLE = 0.025  # in four fifths, for at most .03 in the last one
+# Share of the answerable questions in four fifths that is below the threshold, for at most .03 in the last one.
+REFUSED, REFUSED_WITH_ENCODER = 0.025, 0.02
 REPORTS = ("reports", "other companies")  # too many passages to embed them for a benchmark
 READINGS = KEPT / "absent_reading.json"
 N_READ = 3
+LEAST_READINGS = 30  # of a model, for a row
 YES_NO_PROMPT = (
     "{passages}\n\nQuestion: {question}\n\nDo these passages contain the answer to the question? "
     "Answer with one word, Yes or No."
@@ -152,7 +154,9 @@ class Judged:
 
 def judge_cases(cases: Sequence[Case], encoder: Encoder | None) -> Judged:
     """Compute the features of cases and judge them in five folds."""
-    return cross_validate(cases, [features_of(case, encoder) for case in cases])
+    return cross_validate(
+        cases, [features_of(case, encoder) for case in cases], REFUSED_WITH_ENCODER if encoder else REFUSED
+    )
 
 
 def features_of(case: Case, encoder: Encoder | None) -> FindingFeatures:
@@ -163,7 +167,7 @@ def features_of(case: Case, encoder: Encoder | None) -> FindingFeatures:
     return compute_features(case.collection.match(case.question, cosines, encoder.scale))
 
 
-def cross_validate(cases: Sequence[Case], features: Sequence[FindingFeatures]) -> Judged:
+def cross_validate(cases: Sequence[Case], features: Sequence[FindingFeatures], refused: float) -> Judged:
     """Fit both probabilities and the threshold on four folds, and judge the cases of the fifth."""
     subject_columns = _columns([(f.coverage, f.document_coverage, f.has_unknown_name, f.similarity) for f in features])
     answer_columns = _columns([(f.is_covered, f.similarity) for f in features])
@@ -176,7 +180,7 @@ def cross_validate(cases: Sequence[Case], features: Sequence[FindingFeatures]) -
         train, test = folds != fold, folds == fold
         predict_subject, subject_weights = fit(subject_columns, is_about_subject, _subject_weights(cases) * train)
         subject_of_all = predict_subject(subject_columns)
-        least_subject = _threshold(subject_of_all, is_covered, is_answerable & train)
+        least_subject = _threshold(subject_of_all, is_covered, is_answerable & train, refused)
         predict_answer, answer_weights = fit(
             answer_columns, is_answerable, _answer_weights(cases, subject_of_all) * train
         )
@@ -249,10 +253,10 @@ def answer_group(case: Case) -> str:
     return "reports" if case.about == "finance" and case.asked_of in REPORTS else ""
 
 
-def _threshold(subject: Floats, is_covered: Any, answerable: Any) -> float:
+def _threshold(subject: Floats, is_covered: Any, answerable: Any, refused: float) -> float:
     """Return the P(subject) below which the least probable answerable questions are."""
     scores = np.sort(np.where(is_covered, 1.0, subject)[answerable])
-    return float(scores[int(REFUSED_ANSWERABLE * len(scores))])
+    return float(scores[int(refused * len(scores))])
 
 
 # --- Tables
@@ -306,6 +310,8 @@ def _print_readings(console: Console, judged: Judged) -> None:
         "language model", "answerable", "absent", "AUC of P(yes)", "AUC of the gain", "AUC of the confidence"
     )
     for name, reading in readings.items():
+        if len(reading) < LEAST_READINGS:
+            continue
         used = [i for i, case in enumerate(judged.cases) if answer_group(case) == "folder" and case.question in reading]
         cases = [judged.cases[index] for index in used]
         is_answerable = np.array([case.kind == "answerable" for case in cases])

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from drillrank.drilldown.levels import marks, named
 from rich.console import Console
 
 from drillrank import parse_document
 from drillrank.drilldown.confidence import EncoderScale, QuestionMatches
+from drillrank.drilldown.question_terms import capitalized_mask, term_occurrences
 from drillrank.structure import Document
 from drillrank.structure.passages import cut_passages
 from drillrank.text import terms
@@ -89,8 +89,8 @@ class Collection:
             [np.array(postings.get(word, []), dtype=np.intp) for word in words],
             lengths,
             np.array([index for index, _, _ in self.passages], dtype=np.intp),
-            marks(words, self._openings, "english"),
-            named(question, words, "english"),
+            term_occurrences(words, self._openings, "english"),
+            capitalized_mask(question, words, "english"),
             cosines=cosines,
             scale=scale,
         )

@@ -32,18 +32,18 @@ from functools import lru_cache
 import numpy as np
 
 from drillrank.data import read_table, read_words
-from drillrank.drilldown.question_scores import QuestionScores
+from drillrank.drilldown.question_terms import QuestionTermCounts
 from drillrank.text import terms
 from drillrank.vectors import Embed, Floats, Integers, embedded, of_unit_length
 
 # Fitted by `python -m tests.benchmarks not_here`: intercept, c, d, u and, with an encoder, s.
-SUBJECT_WEIGHTS = (-6.6, 6.5, 19.0, -1.2)
-SUBJECT_WEIGHTS_WITH_ENCODER = (-12.0, 13.0, 4.3, -2.2, 13.0)
+SUBJECT_WEIGHTS = (-6.4, 6.5, 18.7, -1.3)
+SUBJECT_WEIGHTS_WITH_ENCODER = (-11.3, 12.1, 4.2, -2.2, 12.6)
 LEAST_SUBJECT = 0.25  # P(subject) below which `found` is False
-LEAST_SUBJECT_WITH_ENCODER = 0.5
+LEAST_SUBJECT_WITH_ENCODER = 0.45
 # Intercept, r and, with an encoder, s.
-ANSWER_WEIGHTS = (0.3, 1.2)
-ANSWER_WEIGHTS_WITH_ENCODER = (-1.4, 1.6, 2.4)
+ANSWER_WEIGHTS = (0.2, 1.2)
+ANSWER_WEIGHTS_WITH_ENCODER = (-1.7, 1.7, 2.7)
 LEAST_ANSWER = 0.75  # confidence from which `found` is True
 
 PASSAGE_WORDS = 200
@@ -67,7 +67,7 @@ class QuestionMatches:
         in_names: 1 if the name or the beginning of a document contains the term, else 0, shape (words, documents).
         capitalized: 1 if the question writes the term as a name, else 0, shape (words,).
         language: Language of the terms.
-        cosines: Cosine of the question with each paragraph, NaN if it has no vector. None without an encoder.
+        cosines: Cosine of the question with each paragraph that has a vector. None without an encoder.
         scale: Scale of the encoder's cosines. None estimates it from `cosines`.
     """
 
@@ -80,6 +80,30 @@ class QuestionMatches:
     language: str = "english"
     cosines: Floats | None = None
     scale: EncoderScale | None = None
+
+
+def match_counts(
+    counts: QuestionTermCounts, language: str, cosines: Floats | None = None, scale: EncoderScale | None = None
+) -> QuestionMatches:
+    """Return the matches of a question whose terms were counted.
+
+    Args:
+        counts: Counts of the question's terms.
+        language: Language of the terms.
+        cosines: Cosine of the question with each paragraph that has a vector. None without an encoder.
+        scale: Scale of the encoder's cosines. None estimates it from `cosines`.
+    """
+    return QuestionMatches(
+        counts.words,
+        [paragraph_indices for paragraph_indices, _ in counts.paragraphs],
+        counts.lengths,
+        counts.document_of[counts.section_of],
+        np.maximum(counts.names, counts.openings),
+        counts.capitalized,
+        language,
+        cosines,
+        scale,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,22 +159,6 @@ class FindingFeatures:
     has_unknown_name: float
     is_covered: float
     similarity: float | None
-
-
-def match_question(scores: QuestionScores, language: str, scale: EncoderScale | None) -> QuestionMatches:
-    """Return the matches of a question in the paragraphs that were scored for it."""
-    counts = scores.lexical.counts
-    return QuestionMatches(
-        counts.words,
-        [paragraph_indices for paragraph_indices, _ in counts.paragraphs],
-        counts.lengths,
-        counts.document_of[counts.section_of],
-        np.maximum(counts.openings, counts.names),
-        counts.capitalized,
-        language,
-        None if scores.cosines is None else scores.cosines[0],
-        scale,
-    )
 
 
 def judge(matches: QuestionMatches) -> Finding:
