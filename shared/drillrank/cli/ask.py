@@ -16,7 +16,7 @@ from drillrank.cli import terminal
 from drillrank.cli.corpus import FileCorpus, cache_folder
 from drillrank.cli.sources import STANDARD_INPUT, list_input_files, read_named_document
 from drillrank.cli.terminal import EXCERPT, counted, excerpt, one_line, print_json, tell
-from drillrank.drilldown.answering import Answer, answer
+from drillrank.drilldown.answering import CitedAnswer, answer
 from drillrank.drilldown.d3 import D3, EvidenceRanking
 from drillrank.drilldown.evidence import load_evidence_model
 from drillrank.drilldown.prepared import PreparedCorpus
@@ -162,7 +162,7 @@ def _check_reply(reply: Reply) -> None:
         raise reply.failure
 
 
-def _answered(d3: D3, question: str, records: Sequence[Record]) -> Answer:
+def _answered(d3: D3, question: str, records: Sequence[Record]) -> CitedAnswer:
     """What the LLM answers from the evidence, which it reads under the names of its files."""
     titles = [" > ".join(filter(None, (Path(one["file"]).name, breadcrumb(one["section"])))) for one in records]
     read = [Passage(one["text"], title=title) for one, title in zip(records, titles, strict=True)]
@@ -205,7 +205,7 @@ def _record(question: str, names: Mapping[str, str], item: Ranked[Passage], here
 
 
 def _print_json(
-    question: str, records: Sequence[Record], found_answer: Answer | None, why: Explanations | None
+    question: str, records: Sequence[Record], found_answer: CitedAnswer | None, why: Explanations | None
 ) -> None:
     if found_answer is not None:
         cited = [records[at] for at in found_answer.citations]
@@ -219,7 +219,9 @@ def _print_json(
         print_json({**dict.fromkeys(_FIELDS), "question": question, "found": False, **tree})
 
 
-def _print(question: str, records: Sequence[Record], found_answer: Answer | None, why: Explanations | None) -> None:
+def _print(
+    question: str, records: Sequence[Record], found_answer: CitedAnswer | None, why: Explanations | None
+) -> None:
     out = terminal.console
     out.rule(f"Question: {one_line(question)}")
     if found_answer is not None:

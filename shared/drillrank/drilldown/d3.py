@@ -15,7 +15,7 @@ import numpy as np
 
 from drillrank.corpus import Corpus
 from drillrank.corpus.documents import plain
-from drillrank.drilldown.condensing import Summariser
+from drillrank.drilldown.condensing import SectionSummarizer
 from drillrank.drilldown.drill import Drill, Step
 from drillrank.drilldown.evidence import READ, Evidence, Vectors, load_evidence_model
 from drillrank.drilldown.levels import MU, Levels
@@ -155,7 +155,7 @@ class D3:
             sections_by=settings.sections_by or ("json" if by_json else "names"),
         )
         self._count = token_counter(settings.tokens)
-        self._summariser = None if llm is None else Summariser(self.settings, self._count)
+        self._summarizer = None if llm is None else SectionSummarizer(self.settings, self._count)
 
     def prepare(
         self,
@@ -346,7 +346,7 @@ class D3:
             ready = self._of_corpus(question, documents, top_n)
         else:
             ready = documents if isinstance(documents, PreparedDocuments) else self.prepare(documents)
-        return Drill(Selection(question, self.settings, self._count), ready, self._summariser, on_step)
+        return Drill(Selection(question, self.settings, self._count), ready, self._summarizer, on_step)
 
     def _of_corpus(self, question: str, corpus: PreparedCorpus, top_n: int | None) -> PreparedDocuments:
         """The documents that hold the best paragraphs."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from drillrank.drilldown.condensing import Summariser
+from drillrank.drilldown.condensing import SectionSummarizer
 from drillrank.drilldown.evidence import distinct
 from drillrank.drilldown.outline import BEGINNING, OutlinePath
 from drillrank.drilldown.prepared import PreparedDocuments
@@ -81,7 +81,7 @@ class Drill:
     Args:
         selection: Asks the LLM; with the settings.
         ready: The documents.
-        summariser: Makes the summaries of the outline; None where there is no LLM to choose.
+        summarizer: Makes the summaries of the outline; None where there is no LLM to choose.
         on_step: Callback, called with each step.
     """
 
@@ -89,13 +89,13 @@ class Drill:
         self,
         selection: Selection,
         ready: PreparedDocuments,
-        summariser: Summariser | None,
+        summarizer: SectionSummarizer | None,
         on_step: Callable[[Step], object] | None,
     ) -> None:
         self._selection, self._settings, self.question = selection, selection.settings, selection.question
         self._paragraphs_by: By = "json" if self._settings.sections_by == "json" else "ids"  # they have no names
         self._ready = ready
-        self._summariser = summariser
+        self._summarizer = summarizer
         self._on_step = on_step
         self._judged: dict[int, Scored] = {}  # by the stage that had the last word, if that gives scores
         self.steps: list[Step] = []
@@ -186,7 +186,7 @@ class Drill:
     def answerable(self) -> float | None:
         """As `EvidenceRanking` has it."""
         evidence = self._ready.evidence
-        return evidence.levels(self.question).answerable if evidence.by_words and self._summariser is None else None
+        return evidence.levels(self.question).answerable if evidence.by_words and self._summarizer is None else None
 
     def explain(self, found: Sequence[Ranked[Passage]]) -> Explanations:
         """Why evidence of this question stands where it stands, and what was opened, read and left on the way."""
@@ -299,14 +299,14 @@ class Drill:
 
     def _summaries(self, scope: Sequence[int]) -> Requests[tuple[dict[int, str], list[str]]]:
         """Summaries of sections by position, made document by document."""
-        assert self._summariser is not None
+        assert self._summarizer is not None
         sections = self._ready.outline.sections
         known: dict[int, str] = {}
         problems: list[str] = []
         for _, inside in groupby(scope, lambda position: sections[position].path[0]):
             positions = list(inside)
             passages = [sections[at].passage for at in positions]
-            texts, new_problems = yield from self._summariser.condensed(passages, self._ready.evidence.language)
+            texts, new_problems = yield from self._summarizer.summarize(passages, self._ready.evidence.language)
             known.update(zip(positions, texts, strict=True))
             problems += new_problems
         return known, problems
@@ -341,8 +341,8 @@ class Drill:
         texts: Sequence[str] = [passage.text for passage in readable]
         problems: Sequence[str] = ()
         if stage == "summaries":
-            assert self._summariser is not None
-            texts, problems = yield from self._summariser.condensed(readable, self._ready.evidence.language)
+            assert self._summarizer is not None
+            texts, problems = yield from self._summarizer.summarize(readable, self._ready.evidence.language)
         alone = stage == "one by one"
         found, new_problems, deputies = yield from self._selection.choose(
             BOOLEAN_PROMPT if alone else self._settings.prompts[1],
