@@ -23,7 +23,7 @@ from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outl
 from drillrank.drilldown.prepared import PreparedCorpus, PreparedDocuments
 from drillrank.drilldown.selection import Selection
 from drillrank.drilldown.settings import MAX_DOCUMENTS, D3Settings
-from drillrank.drilldown.versions import Date, Versions, as_date
+from drillrank.drilldown.versions import Date, Versions, parse_date
 from drillrank.errors import InvalidInput, warn
 from drillrank.explanation import Explainable, Explanations
 from drillrank.likelihood import LanguageModel
@@ -352,7 +352,7 @@ class D3:
         """The documents that hold the best paragraphs."""
         settings = self.settings
         levels = corpus.levels(question, *self._words)
-        as_of = None if settings.as_of is None else as_date(settings.as_of)
+        as_of = None if settings.as_of is None else parse_date(settings.as_of)
         limit = settings.max_documents
         by_words = self.embed is None and isinstance(self.language_model, UnigramModel)
         best = among = embed = None

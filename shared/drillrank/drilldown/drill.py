@@ -17,7 +17,7 @@ from drillrank.drilldown.outline import BEGINNING, OutlinePath
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.selection import By, Deputy, Item, Likelihoods, Selection
 from drillrank.drilldown.settings import BOOLEAN_PROMPT, WITHOUT_SECTIONS, Strategy
-from drillrank.drilldown.versions import as_date
+from drillrank.drilldown.versions import parse_date
 from drillrank.explanation import Explanation, Explanations, Node
 from drillrank.explanation.terms import Outcome, on_one_line
 from drillrank.llm import Requests
@@ -254,7 +254,9 @@ class Drill:
         for position, section in enumerate(ready.outline.sections):
             of_document.setdefault(section.path[0], []).append(position)
         as_of = self._settings.as_of
-        outdated = ready.versions.outdated(of_document, self.question, None if as_of is None else as_date(as_of))
+        outdated = ready.versions.find_outdated(
+            of_document, self.question, None if as_of is None else parse_date(as_of)
+        )
         current = [document for document in of_document if document not in outdated]
         limit = self._settings.max_documents
         if limit is None or len(current) <= limit:

@@ -150,7 +150,7 @@ class PreparedCorpus:
 
     def _outdated(self, documents: Iterable[int], question: str, as_of: Date | None) -> set[int]:
         ids = self._layout.ids
-        return {at for at in documents if self.versions.outdated([ids[at]], question, as_of)}
+        return {at for at in documents if self.versions.find_outdated([ids[at]], question, as_of)}
 
     def sections(self, places: Sequence[int]) -> tuple[list[OutlineSection], Integers]:
         """Sections of the documents at some places, which rise; and places of the paragraphs in these."""

@@ -18,7 +18,7 @@ from typing import Any
 from drillrank.drilldown.d3 import D3
 from drillrank.drilldown.outline import OutlineSection, outline
 from drillrank.drilldown.prepared import PreparedDocuments
-from drillrank.drilldown.versions import Date, dates_in
+from drillrank.drilldown.versions import Date, find_dates
 from drillrank.passages import Passage
 from drillrank.structure import breadcrumb, parse_document
 from drillrank.structure.document import Block
@@ -131,7 +131,7 @@ def document_date(metadata: Mapping[str, object]) -> Date | None:
         value = metadata.get(key)
         if isinstance(value, date):
             return value.year, value.month, value.day
-        if found := dates_in(str(value)):
+        if found := find_dates(str(value)):
             return found[0]
     return None
 

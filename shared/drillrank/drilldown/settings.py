@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from drillrank.corpus.documents import Unit
-from drillrank.drilldown.versions import as_date
+from drillrank.drilldown.versions import parse_date
 from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
 from drillrank.prompts import Template, check_places
 from drillrank.rerank.relevance import MonoT5, Relevance
@@ -176,7 +176,7 @@ class D3Settings(Settings):
         if not isinstance(self.answerable, int | float) or not 0 <= self.answerable <= 1:
             raise InvalidInput(f"answerable is a probability from 0 to 1, not {self.answerable!r:.200}.")
         if self.as_of is not None:
-            as_date(self.as_of)
+            parse_date(self.as_of)
         check_limits(sections=self.sections, max_documents=self.max_documents, written_words=self.written_words)
         if self.summarize_above != 0:
             check_limits(summarize_above=self.summarize_above)
