@@ -307,7 +307,7 @@ class Corpus:
         raise InvalidInput(f"There is no document {id_!r:.200} in the corpus.")
 
     def digests(self, id_: str) -> frozenset[int]:
-        """Of the passages' texts, but for white space and capital letters; none where there is no such document."""
+        """Return the `text_digests` of a document. Empty if there is no such document."""
         with self._transaction() as database:
             rows = database.execute("SELECT digests FROM documents WHERE id = ?", (id_,)).fetchall()
             return frozenset(np.frombuffer(rows[0][0], "<i8").tolist() if rows else ())

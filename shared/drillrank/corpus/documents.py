@@ -20,6 +20,7 @@ from drillrank.structure.cutting import split_long_paragraph
 from drillrank.structure.document import document_to_json, has_title
 from drillrank.structure.passages import cut_passages
 from drillrank.text import check_surrogates, without_surrogates
+from drillrank.text_digests import text_digests
 
 Content = Passage | Document | os.PathLike[str]
 Row = tuple[str, int, str, str, str, str]
@@ -57,7 +58,7 @@ class Prepared(NamedTuple):
         above: What stands above them.
         pages: The number of each passage's page, or of its section; little-endian uint32.
         sections: The place of the first passage of the section; as `pages`.
-        digests: Of each passage's text, but for white space and capital letters; little-endian int64.
+        digests: The `text_digests` of its passages; little-endian int64.
     """
 
     id: str
@@ -247,7 +248,7 @@ def _numbers(numbers: Iterable[int]) -> bytes:
 
 
 def _digests(passages: Iterable[Passage]) -> bytes:
-    return np.fromiter((_int_digest(plain(passage.text)) for passage in passages), dtype="<i8").tobytes()
+    return np.fromiter(text_digests(passage.text for passage in passages), dtype="<i8").tobytes()
 
 
 def _int_digest(text: str) -> int:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from drillrank.corpus import Corpus
-from drillrank.corpus.documents import plain
 from drillrank.drilldown.condensing import SectionSummarizer
 from drillrank.drilldown.drill import Drill, Step
 from drillrank.drilldown.evidence import READ, Evidence, Vectors, load_evidence_model
@@ -37,6 +36,7 @@ from drillrank.settings import as_settings
 from drillrank.structure import Document
 from drillrank.structure.cutting import split_long_paragraph
 from drillrank.text import TokenCount, token_counter
+from drillrank.text_digests import text_digests
 from drillrank.vectors import CollectionStatistics, Embed, Integers, embedded
 
 Documents = PreparedDocuments | PreparedCorpus | Corpus | Sequence[Document | str] | Sequence[OutlineSection]
@@ -186,7 +186,9 @@ class D3:
         mu, collection = self._words
         index = tree.index(known, self.language_model.language, collection)
         # No lambda: what is prepared can be pickled, as the hosts' retrievers are.
-        versions = Versions(known, partial(_texts, sections), {at: date for at, date in enumerate(dates) if date})
+        versions = Versions(
+            known, partial(_list_digests, sections), {at: date for at, date in enumerate(dates) if date}
+        )
         embed = self.embed and partial(embedded, self.embed)
         evidence = self._evidence(tree, partial(index.levels, mu=mu), index.frequencies, embed)
         return PreparedDocuments(tree, evidence, known, versions)
@@ -384,9 +386,9 @@ class D3:
         return found
 
 
-def _texts(sections: Sequence[OutlineSection], document: int | str) -> list[str]:
-    """What stands in a document, but for white space and capital letters."""
-    return [plain(p.text) for section in sections if section.path[0] == document for p in section.readable]
+def _list_digests(sections: Sequence[OutlineSection], document: int | str) -> list[int]:
+    """Return the digests of a document's text."""
+    return text_digests(p.text for section in sections if section.path[0] == document for p in section.readable)
 
 
 def _bounded(section: OutlineSection, limit: int, count: TokenCount) -> OutlineSection:

@@ -1,8 +1,8 @@
 """Versions of one document: the newest one, and the one that was current at a date.
 
 Documents are versions of each other if their names differ only in dates and version numbers, and if the longer one
-contains at least 60 % of the shorter one's paragraphs. Two wordings of a contract are versions, reports of two years
-are not.
+contains most of the shorter one's wording (`drillrank.text_digests`). Two drafts of a contract are versions, reports of
+two years are not.
 
 The date of a document is the last one in its name. Names without dates are ordered by the number after "v", "version"
 or "rev", and documents without either by their given date, such as that of the file.
@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from drillrank.errors import InvalidInput
 from drillrank.text import words
+from drillrank.text_digests import DocumentDigests
 
 Date = tuple[int, ...]
 """Year, year and month, or year, month and day."""
@@ -38,7 +40,7 @@ _VERSION = re.compile(
     re.IGNORECASE,
 )
 _ENDING = re.compile(r"\.\w{1,5}$")
-_MIN_SHARED = 0.6  # share of the shorter document's paragraphs that versions have in common
+_MAX_CANDIDATES = 8  # groups of versions that a document is compared with, so that many documents take linear time
 
 
 def find_dates(text: str) -> list[Date]:
@@ -90,12 +92,14 @@ class Versions:
 
     Args:
         names: Names by document. Documents without a name have no versions.
-        texts: Function from a document to its paragraphs, or to digests of them. It is called for documents with equal
+        list_digests: Function from a document to the `text_digests` of its text. It is called for documents with equal
             names only.
         dates: Dates by document, for names without dates.
 
-    >>> texts = {0: {"Rent: 5.", "No dogs.", "No cats."}, 1: {"Rent: 6.", "No dogs.", "No cats."}, 2: {"Whales."}}
-    >>> versions = Versions({0: "lease 2021.md", 1: "lease 2023.md", 2: "whales 2020.md"}, texts.__getitem__)
+    >>> from drillrank.text_digests import text_digests
+    >>> texts = ["Rent: 5. No dogs in the flat, no cats.", "Rent: 6. No dogs in the flat, no cats.", "Whales."]
+    >>> digests = [text_digests([text]) for text in texts]
+    >>> versions = Versions({0: "lease 2021.md", 1: "lease 2023.md", 2: "whales 2020.md"}, digests.__getitem__)
     >>> versions.find_outdated([0, 1, 2], "What is the rent?")
     {0}
     >>> versions.find_outdated([0, 1, 2], "What is the rent?", (2022,))
@@ -105,12 +109,12 @@ class Versions:
     def __init__(
         self,
         names: Mapping[Any, str],
-        texts: Callable[[Any], Collection[Hashable]],
+        list_digests: Callable[[Any], Iterable[int]],
         dates: Mapping[Any, Date] | None = None,
     ) -> None:
         self.names = names
         self.dates: dict[Any, Date] = dict(dates or {})
-        self._texts = texts
+        self._list_digests = list_digests
         self._sort_keys: dict[Any, tuple[Date, tuple[int, ...], Date]] = {}
         self._bare_names = {document: _remove_version(name) for document, name in names.items()}
         self._documents_by_bare_name: dict[tuple[str, ...], list[Any]] = {}
@@ -135,15 +139,11 @@ class Versions:
 
     def _group_versions(self, documents: Sequence[Any]) -> Iterator[list[Any]]:
         """Yield the groups of versions among documents with equal names, each newest first."""
-        remaining = sorted(documents, key=self._sort_keys.__getitem__, reverse=True)
-        texts = {document: frozenset(self._texts(document)) for document in remaining} if len(remaining) > 1 else {}
-        while len(remaining) > 1:
-            newest, *others = remaining
-            older = [document for document in others if _shared_part(texts[newest], texts[document]) >= _MIN_SHARED]
-            group = [newest, *older]
-            remaining = [document for document in remaining if document not in group]
-            if len({self._sort_keys[document] for document in group}) > 1:
-                yield group
+        if len(documents) < 2:
+            return
+        newest_first = sorted(documents, key=self._sort_keys.__getitem__, reverse=True)
+        groups = _group_by_wording({document: list(self._list_digests(document)) for document in newest_first})
+        yield from (group for group in groups if len({self._sort_keys[document] for document in group}) > 1)
 
     def find_outdated(self, documents: Iterable[Any], question: str, as_of: Date | None = None) -> set[Any]:
         """Return the documents not to read: those dated after `as_of`, and older versions of the others.
@@ -175,6 +175,24 @@ def _remove_version(name: str) -> tuple[str, ...]:
     return tuple(words(_VERSION.sub(" ", _DATE.sub(" ", plain_name)).casefold()))
 
 
-def _shared_part(one: frozenset[Hashable], other: frozenset[Hashable]) -> float:
-    """Return the share of the smaller set that the other set contains."""
-    return len(one & other) / max(min(len(one), len(other)), 1)
+def _group_by_wording(digests_by_document: Mapping[Any, Sequence[int]]) -> list[list[Any]]:
+    """Group documents with the first one of each group that has similar wording."""
+    groups: list[list[Any]] = []
+    first_digests: list[DocumentDigests] = []
+    groups_by_digest: dict[int, list[int]] = {}
+    for document, digests in digests_by_document.items():
+        wording = DocumentDigests(digests)
+        n_shared = Counter(group for digest in digests for group in groups_by_digest.get(digest, ()))
+        candidates = sorted(group for group, _ in n_shared.most_common(_MAX_CANDIDATES))
+        similar = (group for group in candidates if wording.is_similar(first_digests[group]))
+        group = next(similar, len(groups))
+        if group < len(groups):
+            groups[group].append(document)
+            continue
+        groups.append([document])
+        first_digests.append(wording)
+        for digest in digests:
+            sharing_groups = groups_by_digest.setdefault(digest, [])
+            if len(sharing_groups) < _MAX_CANDIDATES:
+                sharing_groups.append(group)
+    return groups
