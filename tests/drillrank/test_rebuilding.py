@@ -89,7 +89,6 @@ def test_of_some_pieces_nothing_is_invented_and_nothing_lost(text, cutter, data)
             assert text[paragraph.metadata["start"] : paragraph.metadata["end"]] == paragraph.text
     shown = " ".join(paragraph.text for paragraph in paragraphs)
     sections_of_text = outline([parse_document(text, "markdown")])
-    paths = [section.path for section in sections_of_text]
     for section in sections_of_text:
         for paragraph in section.paragraphs:
             start, end = paragraph.metadata["start"], paragraph.metadata["end"]
@@ -160,19 +159,15 @@ def check_passages(text, passages, paragraphs):
         assert passage.text.endswith(text[start:end])
     for paragraph in paragraphs:
         first, last = paragraph.metadata["start"], paragraph.metadata["end"]
-        inside = "".join(
-            text[max(first, start) : min(last, end)] for start, end in spans if start < last and first < end
-        )
-        assert inside.split() == "".join(paragraph.text).split() or "".join(inside.split()) == "".join(
-            paragraph.text.split()
-        )
+        parts = [text[max(first, start) : min(last, end)] for start, end in spans if start < last and first < end]
+        assert "".join("".join(parts).split()) == "".join(paragraph.text.split())
 
 
 @settings(max_examples=150, deadline=None)
 @given(passage_texts, cutters.filter(lambda cutter: cutter[2] is None), st.data())
 def test_passages_of_some_pieces_lose_no_paragraph(text, cutter, data):
     pieces = pieces_of(text, cutter)
-    kept = data.draw(st.lists(st.sampled_from(pieces), max_size=8, unique_by=lambda piece: piece.start))
+    kept = [piece for piece in pieces if data.draw(st.booleans())]
     if not is_whole(text, kept):
         return
     paragraphs = [paragraph for section in rebuild_sections([kept]) for paragraph in section.paragraphs]
@@ -206,16 +201,12 @@ def test_passages_of_spans_of_an_original_lose_no_paragraph(text, drawn, data):
 def test_chunks_whose_white_space_a_splitter_removed_become_one_passage():
     first, second, third = "The mill grinds corn.", "Its wheel turns.", "It is far away."
     text = f"{first}\n\n{second}\n\n{third}"
-    starts = [0, len(first) + 2, len(first) + len(second) + 4]
-    held = tuple(HeldSpan(start, start + len(t), i) for i, (start, t) in enumerate(zip(starts, (first, second, third))))
-    shifts = ((0, 100), (starts[1], 99), (starts[2], 900))  # one blank between the first two, another page at the end
-    [section, last] = rebuild_sections([[CoveredText(text, held, shifts)]], unit="passage")
-    sections = [*section.readable, *last.readable]
-    assert [passage.text for passage in sections] == [f"{first}\n\n{second}", third]
-    assert [(p.metadata["start"], p.metadata["end"], p.metadata["chunk"]) for p in sections] == [
-        (100, starts[1] + 99 + len(second), 0),
-        (starts[2] + 900, starts[2] + 900 + len(third), 2),
-    ]
+    held = (HeldSpan(0, 21, 0), HeldSpan(23, 39, 1), HeldSpan(41, 56, 2))
+    shifts = ((0, 100), (23, 99), (41, 900))  # one blank between the first two, other text before the third
+    [section] = rebuild_sections([[CoveredText(text, held, shifts)]], unit="passage")
+    assert [passage.text for passage in section.readable] == [f"{first}\n\n{second}", third]
+    positions = [(p.metadata["start"], p.metadata["end"], p.metadata["chunk"]) for p in section.readable]
+    assert positions == [(100, 138, 0), (941, 956, 2)]
 
 
 def test_chunks_without_offsets_are_passages_of_their_own():
