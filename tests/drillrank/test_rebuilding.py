@@ -98,6 +98,14 @@ def test_of_some_pieces_nothing_is_invented_and_nothing_lost(text, cutter, data)
     D3().prepare(sections)
 
 
+def test_an_empty_heading_before_an_equal_one_with_a_section_below_is_kept():
+    text = "Setext\n======\n\nSetext\n======\n\n## B"
+    pieces = pieces_of(text, ("section",))
+    assert tree(rebuild_sections([pieces])) == tree(outline([parse_document(text, "markdown")]))
+    apart = [StoredChunk("# A\n\n", "A", 0), StoredChunk("# A\n\n## B", "A > B", 5)]
+    assert [section.path for section in rebuild_sections([apart])] == [(0, "A"), (0, "A", "B")]
+
+
 def test_renderings_have_the_span_of_their_piece():
     page = "<h1>Sea</h1><p>It is <b>deep</b>.</p><p>And blue.</p><h2>Fish</h2><p>Cod.</p>"
     pieces = pieces_of(page, ("section",), format="html")

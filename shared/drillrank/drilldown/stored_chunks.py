@@ -102,28 +102,48 @@ class ChunkAssembler:
         sections: list[OutlineSection] = []
         end = -1
         for run in runs:
-            run_sections = self._parse_run(run, format)
-            is_next = run.chunk.start == end
-            if run_sections and sections and is_next and _has_only_heading(sections[-1], run_sections[0]):
+            run_sections, own_paths = self._parse_run(run, format)
+            # An empty section is shown by its heading, unless the next run continues below it. A run with an equal
+            # heading of its own begins another section.
+            continues = bool(run_sections and sections) and run.chunk.start == end
+            if (
+                continues
+                and sections[-1].path[1:] not in own_paths
+                and _has_only_heading(sections[-1], run_sections[0])
+            ):
                 sections.pop()
             sections += run_sections
             end = run.chunk.stop
         return sections
 
-    def _parse_run(self, run: _Run, format: str) -> list[OutlineSection]:
+    def _parse_run(self, run: _Run, format: str) -> tuple[list[OutlineSection], set[HeadingPath]]:
+        """Return the sections of a run, and the paths of all headings in it."""
         if not run.chunk.is_source:
-            return self._split_rendering(run)
-        document = self._parse(run, format)
+            return self._split_rendering(run), set()
+        document, stored_path = self._parse(run, format)
         sections = self._drop_own_heading(outline([document]), run.chunk.path)
-        return [self._move_section(section, run) for section in sections]
+        run = replace(run, chunk=replace(run.chunk, path=stored_path))
+        own_paths = {self._join_paths(run.chunk.path, section.path) for section in document.sections() if section.path}
+        return [self._move_section(section, run) for section in sections], own_paths
 
-    def _parse(self, run: _Run, format: str) -> Document:
-        """Parse a run. Remember the heading paths of all its sections: others may be below empty ones."""
+    def _parse(self, run: _Run, format: str) -> tuple[Document, str]:
+        """Parse a run, and return the path above its sections: empty if its headings are the whole path.
+
+        The heading paths of all its sections are remembered: others may be below empty ones.
+        """
         document = parse_document(run.chunk.text, format, metadata=run.chunk.metadata)
-        for section in document.sections():
-            path = self._join_paths(run.chunk.path, section.path)
+        stored_path = run.chunk.path
+        paths = [section.path for section in document.sections()]
+        if (
+            paths
+            and paths[0]
+            and any(len(path) > 1 and breadcrumb(path, self._separator) == stored_path for path in paths)
+        ):
+            stored_path = ""
+        for section_path in paths:
+            path = self._join_paths(stored_path, section_path)
             self._paths.setdefault(breadcrumb(path, self._separator), path)
-        return document
+        return document, stored_path
 
     def _drop_own_heading(self, sections: list[OutlineSection], stored_path: str) -> list[OutlineSection]:
         """Drop the first paragraph if it is the chunk's own heading, which only the whole document marks as one."""
@@ -206,23 +226,23 @@ class ChunkAssembler:
                 for text, kind in texts
             ]
             return [rendered] if rendered else []
-        document = self._parse(run, format)
+        document, stored_path = self._parse(run, format)
         sections = []
         for index, blocks_of_section in enumerate(list_source_blocks(document, document.sections())):
             first = blocks_of_section[0]
             if index == 0 and not first.path and self._is_own_heading(first.text, chunk.path):
                 blocks_of_section[0] = replace(first, kind="heading")
-            sections.append([self._move_block(block, chunk) for block in blocks_of_section])
+            sections.append([self._move_block(block, stored_path, chunk.start) for block in blocks_of_section])
         return sections
 
-    def _move_block(self, block: SourceBlock, chunk: StoredChunk) -> SourceBlock:
+    def _move_block(self, block: SourceBlock, stored_path: str, offset: int) -> SourceBlock:
         _, section = block.origin
         return replace(
             block,
-            path=self._join_paths(chunk.path, section.path),
-            start=block.start + chunk.start,
-            end=block.end + chunk.start,
-            origin=section.start + chunk.start,
+            path=self._join_paths(stored_path, section.path),
+            start=block.start + offset,
+            end=block.end + offset,
+            origin=section.start + offset,
         )
 
     # --- Heading paths
