@@ -328,3 +328,34 @@ def test_thoughts_are_neither_follow_up_questions_nor_passages_nor_keywords():
     [passage] = run(generated_passages("Which town?", n=1), lambda prompt: f"{thinking}Ulm lies on the Danube.")
     assert passage.text == "Ulm lies on the Danube."
     assert parse_keywords("<think>[owls, mice]</think>[red fox]") == ["red fox"]
+
+
+AND = ["Introduction", "Methods", "Results", "Data and Tools"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "positions"),
+    [
+        ("Sections: Methods and Results", (1, 2)),
+        ("Introduction, Methods and Results.", (0, 1, 2)),
+        ("Data and Tools and Results", (2, 3)),
+        ("Data and Tools", (3,)),
+        ("Methods and the weather", None),
+    ],
+)
+def test_names_joined_by_and(answer, positions):
+    choice = parse_names(answer, AND)
+    assert (choice.positions if choice.usable else None) == positions
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "**2**, **4**",
+        "**[2]**\n**[4]**",
+        'Paragraph two gives the rent.\n\n```json\n{"ids": [2, 4]}\n```\nThese answer it.',
+        'The question asks for the rent. Paragraph 3 is about dogs.\n\n{"ids": [2, 4]}',
+    ],
+)
+def test_bold_ids_and_json_behind_reasoning(answer):
+    assert parse_ids(answer, 5) == Choice((1, 3))

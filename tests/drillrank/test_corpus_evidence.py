@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank import D3, Corpus, Passage, parse_document
-from drillrank.drilldown.versions import dates_in
+from drillrank.drilldown.versions import find_dates
 from drillrank.likelihood import EmbeddingModel
 from drillrank.structure import Pages
 from tests.drillrank.helpers import Says, refuses
@@ -104,7 +104,7 @@ def test_dates_of_documents_say_which_version_is_read():
     corpus = Corpus()
     texts = [f"# Lease\n\nThe rent is {n} euros.\n\nNo dogs.\n\nNo cats.\n\nNo owls." for n in (5, 6)]
     corpus.add(zip("ab", map(parse_document, texts), strict=True))
-    [new, old] = dates_in("2023 2021")
+    [new, old] = find_dates("2023 2021")
     ready = D3().prepare_corpus(corpus, {"a": "lease.md", "b": "lease.md"}, {"a": new, "b": old})
     [found] = D3().retrieve("What is the rent?", ready, 1)
     assert (found.passage.metadata["document"], found.details["version"]) == ("a", "2023")

@@ -59,7 +59,7 @@ def test_all_that_went_wrong_is_told_with_what_was_done():
         found = D3(llm, settings={"summarizer": "llm"}).retrieve(QUESTION, [BOOK])
     summary, unknown, unread = found.problems
     assert "no route" in summary
-    assert summary.endswith("sentences of the text stand in")
+    assert summary.endswith("sentences of the text replace them")
     assert "'Danube'" in unknown
     assert unknown.endswith("left out")
     assert "'what?'" in unread

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from drillrank import D3, parse_document
+from drillrank.drilldown.covered_text import CoveredText, HeldSpan
 from drillrank.drilldown.outline import outline
-from drillrank.drilldown.rebuilding import StoredChunk, rebuilt
+from drillrank.drilldown.rebuilding import prepare_stored, rebuild_sections
+from drillrank.drilldown.stored_chunks import StoredChunk
 from drillrank.structure import breadcrumb
 from drillrank.views import Chunker
 
@@ -67,7 +70,7 @@ def test_all_pieces_give_the_document_back(text, cutter, order: random.Random, s
     if not is_whole(text, pieces_of(text, cutter)):
         return
     order.shuffle(pieces)
-    sections = rebuilt([pieces, pieces[:1]], separator)
+    sections = rebuild_sections([pieces, pieces[:1]], separator)
     expected = outline([parse_document(text, "markdown")])
     assert tree([section for section in sections if section.path[0] == 0]) == tree(expected)
 
@@ -77,7 +80,7 @@ def test_all_pieces_give_the_document_back(text, cutter, order: random.Random, s
 def test_of_some_pieces_nothing_is_invented_and_nothing_lost(text, cutter, data):
     pieces = pieces_of(text, cutter)
     kept = data.draw(st.lists(st.sampled_from(pieces), max_size=8) if pieces else st.just([]))
-    sections = rebuilt([kept])
+    sections = rebuild_sections([kept])
     paragraphs = [paragraph for section in sections for paragraph in section.paragraphs]
     assert len({(p.id, p.metadata.get("part")) for p in paragraphs}) == len(paragraphs)
     for paragraph in paragraphs:
@@ -86,10 +89,7 @@ def test_of_some_pieces_nothing_is_invented_and_nothing_lost(text, cutter, data)
             assert text[paragraph.metadata["start"] : paragraph.metadata["end"]] == paragraph.text
     shown = " ".join(paragraph.text for paragraph in paragraphs)
     sections_of_text = outline([parse_document(text, "markdown")])
-    paths = [section.path for section in sections_of_text]
     for section in sections_of_text:
-        if paths.count(section.path) > 1:  # equal headings in a row become one: of an empty one nothing is shown
-            continue
         for paragraph in section.paragraphs:
             start, end = paragraph.metadata["start"], paragraph.metadata["end"]
             inside = any(piece.start <= start and end <= piece.start + len(piece.text) for piece in kept)
@@ -98,10 +98,18 @@ def test_of_some_pieces_nothing_is_invented_and_nothing_lost(text, cutter, data)
     D3().prepare(sections)
 
 
+def test_an_empty_heading_before_an_equal_one_with_a_section_below_is_kept():
+    text = "Setext\n======\n\nSetext\n======\n\n## B"
+    pieces = pieces_of(text, ("section",))
+    assert tree(rebuild_sections([pieces])) == tree(outline([parse_document(text, "markdown")]))
+    apart = [StoredChunk("# A\n\n", "A", 0), StoredChunk("# A\n\n## B", "A > B", 5)]
+    assert [section.path for section in rebuild_sections([apart])] == [(0, "A"), (0, "A", "B")]
+
+
 def test_renderings_have_the_span_of_their_piece():
     page = "<h1>Sea</h1><p>It is <b>deep</b>.</p><p>And blue.</p><h2>Fish</h2><p>Cod.</p>"
     pieces = pieces_of(page, ("section",), format="html")
-    sections = rebuilt([pieces])
+    sections = rebuild_sections([pieces])
     assert [section.path for section in sections] == [(0, "Sea"), (0, "Sea", "Fish")]
     paragraphs = [paragraph for section in sections for paragraph in section.paragraphs]
     assert [paragraph.text for paragraph in paragraphs] == ["It is deep.", "And blue.", "Cod."]
@@ -109,3 +117,128 @@ def test_renderings_have_the_span_of_their_piece():
     for paragraph, piece in zip(paragraphs, (pieces[0], pieces[0], pieces[1]), strict=True):
         assert paragraph.metadata["start"] == piece.start
         assert paragraph.metadata["end"] == piece.end
+
+
+# --- Passages
+
+LONG = "A long sentence about the mill and its wheel. " * 40
+passage_texts = st.lists(
+    st.sampled_from(
+        [
+            "# A",
+            "## B",
+            "# C",
+            "Note:",
+            "- one\n- two",
+            LONG,
+            LONG[:500],
+            "| a | b |\n|---|---|\n| 1 | 2 |",
+            "Short.",
+            "   ",
+        ]
+    ),
+    min_size=1,
+    max_size=14,
+).map("\n\n".join)
+
+
+def passages_of(sections):
+    return [passage for section in sections for passage in section.readable]
+
+
+@settings(max_examples=150, deadline=None)
+@given(passage_texts | texts, st.sampled_from([("section",), ("section", 20), ("paragraph",)]), st.randoms())
+def test_passages_of_all_pieces_are_those_of_the_document(text, cutter, order):
+    pieces = pieces_of(text, (*cutter, *[None] * (3 - len(cutter))))
+    if not is_whole(text, pieces):
+        return
+    order.shuffle(pieces)
+    expected = outline([parse_document(text, "markdown")], "passage")
+    assert tree(rebuild_sections([pieces], unit="passage")) == tree(expected)
+
+
+def check_passages(text, passages, paragraphs):
+    """Check order, size and spans of passages, and that each paragraph is in exactly one."""
+    spans = [(passage.metadata["start"], passage.metadata["end"]) for passage in passages]
+    assert spans == sorted(spans)
+    assert all(end <= start for (_, end), (start, _) in pairwise(spans))
+    for passage, (start, end) in zip(passages, spans, strict=True):
+        assert len(passage.text) <= 1200
+        assert passage.text.endswith(text[start:end])
+    for paragraph in paragraphs:
+        first, last = paragraph.metadata["start"], paragraph.metadata["end"]
+        parts = [text[max(first, start) : min(last, end)] for start, end in spans if start < last and first < end]
+        assert "".join("".join(parts).split()) == "".join(paragraph.text.split())
+
+
+@settings(max_examples=150, deadline=None)
+@given(passage_texts, cutters.filter(lambda cutter: cutter[2] is None), st.data())
+def test_passages_of_some_pieces_lose_no_paragraph(text, cutter, data):
+    pieces = pieces_of(text, cutter)
+    kept = [piece for piece in pieces if data.draw(st.booleans())]
+    if not is_whole(text, kept):
+        return
+    paragraphs = [paragraph for section in rebuild_sections([kept]) for paragraph in section.paragraphs]
+    sections = rebuild_sections([kept], unit="passage")
+    check_passages(text, passages_of(sections), paragraphs)
+    sources = [source for section in sections for source in section.paragraphs]
+    assert [text[s.metadata["start"] : s.metadata["end"]] for s in sources] == [s.text for s in sources]
+    D3(settings={"unit": "passage"}).prepare(sections)
+
+
+@settings(max_examples=150, deadline=None)
+@given(passage_texts, st.lists(st.tuples(st.integers(0, 800), st.integers(1, 900)), min_size=1, max_size=6), st.data())
+def test_passages_of_spans_of_an_original_lose_no_paragraph(text, drawn, data):
+    spans = sorted({(start, min(start + size, len(text))) for start, size in drawn if start < len(text)})
+    if not spans:
+        return
+    held = tuple(HeldSpan(start, end, index) for index, (start, end) in enumerate(spans))
+    rest = data.draw(st.sampled_from([None, len(held)]))
+    covered = CoveredText(text, held, ((0, 0),), original=True, rest_chunk=rest, format="markdown")
+    paragraphs = [paragraph for section in rebuild_sections([[covered]]) for paragraph in section.paragraphs]
+    sections = rebuild_sections([[covered]], unit="passage")
+    check_passages(text, passages_of(sections), paragraphs)
+    if rest is not None:
+        expected = outline([parse_document(text, "markdown")], "passage")
+        assert tree(sections) == tree(expected)
+    shown = "".join("".join(passage.text.split()) for passage in passages_of(sections))
+    stored = "".join(char for index, char in enumerate(text) if rest or any(a <= index < b for a, b in spans))
+    assert len(shown) <= len("".join(stored.split()))  # nothing is shown that no chunk contains
+
+
+def test_chunks_whose_white_space_a_splitter_removed_become_one_passage():
+    first, second, third = "The mill grinds corn.", "Its wheel turns.", "It is far away."
+    text = f"{first}\n\n{second}\n\n{third}"
+    held = (HeldSpan(0, 21, 0), HeldSpan(23, 39, 1), HeldSpan(41, 56, 2))
+    shifts = ((0, 100), (23, 99), (41, 900))  # one blank between the first two, other text before the third
+    [section] = rebuild_sections([[CoveredText(text, held, shifts)]], unit="passage")
+    assert [passage.text for passage in section.readable] == [f"{first}\n\n{second}", third]
+    positions = [(p.metadata["start"], p.metadata["end"], p.metadata["chunk"]) for p in section.readable]
+    assert positions == [(100, 138, 0), (941, 956, 2)]
+
+
+def test_chunks_without_offsets_are_passages_of_their_own():
+    text = "The mill grinds corn.\n\nIts wheel turns."
+    held = (HeldSpan(0, 21, 0), HeldSpan(23, 39, 1))
+    passages = passages_of(rebuild_sections([[CoveredText(text, held)]], unit="passage"))
+    assert [(p.text, p.metadata["chunk"], p.metadata["part"]) for p in passages] == [
+        ("The mill grinds corn.", 0, "0"),
+        ("Its wheel turns.", 1, "0"),
+    ]
+
+
+def test_renderings_are_passages_with_the_span_of_their_chunks():
+    page = "<h1>Sea</h1><p>It is <b>deep</b>.</p><p>And blue.</p><h2>Fish</h2><p>Cod.</p>"
+    pieces = pieces_of(page, ("section",), format="html")
+    [passage] = passages_of(rebuild_sections([pieces], unit="passage"))
+    assert passage.text == "Sea\n\nIt is deep.\n\nAnd blue.\n\nFish\n\nCod."
+    assert passage.title == "Sea > Fish"
+    assert (passage.metadata["start"], passage.metadata["end"]) == (pieces[0].start, pieces[-1].end)
+
+
+def test_prepared_stored_documents_answer_with_passages():
+    d3 = D3(settings={"unit": "passage"})
+    prepared = prepare_stored(d3, [[StoredChunk("# Sea\n\nIt is deep.\n\nAnd blue.")]])
+    [item] = d3.retrieve("How deep is the sea?", prepared)
+    assert item.passage.text == "# Sea\n\nIt is deep.\n\nAnd blue."
+    assert item.details["span"] == (0, len(item.passage.text))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank import D3, Passage, SelfAsk
-from drillrank.drilldown.self_ask import next_move
+from drillrank.drilldown.self_ask import parse_next_move
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.text import count_tokens
 from drillrank.vectors import BM25Index, top
@@ -182,8 +182,8 @@ def test_no_prompt_is_above_its_budget(passages, budget, says, question):
         ("", ("", "")),
     ],
 )
-def test_the_next_move(text, expected):
-    assert next_move(text) == expected
+def test_the_parse_next_move(text, expected):
+    assert parse_next_move(text) == expected
 
 
 def test_drilling_down_for_each_follow_up_counts_as_one():

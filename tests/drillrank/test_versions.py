@@ -101,3 +101,28 @@ def test_a_version_of_any_length_is_no_fault(tmp_path, capsys, number):
         (tmp_path / name).write_text(f"# Lease v{number}\n\nThe notice period is a month. {name}\n", encoding="utf-8")
     assert main(["ask", str(tmp_path), "notice period?", "--no-cache"]) == 0
     assert "fault of drillrank" not in capsys.readouterr().err
+
+
+TRAVEL = "# Travel policy\n\nHotels are paid up to {} euros a night.\n\nTrains are booked in second class.\n"
+
+
+@pytest.mark.parametrize("unit", ["paragraph", "passage"])
+@pytest.mark.parametrize(("as_of", "euros"), [(None, "150"), ("2023-06", "120")])
+def test_two_paragraphs_that_differ_in_one_number_are_versions(unit, as_of, euros):
+    d3 = D3(settings={"unit": unit, "as_of": as_of})
+    names = ["travel-policy-2023-01.md", "travel-policy-2024-01.md"]
+    prepared = d3.prepare([TRAVEL.format(120), TRAVEL.format(150)], names)
+    first, *rest = d3.retrieve("How much is paid for a hotel?", prepared, 5)
+    assert euros in first.passage.text
+    assert not any("Hotels" in item.passage.text for item in rest)
+    assert len(first.details["other_versions"]) == 1
+
+
+def test_a_short_document_of_a_folder_answers_in_its_newest_version(tmp_path, capsys):
+    for date, euros in (("2023-01", 120), ("2024-01", 150)):
+        (tmp_path / f"travel-policy-{date}.md").write_text(TRAVEL.format(euros), encoding="utf-8")
+    for options, euros, other in (([], "150", "120"), (["--as-of", "2023-06"], "120", "150")):
+        assert main(["ask", str(tmp_path), "How much is paid for a hotel?", "--json", "--no-cache", *options]) == 0
+        output = capsys.readouterr().out
+        assert f"{euros} euros" in output
+        assert f"{other} euros" not in output

@@ -15,7 +15,7 @@ from drillrank.cli.printing import print_evidence
 from drillrank.cli.results import FileEvidence, QuestionEvidence
 from drillrank.cli.sources import STANDARD_INPUT, list_input_files, read_named_document
 from drillrank.cli.terminal import count_of, print_json, print_problem
-from drillrank.drilldown.answering import Answer, answer
+from drillrank.drilldown.answering import CitedAnswer, answer
 from drillrank.drilldown.d3 import D3
 from drillrank.drilldown.paragraph_scores import load_evidence_model
 from drillrank.drilldown.prepared import PreparedCorpus
@@ -200,7 +200,7 @@ def _raise_failure(reply: Reply) -> None:
         raise reply.failure
 
 
-def _answer_from_evidence(d3: D3, result: QuestionEvidence) -> Answer:
+def _answer_from_evidence(d3: D3, result: QuestionEvidence) -> CitedAnswer:
     """Return the LLM's answer from the evidence, which it reads under the names of the files."""
     passages = [
         Passage(item.text, title=" > ".join(filter(None, (Path(item.file).name, breadcrumb(item.section)))))

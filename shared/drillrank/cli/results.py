@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from drillrank.drilldown.answering import Answer
+from drillrank.drilldown.answering import CitedAnswer
 from drillrank.explanation import Explanations
 from drillrank.explanation.explanations import SCORING
 from drillrank.passages import Passage, Ranked
@@ -112,14 +112,14 @@ class QuestionEvidence:
         found: False if nothing in the files speaks of the question; None if that cannot be known.
         evidence: Evidence, best first.
         explanations: Explanation of each score and the tree of what was read; None if it was not asked for.
-        answer: Answer of the LLM; None if it was not asked for.
+        answer: CitedAnswer of the LLM; None if it was not asked for.
     """
 
     question: str
     found: bool | None
     evidence: tuple[FileEvidence, ...] = ()
     explanations: Explanations | None = field(default=None, repr=False)
-    answer: Answer | None = None
+    answer: CitedAnswer | None = None
 
     @property
     def is_success(self) -> bool:

@@ -20,6 +20,7 @@ from drillrank.structure.cutting import split_long_paragraph
 from drillrank.structure.document import document_to_json, has_title
 from drillrank.structure.passages import cut_passages
 from drillrank.text import check_surrogates, without_surrogates
+from drillrank.text_digests import text_digests
 
 Content = Passage | Document | os.PathLike[str]
 """Content of a document: one passage, a parsed document, or a file."""
@@ -29,7 +30,7 @@ SectionPaths = Sequence[tuple[str, ...]]
 """Paths of headings of all sections in a passage."""
 Unit = Literal["paragraph", "passage"]
 """Unit of evidence: a paragraph, as in the paper, or a passage of `drillrank.structure.passages`."""
-CUT_VERSION = 1  # of the rules by which documents are cut, here and in `drillrank.structure`
+CUT_VERSION = 2  # of the rules by which documents are cut, here and in `drillrank.structure`
 BEGINNING = 1000  # characters that a question may take from the beginning of a document to refer to it
 
 
@@ -71,7 +72,7 @@ class DocumentRecord(NamedTuple):
         context: Text above the passages.
         has_pages: True if the document has pages.
         indices: Pages, sections and headings of the passages.
-        digests: Digest of each passage's text without case and white space; little-endian int64.
+        digests: The `text_digests` of the passages; little-endian int64.
     """
 
     id: str
@@ -168,7 +169,7 @@ def list_paragraphs(
 
     Long paragraphs are split (`drillrank.structure.cutting`). Metadata are `document`, its id, `section_path`, `start`
     and `end`, and `pages`, the numbers of the first and the last page, if the document has pages. Passages also have
-    `paragraph_spans` (`structure.passages.ParagraphSpan`) and, if there are several, `section_paths`.
+    `paragraph_spans` (`structure.packing.ParagraphSpan`) and, if there are several, `section_paths`.
     """
     if unit == "passage":
         yield from _list_passages(document, id_)
@@ -317,7 +318,7 @@ def _pack_indices(indices: Iterable[int]) -> bytes:
 
 
 def _pack_digests(passages: Iterable[Passage]) -> bytes:
-    return np.fromiter((_int_digest(plain(passage.text)) for passage in passages), dtype="<i8").tobytes()
+    return np.fromiter(text_digests(passage.text for passage in passages), dtype="<i8").tobytes()
 
 
 def _int_digest(text: str) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from drillrank.passages import Passage
-from drillrank.structure.passages import ParagraphSpan
+from drillrank.structure.packing import ParagraphSpan
 
 PASSAGES_OF_DOCUMENT = (
     "FROM documents JOIN passages ON number >= first AND number < first + size WHERE documents.id = ?"

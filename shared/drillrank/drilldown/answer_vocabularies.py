@@ -33,6 +33,7 @@ _ID = re.compile(r"(?:(?:paragraphs?|sections?|ids?|numbers?|§)\W{0,3})?([-−]
 _KIND = re.compile(r"\b(?:paragraph|section|id|number)s?[\s:#.]+(?=[\d\[(#])", re.IGNORECASE)
 _ID_SEPARATOR = re.compile(r"[,;、，/\s]+|\b(?:and|und|et|y|e|or)\b|&", re.IGNORECASE)
 _NAME_SEPARATOR = re.compile(r"[,;|]")
+_LAST_AND = re.compile(r"(.{1,300}) (?:and|und|et|y|&) (.{1,300})", re.IGNORECASE)
 _LAST_HEADING_NUMBER = re.compile(r"^(?:\d+ )+")
 _RANKED = re.compile(r"(?<=[\d\]]) {0,3}>{1,3} {0,3}(?=[\[\d])")
 _STATED = re.compile(
@@ -217,9 +218,16 @@ class NameVocabulary:
         parts, index = [], 0
         while index < len(single):
             size = self._count_parts(keys, index)
-            parts.append(", ".join(single[index : index + size]))
+            parts += self._split_at_and(", ".join(single[index : index + size]))
             index += size
         return parts
+
+    def _split_at_and(self, part: str) -> list[str]:
+        """Split "Methods and Results" if this is not a name, but both halves are."""
+        halves = _LAST_AND.fullmatch(part.strip().rstrip("."))
+        if halves and not self.find_exact(part) and all(map(self.find_exact, halves.groups())):
+            return list(halves.groups())
+        return [part]
 
     def _count_parts(self, keys: list[list[str]], start: int) -> int:
         """Return how many parts, starting at `start`, make up the longest name with separators; 1 if there is none."""

@@ -1,4 +1,4 @@
-"""An answer to a question, read by an LLM from passages, with citations of those that it rests on."""
+"""Answer a question with an LLM from passages, with citations of the passages that support the answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from drillrank.passages import Passage, check_query
 from drillrank.prompts import (
     MIN_PROMPT_ROOM,
     Template,
-    check_placeholders,
     fill_template,
     truncate_middle,
     truncate_to_budget,
@@ -34,7 +33,8 @@ CITED_ANSWER_PROMPT = (
     "number of the content that says so, such as [2]. If the contents do not answer the question, write: No answer."
 )
 
-_NUMBERS = re.compile(  # bounded, as each "[" could otherwise be read to the end of "[1,[1,[1,"
+_MAX_RANGE = 20  # difference of the numbers in a range of citations such as "2-4"
+_CITATION = re.compile(  # bounded, as each "[" could otherwise be read to the end of "[1,[1,[1,"
     r"(?<!\s)\s*\[\s*(\d{1,4}(?:\s*(?:[,;–-]|and)\s*\[?\d{1,4}\]?){0,99})\s*\]"
 )
 _NO_ANSWER = re.compile(
@@ -46,14 +46,14 @@ _NO_ANSWER = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What an LLM read in passages.
+class CitedAnswer:
+    """Answer of an LLM from passages.
 
     Attributes:
-        text: The answer; empty if the passages hold none.
-        citations: Places of the passages that it rests on, from 0, in the order in which it names them.
-        usage: What the call cost.
-        problems: What went wrong.
+        text: The answer. Empty if the passages do not contain one.
+        citations: Indices of the cited passages, in the order of the citations.
+        usage: Cost of the call.
+        problems: Messages about what went wrong.
     """
 
     text: str
@@ -63,91 +63,49 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
-    """How an answer is asked for.
+class AnswerPrompt:
+    """Prompt that asks for an answer from passages.
 
     Attributes:
-        prompt: A template with `{contents}` and `{question}`, or a function of these.
-        max_prompt_tokens: Budget of a prompt: as many whole passages as fit; if not even the first one does, its middle
-            is left out.
-        count: Counts the tokens of a text.
-        cites: Whether passages are numbered, and the answer names them.
+        template: A template with `{contents}` and `{question}`, or a function of these.
+        max_tokens: Largest size of a prompt, which contains as many whole passages as fit. If the first passage does
+            not fit, its middle is dropped.
+        count_tokens: Function that counts the tokens of a text.
+        has_numbers: True if the passages are numbered, for citations.
     """
 
-    prompt: Template = CITED_ANSWER_PROMPT
-    max_prompt_tokens: int = 3000
-    count: TokenCount = count_tokens
-    cites: bool = True
+    template: Template = CITED_ANSWER_PROMPT
+    max_tokens: int = 3000
+    count_tokens: TokenCount = count_tokens
+    has_numbers: bool = True
 
-    def asking(self, question: str, passages: Sequence[Passage]) -> tuple[str, int]:
-        """The prompt, and how many of the passages, best first, it shows."""
-        room = self.max_prompt_tokens - self.count(fill_template(self.prompt, contents="", question=""))
-        shown_question = truncate_middle(
-            question, room - MIN_PROMPT_ROOM, self.count
-        )  # a follow-up question may be long
+    def fill(self, question: str, passages: Sequence[Passage]) -> tuple[str, int]:
+        """Return the prompt, and how many of the passages, best first, it contains."""
+        room = self.max_tokens - self.count_tokens(fill_template(self.template, contents="", question=""))
+        # A follow-up question may be long.
+        short_question = truncate_middle(question, room - MIN_PROMPT_ROOM, self.count_tokens)
 
-        def prompt(contents: str) -> str:
-            return fill_template(self.prompt, contents=contents, question=shown_question)
+        def fill_contents(contents: str) -> str:
+            return fill_template(self.template, contents=contents, question=short_question)
 
+        texts = self._list_texts(passages)
+        room = self.max_tokens - self.count_tokens(fill_contents(""))
+        n_passages = 0
+        while n_passages < len(texts) and (room := room - self.count_tokens(texts[n_passages]) - 1) >= 0:
+            n_passages += 1
+        # A prompt can have more tokens than its parts.
+        while n_passages > 1 and self.count_tokens(fill_contents("\n".join(texts[:n_passages]))) > self.max_tokens:
+            n_passages -= 1
+        n_passages = max(n_passages, 1)
+        contents = truncate_to_budget("\n".join(texts[:n_passages]), self.max_tokens, fill_contents, self.count_tokens)
+        return fill_contents(contents), n_passages
+
+    def _list_texts(self, passages: Sequence[Passage]) -> list[str]:
+        """Return the text of each passage with its title. No text can imitate a number at the beginning of a line."""
         texts = [f"{passage.title}: {passage.text}" if passage.title else passage.text for passage in passages]
-        if self.cites:
-            # No text can pretend to be another: only a number stands at the beginning of a line.
-            texts = ["\n    ".join(f"[{number}] {text}".splitlines()) for number, text in enumerate(texts, 1)]
-        left = self.max_prompt_tokens - self.count(prompt(""))
-        shown = 0
-        while shown < len(texts) and (left := left - self.count(texts[shown]) - 1) >= 0:
-            shown += 1
-        while shown > 1 and self.count(prompt("\n".join(texts[:shown]))) > self.max_prompt_tokens:
-            shown -= 1  # rare: the whole has more tokens than its parts
-        shown = max(shown, 1)
-        return prompt(truncate_to_budget("\n".join(texts[:shown]), self.max_prompt_tokens, prompt, self.count)), shown
-
-
-def cited(text: str, passages: Sequence[Passage], usage: Usage) -> Answer:
-    """An answer as an LLM wrote it, with the passages that it cites.
-
-    Numbers that no passage has go, with a problem. Of an answer without numbers, the first passage that holds all of
-    its words in a row is cited.
-
-    >>> passages = [Passage("It weighs 2 kg."), Passage("It lasts nine hours.")]
-    >>> cited("Nine hours [2][7].", passages, Usage())
-    Answer(text='Nine hours [2].', citations=(1,), problems=('the answer cites 7, which nothing has: left out',))
-    >>> cited("nine hours", passages, Usage()).citations, cited("No answer.", passages, Usage()).text
-    ((1,), '')
-    """
-    places: dict[int, None] = {}
-    unknown: dict[int, None] = {}
-
-    def known(found: re.Match[str]) -> str:
-        numbers = _all_numbers(found[1])
-        existing = [number for number in numbers if 1 <= number <= len(passages)]
-        places.update(dict.fromkeys(number - 1 for number in existing))
-        unknown.update(dict.fromkeys(number for number in numbers if number not in existing))
-        return f" [{', '.join(map(str, existing))}]" if existing else ""
-
-    shown = " ".join(_NUMBERS.sub(known, text).split())
-    if _NO_ANSWER.fullmatch(shown):
-        return Answer("", usage=usage)
-    problems = [f"the answer cites {', '.join(map(str, unknown)):.80}, which nothing has: left out"] if unknown else []
-    if not places:
-        wording = _in_words(shown)
-        holding = [at for at, passage in enumerate(passages) if wording in _in_words(passage.titled_text)]
-        places = dict.fromkeys(holding[:1])
-        problems += [] if places else ["the answer names no evidence"]
-    return Answer(shown, tuple(places), usage, tuple(problems))
-
-
-def _in_words(text: str) -> str:
-    return f" {' '.join(words(text.casefold()))} "
-
-
-def _all_numbers(written: str) -> list[int]:
-    """The numbers of "2", "2, 4" and "2-4"."""
-    numbers: list[int] = []
-    for part in re.split(r"[,;]|and", written):
-        first, *last = map(int, re.findall(r"\d+", part))
-        numbers += range(first, last[-1] + 1) if last and first <= last[-1] <= first + 20 else [first]
-    return numbers
+        if not self.has_numbers:
+            return texts
+        return ["\n    ".join(f"[{number}] {text}".splitlines()) for number, text in enumerate(texts, start=1)]
 
 
 def answer(
@@ -158,57 +116,118 @@ def answer(
     max_prompt_tokens: int = 3000,
     tokens: Tokens = None,
     prompt: Template = CITED_ANSWER_PROMPT,
-) -> Answer:
-    """What an LLM answers from passages, with citations; an empty text if they hold no answer.
+) -> CitedAnswer:
+    """Answer a question with an LLM from passages, with citations.
 
-    Without passages nobody is asked.
+    Without passages, the text is empty and the LLM is not called.
 
     Args:
         question: The question.
-        passages: What it may rest on, best first.
-        llm: As for `D3`.
-        max_prompt_tokens: Budget of the prompt; passages that do not fit are left out.
-        tokens: What counts the tokens of a text: see `drillrank.text.token_counter`.
+        passages: The passages, best first.
+        llm: An LLM as for `D3`.
+        max_prompt_tokens: Largest size of the prompt. Passages that do not fit are left out.
+        tokens: Token counter; see `drillrank.text.token_counter`.
         prompt: A template with `{contents}` and `{question}`, or a function of these.
 
     Raises:
-        InvalidInput: the question is blank or too long for the prompt, or the LLM is asynchronous.
-        LLMFailure: the call failed.
+        InvalidInput: The question is blank or too long for the prompt, or the LLM is asynchronous.
+        LLMFailure: The call failed.
 
     >>> answer("How long does it last?", [Passage("It lasts nine hours.")], lambda prompt: "Nine hours [1].")
-    Answer(text='Nine hours [1].', citations=(0,), problems=())
+    CitedAnswer(text='Nine hours [1].', citations=(0,), problems=())
     """
     check_positive(max_prompt_tokens=max_prompt_tokens)
-    reader = Reader(check_placeholders(prompt, "contents", "question"), max_prompt_tokens, token_counter(tokens))
-    check_room(
-        question, reader.count, max_prompt_tokens, fill_template(prompt, contents="", question=check_query(question))
-    )
-    usage = Usage(count=reader.count)
-    return run(_read(reader, question, passages, usage), load_llm(llm), usage=usage)
+    template = check_placeholders(prompt, "contents", "question")
+    answer_prompt = AnswerPrompt(template, max_prompt_tokens, token_counter(tokens))
+    empty_prompt = fill_template(template, contents="", question=check_query(question))
+    check_room(question, answer_prompt.count_tokens, max_prompt_tokens, empty_prompt)
+    usage = Usage(count=answer_prompt.count_tokens)
+    return run(_ask_for_answer(answer_prompt, question, passages, usage), load_llm(llm), usage=usage)
 
 
-def _read(reader: Reader, question: str, passages: Sequence[Passage], usage: Usage) -> Requests[Answer]:
+def _ask_for_answer(
+    prompt: AnswerPrompt, question: str, passages: Sequence[Passage], usage: Usage
+) -> Requests[CitedAnswer]:
     if not passages:
-        return Answer("", usage=usage)
-    prompt, shown = reader.asking(question, passages)
-    [reply] = yield [LLMRequest(prompt)]
+        return CitedAnswer("", usage=usage)
+    text, n_passages = prompt.fill(question, passages)
+    [reply] = yield [LLMRequest(text)]
     if reply.failure:
         raise reply.failure
-    text = (strip_reasoning(reply.text) or "").strip()
-    if not text:
-        return Answer("", usage=usage, problems=("the LLM's answer was blank",))
-    return cited(text, passages[:shown], usage)
+    reply_text = (strip_reasoning(reply.text) or "").strip()
+    if not reply_text:
+        return CitedAnswer("", usage=usage, problems=("the LLM's answer was blank",))
+    return parse_cited_answer(reply_text, passages[:n_passages], usage)
+
+
+def parse_cited_answer(text: str, passages: Sequence[Passage], usage: Usage) -> CitedAnswer:
+    """Return the answer in a reply of an LLM, with the passages that it cites.
+
+    Numbers without a passage are removed and reported as a problem. An answer without numbers cites the first passage
+    that contains all of its words in a row.
+
+    >>> passages = [Passage("It weighs 2 kg."), Passage("It lasts nine hours.")]
+    >>> answer = parse_cited_answer("Nine hours [2][7].", passages, Usage())
+    >>> answer.text, answer.citations, answer.problems
+    ('Nine hours [2].', (1,), ('the answer cites 7, but no passage has this number',))
+    >>> parse_cited_answer("nine hours", passages, Usage()).citations
+    (1,)
+    >>> parse_cited_answer("No answer.", passages, Usage()).text
+    ''
+    """
+    # Dictionaries, as sets have no order.
+    cited_indices: dict[int, None] = {}
+    unknown_numbers: dict[int, None] = {}
+
+    def keep_existing(match: re.Match[str]) -> str:
+        numbers = _parse_numbers(match[1])
+        existing = [number for number in numbers if 1 <= number <= len(passages)]
+        cited_indices.update(dict.fromkeys(number - 1 for number in existing))
+        unknown_numbers.update(dict.fromkeys(number for number in numbers if number not in existing))
+        return f" [{', '.join(map(str, existing))}]" if existing else ""
+
+    clean_text = " ".join(_CITATION.sub(keep_existing, text).split())
+    if _NO_ANSWER.fullmatch(clean_text):
+        return CitedAnswer("", usage=usage)
+    problems = []
+    if unknown_numbers:
+        problems.append(f"the answer cites {', '.join(map(str, unknown_numbers)):.80}, but no passage has this number")
+    if not cited_indices:
+        cited_indices = dict.fromkeys(_find_quoting_passage(clean_text, passages))
+        problems += [] if cited_indices else ["the answer cites no passage"]
+    return CitedAnswer(clean_text, tuple(cited_indices), usage, tuple(problems))
+
+
+def _find_quoting_passage(text: str, passages: Sequence[Passage]) -> list[int]:
+    """Return the index of the first passage that contains all words of a text in a row, or an empty list."""
+    wording = _join_words(text)
+    return [index for index, passage in enumerate(passages) if wording in _join_words(passage.titled_text)][:1]
+
+
+def _join_words(text: str) -> str:
+    return f" {' '.join(words(text.casefold()))} "
+
+
+def _parse_numbers(text: str) -> list[int]:
+    """Return the numbers of "2", "2, 4" and "2-4"."""
+    numbers: list[int] = []
+    for part in re.split(r"[,;]|and", text):
+        first, *rest = map(int, re.findall(r"\d+", part))
+        is_range = rest and first <= rest[-1] <= first + _MAX_RANGE
+        numbers += range(first, rest[-1] + 1) if is_range else [first]
+    return numbers
 
 
 def check_room(question: str, count: TokenCount, max_prompt_tokens: int, *prompts: str) -> None:
-    """Make sure that prompts with a question leave room for passages.
+    """Check that prompts with a question leave room for passages.
 
     Raises:
-        InvalidInput: one does not.
+        InvalidInput: A prompt leaves no room.
     """
-    taken = max(map(count, prompts))
-    if taken + MIN_PROMPT_ROOM > max_prompt_tokens:
+    n_tokens = max(map(count, prompts))
+    if n_tokens + MIN_PROMPT_ROOM > max_prompt_tokens:
         raise InvalidInput(
-            f"The question has {count(question)} tokens, and together with its instruction {taken}: "
-            f"max_prompt_tokens={max_prompt_tokens} leaves no room for passages. Shorten it, or allow longer prompts."
+            f"The question has {count(question)} tokens, and together with its instruction {n_tokens}: "
+            f"max_prompt_tokens={max_prompt_tokens} leaves no room for passages. Shorten the question or raise "
+            "max_prompt_tokens."
         )

@@ -1,6 +1,6 @@
-"""Summaries of sections and paragraphs for outlines: extractive, by a function, or by the LLM; each made once.
+"""Summarize sections and paragraphs for outlines: with sentences of the text, a function, or the LLM.
 
-D3 (Nair et al. 2023), section 3.3.1: the condensed representation of a document.
+D3 (Nair et al. 2023), section 3.3.1, condensed representation of a document. Each summary is made once.
 """
 
 from __future__ import annotations
@@ -11,103 +11,116 @@ from collections.abc import Sequence
 from drillrank.drilldown.last_used import LastUsed
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, LLMFailure
-from drillrank.llm import CacheEntry, LLMRequest, Requests, strip_reasoning
+from drillrank.llm import CacheEntry, LLMRequest, Reply, Requests, strip_reasoning
 from drillrank.passages import Passage
 from drillrank.prompts import MIN_PROMPT_ROOM, fill_template, truncate_middle, truncate_to_budget
 from drillrank.text import WORD, TokenCount, word_count
 from drillrank.views import SUMMARY_PROMPT, summaries, summarized, summary
 
-_DOCUMENTS, _ANSWERS = 256, 10_000  # that are remembered
+_MAX_DOCUMENTS, _MAX_ANSWERS = 256, 10_000  # in the cache
 
 
-class Summariser:
-    """Summarises the texts of one document at a time, and remembers them by their content.
+class SectionSummarizer:
+    """Summarizes the texts of one document at a time, and caches the summaries by content.
+
+    If a call fails or the answer has no word, sentences of the text replace the summary, or the call raises, depending
+    on `settings.on_failure`. A text with more than half as many words as a prompt has tokens is reduced to sentences
+    before the LLM sees it. If the prompt is still too long, its middle is dropped.
 
     Args:
-        settings: Of `D3`. Where a call fails or brings no word, sentences of the text stand in, or it is raised. A text
-            of more than half as many words as a prompt has tokens is condensed before the LLM sees it; what is still
-            too long loses its middle.
-        count: Counts the tokens of a text.
+        settings: Settings of `D3`.
+        count_tokens: Function that counts the tokens of a text.
 
     Raises:
-        InvalidInput: the budget leaves no room for a text.
+        InvalidInput: The budget leaves no room for a text.
     """
 
-    def __init__(self, settings: D3Settings, count: TokenCount) -> None:
-        self._settings, self._count = settings, count
-        self._room = settings.max_prompt_tokens - count(fill_template(SUMMARY_PROMPT, section_name="", section_text=""))
+    def __init__(self, settings: D3Settings, count_tokens: TokenCount) -> None:
+        self._settings, self._count_tokens = settings, count_tokens
+        instruction = fill_template(SUMMARY_PROMPT, section_name="", section_text="")
+        self._room = settings.max_prompt_tokens - count_tokens(instruction)
         if settings.summarizer == "llm" and self._room < MIN_PROMPT_ROOM:
             raise InvalidInput(
-                f"max_prompt_tokens={settings.max_prompt_tokens} leaves {max(self._room, 0)} tokens beside the "
-                f"instruction for the text to summarise; it takes {MIN_PROMPT_ROOM}."
+                f"max_prompt_tokens={settings.max_prompt_tokens} leaves {max(self._room, 0)} tokens for the text to "
+                f"summarize, which needs {MIN_PROMPT_ROOM}. Raise max_prompt_tokens."
             )
-        self._known: LastUsed[str, tuple[list[str], list[int]]] = LastUsed(_DOCUMENTS)
-        self._answers: LastUsed[str, str] = LastUsed(_ANSWERS)
+        self._cached_summaries: LastUsed[str, tuple[list[str], list[int]]] = LastUsed(_MAX_DOCUMENTS)
+        self._cached_answers: LastUsed[str, str] = LastUsed(_MAX_ANSWERS)
 
-    def condensed(self, passages: Sequence[Passage], language: str) -> Requests[tuple[list[str], list[str]]]:
-        """Summaries of passages that belong together, each on one line, and what went wrong.
+    def summarize(self, passages: Sequence[Passage], language: str) -> Requests[tuple[list[str], list[str]]]:
+        """Return a summary of each passage, on one line, and messages about what went wrong.
 
-        The language's stemmer chooses sentences.
+        Args:
+            passages: Passages of one document.
+            language: Language of the stemmer that chooses sentences.
 
         Raises:
-            InvalidInput: the given function does not return one string a text.
-            LLMFailure: a call failed or brought no word, and `on_failure` is `"raise"`.
+            InvalidInput: The summarizer does not return one string for each text.
+            LLMFailure: A call failed or the answer has no word, and `on_failure` is `"raise"`.
         """
         key = f"{language} {_digest(passages)}"
-        known, long = self._known.make(key, lambda: self._computed(passages, language))
-        short, problems = list(known), list[str]()
-        if self._settings.summarizer == "llm" and long:
-            memos = [CacheEntry(self._answers, f"{key}:{position}", _has_word) for position in long]
-            prompts = [self._prompt(passages[position], language) for position in long]
-            replies = yield [LLMRequest(prompt, cache_entry=memo) for prompt, memo in zip(prompts, memos, strict=True)]
-            for position, reply in zip(long, replies, strict=True):
-                if _has_word(reply.text):
-                    short[position] = self._bounded(strip_reasoning(reply.text) or "", language)
-            silent = [reply.failure for reply in replies if not _has_word(reply.text)]
-            if silent:
-                reason = next((str(failure) for failure in silent if failure), "the answer had no word in it")
-                problem = f"{len(silent)} of {len(long)} summaries failed ({reason})"
-                if self._settings.on_failure == "raise":
-                    raise next(filter(None, silent), LLMFailure(f"{problem}."))
-                problems.append(f"{problem}: sentences of the text stand in")
-        return [" ".join(text.split()) for text in short], problems
-
-    def _computed(self, passages: Sequence[Passage], language: str) -> tuple[list[str], list[int]]:
-        """Of each text some sentences, all of it if it is short, or what a function makes of it.
-
-        And the places of those that are long.
-        """
-        words, above, summarizer = (
-            self._settings.summary_words,
-            self._settings.summarize_above,
-            self._settings.summarizer,
+        cached_texts, long_indices = self._cached_summaries.make(
+            key, lambda: self._summarize_without_llm(passages, language)
         )
+        texts = list(cached_texts)
+        problems: list[str] = []
+        if self._settings.summarizer == "llm" and long_indices:
+            memos = [CacheEntry(self._cached_answers, f"{key}:{index}", _has_word) for index in long_indices]
+            prompts = [self._fill_prompt(passages[index], language) for index in long_indices]
+            replies = yield [LLMRequest(prompt, cache_entry=memo) for prompt, memo in zip(prompts, memos, strict=True)]
+            for index, reply in zip(long_indices, replies, strict=True):
+                if _has_word(reply.text):
+                    texts[index] = self._truncate_summary(strip_reasoning(reply.text) or "", language)
+            problems = self._check_replies(replies)
+        return [" ".join(text.split()) for text in texts], problems
+
+    def _check_replies(self, replies: Sequence[Reply]) -> list[str]:
+        """Return a message if replies lack a summary, or raise if `on_failure` is `"raise"`."""
+        failures = [reply.failure for reply in replies if not _has_word(reply.text)]
+        if not failures:
+            return []
+        reason = next((str(failure) for failure in failures if failure), "the answer had no word in it")
+        problem = f"{len(failures)} of {len(replies)} summaries failed ({reason})"
+        if self._settings.on_failure == "raise":
+            raise next(filter(None, failures), LLMFailure(f"{problem}."))
+        return [f"{problem}: sentences of the text replace them"]
+
+    def _summarize_without_llm(self, passages: Sequence[Passage], language: str) -> tuple[list[str], list[int]]:
+        """Return a summary of each text, and the indices of the long texts.
+
+        A short text is its own summary. That of a long one has some of its sentences, or is the summarizer's.
+        """
+        settings = self._settings
+        max_words, min_long_words = settings.summary_words, settings.summarize_above
         texts = [passage.text for passage in passages]
-        short = summaries(texts, words, words, language)
-        long = [
-            at for at, text in enumerate(texts) if (short[at] != text if above is None else word_count(text) > above)
+        short_texts = summaries(texts, max_words, max_words, language)
+        long_indices = [
+            index
+            for index, text in enumerate(texts)
+            if (short_texts[index] != text if min_long_words is None else word_count(text) > min_long_words)
         ]
-        if long and summarizer is not None and summarizer != "llm":
-            given = [texts[at] for at in long]
-            for at, text, summarised in zip(long, given, summarized(summarizer, given), strict=True):
-                if summarised != text:
-                    short[at] = self._bounded(summarised, language)
-        return short, long
+        if long_indices and settings.summarizer is not None and settings.summarizer != "llm":
+            long_texts = [texts[index] for index in long_indices]
+            written_texts = summarized(settings.summarizer, long_texts)
+            for index, text, written_text in zip(long_indices, long_texts, written_texts, strict=True):
+                if written_text != text:
+                    short_texts[index] = self._truncate_summary(written_text, language)
+        return short_texts, long_indices
 
-    def _bounded(self, written: str, language: str) -> str:
-        """A summary that others wrote, who count in their own way."""
-        longest = self._settings.written_words
-        return written if longest is None else summary(written, longest, longest, language)
+    def _truncate_summary(self, text: str, language: str) -> str:
+        """Limit a summary by the LLM or a custom summarizer to `written_words` words."""
+        max_words = self._settings.written_words
+        return text if max_words is None else summary(text, max_words, max_words, language)
 
-    def _prompt(self, passage: Passage, language: str) -> str:
-        name = truncate_middle(passage.title, self._room // 4, self._count)
-        most = max(self._settings.max_prompt_tokens // 2, self._settings.summary_words)
-        text = summary(passage.text, most, most, language)
+    def _fill_prompt(self, passage: Passage, language: str) -> str:
+        name = truncate_middle(passage.title, self._room // 4, self._count_tokens)
+        max_words = max(self._settings.max_prompt_tokens // 2, self._settings.summary_words)
+        text = summary(passage.text, max_words, max_words, language)
 
-        def prompt(shown: str) -> str:
-            return fill_template(SUMMARY_PROMPT, section_name=name, section_text=shown)
+        def fill_text(section_text: str) -> str:
+            return fill_template(SUMMARY_PROMPT, section_name=name, section_text=section_text)
 
-        return prompt(truncate_to_budget(text, self._settings.max_prompt_tokens, prompt, self._count))
+        return fill_text(truncate_to_budget(text, self._settings.max_prompt_tokens, fill_text, self._count_tokens))
 
 
 def _has_word(answer: str) -> bool:

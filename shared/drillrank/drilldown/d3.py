@@ -24,7 +24,7 @@ from typing import Any
 
 from drillrank.corpus import Corpus
 from drillrank.drilldown.budget import Budget
-from drillrank.drilldown.condensing import Summariser
+from drillrank.drilldown.condensing import SectionSummarizer
 from drillrank.drilldown.confidence import EncoderScale, judge, measure_encoder
 from drillrank.drilldown.explaining import explain_evidence
 from drillrank.drilldown.llm_selectors import LLMSelector
@@ -40,7 +40,7 @@ from drillrank.drilldown.selection import Likelihoods, QuestionContext
 from drillrank.drilldown.settings import MAX_DOCUMENTS, D3Settings
 from drillrank.drilldown.strategies import make_paragraph_selectors, make_prompts, make_section_selector
 from drillrank.drilldown.trace import StepReport, Trace
-from drillrank.drilldown.versions import Date, as_date
+from drillrank.drilldown.versions import Date, parse_date
 from drillrank.errors import InvalidInput, check_limits, warn
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.chat import load_llm
@@ -126,7 +126,7 @@ class D3:
         self.settings = self._complete(as_settings(D3Settings, settings).complete())
         self._count_tokens = token_counter(self.settings.tokens)
         self._preparer = DocumentPreparer(self.settings, self.language_model, self.embed, self._count_tokens)
-        summarizer = None if llm is None else Summariser(self.settings, self._count_tokens)
+        summarizer = None if llm is None else SectionSummarizer(self.settings, self._count_tokens)
         self.section_selector = make_section_selector(self.settings, summarizer)
         self.paragraph_selectors = make_paragraph_selectors(self.settings, summarizer)
 
@@ -323,7 +323,7 @@ class D3:
     @property
     def _as_of(self) -> Date | None:
         as_of = self.settings.as_of
-        return None if as_of is None else as_date(as_of)
+        return None if as_of is None else parse_date(as_of)
 
     def _make_context(
         self,

@@ -1,4 +1,4 @@
-"""What takes long to make, kept for as long as it is among what was used last."""
+"""Cache of a limited number of values, for use by several threads."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ _lock = threading.RLock()
 
 
 class LastUsed(dict[Key, Value]):
-    """A dictionary of so many entries, those of last use; `get`, `make` and assignment may be used by several threads.
+    """Dictionary that keeps the entries used last.
+
+    Several threads may use `get`, `make` and assignment.
 
     Args:
-        size: How many entries.
+        size: Largest number of entries.
 
     >>> numbers = LastUsed(2)
     >>> [numbers.make(key, lambda: len(numbers)) for key in "aba"], numbers.make("c", lambda: 3), list(numbers)
@@ -29,10 +31,10 @@ class LastUsed(dict[Key, Value]):
     def __init__(self, size: int) -> None:
         super().__init__()
         self.size = size
-        self._making: dict[Key, Any] = {}
+        self._locks_by_key: dict[Key, Any] = {}
 
     def get(self, key: Key, default: Any = None) -> Any:
-        """The value, which is now the last one that was used."""
+        """Return the value of a key, and mark it as the one used last."""
         with _lock:
             if key not in self:
                 return default
@@ -46,14 +48,14 @@ class LastUsed(dict[Key, Value]):
                 del self[next(iter(self))]
 
     def make(self, key: Key, make: Callable[[], Value]) -> Value:
-        """The value, made if there is none: by one thread, while others that want the same wait for it."""
+        """Return the value of a key. One thread makes a missing value, and others that need it wait."""
         with _lock:
-            making = self._making.setdefault(key, threading.RLock())
-        with making:
+            key_lock = self._locks_by_key.setdefault(key, threading.RLock())
+        with key_lock:
             try:
                 value: Any = self.get(key, self)
                 if value is self:
                     value = self[key] = make()
                 return value  # type: ignore[no-any-return]
             finally:
-                self._making.pop(key, None)
+                self._locks_by_key.pop(key, None)

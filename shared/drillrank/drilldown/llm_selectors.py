@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from drillrank.drilldown.answers import Choice
-from drillrank.drilldown.condensing import Summariser
+from drillrank.drilldown.condensing import SectionSummarizer
 from drillrank.drilldown.outline import OutlineEntry, Paragraph, Section
 from drillrank.drilldown.prompts import ListedText, SelectionPrompt
 from drillrank.drilldown.selection import QuestionContext, report_paragraphs
@@ -122,7 +122,7 @@ class LLMSelector:
 
     chooser: LLMChooser
     kind: str = "paragraphs"
-    summarizer: Summariser | None = None
+    summarizer: SectionSummarizer | None = None
     asks_about_single: bool = False
 
     def select(self, context: QuestionContext, paragraphs: Sequence[Paragraph]) -> Requests[Selection[Paragraph]]:
@@ -132,7 +132,7 @@ class LLMSelector:
         passages = [paragraph.passage for paragraph in paragraphs]
         texts, problems = [passage.text for passage in passages], list[str]()
         if self.summarizer is not None:
-            texts, problems = yield from self.summarizer.condensed(passages, context.language)
+            texts, problems = yield from self.summarizer.summarize(passages, context.language)
         choice = yield from self.chooser.choose(
             context, [ListedText(text) for text in texts], [(paragraph,) for paragraph in paragraphs]
         )
@@ -154,7 +154,7 @@ class OutlineSelector:
     """
 
     chooser: LLMChooser
-    summarizer: Summariser
+    summarizer: SectionSummarizer
 
     def select(self, context: QuestionContext, sections: Sequence[Section]) -> Requests[Selection[Section]]:
         """Return the chosen sections. A single section needs no summary and no call."""
@@ -197,7 +197,7 @@ class OutlineSelector:
         problems: list[str] = []
         for of_document in by_document.values():
             passages = [section.passage for section in of_document]
-            texts, new_problems = yield from self.summarizer.condensed(passages, context.language)
+            texts, new_problems = yield from self.summarizer.summarize(passages, context.language)
             summaries.update(zip(of_document, texts, strict=True))
             problems += new_problems
         return summaries, problems

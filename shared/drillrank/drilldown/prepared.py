@@ -59,7 +59,7 @@ class PreparedDocuments:
         sections_by_document: dict[int | str, list[Section]] = {}
         for section in self.outline.sections:
             sections_by_document.setdefault(section.path[0], []).append(section)
-        outdated = self.versions.outdated(sections_by_document, context.question, as_of)
+        outdated = self.versions.find_outdated(sections_by_document, context.question, as_of)
         current = [document for document in sections_by_document if document not in outdated]
         if max_documents is None or len(current) <= max_documents:
             return [section for document in current for section in sections_by_document[document]]
@@ -163,7 +163,7 @@ class PreparedCorpus:
 
     def _outdated(self, documents: Iterable[int], question: str, as_of: Date | None) -> set[int]:
         ids = self._layout.ids
-        return {index for index in documents if self.versions.outdated([ids[index]], question, as_of)}
+        return {index for index in documents if self.versions.find_outdated([ids[index]], question, as_of)}
 
     def read_sections(self, documents: Sequence[int]) -> tuple[list[OutlineSection], Integers]:
         """Return the sections of documents, given by ascending index, and the indices of their paragraphs."""

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from drillrank.corpus import Corpus
-from drillrank.corpus.documents import Unit, plain
+from drillrank.corpus.documents import Unit
 from drillrank.corpus.vectors import embedding_text
 from drillrank.drilldown.hierarchical_scores import MU, score_index
 from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outline
@@ -32,6 +32,7 @@ from drillrank.prompts import MIN_PROMPT_ROOM, fill_template
 from drillrank.structure import Document
 from drillrank.structure.cutting import split_long_paragraph
 from drillrank.text import TokenCount
+from drillrank.text_digests import text_digests
 from drillrank.vectors import CollectionStatistics, Embed, Integers, embedded
 
 
@@ -69,7 +70,7 @@ class DocumentPreparer:
         index = tree.index(name_by_document, self._language_model.language, collection)
         # Prepared documents can be pickled, so there is no lambda.
         date_by_document = {index: date for index, date in enumerate(dates) if date}
-        versions = Versions(name_by_document, partial(_plain_texts, sections), date_by_document)
+        versions = Versions(name_by_document, partial(_list_digests, sections), date_by_document)
         score_lexically = partial(score_index, index, mu=mu, unit=self._unit)
         scores = QuestionScorer(score_lexically, self._embed_paragraphs(tree, name_by_document), self._weights)
         scorer = self._make_scorer(tree, scores, index.frequencies)
@@ -193,9 +194,9 @@ class DocumentPreparer:
         return max(room - MIN_PROMPT_ROOM if self._settings.preset == "paper" else room // 2, MIN_PROMPT_ROOM)
 
 
-def _plain_texts(sections: Sequence[OutlineSection], document: int | str) -> list[str]:
-    """Return the paragraph texts of a document, lowercased and with whitespace normalized."""
-    return [plain(p.text) for section in sections if section.path[0] == document for p in section.readable]
+def _list_digests(sections: Sequence[OutlineSection], document: int | str) -> list[int]:
+    """Return digests of a document's text, by which versions are recognized."""
+    return text_digests(p.text for section in sections if section.path[0] == document for p in section.readable)
 
 
 def _split_long_paragraphs(section: OutlineSection, max_tokens: int, count_tokens: TokenCount) -> OutlineSection:

@@ -1,7 +1,7 @@
-"""Self-ask: a question is answered by follow-up questions, each answered from what a retriever finds.
+"""Self-ask: answer a question by follow-up questions, each answered from retrieved passages.
 
-Press et al. (2022), "Measuring and Narrowing the Compositionality Gap in Language Models"; D3 (Nair et al. 2023,
-section 5.2) puts its retriever where the paper has a search engine.
+Press et al. (2022), "Measuring and Narrowing the Compositionality Gap in Language Models". D3 (Nair et al. 2023,
+section 5.2) replaces the paper's search engine by its retriever.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from drillrank.drilldown.answering import ANSWER_PROMPT, Reader, check_room
+from drillrank.drilldown.answering import ANSWER_PROMPT, AnswerPrompt, check_room
 from drillrank.errors import InvalidInput, OnFailure, check_positive, warn
 from drillrank.likelihood.chat import load_llm
 from drillrank.llm import (
@@ -31,8 +31,8 @@ from drillrank.prompts import Template, check_placeholders, fill_template, trunc
 from drillrank.settings import check_one_of
 from drillrank.text import WORD, Tokens, token_counter
 
-# The scaffold is the paper's, the worked examples are ours. The model goes on writing
-# behind the transcript; what it says after "Follow up:" is asked of a retriever.
+# The scaffold is the paper's, the worked examples are ours. The model continues the transcript. The retriever receives
+# the text after "Follow up:".
 SELF_ASK_PROMPT = """Question: Which of the two rivers is longer, the Rhine or the Thames?
 Are follow up questions needed here: Yes.
 Follow up: How long is the Rhine?
@@ -61,17 +61,17 @@ _FOLLOW_UP = re.compile(
 )
 _FINAL = re.compile(r"final\s+answer(?:\s+is\b|\W{0,3}:)[\s:*_]*(?![\s:*_])(?P<said>[^\n]*\w[^\n]*)", re.IGNORECASE)
 _CONCLUDE = "\nSo the final answer is:"
-_LONGEST = 2000  # characters of an answer that go on in the transcript
+_MAX_ANSWER = 2000  # characters of an answer that are kept in the transcript
 
 
 @dataclass(frozen=True, slots=True)
 class FollowUp:
-    """One follow-up question.
+    """Follow-up question with its answer.
 
     Attributes:
-        question: As the LLM asked it.
-        answer: The LLM's answer from the passages; empty if it gave none.
-        passages: What the retriever found.
+        question: The question of the LLM.
+        answer: The LLM's answer from the passages. Empty if it gave none.
+        passages: The retrieved passages.
     """
 
     question: str
@@ -81,13 +81,13 @@ class FollowUp:
 
 @dataclass(frozen=True, slots=True)
 class SelfAskAnswer:
-    """The final answer and how it came about.
+    """Final answer with its follow-up questions.
 
     Attributes:
-        answer: The final answer; empty if the LLM never gave one.
+        answer: The final answer. Empty if the LLM never gave one.
         steps: The follow-up questions, in order.
-        usage: What all LLM calls cost, those of a retriever included whose results have a `usage`, as those of `D3`.
-        problems: What the LLM did wrong and what was done about it.
+        usage: Cost of all LLM calls, including those of a retriever whose results have a `usage`, such as `D3`.
+        problems: Messages about what the LLM did wrong and what was done instead.
     """
 
     answer: str
@@ -98,7 +98,7 @@ class SelfAskAnswer:
 
 @dataclass
 class _Progress:
-    """How far one question has got."""
+    """State of one question."""
 
     question: str
     usage: Usage
@@ -106,29 +106,35 @@ class _Progress:
     problems: list[str] = field(default_factory=list)
     transcript: str = ""
 
+    def add(self, step: FollowUp) -> None:
+        opening = "" if self.steps else " Yes."
+        self.steps.append(step)
+        answer = step.answer or "not known"
+        self.transcript += f"{opening}\nFollow up: {step.question}\nIntermediate answer: {answer}"
+
 
 class SelfAsk:
     r"""Answers multi-hop questions by asking and answering follow-up questions.
 
     Args:
-        llm: Asks and answers: a function from prompt to answer, sync or async, or an object with `complete` and, if it
+        llm: Asks and answers. A function from prompt to answer, sync or async, or an object with `complete` and, if it
             has one, `acomplete`.
-        retrieve: From a question to passages, rankings of passages or strings, best first, as a list or one after the
-            other. A function, sync or async, or an object with `retrieve` and, if it has one, `aretrieve`. What
-            `lambda question: d3.retrieve(question, documents)` spends counts here, too.
-        max_steps: Most follow-up questions; then the final answer is asked for.
-        max_prompt_tokens: Budget of a prompt. An answer is read from as many whole passages as fit; if not even the
-            first one does, its middle is left out, as it is of a transcript that is too long.
-        tokens: What counts the tokens of a text: see `drillrank.text.token_counter`.
-        prompt: Asks for the next step: a template with `{question}` and `{transcript}`, which ends the prompt; or a
+        retrieve: Function from a question to passages, rankings of passages or strings, best first, as a list or an
+            iterator. It may be sync or async, or an object with `retrieve` and, if it has one, `aretrieve`. The calls
+            of `lambda question: d3.retrieve(question, documents)` count in the usage.
+        max_steps: Largest number of follow-up questions. After them, the LLM is asked for the final answer.
+        max_prompt_tokens: Largest size of a prompt. Prompts for answers contain as many whole passages as fit. If the
+            first passage or the transcript does not fit, its middle is dropped.
+        tokens: Token counter; see `drillrank.text.token_counter`.
+        prompt: Prompt for the next step. A template with `{question}` and `{transcript}`, which ends the prompt, or a
             function of these.
-        answer_prompt: Asks for an answer from passages: a template with `{contents}` and `{question}`, or a function of
-            these.
-        on_failure: Where a call fails, or brings nothing of use: `"continue"` with what there is without it, and a
-            `DrillrankWarning`; or `"raise"`.
+        answer_prompt: Prompt for an answer from passages. A template with `{contents}` and `{question}`, or a function
+            of these.
+        on_failure: If a call fails or its answer is unusable, `"continue"` without it and with a `DrillrankWarning`,
+            or `"raise"`.
 
     Raises:
-        InvalidInput: a setting is out of its range, or a prompt lacks a place.
+        InvalidInput: A setting is out of its range, or a prompt lacks a placeholder.
 
     >>> def llm(prompt):
     ...     if "Contents: Emma" in prompt:
@@ -162,112 +168,126 @@ class SelfAsk:
         self.prompt = check_placeholders(prompt, "question", "transcript")
         self.answer_prompt = check_placeholders(answer_prompt, "contents", "question")
         self.on_failure = on_failure
-        self._count = token_counter(tokens)
-        self._reader = Reader(self.answer_prompt, max_prompt_tokens, self._count, cites=False)
-        self._handlers("retrieve", "aretrieve")
+        self._count_tokens = token_counter(tokens)
+        self._answer_prompt = AnswerPrompt(self.answer_prompt, max_prompt_tokens, self._count_tokens, has_numbers=False)
+        self._make_handlers("retrieve", "aretrieve")  # checks the retriever
 
     def answer(self, question: str) -> SelfAskAnswer:
-        """The final answer, whatever the LLM says; one `DrillrankWarning` tells what went wrong.
+        """Return the final answer, even if the LLM's answers are unusable. One `DrillrankWarning` lists the problems.
 
         Raises:
-            InvalidInput: the question is blank or too long for a prompt, the retriever returns something else than
+            InvalidInput: The question is blank or too long for a prompt, the retriever returns something else than
                 passages, or the LLM or the retriever is asynchronous.
-            LLMFailure: a call failed, and `on_failure` is `"raise"`.
+            LLMFailure: A call failed, and `on_failure` is `"raise"`.
         """
         *_, last = self.stream(question)
         return cast("SelfAskAnswer", last)
 
     async def aanswer(self, question: str) -> SelfAskAnswer:
-        """As `answer`, without blocking the event loop; what is not asynchronous runs on worker threads."""
+        """Run `answer` without blocking the event loop. Synchronous functions run on worker threads."""
         return cast("SelfAskAnswer", [item async for item in self.astream(question)][-1])
 
     def stream(self, question: str) -> Iterator[FollowUp | SelfAskAnswer]:
-        """Each follow-up question as soon as it is answered, and the final answer at the end; see `answer`."""
-        handlers = self._handlers("retrieve", "aretrieve", synchronous=True)
-        progress = _Progress(question, Usage(count=self._count))
+        """Yield each follow-up question as soon as it is answered, and the final answer at the end; see `answer`."""
+        handlers = self._make_handlers("retrieve", "aretrieve", synchronous=True)
+        progress = _Progress(question, Usage(count=self._count_tokens))
         while True:
-            item = run(self._next(progress), self.llm, handlers, usage=progress.usage)
+            item = run(self._take_step(progress), self.llm, handlers, usage=progress.usage)
             yield item
             if isinstance(item, SelfAskAnswer):
                 return
 
     async def astream(self, question: str) -> AsyncIterator[FollowUp | SelfAskAnswer]:
-        """As `stream`, without blocking the event loop."""
-        handlers = self._handlers("aretrieve", "retrieve")
-        progress = _Progress(question, Usage(count=self._count))
+        """Run `stream` without blocking the event loop."""
+        handlers = self._make_handlers("aretrieve", "retrieve")
+        progress = _Progress(question, Usage(count=self._count_tokens))
         while True:
-            item = await arun(self._next(progress), self.llm, handlers, usage=progress.usage)
+            item = await arun(self._take_step(progress), self.llm, handlers, usage=progress.usage)
             yield item
             if isinstance(item, SelfAskAnswer):
                 return
 
-    def _handlers(self, *names: str, synchronous: bool = False) -> dict[type, Callable[[RetrievalRequest], Any]]:
-        """The retriever, by the first of these methods that it has, or itself a function."""
-        methods = [getattr(self.retrieve, name, None) for name in names]
+    def _make_handlers(
+        self, *method_names: str, synchronous: bool = False
+    ) -> dict[type, Callable[[RetrievalRequest], Any]]:
+        """Return the handler of retrievals: the retriever's first method with one of the names, or the retriever."""
+        methods = [getattr(self.retrieve, name, None) for name in method_names]
         function: Any = next(filter(callable, [*methods, self.retrieve]), None)
         if function is None:
-            raise InvalidInput(f"retrieve is a function from a question to passages, not {self.retrieve!r:.100}.")
+            raise InvalidInput(
+                f"retrieve must be a function from a question to passages, got {self.retrieve!r:.100}. Pass a function "
+                "or an object with a `retrieve` method."
+            )
         if synchronous and is_async(function):
-            raise InvalidInput(f"{self.retrieve!r:.100} cannot be asked synchronously: use the asynchronous method.")
+            raise InvalidInput(
+                f"retrieve={self.retrieve!r:.100} is asynchronous. Use the asynchronous method, or a synchronous "
+                "retriever."
+            )
         return {RetrievalRequest: lambda request: function(request.query)}
 
-    def _next(self, progress: _Progress) -> Requests[FollowUp | SelfAskAnswer]:
-        """The next follow-up question with its answer; at the end, the final answer."""
-        question, steps, problems = progress.question, progress.steps, progress.problems
-        if not steps:
-            check_room(
-                check_query(question),
-                self._count,
-                self.max_prompt_tokens,
-                fill_template(self.prompt, question=question, transcript=""),
-                fill_template(self.answer_prompt, contents="", question=question),
-            )
-        final = ""
-        if len(steps) < self.max_steps:
-            reply = yield from self._ask(self._asking(question, progress.transcript), problems)
-            follow_up, final = next_move(reply)
-            if any(follow_up.casefold() == step.question.casefold() for step in steps):
-                problems.append(f"it asked {follow_up!r:.80} again: no more follow-up questions")
+    def _take_step(self, progress: _Progress) -> Requests[FollowUp | SelfAskAnswer]:
+        """Return the next follow-up question with its answer, or the final answer."""
+        if not progress.steps:
+            self._check_question(progress.question)
+        final_answer = ""
+        if len(progress.steps) < self.max_steps:
+            prompt = self._fill_prompt(progress.question, progress.transcript)
+            reply = yield from self._ask(prompt, progress.problems)
+            follow_up, final_answer = parse_next_move(reply)
+            if any(follow_up.casefold() == step.question.casefold() for step in progress.steps):
+                progress.problems.append("the LLM asked a follow-up question again: no more were asked")
             elif follow_up:
-                step = yield from self._answered(follow_up, progress)
-                steps.append(step)
-                opening = " Yes." if len(steps) == 1 else ""
-                answer = step.answer or "not known"
-                progress.transcript += f"{opening}\nFollow up: {step.question}\nIntermediate answer: {answer}"
+                step = yield from self._answer_from_passages(follow_up, progress)
+                progress.add(step)
                 return step
-        if not final:  # the steps are used up, or it said something else: let it finish the sentence
-            opening = "" if steps else " No."
-            prompt = self._asking(question, f"{progress.transcript}{opening}{_CONCLUDE}")
-            final = conclusion((yield from self._ask(prompt, problems)))
-        if not final:
-            problems.append("it gave no final answer: the last answer from passages stands in")
-            final = next((step.answer for step in reversed(steps) if step.answer), "")
-        if not final:
-            final = (yield from self._answered(question, progress)).answer
-        if problems:
-            warn(f"Self-ask for {question!r:.100}: {'; '.join(problems)}.")
-        return SelfAskAnswer(final, tuple(steps), progress.usage, tuple(problems))
+        final_answer = final_answer or (yield from self._conclude(progress))
+        if progress.problems:
+            warn(f"Self-ask: {'; '.join(progress.problems)}.")
+        return SelfAskAnswer(final_answer, tuple(progress.steps), progress.usage, tuple(progress.problems))
 
-    def _answered(self, question: str, progress: _Progress) -> Requests[FollowUp]:
-        [found] = yield [RetrievalRequest(question, 0)]
-        if isinstance(usage := getattr(found, "usage", None), Usage):
+    def _check_question(self, question: str) -> None:
+        check_room(
+            check_query(question),
+            self._count_tokens,
+            self.max_prompt_tokens,
+            fill_template(self.prompt, question=question, transcript=""),
+            fill_template(self.answer_prompt, contents="", question=question),
+        )
+
+    def _conclude(self, progress: _Progress) -> Requests[str]:
+        """Ask for the final answer. Without one, use the last answer from passages, or answer the question itself."""
+        opening = "" if progress.steps else " No."
+        prompt = self._fill_prompt(progress.question, f"{progress.transcript}{opening}{_CONCLUDE}")
+        final_answer = parse_conclusion((yield from self._ask(prompt, progress.problems)))
+        if not final_answer:
+            progress.problems.append("the LLM gave no final answer: the last answer from passages replaces it")
+            final_answer = next((step.answer for step in reversed(progress.steps) if step.answer), "")
+        if not final_answer:
+            final_answer = (yield from self._answer_from_passages(progress.question, progress)).answer
+        return final_answer
+
+    def _answer_from_passages(self, question: str, progress: _Progress) -> Requests[FollowUp]:
+        [results] = yield [RetrievalRequest(question, 0)]
+        if isinstance(usage := getattr(results, "usage", None), Usage):
             progress.usage.include(usage)
-        if isinstance(found, str) or not isinstance(found, Iterable):
-            raise InvalidInput(f"retrieve must return a list of passages, not a {type(found).__name__}.")
-        passages = tuple(map(_passage, found))
+        if isinstance(results, str) or not isinstance(results, Iterable):
+            raise InvalidInput(f"retrieve must return a list of passages, got a {type(results).__name__}.")
+        passages = tuple(map(_as_passage, results))
         answer = ""
         if passages:
-            prompt, _ = self._reader.asking(question, passages)
+            prompt, _ = self._answer_prompt.fill(question, passages)
             answer = yield from self._ask(prompt, progress.problems)
-        return FollowUp(question, " ".join(answer.split())[:_LONGEST], passages)
+        return FollowUp(question, " ".join(answer.split())[:_MAX_ANSWER], passages)
 
-    def _asking(self, question: str, transcript: str) -> str:
-        """Asks for the next step."""
+    def _fill_prompt(self, question: str, transcript: str) -> str:
+        """Return the prompt for the next step."""
 
-        def prompt(shown: str) -> str:
-            return fill_template(self.prompt, question=question, transcript=shown)
+        def fill_transcript(transcript: str) -> str:
+            return fill_template(self.prompt, question=question, transcript=transcript)
 
-        return prompt(truncate_to_budget(transcript, self.max_prompt_tokens, prompt, self._count))
+        return fill_transcript(
+            truncate_to_budget(transcript, self.max_prompt_tokens, fill_transcript, self._count_tokens)
+        )
 
     def _ask(self, prompt: str, problems: list[str]) -> Requests[str]:
         reply: Reply
@@ -281,47 +301,53 @@ class SelfAsk:
         return strip_reasoning(reply.text) or ""
 
 
-def next_move(reply: str) -> tuple[str, str]:
-    r"""The follow-up question and the final answer in what an LLM said; one of them at most, both may be empty.
+def parse_next_move(reply: str) -> tuple[str, str]:
+    r"""Return the follow-up question or the final answer in a reply. At most one of them is not empty.
 
-    Whichever comes first counts: a model that goes on to answer itself is not listened to.
+    The first one counts: a model may continue with answers of its own.
 
-    >>> next_move("Yes.\nFollow up: How long is the Rhine?\nIntermediate answer: 3 km\nSo the final answer is: 3 km")
-    ('How long is the Rhine?', '')
-    >>> next_move("No. So the final answer is: Basel.")
+    >>> parse_next_move("Yes.\nFollow up: How long is it?\nIntermediate answer: 3 km\nSo the final answer is: 3 km")
+    ('How long is it?', '')
+    >>> parse_next_move("No. So the final answer is: Basel.")
     ('', 'Basel.')
-    >>> next_move("I am not sure.")
+    >>> parse_next_move("I am not sure.")
     ('', '')
     """
-    follow_up, final = _FOLLOW_UP.search(reply), _FINAL.search(reply)
-    if follow_up and (not final or follow_up.start() < final.start()):
-        return _plain(follow_up["said"]), ""
-    return "", _plain(final["said"]) if final else ""
+    follow_up, final_answer = _FOLLOW_UP.search(reply), _FINAL.search(reply)
+    if follow_up and (not final_answer or follow_up.start() < final_answer.start()):
+        return _clean(follow_up["said"]), ""
+    return "", _clean(final_answer["said"]) if final_answer else ""
 
 
-def conclusion(reply: str) -> str:
-    r"""The final answer in what follows "So the final answer is:": after these words, or the first line with a word.
+def parse_conclusion(reply: str) -> str:
+    r"""Return the final answer in the continuation of "So the final answer is:".
 
-    >>> conclusion("So the final answer is: Basel"), conclusion(" Basel\n\nQuestion: another"), conclusion("...")
-    ('Basel', 'Basel', '')
+    The answer follows a repetition of these words, or is the first line with a word.
+
+    >>> parse_conclusion("So the final answer is: Basel"), parse_conclusion(" Basel\n\nQuestion: another")
+    ('Basel', 'Basel')
+    >>> parse_conclusion("...")
+    ''
     """
-    final = _FINAL.search(reply)
-    if final:
-        return _plain(final["said"])
-    first = next((line for line in reply.splitlines() if WORD.search(line)), "")
-    return "" if _FOLLOW_UP.search(first) else _plain(first)
+    final_answer = _FINAL.search(reply)
+    if final_answer:
+        return _clean(final_answer["said"])
+    first_line = next((line for line in reply.splitlines() if WORD.search(line)), "")
+    return "" if _FOLLOW_UP.search(first_line) else _clean(first_line)
 
 
-def _plain(text: str) -> str:
-    """On one line, without the marks of bold type."""
-    return " ".join(text.replace("**", "").replace("__", "").split())[:_LONGEST]
+def _clean(text: str) -> str:
+    """Return a text on one line, without the marks of bold type."""
+    return " ".join(text.replace("**", "").replace("__", "").split())[:_MAX_ANSWER]
 
 
-def _passage(found: object) -> Passage:
-    if isinstance(found, Ranked):
-        found = found.passage
-    if isinstance(found, str):
-        return Passage(found)
-    if not isinstance(found, Passage):
-        raise InvalidInput(f"retrieve must return passages, rankings of them or strings; not a {type(found).__name__}.")
-    return found
+def _as_passage(result: object) -> Passage:
+    if isinstance(result, Ranked):
+        result = result.passage
+    if isinstance(result, str):
+        return Passage(result)
+    if not isinstance(result, Passage):
+        raise InvalidInput(
+            f"retrieve must return passages, rankings of them or strings, got a {type(result).__name__}."
+        )
+    return result

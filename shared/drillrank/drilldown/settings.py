@@ -12,7 +12,7 @@ from drillrank.drilldown.prompts import (
     SECTION_JSON_PROMPT,
     SECTION_PROMPT,
 )
-from drillrank.drilldown.versions import as_date
+from drillrank.drilldown.versions import parse_date
 from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
 from drillrank.prompts import Template, check_placeholders
 from drillrank.rerank.relevance import MonoT5, Relevance
@@ -137,7 +137,7 @@ class D3Settings(Settings):
         if self.monot5 is not None and not isinstance(self.monot5, MonoT5 | Relevance):
             raise InvalidInput(f"monot5 must be a MonoT5 or a Relevance, got {self.monot5!r:.100}.")
         if self.as_of is not None:
-            as_date(self.as_of)
+            parse_date(self.as_of)
         self._check_numbers()
         if self.summarizer is not None and self.summarizer != "llm":
             check_summarizer(self.summarizer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drillrank.drilldown.condensing import Summariser
+from drillrank.drilldown.condensing import SectionSummarizer
 from drillrank.drilldown.llm_selectors import LLMChooser, LLMSelector, OutlineSelector
 from drillrank.drilldown.prompts import IDS_SCHEMA, NamesPrompt, NumbersPrompt, SelectionPrompt, YesNoPrompt
 from drillrank.drilldown.ranking_selectors import (
@@ -26,7 +26,7 @@ def make_prompts(settings: D3Settings) -> tuple[SelectionPrompt, SelectionPrompt
     return NamesPrompt(section_template), NumbersPrompt(paragraph_template)
 
 
-def make_section_selector(settings: D3Settings, summarizer: Summariser | None) -> SectionSelector:
+def make_section_selector(settings: D3Settings, summarizer: SectionSummarizer | None) -> SectionSelector:
     """Return the selector of sections.
 
     Args:
@@ -41,7 +41,7 @@ def make_section_selector(settings: D3Settings, summarizer: Summariser | None) -
     return OutlineSelector(LLMChooser(section_prompt, settings.on_failure, reserved_calls=1), summarizer)
 
 
-def make_paragraph_selectors(settings: D3Settings, summarizer: Summariser | None) -> Sequence[ParagraphSelector]:
+def make_paragraph_selectors(settings: D3Settings, summarizer: SectionSummarizer | None) -> Sequence[ParagraphSelector]:
     """Return the selectors of paragraphs, which are applied one after the other.
 
     Args:

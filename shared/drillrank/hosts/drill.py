@@ -11,7 +11,7 @@ from typing import Any, Generic
 from drillrank.drilldown.d3 import D3
 from drillrank.drilldown.last_used import LastUsed
 from drillrank.drilldown.prepared import PreparedDocuments
-from drillrank.drilldown.rebuilding import prepared_again
+from drillrank.drilldown.rebuilding import prepare_stored
 from drillrank.drilldown.result import EvidenceResult
 from drillrank.drilldown.settings import MAX_DOCUMENTS
 from drillrank.drilldown.trace import StepReport
@@ -180,7 +180,7 @@ class EvidenceRetrieval(Generic[Record]):
         return found, shared("evidence", made_of, partial(self._rebuilt, found.documents))
 
     def _rebuilt(self, documents: Sequence[StoredDocument[Record]]) -> PreparedDocuments:
-        return prepared_again(self.d3, [one.material() for one in documents], self._settings.separator)
+        return prepare_stored(self.d3, [one.material() for one in documents], self._settings.separator)
 
     def _of_store(self, documents: Sequence[StoredDocument[Record]]) -> PreparedDocuments:
         """Documents of a store, prepared; the last few collections are remembered by what is in them."""

@@ -12,7 +12,9 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Any, Generic, Literal, TypeVar
 
-from drillrank.drilldown.rebuilding import CoveredText, HeadingPath, HeldSpan, SourceText, StoredChunk
+from drillrank.drilldown.covered_text import CoveredText, HeldSpan
+from drillrank.drilldown.rebuilding import SourceText
+from drillrank.drilldown.stored_chunks import HeadingPath, StoredChunk
 from drillrank.errors import InvalidInput, warn
 from drillrank.hosts.metadata import is_section, prefixed, result_metadata
 from drillrank.llm import LookupRequest, Requests
@@ -188,7 +190,7 @@ class StoredDocument(Generic[Record]):
             ((0, 0),),
             named=headings,
             original=True,
-            whole=len(self.chunks) if self._whole else None,
+            rest_chunk=len(self.chunks) if self._whole else None,
             metadata=(original if self._whole else self.chunks[0]).metadata,
         )
 

@@ -18,7 +18,8 @@ from typing import Literal
 from drillrank.errors import InvalidInput, check_limits
 from drillrank.settings import check_one_of
 from drillrank.structure import Document, Section
-from drillrank.structure.passages import MAX_CHARACTERS, cut_passages
+from drillrank.structure.packing import MAX_CHARACTERS
+from drillrank.structure.passages import cut_passages
 from drillrank.text import TokenCount, Tokens, token_counter
 from drillrank.views.spans import Spans, SpanSplitter, concatenate, is_heading_only
 

@@ -1,0 +1,76 @@
+"""Pack the blocks of stored documents into passages, as `drillrank.structure.passages` does for whole documents."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from drillrank.drilldown.outline import OutlineSection
+from drillrank.passages import Passage
+from drillrank.structure import breadcrumb
+from drillrank.structure.packing import PackedPassage, SourceBlock, join_headings, pack_blocks
+
+LocatePassage = Callable[[PackedPassage], tuple[str, str, dict[str, Any]]]
+"""Function from a passage to its id, its text in the source, and metadata about its position."""
+
+
+def pack_sections(
+    document_index: int, groups: Iterable[Sequence[Sequence[SourceBlock]]], locate: LocatePassage
+) -> list[OutlineSection]:
+    """Return sections whose paragraphs are passages.
+
+    Args:
+        document_index: Index of the document in the input.
+        groups: Neighboring sections in order, as blocks with text. The `origin` of a block is the offset of its
+            section in the document. Passages never join two groups.
+        locate: Finds a passage in the document.
+    """
+    passages = [passage for group in groups for passage in pack_blocks(group)]
+    return [_build_section(document_index, section) for section in _group_by_section(document_index, passages, locate)]
+
+
+def _group_by_section(
+    document_index: int, packed: Sequence[PackedPassage], locate: LocatePassage
+) -> Iterator[list[tuple[SourceBlock, Passage, Passage]]]:
+    """Yield the passages that begin in one section, each with its first block, source and readable text."""
+    n_by_id: Counter[str] = Counter()
+    passages = []
+    for passage in packed:
+        first = passage.parts[0].block
+        id_, source_text, position = locate(passage)
+        metadata: dict[str, Any] = {"document": document_index, "section_path": first.path, **position}
+        metadata["paragraph_spans"] = _shift_spans(passage, position.get("start"))
+        if passage.headings and passage.headings != (first.path,):
+            metadata["section_paths"] = passage.headings
+        n_by_id[id_] += 1
+        if number := n_by_id[id_] - 1:  # parts of one block with markup
+            id_ = f"{id_}:{number}"
+            metadata["part"] = f"{metadata['part']}.{number}" if "part" in metadata else str(number)
+        title = join_headings(passage.headings)
+        source = Passage(source_text, id=id_, title=title, metadata=metadata)
+        readable = Passage(passage.text, id=id_, title=title, metadata=metadata)
+        passages.append((first, source, readable))
+    for _, section in groupby(passages, key=lambda entry: (entry[0].origin, entry[0].path)):
+        yield list(section)
+
+
+def _shift_spans(passage: PackedPassage, start: int | None) -> tuple[tuple[int | None, int | None, int, int], ...]:
+    """Return the paragraph spans of a passage that begins at an offset of its document; None if it is not known."""
+    if start is None:
+        return tuple((None, None, span.text_start, span.text_end) for span in passage.paragraphs)
+    shift = start - passage.start
+    return tuple((span.start + shift, span.end + shift, span.text_start, span.text_end) for span in passage.paragraphs)
+
+
+def _build_section(document_index: int, entries: Sequence[tuple[SourceBlock, Passage, Passage]]) -> OutlineSection:
+    first = entries[0][0]
+    readable = tuple(passage for _, _, passage in entries)
+    section_passage = Passage(
+        "\n\n".join(passage.text for passage in readable),
+        id=f"{document_index}:{first.origin}",
+        title=breadcrumb(first.path),
+        metadata={"document": document_index, "section_path": first.path},
+    )
+    return OutlineSection(section_passage, tuple(source for _, source, _ in entries), readable)
