@@ -29,6 +29,8 @@ from drillrank.structure import Document
 from drillrank.text import check_language, terms, without_surrogates
 from drillrank.vectors import CollectionStatistics, Embed, top
 
+_USED_PRECISION = 3600.0  # seconds
+
 
 class Corpus:
     r"""Documents and their passages in an SQLite file, with the statistics that ranking needs.
@@ -127,8 +129,16 @@ class Corpus:
         Args:
             keys: Ids and keys of files (`structure.file_key`).
         """
-        with self._store.transaction("IMMEDIATE") as database:
-            return {id_ for id_, key in keys if database.execute(MARK_USED, (time.time(), id_, key)).rowcount}
+        query = "SELECT used FROM documents WHERE id = ? AND key = ?"
+        with self._store.transaction() as database:
+            used = {id_key: row[0] for id_key in keys for row in database.execute(query, id_key)}
+        now = time.time()
+        # Times are exact to an hour, so that most questions write nothing.
+        late = [(now, *id_key) for id_key, last in used.items() if not now - _USED_PRECISION < last <= now]
+        if late:
+            with self._store.transaction("IMMEDIATE") as database:
+                database.executemany(MARK_USED, late)
+        return {id_ for id_, _ in used}
 
     def expire(self, seconds: float) -> None:
         """Remove documents that neither `add` nor `mark_used` has used for a time."""
