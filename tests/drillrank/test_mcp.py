@@ -96,7 +96,7 @@ async def test_a_session_of_an_agent(folder):
 
 OUTSIDE = ("../secret.md", "link.md", ".env", "sub", "missing.md", "/etc/passwd", "sub/../../secret.md", "\0", "-")
 REFUSED = [
-    *((tool, {"file": file}, "is no file of this folder") for tool in ("read", "outline") for file in OUTSIDE),
+    *((tool, {"file": file}, "is not a file of this folder") for tool in ("read", "outline") for file in OUTSIDE),
     ("read", {"file": "manual.md", "section": ["Kettle", "None"]}, "has no section"),
     ("read", {"file": "manual.md", "first_page": 2}, "has no page 2"),
     ("read", {"file": "lease_2021.pdf", "first_page": 9}, "has no page 9"),

@@ -1,4 +1,7 @@
-"""The command line: its commands are in `drillrank.cli.command`, which is loaded where an interrupt is no traceback."""
+"""The command line. Its commands are in `drillrank.cli.command`.
+
+That module is loaded by `main`, so that an interrupt while it loads ends the command without a traceback.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,14 @@ from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
-_BY_SIGNAL, _CLOSED = 128, 141  # as a shell has it for what ends by a signal, such as SIGPIPE
-_interrupted: list[int] = []
+# A shell reports a process that a signal ended by 128 and the number of the signal; SIGPIPE has the number 13.
+_SIGNAL_STATUS, _CLOSED_STATUS = 128, 141
+_received_signals: list[int] = []
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status, which `drillrank --help` explains."""
-    _interrupted.clear()
+    """Run the command line and return the exit status, which `drillrank --help` explains."""
+    _received_signals.clear()
     try:
         for name in ("SIGINT", "SIGTERM", "SIGHUP"):
             number = getattr(signal, name, None)
@@ -27,21 +31,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         status = run(sys.argv[1:] if arguments is None else list(arguments))
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read the output has seen enough
+    except BrokenPipeError:  # the reader of the output closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _CLOSED
-    except KeyboardInterrupt as stopped:
-        return _BY_SIGNAL + int((*stopped.args, signal.SIGINT)[0])
+        return _CLOSED_STATUS
+    except KeyboardInterrupt as interrupt:
+        return _SIGNAL_STATUS + int((*interrupt.args, signal.SIGINT)[0])
     return status
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
-    """Ends the command; at once, where somebody is too impatient to let it end."""
-    if _interrupted:
-        with suppress(ImportError):  # it is being imported
+    """End the command after cleaning up, and at once if this is the second signal."""
+    if _received_signals:
+        with suppress(ImportError):  # the module is being imported
             from drillrank.cli.sources import COPIES
 
             shutil.rmtree(COPIES, ignore_errors=True)
-        os._exit(_BY_SIGNAL + number)
-    _interrupted.append(number)
+        os._exit(_SIGNAL_STATUS + number)
+    _received_signals.append(number)
     raise KeyboardInterrupt(number)

@@ -1,4 +1,4 @@
-"""The commands and their options. What carries a command out is loaded by that command alone."""
+"""The commands and their options. Each command loads the module that runs it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 
 import click
 
-from drillrank.cli.terminal import make_writable, tell
+from drillrank.cli.terminal import make_streams_writable, print_problem
 from drillrank.errors import DrillrankError, DrillrankWarning
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-FOUND, NOTHING, ERROR = 0, 1, 2  # as grep's
+SUCCESS, NOTHING, ERROR = 0, 1, 2  # as of grep
 _STATUS = (
     "Exit status: 0 done, and evidence, an answer or headings were found; 1 nothing matched; 2 an error; 130, 143 and "
     "129 interrupted; 141 the output was closed early."
@@ -26,43 +26,43 @@ _COMPONENT = 'One of ours, a dotted path, or JSON with "component" and settings;
 
 
 def run(words: list[str]) -> int:
-    """The exit status of a command; errors and warnings go to standard error, each on one line."""
-    make_writable()
+    """Run a command and return its exit status. Errors and warnings go to standard error, each on one line."""
+    make_streams_writable()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DrillrankWarning)
         try:
-            found = _carried_out(words)
+            is_success = _invoke(words)
         except click.exceptions.Exit as end:  # --help, --version
             return end.exit_code
         except click.ClickException as error:
-            of = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "drillrank"
-            tell("red", f"{error.format_message():.200} Try '{of} --help'.")
+            command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "drillrank"
+            print_problem("red", f"{error.format_message():.200} Try '{command} --help'.")
             return ERROR
         except DrillrankError as error:
-            tell("red", error)
+            print_problem("red", error)
             return ERROR
         except (BrokenPipeError, KeyboardInterrupt):
             raise
         except Exception as error:
             location = traceback.extract_tb(error.__traceback__)[-1]
-            what = f"{type(error).__name__}: {error!s:.300}"
-            tell("red", f"This is a fault of drillrank, at {location.filename}:{location.lineno}: {what}")
+            message = f"{type(error).__name__}: {error!s:.300}"
+            print_problem("red", f"This is a fault of drillrank, at {location.filename}:{location.lineno}: {message}")
             return ERROR
         finally:
             for warning in caught:
-                tell("yellow", warning.message)
-    return NOTHING if found is False else FOUND
+                print_problem("yellow", warning.message)
+    return NOTHING if is_success is False else SUCCESS
 
 
-def _carried_out(words: list[str]) -> Any:
-    """What the command returns.
+def _invoke(words: list[str]) -> Any:
+    """Run a command and return its result.
 
-    What a shell makes of `*` must not hold options: an argument that could be both is refused.
+    An argument that is both an option and the name of a file is refused: a shell may have made it from `*`.
     """
     for word in takewhile(lambda word: word != "--", words):
         if word.startswith("-") and os.path.lexists(word):
-            where = "put ./ or -- before a file, or go elsewhere"
-            raise click.UsageError(f"{word:.100} is an option and the name of a file: {where}.")
+            advice = "put ./ or -- before a file, or run the command in another folder"
+            raise click.UsageError(f"{word:.100} is an option and the name of a file: {advice}.")
     if re.match("-.* ", words[-1] if words else "") and "--" not in words:  # a question
         words = [*words[:-1], "--", words[-1]]
     with commands.make_context("drillrank", words) as context:
@@ -70,7 +70,7 @@ def _carried_out(words: list[str]) -> Any:
 
 
 def _options(*options: Callable[[Function], Function]) -> Callable[[Function], Function]:
-    """Several options as one decorator."""
+    """Return several options as one decorator."""
     return lambda function: reduce(lambda decorated, option: option(decorated), reversed(options), function)
 
 
@@ -82,7 +82,7 @@ def commands() -> None:
 
 _trust = click.option("--trust-settings", is_flag=True, help="The settings may name folders, addresses, code and keys.")
 _json = click.option("--json", "as_json", is_flag=True, help="Write JSON, a line for each answer and paragraph.")
-_finding = _options(
+_finder_options = _options(
     click.option("--model", help='Language model, "unigram" by default.'),
     click.option("--language", help='Whose stemmer the unigram model takes, "english" by default.'),
     click.option("--settings", metavar="FILE", help="Settings of D3, as `drillrank tune` writes them."),
@@ -90,7 +90,7 @@ _finding = _options(
     click.option("--follow-links", is_flag=True, help="Follow links in folders that lead outside them."),
     click.option("--no-cache", is_flag=True, help="Neither use nor keep what was read before."),
 )
-_judged = _options(
+_comparison_options = _options(
     click.argument("questions"),
     click.argument("corpus", nargs=-1),
     click.option("--first-stage", metavar="PATH", help="A retriever by dotted path; BM25 by default."),
@@ -104,7 +104,7 @@ _judged = _options(
 @commands.command(epilog=_STATUS)
 @click.argument("words", nargs=-1, metavar='[FILE]... "QUESTION"')
 @click.option("--questions", metavar="FILE", help="Questions, one on each line; - for standard input.")
-@_finding
+@_finder_options
 @click.option("--as-of", metavar="DATE", help="Leave out files of later, and take that time's version: 2023-06.")
 @click.option("--top-n", default=5, show_default=True, help="Evidence paragraphs for each question.")
 @click.option("--llm", metavar="URL#MODEL", help="A served chat model that chooses: http://localhost:8000/v1#qwen.")
@@ -136,7 +136,7 @@ def outline(file: str) -> bool:
 
 
 @commands.command()
-@_judged
+@_comparison_options
 @click.option("--component", "components", multiple=True, default=["UPR"], metavar="[NAME=]COMPONENT", help=_COMPONENT)
 @click.option("--settings", metavar="FILE", help="Settings of the components, as `drillrank tune` writes them.")
 @_trust
@@ -155,7 +155,7 @@ def compare(**options: Any) -> bool:
 
 
 @commands.command()
-@_judged
+@_comparison_options
 @click.option("--component", default="UPR", metavar="COMPONENT", help=_COMPONENT)
 @click.option("--measure", metavar="NAME", help="What decides; nDCG@10 by default.")
 @click.option(
@@ -195,7 +195,7 @@ def doctor() -> None:
 
 @commands.command()
 @click.argument("folder")
-@_finding
+@_finder_options
 def mcp(folder: str, **options: Any) -> None:
     """Let agents ask about a folder (MCP).
 

@@ -1,4 +1,4 @@
-"""`drillrank compare`: does a component help on these questions? `drillrank tune`: with which settings?"""
+"""`drillrank compare` measures whether components help on a user's questions; `drillrank tune` finds settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run_compare(
     as_json: bool,
     **options: Any,
 ) -> bool:
-    """Compare and print; False where the comparison is partial."""
+    """Compare components and print the result. Return False if the comparison is partial."""
     from drillrank.evaluation import compare, html_report
 
     if html:
@@ -30,77 +30,82 @@ def run_compare(
         for other in (options["questions"], *options["corpus"], options["results"], settings):
             if other and Path(other).resolve() == Path(html).resolve():
                 raise InvalidInput(f"{html} is read or kept: give the report a file of its own.")
-    named = dict(map(_component, components))
-    if len(named) < len(components):
+    component_by_name = dict(map(_parse_component, components))
+    if len(component_by_name) < len(components):
         raise InvalidInput("Two components have one name: give NAME=COMPONENT.")
     if settings:
-        more = {"settings": settings, "trust_settings": trust_settings}
-        named = {name: more | ({"component": what} if isinstance(what, str) else what) for name, what in named.items()}
+        shared = {"settings": settings, "trust_settings": trust_settings}
+        component_by_name = {
+            name: shared | ({"component": component} if isinstance(component, str) else component)
+            for name, component in component_by_name.items()
+        }
     with terminal.progress("questions") as on_progress:
-        found = compare(components=named, on_progress=on_progress, **_as_arguments(options))
+        comparison = compare(components=component_by_name, on_progress=on_progress, **_as_arguments(options))
     if as_json:
-        terminal.print_json(found.to_dict())
+        terminal.print_json(comparison.to_dict())
     else:
-        terminal.console.print(found)
+        terminal.console.print(comparison)
     if html:
         with terminal.progress("explanations") as on_progress:
-            page = html_report(found, on_progress)
+            page = html_report(comparison, on_progress)
         try:
             with replace_file(Path(html)) as file:
                 file.write(page.encode())
         except OSError as problem:
             raise InvalidInput(f"{html} cannot be written: {problem.strerror}.") from problem
-    return found.complete
+    return comparison.complete
 
 
 def run_tune(component: str, tried: Sequence[str], out: str, as_json: bool, **options: Any) -> None:
-    """Tune, print what was tried, and write the settings."""
+    """Tune a component, print the settings that were tried, and write the best ones to a file."""
     from drillrank.evaluation import tune
     from drillrank.evaluation.settings_file import read_settings_file
 
-    _, what = _component(component)
+    _, specification = _parse_component(component)
     grid = {}
-    for one in tried:
-        name, _, values = one.partition("=")
-        grid[name] = read_json(values, f"--try is SETTING=LIST, such as mu=[30,300]; {one[:50]!r}")
+    for candidates in tried:
+        name, _, values = candidates.partition("=")
+        grid[name] = read_json(values, f"--try is SETTING=LIST, such as mu=[30,300]; {candidates[:50]!r}")
     check_target(out)
     if Path(out).exists():
-        read_settings_file(out)  # another file is not overwritten
+        read_settings_file(out)  # raises if it is another kind of file, which must not be overwritten
     try:
         with terminal.progress("questions and settings") as on_progress:
-            found = tune(component=what, grid=grid, on_progress=on_progress, **_as_arguments(options))
+            tuning = tune(component=specification, grid=grid, on_progress=on_progress, **_as_arguments(options))
     except KeyboardInterrupt:
         hint = f"{options['results']} keeps what was computed" if options["results"] else "--results FILE would keep it"
-        terminal.tell("yellow", f"Interrupted, nothing was chosen: {hint}; the same command goes on from there.")
+        terminal.print_problem(
+            "yellow", f"Interrupted, nothing was chosen: {hint}; the same command goes on from there."
+        )
         raise
-    found.save(out)
+    tuning.save(out)
     if as_json:
-        terminal.print_json(found.to_dict())
+        terminal.print_json(tuning.to_dict())
     else:
-        terminal.console.print(escape(f"{found}\n{out} holds the settings of {found.component}."))
+        terminal.console.print(escape(f"{tuning}\n{out} holds the settings of {tuning.component}."))
 
 
 def _as_arguments(options: dict[str, Any]) -> dict[str, Any]:
-    """Of `compare` and `tune`: what is given is None or not empty, and columns are a mapping.
+    """Return options as arguments of `compare` and `tune`: None for an empty tuple, and columns as a mapping.
 
     Raises:
-        InvalidInput: one of the columns is no pair.
+        InvalidInput: One of the columns is not a pair.
     """
     columns = [column.partition("=") for column in options["columns"]]
     for column, equals, _ in columns:
         if not equals:
             raise InvalidInput(f"--column is OURS=THEIRS, such as candidates=bm25_top; not {column!r:.200}.")
-    given = {name: value if value != () else None for name, value in options.items()}
-    return {**given, "columns": {ours: given_name for ours, _, given_name in columns}}
+    arguments = {name: value if value != () else None for name, value in options.items()}
+    return {**arguments, "columns": {name: column_name for name, _, column_name in columns}}
 
 
-def _component(given: str) -> tuple[str, Any]:
-    """Name and component of `NAME=COMPONENT`.
+def _parse_component(option: str) -> tuple[str, Any]:
+    """Return the name and the component of `NAME=COMPONENT`.
 
     Raises:
-        InvalidInput: it begins like JSON and is none.
+        InvalidInput: The component begins like JSON but is not JSON.
     """
-    name, equals, what = given.partition("=")
+    name, equals, component = option.partition("=")
     if not equals or "{" in name:
-        name = what = given
-    return name, read_json(what, f"--component {name:.50}") if what.startswith("{") else what
+        name = component = option
+    return name, read_json(component, f"--component {name:.50}") if component.startswith("{") else component

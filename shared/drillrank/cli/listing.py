@@ -1,4 +1,4 @@
-"""`drillrank outline`: the sections of a file; `components`: what there is to set; `doctor`: what is installed."""
+"""The commands that list: `outline` (sections), `components` (settings) and `doctor` (installed packages)."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from rich.tree import Tree
 
 from drillrank.cli import terminal
 from drillrank.cli.sources import read_named_document
-from drillrank.cli.terminal import counted, excerpt, one_line
+from drillrank.cli.terminal import count_of, one_line, shorten
 from drillrank.components import COMPONENTS, component
 from drillrank.files import cache_folder
 from drillrank.structure.pages import page_range
 
-_NOT_THE_USERS = ("all", "dev", "integration", "serving", "ray", "mutation")  # extras
+_HIDDEN_EXTRAS = ("all", "dev", "integration", "serving", "ray", "mutation")  # users do not install them one by one
 
 
 def run_outline(file: str) -> bool:
-    """Print the sections of a file; whether it has any heading."""
+    """Print the sections of a file. Return True if it has a heading."""
     document = read_named_document(file, ": an outline is that of a single one")
     sections = document.sections()
-    size = f"{counted(len(document.text), 'character')}, {counted(len(sections), 'section')}"
+    size = f"{count_of(len(document.text), 'character')}, {count_of(len(sections), 'section')}"
     root = Tree(f"[bold]{one_line(file)}[/bold]: {size}")
     branches: list[tuple[int, Tree]] = [(0, root)]
     for section in sections:
@@ -45,51 +45,57 @@ def run_outline(file: str) -> bool:
 
 
 def run_components(name: str | None) -> None:
-    """Print a table of all components, or one of them with its settings."""
+    """Print a table of all components, or the settings of one of them."""
     if name is None:
-        table = Table(Column("component", no_wrap=True), "job", Column("in the hosts", no_wrap=True), "needs")
-        for one in COMPONENTS:
-            in_hosts = dict.fromkeys([*one.llama_index, *one.langchain])
-            table.add_row(one.name, one.job, "\n".join(in_hosts), "\n".join(one.needs))
+        table = Table(Column("component", no_wrap=True), "job", Column("in the frameworks", no_wrap=True), "needs")
+        for entry in COMPONENTS:
+            framework_names = dict.fromkeys([*entry.llama_index, *entry.langchain])
+            table.add_row(entry.name, entry.job, "\n".join(framework_names), "\n".join(entry.needs))
         terminal.console.print(table)
         return
-    one = component(name)
-    does = (one.core_class.__doc__ or "").partition("\n")[0]
-    terminal.console.print(f"[bold]{one.name}[/bold] ({one.core_class.__module__}): {escape(does)}")
-    if one.paper is not None:
-        terminal.console.print(f"{one.paper.authors}, {escape(one.paper.title)}, arXiv {one.paper.arxiv}")
-    lists = {"llama_index_ext": one.llama_index, "langchain_ext": one.langchain, "needs": one.needs, "takes": one.takes}
-    for label, items in {**lists, "extra": filter(None, [one.extra])}.items():
-        if text := ", ".join(items):
+    entry = component(name)
+    summary = (entry.core_class.__doc__ or "").partition("\n")[0]
+    terminal.console.print(f"[bold]{entry.name}[/bold] ({entry.core_class.__module__}): {escape(summary)}")
+    if entry.paper is not None:
+        terminal.console.print(f"{entry.paper.authors}, {escape(entry.paper.title)}, arXiv {entry.paper.arxiv}")
+    names_by_label = {
+        "llama_index_ext": entry.llama_index,
+        "langchain_ext": entry.langchain,
+        "needs": entry.needs,
+        "takes": entry.takes,
+        "extra": filter(None, [entry.extra]),
+    }
+    for label, names in names_by_label.items():
+        if text := ", ".join(names):
             terminal.console.print(f"{label}: {text}")
     table = Table("argument", "type", "default")
-    for argument, (annotation, default) in _arguments(one.core_class).items():
-        table.add_row(argument, escape(annotation), escape(excerpt(repr(default), 40)))
+    for argument, (annotation, default) in _list_arguments(entry.core_class).items():
+        table.add_row(argument, escape(annotation), escape(shorten(repr(default), 40)))
     terminal.console.print(table)
 
 
-def _arguments(cls: type) -> dict[str, tuple[str, Any]]:
-    """Type and default of the arguments that may be left out, and of what `settings=` holds."""
-    found: dict[str, tuple[str, Any]] = {}
-    for name, given in inspect.signature(cls).parameters.items():
+def _list_arguments(cls: type) -> dict[str, tuple[str, Any]]:
+    """Return the type and default of each optional argument and of each field of `settings`."""
+    arguments: dict[str, tuple[str, Any]] = {}
+    for name, parameter in inspect.signature(cls).parameters.items():
         if name == "settings":
-            fields = dataclasses.fields(given.default)
-            found |= {f"settings.{item.name}": (str(item.type), item.default) for item in fields}
-        elif given.default is not given.empty:
-            found[name] = (str(given.annotation), given.default)
-    return found
+            fields = dataclasses.fields(parameter.default)
+            arguments |= {f"settings.{field.name}": (str(field.type), field.default) for field in fields}
+        elif parameter.default is not parameter.empty:
+            arguments[name] = (str(parameter.annotation), parameter.default)
+    return arguments
 
 
 def run_doctor() -> None:
-    """Print what is installed, on what it computes, and what is kept where."""
+    """Print the installed packages, the device of neural models, the models, and the size and place of the cache."""
     out = terminal.console
     out.print(f"drillrank {version('drillrank')}, Python {platform.python_version()}, {escape(platform.platform())}")
     extras: dict[str, list[str]] = {}
     for line in requires("drillrank") or ():
         extra = re.search(r"extra == ['\"]([\w-]+)", line)
         name = re.match(r"[\w.-]+", line)
-        if name and name[0] != "drillrank" and (extra is None or extra[1] not in _NOT_THE_USERS):
-            extras.setdefault(extra[1] if extra else "always", []).append(_installed(name[0]))
+        if name and name[0] != "drillrank" and (extra is None or extra[1] not in _HIDDEN_EXTRAS):
+            extras.setdefault(extra[1] if extra else "always", []).append(_describe_package(name[0]))
     table = Table("extra", "packages")
     for extra_name, packages in sorted(extras.items()):
         table.add_row(extra_name, ", ".join(packages))
@@ -100,7 +106,7 @@ def run_doctor() -> None:
         device = best_device()
     except ImportError:
         device = "cpu"
-    out.print(f"neural models compute on: {device}, {counted(os.cpu_count() or 1, 'core')} here")
+    out.print(f"neural models compute on: {device}, {count_of(os.cpu_count() or 1, 'core')} here")
     hub = os.environ.get("HF_HUB_CACHE") or Path(os.environ.get("HF_HOME") or "~/.cache/huggingface", "hub")
     models = sorted(path.name[len("models--") :] for path in Path(hub).expanduser().glob("models--*"))
     names = ["unigram (embedded)", *(name.replace("--", "/") for name in models)]
@@ -110,7 +116,8 @@ def run_doctor() -> None:
     out.print(f"cache: {escape(str(folder))}, {size / 1e6:,.1f} MB", soft_wrap=True)
 
 
-def _installed(package: str) -> str:
+def _describe_package(package: str) -> str:
+    """Return the name and version of a package, or markup that says that it is missing."""
     try:
         return f"{package} {version(package)}"
     except PackageNotFoundError:

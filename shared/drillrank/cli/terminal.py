@@ -1,4 +1,4 @@
-"""What reaches the terminal: nothing that it would obey, whatever a document, a name or a question holds."""
+"""Output to the terminal. No text of a document, a name or a question reaches it as a command to the terminal."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ from rich.segment import Segment
 
 from drillrank.explanation.terms import CONTROL
 
-EXCERPT = 110
+EXCERPT_CHARACTERS = 110
 
 
 class Terminal(Console):
-    """Shows control characters as �, whatever they come from, but for rich itself, which moves the cursor of a bar."""
+    """Console that shows control characters as �, except those of rich itself, which moves the cursor of a bar."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, emoji=False, **options)  # :x: is text
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """The segments of a renderable."""
+        """Yield the segments of a renderable."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else CONTROL.sub("�", text), style, control)
 
     def on_broken_pipe(self) -> None:
-        """Whoever closed the output is told by the exit status of the command."""
+        """Let the command end with the exit status of a closed output."""
         raise BrokenPipeError
 
 
 console = Terminal()
 
 
-def make_writable() -> None:
-    """A stream that is closed swallows what it gets, one without Unicode shows ? in place of what it lacks."""
+def make_streams_writable() -> None:
+    """Let a closed stream discard its output, and one without Unicode show ? for the characters that it lacks."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115  # open to the end
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115  # it stays open until the process ends
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
 
 
-def tell(color: str, problem: object) -> None:
-    """A line on standard error."""
+def print_problem(color: str, problem: object) -> None:
+    """Print a line to standard error."""
     Terminal(stderr=True).print(
         f"[{color}]drillrank:[/{color}] {escape(' '.join(str(problem).split()))}", soft_wrap=True
     )
@@ -59,20 +59,20 @@ def tell(color: str, problem: object) -> None:
 
 @contextmanager
 def progress(name: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error while the block runs; it is told how much is done, and of how much."""
-    console = Terminal(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as shown:
-        bar = shown.add_task(name, total=None)
-        yield lambda done, whole: shown.update(bar, completed=done, total=whole)
+    """Show a bar on standard error while the block runs. The block calls `(n_done, n_total)` to move it."""
+    stderr = Terminal(stderr=True)
+    with Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as bars:
+        task = bars.add_task(name, total=None)
+        yield lambda n_done, n_total: bars.update(task, completed=n_done, total=n_total)
 
 
 def print_json(record: object) -> None:
-    """A line of JSON on standard output, in ASCII: any locale can show it, and no terminal obeys it."""
+    """Print a line of JSON in ASCII, which any locale can show and which contains no command to a terminal."""
     sys.stdout.write(json.dumps(record).replace("\x7f", "\\u007f") + "\n")
 
 
 def one_line(name: object) -> str:
-    r"""A name as it is shown in markup, on one line.
+    r"""Return a name as markup on one line.
 
     >>> one_line("a[b]\nc.md")
     'a\\[b]�c.md'
@@ -80,16 +80,16 @@ def one_line(name: object) -> str:
     return escape(re.sub(r"[\t\n]", "�", str(name)))
 
 
-def counted(number: int, thing: str) -> str:
-    """A number of things.
+def count_of(number: int, thing: str) -> str:
+    """Return a number and the thing that it counts.
 
-    >>> counted(1, "file"), counted(2_000, "file")
+    >>> count_of(1, "file"), count_of(2_000, "file")
     ('1 file', '2,000 files')
     """
     return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
-def excerpt(text: str, length: int = EXCERPT) -> str:
-    """The beginning of a text, on one line."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= length else f"{flat[: length - 1]}…"
+def shorten(text: str, length: int = EXCERPT_CHARACTERS) -> str:
+    """Return the beginning of a text, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else f"{line[: length - 1]}…"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -22,9 +22,6 @@ from drillrank.vectors import Integers
 BEGINNING = "(beginning)"  # name of the text before the first heading
 OutlinePath = tuple[int | str, ...]
 """Document (index in the input, or id in a corpus), then the headings from its root."""
-
-HeadingPath = tuple[str, ...]
-"""Headings from the root of a document."""
 
 _MAX_LISTED_HEADINGS = 12  # headings below a chapter that represent it in an outline
 
@@ -149,12 +146,6 @@ def stored_sections(id_: str, passages: Sequence[Passage], section_of: Sequence[
         yield OutlineSection(section_passage, readable, readable)
 
 
-def _heading_paths(section: Section, paragraph: Paragraph) -> Sequence[HeadingPath]:
-    """Return the heading paths of all sections in a paragraph or passage."""
-    paths = paragraph.passage.metadata.get("section_paths")
-    return paths or (tuple(map(str, section.path[1:])),)
-
-
 class Outline:
     r"""Sections of documents as a tree that can be read level by level.
 
@@ -171,28 +162,31 @@ class Outline:
 
     def __init__(self, sections: Sequence[OutlineSection], *, whole_paths: bool = False) -> None:
         self.sections = tuple(_number_sections(sections))
-        paths_by_document: dict[int | str, list[OutlinePath]] = {}
-        heading_paths: dict[int | str, list[HeadingPath]] = {}  # a passage may have several
+        paths_by_document: dict[int | str, list[tuple[str, ...]]] = {}
         for section in self.sections:
-            paths_by_document.setdefault(section.path[0], []).append(section.path)
-            section_paths = (path for paragraph in section.paragraphs for path in _heading_paths(section, paragraph))
-            heading_paths.setdefault(section.path[0], []).extend(dict.fromkeys(section_paths))
+            paths = [path for paragraph in section.paragraphs for path in _heading_paths(section, paragraph)]
+            paths_by_document.setdefault(section.path[0], []).extend(dict.fromkeys(paths))
         self._titles = {
             document: next(path[0] for path in paths if path)
-            for document, paths in heading_paths.items()
+            for document, paths in paths_by_document.items()
             if has_title(paths)
         }
         has_several = len(paths_by_document) > 1
-        # A title is dropped from the names of its sections. Names of several documents get a prefix instead.
+        # A title is dropped from the names of its sections. With several documents, it is a prefix of all names.
         self._n_title_headings = {
             document: int(document in self._titles and not whole_paths) for document in paths_by_document
         }
-        self._prefixes = {
-            document: (self._titles.get(document, f"Document {number}"),)
-            if has_several and not (whole_paths and document in self._titles)
-            else ()
+        self._numbers = {
+            document: f"Document {number}" if has_several else ""
             for number, document in enumerate(paths_by_document, start=1)
         }
+        prefixed = set() if whole_paths or not has_several else set(self._titles)
+        self._prefixes = {
+            document: (self._titles[document],) if document in prefixed else () for document in self._numbers
+        }
+        for document in _find_clashes(self.sections, self._name):
+            if document not in self._titles:
+                self._prefixes[document] = (self._numbers[document],)
 
     @cached_property
     def paragraphs(self) -> tuple[Paragraph, ...]:
@@ -212,7 +206,7 @@ class Outline:
         """Return the title of a document; without one, the name that the caller knows, or its number."""
         if document in self._titles:
             return self._titles[document]
-        return known_name or next(iter(self._prefixes[document]), "Document")
+        return known_name or self._numbers[document] or "Document"
 
     def n_title_headings(self, document: int | str) -> int:
         """Return how many of the first headings are the document's title, which names of its sections omit."""
@@ -235,8 +229,8 @@ class Outline:
         for section in self.sections:
             document, headings = section.path[0], tuple(map(str, section.path[1:]))
             for paragraph in section.paragraphs:
-                paths = _heading_paths(section, paragraph)
-                own_headings, _ = split_headings(paths, bool(self._n_title_headings[document]))
+                paths, has_document_title = _heading_paths(section, paragraph), self._n_title_headings[document] > 0
+                own_headings, _ = split_headings(paths, has_document_title)
                 text = paragraph.passage.text
                 pieces_by_document.setdefault(document, []).append((headings, text))
                 page = paragraph.passage.metadata.get("pages", (None,))[0]
@@ -296,7 +290,24 @@ class Outline:
     def _name(self, path: OutlinePath) -> str:
         document, headings = path[0], tuple(map(str, path[1:]))
         own_headings = headings[self._n_title_headings[document] :] or headings
-        return breadcrumb((*self._prefixes[document], *own_headings)) or BEGINNING
+        return breadcrumb((*self._prefixes[document], *own_headings)) or self._numbers[document] or BEGINNING
+
+
+def _find_clashes(sections: Sequence[Section], name: Callable[[OutlinePath], str]) -> set[int | str]:
+    """Return the documents with a section whose name another document has too."""
+    documents_by_name: dict[str, set[int | str]] = {}
+    for section in sections:
+        documents_by_name.setdefault(name(section.path), set()).add(section.path[0])
+    clashes = (documents for documents in documents_by_name.values() if len(documents) > 1)
+    return set().union(*clashes)
+
+
+def _heading_paths(section: Section, paragraph: Paragraph) -> Sequence[tuple[str, ...]]:
+    """Return the heading paths of all sections in a paragraph or passage."""
+    paths: Sequence[tuple[str, ...]] = paragraph.passage.metadata.get("section_paths") or (
+        tuple(map(str, section.path[1:])),
+    )
+    return paths
 
 
 def _number_sections(sections: Sequence[OutlineSection]) -> Iterator[Section]:
