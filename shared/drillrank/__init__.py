@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from drillrank.lazy import lazy_names
 
 if TYPE_CHECKING:
     from drillrank.corpus import Corpus as Corpus
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from drillrank.structure import parse_document as parse_document
     from drillrank.structure import read_document as read_document
 
-# Each is loaded when it is first asked for, with what it needs; `import drillrank` loads none.
+# Module of each public name. `import drillrank` loads none.
 _HOMES = {
     "BRMGR": "rerank.brmgr",
     "Corpus": "corpus",
@@ -46,16 +47,9 @@ _HOMES = {
 }
 
 
-if not TYPE_CHECKING:  # a checker that saw it would believe in any name
+if not TYPE_CHECKING:  # a checker that sees it believes in any name
     __all__ = sorted(_HOMES)
-
-    def __getattr__(name: str) -> Any:
-        """A public name, loaded from its home."""
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r:.200} has no attribute {name!r:.200}")
-        found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-        globals()[name] = found
-        return found
+    __getattr__ = lazy_names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -132,9 +132,13 @@ class Corpus:
         query = "SELECT used FROM documents WHERE id = ? AND key = ?"
         with self._store.transaction() as database:
             used = {id_key: row[0] for id_key in keys for row in database.execute(query, id_key)}
-        now = time.time()
+        current_time = time.time()
         # Times are exact to an hour, so that most questions write nothing.
-        late = [(now, *id_key) for id_key, last in used.items() if not now - _USED_PRECISION < last <= now]
+        late = [
+            (current_time, *id_key)
+            for id_key, last in used.items()
+            if not current_time - _USED_PRECISION < last <= current_time
+        ]
         if late:
             with self._store.transaction("IMMEDIATE") as database:
                 database.executemany(MARK_USED, late)
