@@ -158,10 +158,10 @@ def test_killed_while_it_embeds_it_goes_on_with_what_has_no_vector(tmp_path, mon
     np.testing.assert_array_equal(matrix(file), expected)
 
 
-def test_two_write_and_two_read_at_once(tmp_path):
+def test_four_write_and_two_read_at_once(tmp_path):
     file = tmp_path / "corpus.db"
     passages = [document for document in DOCUMENTS if isinstance(document, Passage)]
-    own = [[Passage(f"fox {writer} {number}", id=f"{writer}/{number}") for number in range(300)] for writer in range(2)]
+    own = [[Passage(f"fox {writer} {number}", id=f"{writer}/{number}") for number in range(300)] for writer in range(4)]
 
     def write(writer: int) -> None:
         mixed = [one for pair in zip(own[writer], passages, strict=False) for one in pair]  # the second half is shared
@@ -169,15 +169,15 @@ def test_two_write_and_two_read_at_once(tmp_path):
 
     def read() -> None:
         corpus = Corpus(file)
-        while len(corpus) < 900:
+        while len(corpus) < 1500:
             held = [item.passage.id for item in corpus.search("fox")]
             assert len(held) == len(set(held))
             assert corpus.search("fox 1", 3) or len(held) < 3
 
-    at_work = [*(started(write, writer) for writer in range(2)), *(started(read) for _ in range(2))]
+    at_work = [*(started(write, writer) for writer in range(4)), *(started(read) for _ in range(2))]
     for process in at_work:
         process.join(100)
-    assert [process.exitcode for process in at_work] == [0, 0, 0, 0]
+    assert [process.exitcode for process in at_work] == [0] * 6
     corpus = Corpus(file)
     held = [passage.id for passage in corpus]
     assert sorted(held) == sorted([*(one.id for some in own for one in some), *(one.id for one in passages[:300])])

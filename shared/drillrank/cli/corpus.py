@@ -93,7 +93,7 @@ class FileCorpus:
         return self._ready[1]
 
     def _embed(self, d3: D3) -> str | None:
-        """Embed the files that are new, and return the encoder's name. None if there is no named encoder."""
+        """Embed the files that are new, and return the encoder's name. None if the encoder has no name."""
         if not isinstance(d3.embed, Encoder):
             return None
         encoder = d3.embed.fingerprint()
