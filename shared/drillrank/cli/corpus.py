@@ -18,7 +18,7 @@ from drillrank.cli.reading import EMPTY, UNREADABLE, KeyedFile, read_files
 from drillrank.cli.sources import InputFile
 from drillrank.cli.terminal import progress
 from drillrank.corpus import Corpus, CorpusError
-from drillrank.corpus.documents import DocumentRecord, Unit
+from drillrank.corpus.documents import DEFAULT_UNIT, DocumentRecord, Unit
 from drillrank.drilldown.d3 import D3
 from drillrank.drilldown.prepared import PreparedCorpus
 from drillrank.drilldown.versions import Date
@@ -55,7 +55,7 @@ class FileCorpus:
         language: str,
         on_progress: OnProgress | None = None,
         *,
-        unit: Unit = "paragraph",
+        unit: Unit = DEFAULT_UNIT,
     ) -> None:
         self._sources = sources
         self._language = language

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from drillrank.corpus import index, layout, rows
 from drillrank.corpus import store as store_module
-from drillrank.corpus.documents import Content, DocumentRecord, Unit, prepare_content
+from drillrank.corpus.documents import DEFAULT_UNIT, Content, DocumentRecord, Unit, prepare_content
 from drillrank.corpus.file_keys import read_file_keys
 from drillrank.corpus.index import Scorer, bm25
 from drillrank.corpus.layout import DocumentCounts, Layout, StoredLayout
@@ -70,7 +70,7 @@ class Corpus:
         path: str | os.PathLike[str] | None = None,
         *,
         language: str = "english",
-        unit: Unit = "paragraph",
+        unit: Unit = DEFAULT_UNIT,
     ) -> None:
         check_one_of(Unit, unit=unit)
         file = None if path is None else Path(path).expanduser().absolute()
