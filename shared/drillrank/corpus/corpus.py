@@ -58,7 +58,7 @@ class Corpus:
         CorpusError: The file cannot be read or written, or has other content. Every method may raise it.
 
     >>> from drillrank.structure import parse_document
-    >>> corpus = Corpus()
+    >>> corpus = Corpus(unit="paragraph")
     >>> corpus.add([Passage("A red fox lives in Basel.", id="fox"), Passage("A whale sings.")])
     >>> corpus.add([("rivers", parse_document("# Rhine\n\nIt flows by Basel.\n\nIt is long."))])
     >>> [(item.passage.id, item.passage.title) for item in corpus.search("How long is the Rhine?", 2)]
