@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from drillrank.structure import parse_document as parse_document
     from drillrank.structure import read_document as read_document
 
-# Module of each public name. `import drillrank` loads none.
-_HOMES = {
+# Public names are loaded at their first use, with their dependencies. `import drillrank` loads none.
+_MODULE_BY_NAME = {
     "BRMGR": "rerank.brmgr",
     "Corpus": "corpus",
     "D3": "drilldown.d3",
@@ -47,10 +47,10 @@ _HOMES = {
 }
 
 
-if not TYPE_CHECKING:  # a checker that sees it believes in any name
-    __all__ = sorted(_HOMES)
-    __getattr__ = lazy_names(__name__, _HOMES)
+if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would accept any name
+    __all__ = sorted(_MODULE_BY_NAME)
+    __getattr__ = lazy_names(__name__, _MODULE_BY_NAME)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *_MODULE_BY_NAME})

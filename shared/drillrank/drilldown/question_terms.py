@@ -18,7 +18,7 @@ import numpy.typing as npt
 from drillrank.corpus.layout import DocumentCounts, Layout
 from drillrank.likelihood.unigram import Collection
 from drillrank.text import terms
-from drillrank.vectors import Floats, Integers, added_up, word_counts
+from drillrank.vectors import Floats, Integers, sum_by_index, word_counts
 
 Postings = tuple[Integers, Floats]
 """Indices of the paragraphs that contain a term, and its number of occurrences in each."""
@@ -85,8 +85,8 @@ class QuestionTermCounts:
         """Count the pages or sections of each document that contain each term, shape (words, documents)."""
         n_sections = np.zeros((len(self.words), self.n_documents))
         for word, (paragraph_indices, counts) in enumerate(self.texts):
-            in_sections = added_up(self.section_of[paragraph_indices], counts, len(self.document_of))
-            n_sections[word] = added_up(self.document_of, (in_sections > 0).astype(float), self.n_documents)
+            in_sections = sum_by_index(self.section_of[paragraph_indices], counts, len(self.document_of))
+            n_sections[word] = sum_by_index(self.document_of, (in_sections > 0).astype(float), self.n_documents)
         return n_sections
 
 
@@ -235,7 +235,7 @@ def count_stored_terms(
     texts, titled = [], []
     for word, (paragraph_indices, counts) in enumerate(found_counts.entries[0]):
         heading_indices = layout.headings_of[paragraph_indices]
-        in_headings, hidden = (_count_at(heading_indices, found_counts.entries[level][word]) for level in (1, 2))
+        in_headings, hidden = (look_up_counts(heading_indices, found_counts.entries[level][word]) for level in (1, 2))
         texts.append(_drop_zeros(paragraph_indices, counts - in_headings - hidden))
         titled.append((paragraph_indices, counts) if whole_paths else _drop_zeros(paragraph_indices, counts - hidden))
     in_headings, hidden = (layout.lengths[level][layout.headings_of] for level in (1, 2))
@@ -261,7 +261,7 @@ def count_stored_terms(
     )
 
 
-def _count_at(paragraph_indices: Integers, postings: Postings) -> Floats:
+def look_up_counts(paragraph_indices: Integers, postings: Postings) -> Floats:
     """Look up the count of a term in some paragraphs; 0 if a paragraph is not in its postings."""
     posted_indices, counts = postings
     if not len(posted_indices):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from drillrank.likelihood.served import ServedModel
     from drillrank.likelihood.unigram import UnigramModel
 
-_HOMES = {
+_MODULE_BY_NAME = {
     "CTranslate2Model": "ct2",
     "EmbeddingModel": "encoder",
     "HuggingFaceModel": "huggingface",
@@ -58,5 +58,5 @@ __all__ = [
     "load_language_model",
 ]
 
-if not TYPE_CHECKING:  # a checker that sees it believes in any name
-    __getattr__ = lazy_names(__name__, _HOMES)
+if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would accept any name
+    __getattr__ = lazy_names(__name__, _MODULE_BY_NAME)

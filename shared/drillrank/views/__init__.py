@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from drillrank.views.merging import Expansion, Merge, MergedSection, expanded, explain_views, merge_views
     from drillrank.views.views import Context, MultiViewChunker, SectionChunk, ViewSettings, section_chunks
 
-_HOMES = {
+_MODULE_BY_NAME = {
     "KEYWORD_PROMPT": "llm",
     "MAX_TOKENS": "chunks",
     "MIN_TOKENS": "chunks",
@@ -95,5 +95,5 @@ __all__ = [
     "summary",
 ]
 
-if not TYPE_CHECKING:  # a checker that sees it believes in any name
-    __getattr__ = lazy_names(__name__, _HOMES)
+if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would accept any name
+    __getattr__ = lazy_names(__name__, _MODULE_BY_NAME)
