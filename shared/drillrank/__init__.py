@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from drillrank.lazy import lazy_names
 
 if TYPE_CHECKING:
     from drillrank.corpus import Corpus as Corpus
@@ -48,14 +49,7 @@ _MODULE_BY_NAME = {
 
 if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would accept any name
     __all__ = sorted(_MODULE_BY_NAME)
-
-    def __getattr__(name: str) -> Any:
-        """Load a public name from its module."""
-        if name not in _MODULE_BY_NAME:
-            raise AttributeError(f"module {__name__!r:.200} has no attribute {name!r:.200}")
-        value = getattr(importlib.import_module(f"{__name__}.{_MODULE_BY_NAME[name]}"), name)
-        globals()[name] = value
-        return value
+    __getattr__ = lazy_names(__name__, _MODULE_BY_NAME)
 
 
 def __dir__() -> list[str]:

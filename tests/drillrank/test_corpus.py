@@ -58,7 +58,8 @@ class Changes(RuleBasedStateMachine):
     @initialize(path=st.sampled_from(["memory", "file"]))
     def start(self, path):
         self.folder = TemporaryDirectory()
-        self.corpus = Corpus(None if path == "memory" else Path(self.folder.name, "corpus.db"))
+        path = None if path == "memory" else Path(self.folder.name, "corpus.db")
+        self.corpus = Corpus(path, unit="paragraph")
         self.expected: dict[str, list[Passage]] = {}
 
     def teardown(self):
@@ -140,7 +141,7 @@ def test_another_scorer_is_passed_in():
 
 def test_a_passage_is_a_paragraph_under_its_headings():
     text = "Intro.\n\n# Sea\n\n## Fish\n\nCod.\n\n- one\n- two\n\n# Land\n"
-    corpus = Corpus()
+    corpus = Corpus(unit="paragraph")
     corpus.add([("sea", parse_document(text))])
     assert [(one.title, one.text, one.metadata["section_path"]) for one in corpus] == [
         ("", "Intro.", []),
@@ -172,7 +173,7 @@ def test_files_are_parsed_when_they_are_new_or_changed(tmp_path, monkeypatch):
     one, two = tmp_path / "one.md", tmp_path / "two.md"
     one.write_text("# Fox\n\nIt hunts.")
     two.write_text("# Owl\n\nIt flies.")
-    corpus = Corpus(tmp_path / "corpus.db")
+    corpus = Corpus(tmp_path / "corpus.db", unit="paragraph")
     corpus.add([one, two])
     corpus.add([one, two])
     assert parsed == [one, two]

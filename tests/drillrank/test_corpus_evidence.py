@@ -15,6 +15,7 @@ from drillrank.structure import Pages
 from tests.drillrank.helpers import Says, refuses
 
 WORDS = ["margin", "revenue", "2022", "fox", "owl", "dividend", "lease", "the"]
+PARAGRAPHS = {"unit": "paragraph"}
 line = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join)
 block = st.one_of(line, line.map("# {}".format), line.map("## {}".format), line.map(lambda text: f"{text} " * 400))
 bodies = st.lists(block, max_size=9).map("\n\n".join)
@@ -46,7 +47,7 @@ def places(ranking):
     ]
 
 
-@settings(max_examples=120)
+@settings(max_examples=80)
 @given(
     st.lists(st.tuples(names, documents), min_size=1, max_size=5),
     line,
@@ -83,9 +84,9 @@ def test_evidence_is_that_of_the_documents_in_memory(
 
 def test_a_model_of_meaning_reads_the_best_of_the_corpus():
     texts = [f"The rent of house {n} is due. It is paid in month {n % 12}." for n in range(70)]
-    corpus = Corpus()
+    corpus = Corpus(unit="paragraph")
     corpus.add((str(n), parse_document(text)) for n, text in enumerate(texts))
-    d3 = D3(model=EmbeddingModel(lambda texts: [[len(t), t.count("1") + 1] for t in texts]))
+    d3 = D3(model=EmbeddingModel(lambda texts: [[len(t), t.count("1") + 1] for t in texts]), settings=PARAGRAPHS)
     found = d3.retrieve("When is the rent of house 61 due?", corpus, 5)
     memory = d3.retrieve("When is the rent of house 61 due?", d3.prepare(texts, list(map(str, range(70)))), 5)
     assert [item.passage.text for item in found] == [item.passage.text for item in memory]
@@ -93,28 +94,34 @@ def test_a_model_of_meaning_reads_the_best_of_the_corpus():
 
 
 def test_an_llm_drills_into_the_likeliest_documents():
-    corpus, llm = Corpus(), Says("House 7 > Notice", "1")
+    corpus, llm = Corpus(unit="paragraph"), Says("House 7 > Notice", "1")
     corpus.add((f"{n}.md", parse_document(f"# House {n}\n\nRent.\n\n## Notice\n\nIt is {n} weeks.")) for n in range(30))
-    found = D3(llm, settings={"max_documents": 2}).retrieve("What is the notice of house 7?", corpus)
+    found = D3(llm, settings={"max_documents": 2, **PARAGRAPHS}).retrieve("What is the notice of house 7?", corpus)
     assert [item.passage.text for item in found] == ["It is 7 weeks."]
     assert sum(f"House {n} >" in llm.prompts[0] for n in range(30)) == 2
 
 
 def test_dates_of_documents_say_which_version_is_read():
-    corpus = Corpus()
+    corpus = Corpus(unit="paragraph")
     texts = [f"# Lease\n\nThe rent is {n} euros.\n\nNo dogs.\n\nNo cats.\n\nNo owls." for n in (5, 6)]
     corpus.add(zip("ab", map(parse_document, texts), strict=True))
     [new, old] = find_dates("2023 2021")
-    ready = D3().prepare_corpus(corpus, {"a": "lease.md", "b": "lease.md"}, {"a": new, "b": old})
-    [found] = D3().retrieve("What is the rent?", ready, 1)
+    ready = D3(settings=PARAGRAPHS).prepare_corpus(corpus, {"a": "lease.md", "b": "lease.md"}, {"a": new, "b": old})
+    [found] = D3(settings=PARAGRAPHS).retrieve("What is the rent?", ready, 1)
     assert (found.passage.metadata["document"], found.details["version"]) == ("a", "2023")
     assert (
-        len({item.passage.metadata["document"] for item in D3().retrieve("What was the rent in 2021?", ready, 4)}) == 2
+        len(
+            {
+                item.passage.metadata["document"]
+                for item in D3(settings=PARAGRAPHS).retrieve("What was the rent in 2021?", ready, 4)
+            }
+        )
+        == 2
     )
 
 
 test_the_corpus_speaks_the_language_of_the_model = refuses(
-    (lambda: D3().retrieve("fox", Corpus(language="german")), "'english', the corpus in 'german'")
+    (lambda: D3(settings=PARAGRAPHS).retrieve("fox", Corpus(language="german")), "'english', the corpus in 'german'")
 )
 
 
@@ -135,18 +142,20 @@ class Embedder:
 def test_vectors_of_a_corpus_are_kept_and_evidence_is_that_of_the_documents_in_memory(tmp_path):
     texts = [f"# House {n}\n\nThe rent of house {n} is due.\n\nMonth {n}." for n in range(70)]
     question = "When is the rent of house 61 due?"
-    corpus = Corpus(tmp_path / "corpus.db")
+    corpus = Corpus(tmp_path / "corpus.db", unit="paragraph")
     corpus.add((str(n), parse_document(text)) for n, text in enumerate(texts))
     first = Embedder()
-    d3 = D3(embed=first)
+    d3 = D3(embed=first, settings=PARAGRAPHS)
     ready = d3.prepare_corpus(corpus, embedded_by="lengths")
     found = d3.retrieve(question, ready, 5)
     assert len(first.texts) == 140  # 70 sections of two paragraphs
     assert [item.passage.id for item in d3.retrieve(question, ready, 5)] == [item.passage.id for item in found]
     assert len(first.texts) == 140
     again = Embedder()
-    other = D3(embed=again)
-    kept = other.retrieve(question, other.prepare_corpus(Corpus(tmp_path / "corpus.db"), embedded_by="lengths"), 5)
+    other = D3(embed=again, settings=PARAGRAPHS)
+    kept = other.retrieve(
+        question, other.prepare_corpus(Corpus(tmp_path / "corpus.db", unit="paragraph"), embedded_by="lengths"), 5
+    )
     assert [(item.passage.id, item.score) for item in kept] == [(item.passage.id, item.score) for item in found]
     assert not again.texts
     memory = d3.prepare(texts, list(map(str, range(70))))
@@ -156,7 +165,7 @@ def test_vectors_of_a_corpus_are_kept_and_evidence_is_that_of_the_documents_in_m
     every = d3.retrieve(question, ready, 400)
     assert [item.details.get("read", True) for item in every] == [True] * 140
     corpus.remove(["61"])
-    left = D3(embed=Embedder()).retrieve(question, corpus, 5)
+    left = D3(embed=Embedder(), settings=PARAGRAPHS).retrieve(question, corpus, 5)
     assert all(item.passage.metadata["document"] != "61" for item in left)
 
 

@@ -24,7 +24,7 @@ PARSED = parse_document("# Sea\n\nA fox swims.")
 @pytest.fixture
 def file(tmp_path):
     file = tmp_path / "corpus.db"
-    corpus = Corpus(file)
+    corpus = Corpus(file, unit="paragraph")
     corpus.add([("doc", PARSED), *(Passage(f"fox {number} {'z' * 600}", id=f"{number}") for number in range(60))])
     return file
 
@@ -35,7 +35,9 @@ def asks(corpus):
     return [
         lambda: corpus.search("fox 9", 3), lambda: corpus.fetch(["9"]), lambda: corpus.names("a", lambda _: []).of("a"),
         lambda: corpus.statistics(), lambda: corpus.document("doc"), lambda: list(corpus.file_keys([Path(__file__)])),
-        lambda: list(corpus), lambda: len(corpus), lambda: D3().retrieve("fox", corpus, 3),
+        lambda: list(corpus), lambda: len(corpus),
+        lambda: D3(settings={"unit": "paragraph"}).retrieve("fox", corpus, 3),
+        lambda: corpus.vectors("none", corpus.layout(corpus.ids())), lambda: corpus.passages("doc"),
         lambda: corpus.add([Passage("a fox", id="9")]), lambda: corpus.remove(["8"]),
     ]
     # fmt: on
@@ -95,7 +97,7 @@ def test_only_plain_files_are_opened(tmp_path, file):
 
 @pytest.mark.parametrize("damage", ["cut", "gone", "overwritten"])
 def test_a_file_that_is_damaged_while_it_is_used_is_told(file, damage):
-    corpus = Corpus(file)
+    corpus = Corpus(file, unit="paragraph")
     if damage == "cut":
         file.write_bytes(file.read_bytes()[:8_192])
     elif damage == "gone":
@@ -115,6 +117,7 @@ BLOBS = {
     "postings": ["entries", "holding", "occurrences"],
     "state": ["analyzer", "indexed", "unit"],
     "files": ["stamp", "key"],
+    "outdated": ["id"],
 }
 VALUES = ["X''", "X'FF'", "X'FFFFFFFFFFFF'", "NULL", "-1", "9e99", "'x'", "'[[[['", "'{}'", "zeroblob(100000)"]
 
@@ -125,7 +128,7 @@ VALUES = ["X''", "X'FF'", "X'FFFFFFFFFFFF'", "NULL", "-1", "9e99", "'x'", "'[[[[
 @pytest.mark.parametrize("value", VALUES)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_altered_values_give_an_answer_or_a_clear_error(file, table, column, value):
-    corpus = Corpus(file)
+    corpus = Corpus(file, unit="paragraph")
     changed(file, f"UPDATE {table} SET {column} = {value}")
     is_no_document = InvalidInput if (column, value) == ("parse", "NULL") else CorpusError
     for ask in asks(corpus):
@@ -135,7 +138,7 @@ def test_altered_values_give_an_answer_or_a_clear_error(file, table, column, val
 
 def test_deep_json_and_bombs_are_damage(file, monkeypatch):
     monkeypatch.setattr(limits, "STORED_BYTES", 1_000_000)
-    corpus = Corpus(file)
+    corpus = Corpus(file, unit="paragraph")
     bomb, deep = zlib.compress(b"[" + b" " * 50_000_000), zlib.compress(b"[" * 200_000)
     for parse in (bomb, deep, zlib.compress(b'{"text": "a"}')):
         with closing(sqlite3.connect(file)) as database, database:
@@ -151,13 +154,13 @@ def test_deep_json_and_bombs_are_damage(file, monkeypatch):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_flipped_bytes_give_an_answer_or_a_clear_error(tmp_path_factory, data):
     file = tmp_path_factory.mktemp("flipped") / "corpus.db"
-    Corpus(file).add([("doc", PARSED), *linked_passages(20)])
+    Corpus(file, unit="paragraph").add([("doc", PARSED), *linked_passages(20)])
     content = bytearray(file.read_bytes())
     for _ in range(data.draw(st.integers(1, 20))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     file.write_bytes(content)
     with suppress(CorpusError):
-        corpus = Corpus(file)
+        corpus = Corpus(file, unit="paragraph")
         for ask in asks(corpus):
             with suppress(CorpusError):
                 ask()
@@ -165,7 +168,7 @@ def test_flipped_bytes_give_an_answer_or_a_clear_error(tmp_path_factory, data):
 
 def test_a_locked_file_is_told_after_a_while(file, monkeypatch):
     monkeypatch.setattr("drillrank.corpus.schema.WRITE_TIMEOUT", 0.05)
-    corpus = Corpus(file)
+    corpus = Corpus(file, unit="paragraph")
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         assert corpus.search("fox", 1)  # who reads does not wait

@@ -45,7 +45,7 @@ def started(work: Callable[..., object], *given: Any) -> Any:
 
 
 def add(file: Path, documents: list[Any]) -> None:
-    Corpus(file).add(documents)
+    Corpus(file, unit="paragraph").add(documents)
 
 
 def rows(file: Path) -> dict[str, list[tuple]]:
@@ -94,7 +94,7 @@ def test_killed_at_20_random_moments_it_goes_on_and_ends_as_if_nothing_had_been(
     seconds = timed(lambda: add(whole, DOCUMENTS))
 
     def counts_agree() -> None:
-        corpus = Corpus(broken)
+        corpus = Corpus(broken, unit="paragraph")
         assert corpus.statistics() == statistics_of(corpus)
 
     killed(20, lambda file: add(file, DOCUMENTS), broken, seconds, counts_agree)
@@ -110,18 +110,18 @@ def test_killed_while_it_changes_and_removes(tmp_path):
     gone = [f"p{number}" for number in range(0, 900, 3)]
 
     def change(file: Path) -> None:
-        corpus = Corpus(file)
+        corpus = Corpus(file, unit="paragraph")
         corpus.remove(gone)
         corpus.add(changed)
 
     seconds = timed(lambda: change(other))
-    corpus = Corpus(file)
+    corpus = Corpus(file, unit="paragraph")
     killed(8, change, file, seconds, lambda: len(corpus))
     change(file)
     fresh = Corpus()
     fresh.add(corpus)
     assert len(corpus) == 600 + 2 * 75 + 75
-    assert corpus.statistics() == fresh.statistics() == Corpus(other).statistics()
+    assert corpus.statistics() == fresh.statistics() == Corpus(other, unit="paragraph").statistics()
     for question in [*questions(list(linked_passages(900)), 3), "the owl and the fox"]:
         assert [(one.passage.id, one.score) for one in corpus.search(question)] == [
             (one.passage.id, one.score) for one in fresh.search(question)
@@ -139,10 +139,10 @@ def test_killed_while_it_embeds_it_goes_on_with_what_has_no_vector(tmp_path, mon
         return [[len(text), 1] for text in texts]
 
     def embed_all(file: Path) -> None:
-        Corpus(file).embed("lengths", embed)
+        Corpus(file, unit="paragraph").embed("lengths", embed)
 
     def matrix(file: Path) -> np.ndarray:
-        corpus = Corpus(file)
+        corpus = Corpus(file, unit="paragraph")
         return corpus.vectors("lengths", corpus.layout(corpus.ids()))
 
     seconds = timed(lambda: embed_all(whole))
@@ -158,27 +158,27 @@ def test_killed_while_it_embeds_it_goes_on_with_what_has_no_vector(tmp_path, mon
     np.testing.assert_array_equal(matrix(file), expected)
 
 
-def test_two_write_and_two_read_at_once(tmp_path):
+def test_four_write_and_two_read_at_once(tmp_path):
     file = tmp_path / "corpus.db"
     passages = [document for document in DOCUMENTS if isinstance(document, Passage)]
-    own = [[Passage(f"fox {writer} {number}", id=f"{writer}/{number}") for number in range(300)] for writer in range(2)]
+    own = [[Passage(f"fox {writer} {number}", id=f"{writer}/{number}") for number in range(300)] for writer in range(4)]
 
     def write(writer: int) -> None:
         mixed = [one for pair in zip(own[writer], passages, strict=False) for one in pair]  # the second half is shared
-        Corpus(file).add(mixed)
+        Corpus(file, unit="paragraph").add(mixed)
 
     def read() -> None:
-        corpus = Corpus(file)
-        while len(corpus) < 900:
+        corpus = Corpus(file, unit="paragraph")
+        while len(corpus) < 1500:
             held = [item.passage.id for item in corpus.search("fox")]
             assert len(held) == len(set(held))
             assert corpus.search("fox 1", 3) or len(held) < 3
 
-    at_work = [*(started(write, writer) for writer in range(2)), *(started(read) for _ in range(2))]
+    at_work = [*(started(write, writer) for writer in range(4)), *(started(read) for _ in range(2))]
     for process in at_work:
         process.join(100)
-    assert [process.exitcode for process in at_work] == [0, 0, 0, 0]
-    corpus = Corpus(file)
+    assert [process.exitcode for process in at_work] == [0] * 6
+    corpus = Corpus(file, unit="paragraph")
     held = [passage.id for passage in corpus]
     assert sorted(held) == sorted([*(one.id for some in own for one in some), *(one.id for one in passages[:300])])
     assert corpus.statistics() == statistics_of(corpus)

@@ -15,6 +15,7 @@ from drillrank.cli.printing import print_evidence
 from drillrank.cli.results import FileEvidence, QuestionEvidence
 from drillrank.cli.sources import STANDARD_INPUT, list_input_files, read_named_document
 from drillrank.cli.terminal import count_of, print_json, print_problem
+from drillrank.corpus.documents import DEFAULT_UNIT
 from drillrank.drilldown.answering import CitedAnswer, answer
 from drillrank.drilldown.d3 import D3
 from drillrank.drilldown.paragraph_scores import load_evidence_model
@@ -158,7 +159,7 @@ def _read_corpus(files: Sequence[str], d3: D3, *, follow_links: bool, no_cache: 
     with terminal.progress("Reading") as on_progress:
         cache = None if no_cache else cache_folder()
         corpus = FileCorpus(
-            sources, cache, d3.language_model.language, on_progress, unit=d3.settings.unit or "paragraph"
+            sources, cache, d3.language_model.language, on_progress, unit=d3.settings.unit or DEFAULT_UNIT
         )
     skipped += corpus.skipped
     if not corpus.names:

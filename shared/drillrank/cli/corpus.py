@@ -18,7 +18,7 @@ from drillrank.cli.reading import EMPTY, UNREADABLE, KeyedFile, read_files
 from drillrank.cli.sources import InputFile
 from drillrank.cli.terminal import progress
 from drillrank.corpus import Corpus, CorpusError
-from drillrank.corpus.documents import DocumentRecord, Unit
+from drillrank.corpus.documents import DEFAULT_UNIT, DocumentRecord, Unit
 from drillrank.drilldown.d3 import D3
 from drillrank.drilldown.prepared import PreparedCorpus
 from drillrank.drilldown.versions import Date
@@ -55,7 +55,7 @@ class FileCorpus:
         language: str,
         on_progress: OnProgress | None = None,
         *,
-        unit: Unit = "paragraph",
+        unit: Unit = DEFAULT_UNIT,
     ) -> None:
         self._sources = sources
         self._language = language
@@ -93,7 +93,7 @@ class FileCorpus:
         return self._ready[1]
 
     def _embed(self, d3: D3) -> str | None:
-        """Embed the files that are new, and return the encoder's name. None if there is no named encoder."""
+        """Embed the files that are new, and return the encoder's name. None if the encoder has no name."""
         if not isinstance(d3.embed, Encoder):
             return None
         encoder = d3.embed.fingerprint()

@@ -17,6 +17,7 @@ from typing import Any
 from drillrank.cli.ask import FinderOptions, ask_files
 from drillrank.cli.corpus import FileCorpus
 from drillrank.cli.sources import InputFile, list_input_files
+from drillrank.corpus.documents import DEFAULT_UNIT
 from drillrank.drilldown.d3 import D3
 from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput, require, warn
 from drillrank.files import cache_folder, is_outside
@@ -72,7 +73,7 @@ class FolderTools:
                 files = [*sources.values()]
                 self._corpus = (
                     stamp,
-                    FileCorpus(files, self._cache, d3.language_model.language, unit=d3.settings.unit or "paragraph"),
+                    FileCorpus(files, self._cache, d3.language_model.language, unit=d3.settings.unit or DEFAULT_UNIT),
                 )
             corpus = self._corpus[1]
             result = ask_files(d3, corpus, question, top_n)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from drillrank.corpus import index, layout, rows
 from drillrank.corpus import store as store_module
-from drillrank.corpus.documents import Content, DocumentRecord, Unit, prepare_content
+from drillrank.corpus.documents import DEFAULT_UNIT, Content, DocumentRecord, Unit, prepare_content
 from drillrank.corpus.file_keys import read_file_keys
 from drillrank.corpus.index import Scorer, bm25
 from drillrank.corpus.layout import DocumentCounts, Layout, StoredLayout
@@ -28,6 +28,8 @@ from drillrank.settings import check_one_of
 from drillrank.structure import Document
 from drillrank.text import check_language, terms, without_surrogates
 from drillrank.vectors import CollectionStatistics, Embed, top
+
+_USED_PRECISION = 3600.0  # seconds
 
 
 class Corpus:
@@ -56,7 +58,7 @@ class Corpus:
         CorpusError: The file cannot be read or written, or has other content. Every method may raise it.
 
     >>> from drillrank.structure import parse_document
-    >>> corpus = Corpus()
+    >>> corpus = Corpus(unit="paragraph")
     >>> corpus.add([Passage("A red fox lives in Basel.", id="fox"), Passage("A whale sings.")])
     >>> corpus.add([("rivers", parse_document("# Rhine\n\nIt flows by Basel.\n\nIt is long."))])
     >>> [(item.passage.id, item.passage.title) for item in corpus.search("How long is the Rhine?", 2)]
@@ -68,7 +70,7 @@ class Corpus:
         path: str | os.PathLike[str] | None = None,
         *,
         language: str = "english",
-        unit: Unit = "paragraph",
+        unit: Unit = DEFAULT_UNIT,
     ) -> None:
         check_one_of(Unit, unit=unit)
         file = None if path is None else Path(path).expanduser().absolute()
@@ -127,8 +129,20 @@ class Corpus:
         Args:
             keys: Ids and keys of files (`structure.file_key`).
         """
-        with self._store.transaction("IMMEDIATE") as database:
-            return {id_ for id_, key in keys if database.execute(MARK_USED, (time.time(), id_, key)).rowcount}
+        query = "SELECT used FROM documents WHERE id = ? AND key = ?"
+        with self._store.transaction() as database:
+            used = {id_key: row[0] for id_key in keys for row in database.execute(query, id_key)}
+        current_time = time.time()
+        # Times are exact to an hour, so that most questions write nothing.
+        late = [
+            (current_time, *id_key)
+            for id_key, last in used.items()
+            if not current_time - _USED_PRECISION < last <= current_time
+        ]
+        if late:
+            with self._store.transaction("IMMEDIATE") as database:
+                database.executemany(MARK_USED, late)
+        return {id_ for id_, _ in used}
 
     def expire(self, seconds: float) -> None:
         """Remove documents that neither `add` nor `mark_used` has used for a time."""

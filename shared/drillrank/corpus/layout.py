@@ -139,8 +139,10 @@ def count_in_layout(database: sqlite3.Connection, words: Sequence[str], layout: 
         numbers = [start + entries["place"].astype(np.int64) for start, entries in entries_by_block]
         counts = [entries["count"] for _, entries in entries_by_block]
         positions, is_inside = layout.places(np.concatenate(numbers or [layout.firsts]))
-        unit_positions, unit_of = np.unique(positions, return_inverse=True)  # a large count has several entries
         inside_counts = np.concatenate(counts or [np.zeros(0)])[is_inside].astype(np.float64)
+        if (np.diff(positions) > 0).all():
+            return positions, inside_counts
+        unit_positions, unit_of = np.unique(positions, return_inverse=True)  # a large count has several entries
         return unit_positions, sum_by_index(unit_of, inside_counts, len(unit_positions))
 
     counts = {(level, word): count(level, word) for word in dict.fromkeys(words) for level in LEVELS}

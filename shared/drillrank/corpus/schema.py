@@ -14,17 +14,18 @@ WRITE_TIMEOUT = 60.0  # seconds to wait for another process that writes
 
 # Passages have numbers that rise and are not used again. The passages of a document have consecutive numbers, starting
 # at `first`. `context` has a `DocumentContext` as JSON, the other columns are those of `DocumentRecord`. `unit` is the
-# unit of the passages. `outdated` lists documents that still have passages of another unit, in order.
-# `blocks` and `postings` contain term statistics of units. A unit has the number of a passage. Level 0 counts passages
-# with their titles, level 1 headings of sections, level 2 the headings that level 1 leaves out, and level 3 beginnings
-# of documents. `annotations` contain the names of passages by kind. `vectors` are described in `vectors.py`. `files`
-# has the key of a file's content, with the size and times of the file when the key was computed.
+# unit of the passages. `parse` is last, because SQLite reads all columns before the one that is asked for. `outdated`
+# lists documents that still have passages of another unit, in order. `blocks` and `postings` contain term statistics
+# of units. A unit has the number of a passage. Level 0 counts passages with their titles, level 1 headings of
+# sections, level 2 the headings that level 1 leaves out, and level 3 beginnings of documents. `annotations` contain
+# the names of passages by kind. `vectors` are described in `vectors.py`. `files` has the key of a file's content, with
+# the size and times of the file when the key was computed.
 _SCHEMA = """
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS state (analyzer TEXT, indexed INTEGER, unit TEXT);
 CREATE TABLE IF NOT EXISTS documents (
-    id TEXT PRIMARY KEY, key BLOB, used REAL, first INTEGER, size INTEGER, parse BLOB,
-    context TEXT, paged INTEGER, pages BLOB, sections BLOB, headings BLOB, digests BLOB);
+    id TEXT PRIMARY KEY, key BLOB, used REAL, first INTEGER, size INTEGER,
+    paged INTEGER, pages BLOB, sections BLOB, headings BLOB, digests BLOB, context TEXT, parse BLOB);
 CREATE TABLE IF NOT EXISTS outdated (number INTEGER PRIMARY KEY, id TEXT);
 CREATE TABLE IF NOT EXISTS passages (
     number INTEGER PRIMARY KEY, id TEXT UNIQUE, digest INTEGER,

@@ -207,8 +207,8 @@ def _insert(database: sqlite3.Connection, record: DocumentRecord, used: float) -
     query = "SELECT 1 + max(indexed, (SELECT coalesce(max(number), 0) FROM passages)) FROM state"
     [first] = database.execute(query).fetchone()
     rows = record.rows or ()
-    document = (record.id, record.key, used, first, len(rows), record.parse, json.dumps(record.context))
-    values = (*document, record.has_pages, *record.indices, record.digests)
+    document = (record.id, record.key, used, first, len(rows), record.has_pages, *record.indices, record.digests)
+    values = (*document, json.dumps(record.context), record.parse)
     database.execute(f"INSERT INTO documents VALUES ({', '.join('?' * len(values))})", values)
     numbered_rows = ((number, *row) for number, row in enumerate(rows, first))
     try:

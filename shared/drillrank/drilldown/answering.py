@@ -13,6 +13,7 @@ from drillrank.passages import Passage, check_query
 from drillrank.prompts import (
     MIN_PROMPT_ROOM,
     Template,
+    check_placeholders,
     fill_template,
     truncate_middle,
     truncate_to_budget,

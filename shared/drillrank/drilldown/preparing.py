@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from drillrank.corpus import Corpus
-from drillrank.corpus.documents import Unit
+from drillrank.corpus.documents import DEFAULT_UNIT, Unit
 from drillrank.corpus.vectors import embedding_text
 from drillrank.drilldown.hierarchical_scores import MU, score_index
 from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outline
@@ -124,7 +124,7 @@ class DocumentPreparer:
 
     @property
     def _unit(self) -> Unit:
-        return self._settings.unit or "paragraph"
+        return self._settings.unit or DEFAULT_UNIT
 
     @property
     def _smoothing_parameters(self) -> tuple[float, Collection | None]:

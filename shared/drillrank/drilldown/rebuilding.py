@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from drillrank.corpus.documents import Unit
+from drillrank.corpus.documents import DEFAULT_UNIT, Unit
 from drillrank.drilldown.covered_text import CoveredText, covered_sections
 from drillrank.drilldown.d3 import D3
 from drillrank.drilldown.outline import OutlineSection
@@ -73,7 +73,7 @@ def prepare_stored(d3: D3, documents: Sequence[SourceText], separator: str = " >
     name_by_document: dict[int | str, str] = {
         index: name if names.count(name) == 1 else f"{name} ({index + 1})" for index, name in enumerate(names) if name
     }
-    sections = rebuild_sections(documents, separator, d3.settings.unit or "paragraph")
+    sections = rebuild_sections(documents, separator, d3.settings.unit or DEFAULT_UNIT)
     prepared = d3.prepare(sections, list(map(identifying_words, metadata)), list(map(document_date, metadata)))
     # Results name the other versions as their files.
     prepared.versions.names = {**prepared.versions.names, **name_by_document}

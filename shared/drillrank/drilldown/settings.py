@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from drillrank.corpus.documents import Unit
+from drillrank.corpus.documents import DEFAULT_UNIT, Unit
 from drillrank.drilldown.prompts import (
     PARAGRAPH_JSON_PROMPT,
     PARAGRAPH_PROMPT,
@@ -167,7 +167,7 @@ class D3Settings(Settings):
             return replace(self, unit=self.unit or "paragraph", whole_paths=bool(self.whole_paths))
         return replace(
             self,
-            unit=self.unit or "paragraph",
+            unit=self.unit or DEFAULT_UNIT,
             whole_paths=True if self.whole_paths is None else self.whole_paths,
             summarizer=HuggingFaceSummarizer(min_tokens=0) if self.summarizer is None else self.summarizer,
             summarize_above=0 if self.summarize_above is None else self.summarize_above,

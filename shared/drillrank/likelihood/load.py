@@ -6,27 +6,25 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 from drillrank.errors import InvalidInput, UnknownModel
 from drillrank.likelihood.base import LanguageModel
-from drillrank.likelihood.ct2 import CTranslate2Model
-from drillrank.likelihood.encoder import model2vec, sentence_transformer
-from drillrank.likelihood.huggingface import HuggingFaceModel
 from drillrank.likelihood.mixture import SumOfExperts
-from drillrank.likelihood.served import ServedModel
 from drillrank.likelihood.unigram import UNSAVED, UnigramModel
 
-KINDS: dict[str, Callable[..., LanguageModel]] = {
-    "unigram": UnigramModel.load,
-    "st": sentence_transformer,
-    "m2v": model2vec,
-    "hf": HuggingFaceModel,
-    "ct2": CTranslate2Model,
-    "http": ServedModel,
-    "https": ServedModel,
+KINDS = {
+    "unigram": "unigram:UnigramModel.load",
+    "st": "encoder:sentence_transformer",
+    "m2v": "encoder:model2vec",
+    "hf": "huggingface:HuggingFaceModel",
+    "ct2": "ct2:CTranslate2Model",
+    "http": "served:ServedModel",
+    "https": "served:ServedModel",
 }
-"""What builds a model from the name behind the colon, or from an address."""
+"""Module and name of the function that builds a model from the text after the colon, or from an address."""
 
 _NUMBER = r"(?:\d+(?:\.\d+)?|\.\d+)"
 _EXPERT = rf"(?:{_NUMBER}\*)?(?:unigram(?![^:+])|(?:{'|'.join(KINDS)}):)"
@@ -126,4 +124,6 @@ def _builder(spec: object) -> Callable[..., LanguageModel]:
             '"st:<id or directory>", "m2v:<id or directory>", "hf:<id or directory>", "ct2:<directory>", '
             '"http://host:port/v1#<model>", and sums of them such as "unigram+2*hf:<id>".'
         )
-    return partial(KINDS[kind], spec if kind.startswith("http") else name)
+    module, _, function = KINDS[kind].partition(":")
+    build: Callable[..., LanguageModel] = attrgetter(function)(import_module(f"drillrank.likelihood.{module}"))
+    return partial(build, spec if kind.startswith("http") else name)

@@ -2,44 +2,40 @@
 
 from __future__ import annotations
 
+from drillrank.lazy import LazyFunction
 from drillrank.structure.code import CODE_MEDIA_TYPES, CODE_SUFFIXES, scan_code
-from drillrank.structure.delimited import scan_csv, scan_tsv
-from drillrank.structure.docx import convert_docx
-from drillrank.structure.epub import convert_epub
 from drillrank.structure.formats import Format, register_format, registered_formats
-from drillrank.structure.html import scan_html
-from drillrank.structure.json_text import scan_json, scan_json_lines
-from drillrank.structure.latex import scan_latex
-from drillrank.structure.mail import convert_eml, convert_mbox
-from drillrank.structure.markdown import scan_markdown_or_plain
-from drillrank.structure.notebook import convert_notebook
-from drillrank.structure.odt import convert_odt
-from drillrank.structure.pdf import convert_pdf, convert_pdf_pages_alone
-from drillrank.structure.plain import scan_plain
-from drillrank.structure.pptx import convert_pptx
-from drillrank.structure.rst import scan_rst
-from drillrank.structure.rtf import convert_rtf
-from drillrank.structure.spreadsheet import convert_spreadsheet
-from drillrank.structure.yaml_text import scan_yaml
+
+
+def _lazy(module: str, name: str) -> LazyFunction:
+    """Return a scanner or converter. Its module is loaded at the first call, because a question needs few of them."""
+    return LazyFunction(f"drillrank.structure.{module}:{name}")
+
 
 _OPEN_XML = "application/vnd.openxmlformats-officedocument"
 
 register_format(
-    "markdown", [".md", ".markdown", ".mdown", ".mkd"], ["text/markdown", "text/x-markdown"], scan_markdown_or_plain
+    "markdown",
+    [".md", ".markdown", ".mdown", ".mkd"],
+    ["text/markdown", "text/x-markdown"],
+    _lazy("markdown", "scan_markdown_or_plain"),
 )
-register_format("html", [".html", ".htm", ".xhtml"], ["text/html", "application/xhtml+xml"], scan_html)
+register_format("html", [".html", ".htm", ".xhtml"], ["text/html", "application/xhtml+xml"], _lazy("html", "scan_html"))
 register_format(
-    "latex", [".tex", ".latex", ".ltx"], ["application/x-tex", "application/x-latex", "text/x-tex"], scan_latex
+    "latex",
+    [".tex", ".latex", ".ltx"],
+    ["application/x-tex", "application/x-latex", "text/x-tex"],
+    _lazy("latex", "scan_latex"),
 )
-register_format("text", [".txt", ".text"], ["text/plain"], scan_plain)
+register_format("text", [".txt", ".text"], ["text/plain"], _lazy("plain", "scan_plain"))
 register_format(
     "pdf",
     [".pdf"],
     ["application/pdf"],
     "markdown",
-    convert=convert_pdf,
+    convert=_lazy("pdf", "convert_pdf"),
     signature=b"%PDF-",
-    convert_after_crash=convert_pdf_pages_alone,
+    convert_after_crash=_lazy("pdf", "convert_pdf_pages_alone"),
 )
 register_format(
     "docx",
@@ -51,7 +47,7 @@ register_format(
         "application/vnd.ms-word.template.macroenabled.12",
     ],
     "markdown",
-    convert=convert_docx,
+    convert=_lazy("docx", "convert_docx"),
 )
 register_format(
     "pptx",
@@ -64,9 +60,9 @@ register_format(
         "application/vnd.ms-powerpoint.slideshow.macroenabled.12",
     ],
     "markdown",
-    convert=convert_pptx,
+    convert=_lazy("pptx", "convert_pptx"),
 )
-register_format("epub", [".epub"], ["application/epub+zip"], "markdown", convert=convert_epub)
+register_format("epub", [".epub"], ["application/epub+zip"], "markdown", convert=_lazy("epub", "convert_epub"))
 register_format(
     "odt",
     [".odt", ".ott", ".odp", ".otp"],
@@ -77,9 +73,9 @@ register_format(
         "application/vnd.oasis.opendocument.presentation-template",
     ],
     "markdown",
-    convert=convert_odt,
+    convert=_lazy("odt", "convert_odt"),
 )
-register_format("rst", [".rst", ".rest"], ["text/x-rst", "text/prs.fallenstein.rst"], scan_rst)
+register_format("rst", [".rst", ".rest"], ["text/x-rst", "text/prs.fallenstein.rst"], _lazy("rst", "scan_rst"))
 register_format("code", CODE_SUFFIXES, CODE_MEDIA_TYPES, scan_code)
 register_format(
     "spreadsheet",
@@ -92,17 +88,35 @@ register_format(
         "application/vnd.oasis.opendocument.spreadsheet",
     ],
     "markdown",
-    convert=convert_spreadsheet,
+    convert=_lazy("spreadsheet", "convert_spreadsheet"),
 )
-register_format("notebook", [".ipynb"], ["application/x-ipynb+json"], "markdown", convert=convert_notebook)
-register_format("rtf", [".rtf"], ["application/rtf", "text/rtf"], "markdown", convert=convert_rtf, signature=b"{\\rtf")
-register_format("eml", [".eml"], ["message/rfc822"], "markdown", convert=convert_eml)
-register_format("mbox", [".mbox"], ["application/mbox"], "markdown", convert=convert_mbox)
-register_format("csv", [".csv"], ["text/csv"], scan_csv)
-register_format("tsv", [".tsv", ".tab"], ["text/tab-separated-values"], scan_tsv)
-register_format("json", [".json", ".geojson", ".jsonld"], ["application/json", "application/geo+json"], scan_json)
-register_format("jsonl", [".jsonl", ".ndjson"], ["application/jsonl", "application/x-ndjson"], scan_json_lines)
-register_format("yaml", [".yaml", ".yml"], ["application/yaml", "application/x-yaml", "text/yaml"], scan_yaml)
+register_format(
+    "notebook", [".ipynb"], ["application/x-ipynb+json"], "markdown", convert=_lazy("notebook", "convert_notebook")
+)
+register_format(
+    "rtf",
+    [".rtf"],
+    ["application/rtf", "text/rtf"],
+    "markdown",
+    convert=_lazy("rtf", "convert_rtf"),
+    signature=b"{\\rtf",
+)
+register_format("eml", [".eml"], ["message/rfc822"], "markdown", convert=_lazy("mail", "convert_eml"))
+register_format("mbox", [".mbox"], ["application/mbox"], "markdown", convert=_lazy("mail", "convert_mbox"))
+register_format("csv", [".csv"], ["text/csv"], _lazy("delimited", "scan_csv"))
+register_format("tsv", [".tsv", ".tab"], ["text/tab-separated-values"], _lazy("delimited", "scan_tsv"))
+register_format(
+    "json",
+    [".json", ".geojson", ".jsonld"],
+    ["application/json", "application/geo+json"],
+    _lazy("json_text", "scan_json"),
+)
+register_format(
+    "jsonl", [".jsonl", ".ndjson"], ["application/jsonl", "application/x-ndjson"], _lazy("json_text", "scan_json_lines")
+)
+register_format(
+    "yaml", [".yaml", ".yml"], ["application/yaml", "application/x-yaml", "text/yaml"], _lazy("yaml_text", "scan_yaml")
+)
 
 _BUILTIN = frozenset(registered_formats())
 

@@ -22,6 +22,7 @@ from typing import Any, cast
 
 from drillrank import limits
 from drillrank.errors import DrillrankError, InvalidInput, MissingExtra
+from drillrank.lazy import LazyFunction
 from drillrank.structure.formats import ConvertedText, Converter, Format
 from drillrank.structure.pages import Pages
 from drillrank.structure.worker import (
@@ -119,6 +120,8 @@ def _convert_with(
 
 def _reference_of(converter: Converter) -> str:
     """Return the reference by which a worker can import a converter; empty if it cannot."""
+    if isinstance(converter, LazyFunction):
+        return converter.reference
     module_name = getattr(converter, "__module__", None) or "__main__"
     reference = f"{module_name}:{getattr(converter, '__qualname__', '')}"
     try:

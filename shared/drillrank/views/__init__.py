@@ -1,20 +1,63 @@
 """Index every section of a document in several views: raw text, keywords and summary."""
 
-from drillrank.views.chunks import MAX_TOKENS, MIN_TOKENS, Chunk, Chunker, Chunking
-from drillrank.views.extractive import (
-    VIEWS,
-    Summarizer,
-    View,
-    check_summarizer,
-    keywords,
-    summaries,
-    summarized,
-    summary,
-)
-from drillrank.views.index import MultiViewIndex, RetrieverName, ViewText, check_index_settings
-from drillrank.views.llm import KEYWORD_PROMPT, SUMMARY_PROMPT, HuggingFaceSummarizer, ViewWriter, parse_keywords
-from drillrank.views.merging import Expansion, Merge, MergedSection, expanded, explain_views, merge_views
-from drillrank.views.views import Context, MultiViewChunker, SectionChunk, ViewSettings, section_chunks
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from drillrank.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from drillrank.views.chunks import MAX_TOKENS, MIN_TOKENS, Chunk, Chunker, Chunking
+    from drillrank.views.extractive import (
+        VIEWS,
+        Summarizer,
+        View,
+        check_summarizer,
+        keywords,
+        summaries,
+        summarized,
+        summary,
+    )
+    from drillrank.views.index import MultiViewIndex, RetrieverName, ViewText, check_index_settings
+    from drillrank.views.llm import KEYWORD_PROMPT, SUMMARY_PROMPT, HuggingFaceSummarizer, ViewWriter, parse_keywords
+    from drillrank.views.merging import Expansion, Merge, MergedSection, expanded, explain_views, merge_views
+    from drillrank.views.views import Context, MultiViewChunker, SectionChunk, ViewSettings, section_chunks
+
+_MODULE_BY_NAME = {
+    "KEYWORD_PROMPT": "llm",
+    "MAX_TOKENS": "chunks",
+    "MIN_TOKENS": "chunks",
+    "SUMMARY_PROMPT": "llm",
+    "VIEWS": "extractive",
+    "Chunk": "chunks",
+    "Chunker": "chunks",
+    "Chunking": "chunks",
+    "Context": "views",
+    "Expansion": "merging",
+    "HuggingFaceSummarizer": "llm",
+    "Merge": "merging",
+    "MergedSection": "merging",
+    "MultiViewChunker": "views",
+    "MultiViewIndex": "index",
+    "RetrieverName": "index",
+    "SectionChunk": "views",
+    "Summarizer": "extractive",
+    "View": "extractive",
+    "ViewSettings": "views",
+    "ViewText": "index",
+    "ViewWriter": "llm",
+    "check_index_settings": "index",
+    "check_summarizer": "extractive",
+    "expanded": "merging",
+    "explain_views": "merging",
+    "keywords": "extractive",
+    "merge_views": "merging",
+    "parse_keywords": "llm",
+    "section_chunks": "views",
+    "summaries": "extractive",
+    "summarized": "extractive",
+    "summary": "extractive",
+}
 
 __all__ = [
     "KEYWORD_PROMPT",
@@ -51,3 +94,6 @@ __all__ = [
     "summarized",
     "summary",
 ]
+
+if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would accept any name
+    __getattr__ = lazy_names(__name__, _MODULE_BY_NAME)

@@ -29,7 +29,7 @@ _LONGEST_WORD = 40  # characters; longer runs are encoded data or text without s
 _NOT_WORD = r"https?://[^\s)>\]]+|</?[a-z][^<>]*>|\\[a-z]+"
 _PAIR = rf"(?=(?P<pair>{SPACELESS.pattern}{{2}})){SPACELESS.pattern}"
 _LETTER, _INSIDE = (f"[^{other}{SPACELESS.pattern[1:]}" for other in (r"\W_", r"\W"))
-_WORD = re.compile(rf"{_NOT_WORD}|{_PAIR}|(?P<word>{_LETTER}(?:{_INSIDE}*{_LETTER})?(?:(?<=\d)\.\d+)*)", re.IGNORECASE)
+_WORD = re.compile(rf"(?i:{_NOT_WORD})|{_PAIR}|(?P<word>{_LETTER}(?:{_INSIDE}*{_LETTER})?(?:(?<=\d)\.\d+)*)")
 _HIRAGANA = re.compile("[\u3041-\u3096]")  # between and after words
 _CONTRACTED = re.compile(r"['’](?!s\b)\w")  # after the "don" of "don't", but not after the "model" of "model's"
 _JOINT = re.compile(r"[\s-]")  # between the words of a phrase

@@ -18,7 +18,6 @@ from drillrank.errors import (
     require,
     warn,
 )
-from drillrank.likelihood.huggingface import best_device, best_dtype, longest_input, pretrained
 from drillrank.likelihood.process import require_torch, settle_threads
 from drillrank.llm import CacheEntry, LLMRequest, Requests, strip_reasoning
 from drillrank.passages import stable_uuid
@@ -274,6 +273,9 @@ class HuggingFaceSummarizer:
     @cached_property
     def _loaded(self) -> tuple[Any, Any, int | None]:
         """Tokenizer, model, and the largest number of tokens that it reads."""
+        # Loaded here, because D3 without such a summarizer needs nothing of it.
+        from drillrank.likelihood.huggingface import best_device, best_dtype, longest_input, pretrained
+
         settle_threads()
         import torch
         import transformers
