@@ -24,19 +24,7 @@ A question names the document it means by words such as a company and a year. Th
 its cover, in its name and here and there on all of its pages. So each different word w of the question is also evidence
 for a document as a whole. v(w, d) is the share of the document's pages or sections that contain w, plus 1 if the
 beginning of the document does, plus 1 if its name does. Names, which a question writes with a capital letter, count
-more: a(w) is 3 for them, else 1. If all paragraphs are of one document, the
-term is 0.
-
-The probability that the documents cover the question at all follows from how much of the question their likeliest
-document covers. With i(w) = ln(1 + n / (n_w + 1/2)), where n_w of n pages or sections contain w, five times that for
-names, and 0 for English stop words,
-
-    c = max_d (Σ_w i(w) min(1, v(w, d) / .3) + κ) / (Σ_w i(w) + κ),    P = 1 / (1 + exp(7.2 - 8.1 c - 4.5 s))
-
-where d is a document of the five best paragraphs, and occurrences in its name or beginning count 1. s is the share of
-Σ_w i(w) + κ, with names like other words, that any page contains. κ = 100 / n, because few pages say little about words
-that they do not contain. Fitted on FinanceBench's reports A to J, asked with and without those of the company, on 25
-papers of QASPER and on READMEs, each also asked for the content of the others.
+more: a(w) is 3 for them, else 1. If all paragraphs are of one document, the term is 0.
 
 The posterior of a paragraph is proportional to exp(S / T). The posterior of a section or of a document is the sum over
 its paragraphs. So one computation ranks documents, sections and paragraphs.
@@ -44,18 +32,16 @@ its paragraphs. So one computation ranks documents, sections and paragraphs.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from drillrank.corpus.documents import Unit
-from drillrank.data import read_words
 from drillrank.drilldown.question_terms import LevelIndex, QuestionTermCounts, first_occurrence_mask, look_up_counts
 from drillrank.explanation.terms import GAINS, NOTHING, Term
-from drillrank.text import terms
-from drillrank.vectors import Floats, Integers, added_up, top
+from drillrank.vectors import Floats, Integers, sum_by_index
 
 # Chosen on FinanceBench's reports whose names begin with A to J.
 MU = 1000.0  # μ in words, for sections and pages
@@ -64,11 +50,6 @@ DOCUMENT_WEIGHT = 6.0  # ω of very long documents
 HALF_WEIGHT_SIZE = 150.0  # pages or sections of a document at which ω is half of that
 FLOOR = 0.05  # ε
 UNIGRAM_MU = 300.0  # μ of `UnigramModel`
-COVERED = 0.3  # v(w, d) at which a document covers a word
-_NAME_RARITY = 5.0  # factor of i(w) for names
-_QUESTION_WORDS = ("does", "did", "doing", "long", "shall")  # missing from the list of stop words
-_N_BEST = 5  # paragraphs whose documents may cover the question
-_FEW_PAGES = 100.0  # κ n
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +88,6 @@ class HierarchicalScores:
         totals: S, shape (paragraphs,). log p(q|C) for each if no paragraph contains a term of the question.
         matched: True if a paragraph contains a term of the question, shape (paragraphs,).
         any_matched: True if any paragraph does.
-        answerable: Probability that the documents cover the question.
     """
 
     def __init__(self, counts: QuestionTermCounts, mu: float = MU, unit: Unit = "paragraph") -> None:
@@ -136,8 +116,6 @@ class HierarchicalScores:
         self.any_matched = bool(self.matched.any())
         nothing = np.full(len(counts.section_of), np.log(counts.collection).sum())
         self.totals = self._sums if self.any_matched else nothing
-        best_documents = counts.document_of[counts.section_of[top(self.totals, _N_BEST)]]
-        self.answerable = _answerable(counts, n_sections, best_documents) if self.any_matched else 0.0
 
     def _smooth_levels(self, mu: float, share: float, smooths: npt.NDArray[np.bool_]) -> None:
         """Compute p(w|d) and p(w|s) of each term.
@@ -149,13 +127,13 @@ class HierarchicalScores:
         """
         counts = self.counts
         section_of, document_of = counts.section_of, counts.document_of
-        lengths = added_up(section_of, counts.text_lengths, len(document_of))
-        document_lengths = np.maximum(added_up(document_of, lengths, counts.n_documents), 1)
+        lengths = sum_by_index(section_of, counts.text_lengths, len(document_of))
+        document_lengths = np.maximum(sum_by_index(document_of, lengths, counts.n_documents), 1)
         self._in_documents: list[Floats] = []  # p(w|d), shape (documents,) per term
         self._in_sections: list[Floats] = []  # p(w|s), shape (sections,) per term
         for (paragraph_indices, tf), in_collection in zip(counts.texts, counts.collection, strict=True):
-            section_counts = added_up(section_of[paragraph_indices], tf, len(document_of))
-            document_counts = added_up(document_of, section_counts, counts.n_documents)
+            section_counts = sum_by_index(section_of[paragraph_indices], tf, len(document_of))
+            document_counts = sum_by_index(document_of, section_counts, counts.n_documents)
             in_documents = share * document_counts / document_lengths + (1 - share) * in_collection
             above = in_documents[document_of]
             self._in_documents.append(in_documents)
@@ -177,23 +155,24 @@ class HierarchicalScores:
         context: Floats = self._sums[paragraph_indices] - own_likelihoods
         return context
 
-    def complement_gains(self, best_index: int, candidate_indices: Integers) -> Floats:
+    def complement_gains(self, best_index: int, candidate_indices: Integers, stop_words: Collection[str]) -> Floats:
         """Return how much each candidate adds to what the best paragraph says about the question.
 
         Args:
             best_index: Index of the best paragraph.
             candidate_indices: Indices of the candidates.
+            stop_words: Terms that do not count.
 
         Returns:
             Log-likelihood that each candidate's occurrences of the question's words add to those in the best paragraph,
-            without English stop words, shape (candidates,).
+            shape (candidates,).
         """
         counts, added = self.counts, np.zeros(len(candidate_indices))
         indices = np.append(best_index, candidate_indices)
         for word, (posted_indices, tf), in_sections in zip(
             self.words, counts.paragraphs, self._in_sections, strict=True
         ):
-            if word in _stop_terms():
+            if word in stop_words:
                 continue
             occurrences = look_up_counts(indices, (posted_indices, tf))
             gains = np.log1p(occurrences / (self._unit_mu * in_sections[counts.section_of[indices]]))
@@ -268,22 +247,3 @@ def _score_documents(counts: QuestionTermCounts, n_sections: Floats, weights: Le
     ratios = np.log((presence + FLOOR) / (presence.mean(axis=1, keepdims=True) + FLOOR))
     evidence: Floats = weight * term_weights[:, None] * ratios
     return evidence
-
-
-def _answerable(counts: QuestionTermCounts, n_sections: Floats, document_indices: Integers) -> float:
-    """Return P, given the documents of the best paragraphs."""
-    n_pages, sizes = len(counts.document_of), np.bincount(counts.document_of, minlength=counts.n_documents)
-    rarity = first_occurrence_mask(counts.words) * np.log1p(n_pages / (n_sections.sum(axis=1) + 0.5))
-    rarity[[word in _stop_terms() for word in counts.words]] = 0
-    presence = np.minimum(n_sections[:, document_indices] / sizes[document_indices] / COVERED, 1)
-    covered = np.maximum(presence, np.maximum(counts.openings, counts.names)[:, document_indices])
-    weight = rarity * (1 + (_NAME_RARITY - 1) * counts.capitalized)
-    few = _FEW_PAGES / n_pages
-    most = float(((weight @ covered).max() + few) / (weight.sum() + few))
-    seen = float((rarity @ (n_sections.sum(axis=1) > 0) + few) / (rarity.sum() + few))
-    return float(1 / (1 + np.exp(7.2 - 8.1 * most - 4.5 * seen)))
-
-
-@lru_cache(maxsize=1)
-def _stop_terms() -> frozenset[str]:
-    return frozenset(terms(" ".join([*read_words("english_stop_words.txt"), *_QUESTION_WORDS])))

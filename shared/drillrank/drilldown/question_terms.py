@@ -18,7 +18,7 @@ import numpy.typing as npt
 from drillrank.corpus.layout import DocumentCounts, Layout
 from drillrank.likelihood.unigram import Collection
 from drillrank.text import terms
-from drillrank.vectors import Floats, Integers, added_up, word_counts
+from drillrank.vectors import Floats, Integers, sum_by_index, word_counts
 
 Postings = tuple[Integers, Floats]
 """Indices of the paragraphs that contain a term, and its number of occurrences in each."""
@@ -85,8 +85,8 @@ class QuestionTermCounts:
         """Count the pages or sections of each document that contain each term, shape (words, documents)."""
         n_sections = np.zeros((len(self.words), self.n_documents))
         for word, (paragraph_indices, counts) in enumerate(self.texts):
-            in_sections = added_up(self.section_of[paragraph_indices], counts, len(self.document_of))
-            n_sections[word] = added_up(self.document_of, (in_sections > 0).astype(float), self.n_documents)
+            in_sections = sum_by_index(self.section_of[paragraph_indices], counts, len(self.document_of))
+            n_sections[word] = sum_by_index(self.document_of, (in_sections > 0).astype(float), self.n_documents)
         return n_sections
 
 
