@@ -189,18 +189,23 @@ class Model2VecEncoder(Encoder):
 class FastEmbedEncoder(Encoder):
     """Encoder of the library fastembed, without torch: `"fastembed:<model name>"`.
 
-    The model is read from fastembed's cache. If it is not there, fastembed downloads it.
+    The model is read from fastembed's cache. If it is not there, fastembed downloads it. Each text is computed alone,
+    as by `OnnxEncoder`: a batch of 256, which is fastembed's default, takes gigabytes of memory.
     """
 
     kind, extra, library = "fastembed", "fastembed", "fastembed"
 
     def __call__(self, texts: list[str]) -> Any:
         """Return the vectors of documents."""
-        return np.array(list(self.model.passage_embed(list(map(without_surrogates, texts)))), dtype=np.float32)
+        return np.array(
+            list(self.model.passage_embed(list(map(without_surrogates, texts)), batch_size=1)), dtype=np.float32
+        )
 
     def questions(self, texts: list[str]) -> Any:
         """Return the vectors of questions."""
-        return np.array(list(self.model.query_embed(list(map(without_surrogates, texts)))), dtype=np.float32)
+        return np.array(
+            list(self.model.query_embed(list(map(without_surrogates, texts)), batch_size=1)), dtype=np.float32
+        )
 
     def _open(self) -> Any:
         return require(self.library, self.extra).TextEmbedding(self.name, **self.options)
