@@ -332,10 +332,14 @@ class _OnnxModel:
 
 def _pool(token_vectors: Floats32, pooling: str) -> Floats32:
     """Return the vector of a text, given those of its tokens, shape (tokens, dimensions)."""
+    vector: Floats32
     if pooling == "cls":
-        return token_vectors[0]
-    pooled: Floats32 = token_vectors.max(axis=0) if pooling == "max" else token_vectors.mean(axis=0)
-    return pooled
+        vector = token_vectors[0]
+    elif pooling == "max":
+        vector = token_vectors.max(axis=0)
+    else:
+        vector = token_vectors.mean(axis=0)
+    return vector
 
 
 def _read_config(file: Path) -> Mapping[str, Any]:
