@@ -13,7 +13,7 @@ _ALL = (
     "multihop cascade path_prior linking readme reranking tuned first_stage never_worse hipporag generated papers "
     "papers_d3 papers_promptrank papers_mc papers_brmgr readers drilldown views folders folder_german small_folders "
     "readme_folder flat_headings stores financebench which_document all_reports not_here contracts loaded_pages "
-    "pdf_folder filtered_views neural_speed quantised corpus_scale growing_pool store_scale static_embeddings "
+    "pdf_folder filtered_views neural_speed quantised encoders corpus_scale growing_pool store_scale static_embeddings "
     "path_seeds real_files"
 )
 _OF_CHECKOUT = "financebench which_document all_reports loaded_pages pdf_folder"

@@ -36,6 +36,7 @@ from drillrank.likelihood.encoder_files import (
 )
 from drillrank.likelihood.process import PerProcess, require_torch, settle_threads
 from drillrank.progress import progress_bar
+from drillrank.text import without_surrogates
 from drillrank.vectors import Embed
 
 logger = logging.getLogger(__name__)
@@ -159,7 +160,9 @@ class SentenceTransformerEncoder(Encoder):
         settle_threads()
         show, batch_size = self.options["show_progress"], self.options["batch_size"]
         encode = getattr(self.model, function_name)
-        return encode(texts, batch_size=batch_size, show_progress_bar=show, convert_to_numpy=True)
+        return encode(
+            list(map(without_surrogates, texts)), batch_size=batch_size, show_progress_bar=show, convert_to_numpy=True
+        )
 
     def _open(self) -> Any:
         library = require(self.library, self.extra)
@@ -176,7 +179,8 @@ class Model2VecEncoder(Encoder):
         """Return the vectors of texts."""
         with self._lock:  # its tokenizer is set for each call
             show = self.options.get("show_progress", False)
-            return self.model.encode(texts, use_multiprocessing=False, show_progress_bar=show)
+            readable = list(map(without_surrogates, texts))
+            return self.model.encode(readable, use_multiprocessing=False, show_progress_bar=show)
 
     def _open(self) -> Any:
         return require(self.library, self.extra).StaticModel.from_pretrained(self.name, force_download=False)
@@ -185,18 +189,23 @@ class Model2VecEncoder(Encoder):
 class FastEmbedEncoder(Encoder):
     """Encoder of the library fastembed, without torch: `"fastembed:<model name>"`.
 
-    The model is read from fastembed's cache. If it is not there, fastembed downloads it.
+    The model is read from fastembed's cache. If it is not there, fastembed downloads it. Each text is computed alone,
+    as by `OnnxEncoder`: a batch of 256, which is fastembed's default, takes gigabytes of memory.
     """
 
     kind, extra, library = "fastembed", "fastembed", "fastembed"
 
     def __call__(self, texts: list[str]) -> Any:
         """Return the vectors of documents."""
-        return np.stack(list(self.model.passage_embed(texts)))
+        return np.array(
+            list(self.model.passage_embed(list(map(without_surrogates, texts)), batch_size=1)), dtype=np.float32
+        )
 
     def questions(self, texts: list[str]) -> Any:
         """Return the vectors of questions."""
-        return np.stack(list(self.model.query_embed(texts)))
+        return np.array(
+            list(self.model.query_embed(list(map(without_surrogates, texts)), batch_size=1)), dtype=np.float32
+        )
 
     def _open(self) -> Any:
         return require(self.library, self.extra).TextEmbedding(self.name, **self.options)
@@ -253,10 +262,13 @@ class OnnxEncoder(Encoder):
         n_threads = max(1, min(self.options["threads"] or os.cpu_count() or 1, len(texts)))
         with progress_bar(self.options["show_progress"], "Embedding") as (expect, advance):
             expect(len(texts))
-            with ThreadPoolExecutor(n_threads, "drillrank-onnx") as pool:
+            pool = ThreadPoolExecutor(n_threads, "drillrank-onnx")
+            try:
                 for vector in pool.map(self.model.embed, texts):
                     vectors.append(vector)
                     advance(1)
+            finally:
+                pool.shutdown(cancel_futures=True)  # after an interrupt, no text is begun
         return np.array(vectors, dtype=np.float32)  # [n_texts, n_dimensions]
 
     def _open(self) -> _OnnxModel:
@@ -310,7 +322,7 @@ class _OnnxModel:
 
     def embed(self, text: str) -> Floats32:
         """Return the unit vector of a text, shape (dimensions,)."""
-        ids = np.array([self.tokenizer.encode(text).ids], dtype=np.int64)  # [1, n_tokens]
+        ids = np.array([self.tokenizer.encode(without_surrogates(text)).ids], dtype=np.int64)  # [1, n_tokens]
         inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
         [[output], *_] = self.session.run(None, {name: inputs[name] for name in self.input_names})
         vector = _pool(output, self.pooling) if output.ndim == 2 else output  # some models pool by themselves

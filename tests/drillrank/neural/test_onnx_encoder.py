@@ -130,6 +130,11 @@ def test_fingerprints_of_other_libraries_depend_on_the_files_and_the_options(dir
     assert expected != load_encoder(f"st:{tmp_path / 'model'}").fingerprint()
 
 
+def test_a_lone_surrogate_is_read_as_a_replacement_character(directories):
+    for encoder in (OnnxEncoder(str(directories[1])), SentenceTransformerEncoder(str(directories[0]))):
+        np.testing.assert_array_equal(encoder(["a \ud800 river"]), encoder(["a \ufffd river"]))
+
+
 def test_torch_is_not_imported(directories):
     code = (
         "import sys; from drillrank.likelihood.encoders import load_encoder; "
