@@ -37,6 +37,7 @@ def folder(tmp_path: Path) -> Path:
 
 def client(folder: Path, *options: str, cache: str = "../cache") -> mcp.Client:
     environment = {"PYTHONPATH": os.pathsep.join(sys.path), "XDG_CACHE_HOME": os.path.normpath(folder / cache)}
+    environment["DRILLRANK_EMBED"] = "none"
     command = StdioServerParameters(
         command=sys.executable, args=["-m", "drillrank", "mcp", str(folder), *options], env=environment
     )
@@ -67,7 +68,7 @@ async def test_a_session_of_an_agent(folder):
         assert any("image.png is an image (PNG)" in problem for problem in found["problems"])
         assert not (await call("ask", question="Quantum chromodynamics?"))["found"]
         lease = await call("ask", question="When does the lease of page 2 end?", top_n=1)
-        assert (lease["evidence"][0]["file"], lease["evidence"][0]["page"]) == ("lease_2021.pdf", 2)
+        assert (lease["evidence"][0]["file"], lease["evidence"][0]["pages"]) == ("lease_2021.pdf", [2, 2])
         early = await call("ask", question="When does the lease of page 2 end?", as_of="2020")
         assert "lease_2021.pdf" not in {one["file"] for one in early["evidence"]}
         files = [one["file"] for one in (await call("outline"))["result"]]
