@@ -28,7 +28,7 @@ from drillrank.errors import InvalidInput
 from drillrank.hosts.models import STEPS, HostEmbedding, filled, host_prompt, reported_tokens
 from drillrank.likelihood.encoders import as_encoder
 from drillrank.llm import Reply
-from drillrank.prompts import check_places
+from drillrank.prompts import check_placeholders
 from drillrank.vectors import Embed
 
 
@@ -107,7 +107,7 @@ class Prompted(PromptMixin):
         return partial(filled, name, partial(self._filled, name))
 
     def _take(self, name: str, template: BasePromptTemplate) -> None:
-        check_places(template.format, *STEPS[name][1:])
+        check_placeholders(template.format, *STEPS[name][1:])
         vars(self).setdefault("_templates", {})[name] = template
 
     def _filled(self, name: str, values: dict[str, Any]) -> tuple[str, tuple[BasePromptTemplate, dict[str, Any]]]:

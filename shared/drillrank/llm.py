@@ -1,8 +1,8 @@
-"""Requests to LLMs, retrievers and stores, and the two functions that have them answered.
+"""Requests to LLMs, retrievers and stores, and the two functions that get them answered.
 
-A method that needs an LLM, a retriever or a store is a generator with no I/O in it: it yields a list of requests that
-may be answered at the same time, receives the list of their answers, and returns its result. `run` and `arun` drive any
-such generator, so that sync and async cannot differ, and tokens and calls are counted in one place.
+A method that needs an LLM, a retriever or a store is a generator without I/O. It yields lists of requests that may be
+answered at the same time, receives the list of their answers, and returns its result. `run` and `arun` drive any such
+generator. Thus sync and async code cannot differ, and one place counts tokens and calls.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LOGGER = logging.getLogger(__name__)
 Result = TypeVar("Result")
 Function = Callable[..., Any]
 
-_PATIENCE = 60.0  # seconds that one who wants the same answer waits for another one's call, which may never end
+_MAX_WAIT = 60.0  # seconds to wait for the same prompt of another caller, whose call may never end
 
 
 # Requests and answers
@@ -38,43 +38,43 @@ _PATIENCE = 60.0  # seconds that one who wants the same answer waits for another
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """Where the answer to a prompt is remembered; others who ask the same at the same time wait for it.
+    """Place in a cache for the answer to a prompt. Concurrent requests with the same entry share one call.
 
     Attributes:
-        answers: Answers by key: any mutable mapping of strings, for example a `diskcache.Cache`.
-        key: Of this prompt.
-        useful: Whether an answer is worth remembering; a failed call never is.
+        answers: Answers by key. Any mutable mapping of strings, for example a `diskcache.Cache`.
+        key: Key of the prompt.
+        is_useful: Function that returns True if an answer is worth storing. Failed calls are never stored.
     """
 
     answers: MutableMapping[str, str]
     key: str
-    useful: Callable[[str], bool] = bool
+    is_useful: Callable[[str], bool] = bool
 
 
 @dataclass(frozen=True)
 class LLMRequest:
-    """An LLM's `Reply` to a prompt is wanted.
+    """Request for an LLM's `Reply` to a prompt.
 
     Attributes:
-        prompt: The prompt; a subclass of `str` reaches the LLM as it is.
-        schema: JSON schema of the answer: an LLM with `complete_json(prompt, schema)` is held to it, any other one is
-            asked in words.
-        memo: Where the answer is remembered.
+        prompt: The prompt. The LLM receives an instance of a subclass of `str` unchanged.
+        schema: JSON schema of the answer, passed to an LLM with `complete_json(prompt, schema)`. Other LLMs get the
+            prompt alone, so the prompt should describe the schema, too.
+        cache_entry: Place of the answer in a cache; None for no cache.
     """
 
     prompt: str
     schema: Mapping[str, Any] | None = field(default=None, hash=False)
-    memo: CacheEntry | None = field(default=None, repr=False, compare=False)
+    cache_entry: CacheEntry | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
 class RetrievalRequest:
-    """What is nearest to a query is wanted, best first.
+    """Request for the results nearest to a query, best first.
 
     Attributes:
         query: The query.
-        n: How many at most; 0 leaves it to the retriever.
-        source: Which of several retrievers is asked; None is the only one.
+        n: Maximum number of results; 0 leaves it to the retriever.
+        source: Name of one of several retrievers; None if there is only one.
         where: Metadata values that a record must have, by key.
     """
 
@@ -86,11 +86,11 @@ class RetrievalRequest:
 
 @dataclass(frozen=True)
 class LookupRequest:
-    """Passages or records are wanted that are known by id, or by their metadata; those that do not exist are left out.
+    """Request for passages or records by id or by metadata. The answer omits missing ones.
 
     Attributes:
-        ids: Their ids.
-        where: In place of ids: metadata values by key, or a tuple of values of which a record has one.
+        ids: Ids of the passages or records.
+        where: Metadata values by key, used instead of ids. A record must have one of the values of a tuple.
     """
 
     ids: tuple[str, ...] = ()
@@ -99,11 +99,11 @@ class LookupRequest:
 
 @dataclass(frozen=True)
 class FunctionRequest:
-    """What a function returns is wanted.
+    """Request for the return value of a function.
 
     Attributes:
-        function: Called without arguments; a generator function may yield requests of its own first.
-        afunction: The same without blocking the event loop, for `arun`; None where there is no such function.
+        function: Function without arguments. A generator function may first yield requests of its own.
+        afunction: Variant for `arun` that does not block the event loop; None if there is none.
     """
 
     function: Function
@@ -111,57 +111,66 @@ class FunctionRequest:
 
 
 Requests = Generator[Sequence[Any], Sequence[Any], Result]
-"""Yields requests, receives one answer for each, returns the result."""
+"""Generator that yields lists of requests, receives one answer for each request, and returns a result."""
 
 Handlers = Mapping[Any, Function]
-"""By type of request a function from the request to its answer; for `arun` it may be asynchronous.
+"""Functions from a request to its answer, by type of request. For `arun`, they may be asynchronous.
 
-A generator function may yield requests of its own first.
+A generator function may first yield requests of its own.
 """
 
 
 @dataclass(frozen=True)
 class Reply:
-    """An LLM's answer to one prompt; empty, with the reason in `failure`, if the call raised.
+    """Answer of an LLM to one prompt.
 
-    An LLM's `complete` may return one in place of a string, to report the tokens that its host has counted.
+    An LLM's `complete` may return a `Reply` instead of a string to report token counts.
 
     Attributes:
-        text: The answer.
-        failure: Why there is none.
-        prompt_tokens: As reported; None, for them to be counted, unless it is a number above 0.
-        completion_tokens: Likewise.
-        remembered: Whether the answer was known, and nobody was asked.
+        text: The answer; empty if the call failed.
+        failure: Error of a failed call, otherwise None.
+        prompt_tokens: Number of tokens in the prompt that the LLM reports. None and 0 mean that drillrank counts them.
+        completion_tokens: Number of tokens in the answer, likewise.
+        from_cache: True if the answer was in a cache, so that the LLM was not called.
     """
 
     text: str
     failure: LLMFailure | None = None
     prompt_tokens: int | None = field(default=None, compare=False)
     completion_tokens: int | None = field(default=None, compare=False)
-    remembered: bool = field(default=False, compare=False)
+    from_cache: bool = field(default=False, compare=False)
+
+
+OnReply = Callable[[Reply], object]
+"""Callback that receives each reply of an LLM, on the thread that sent the prompt."""
 
 
 class CompletesPrompts(Protocol):
-    """Anything with `complete(prompt) -> str`; it may have `acomplete`, `complete_json` and `acomplete_json`."""
+    """Object with `complete(prompt) -> str`; it may have `acomplete`, `complete_json` and `acomplete_json`."""
 
     def complete(self, prompt: str, /) -> str | Reply:
-        """The LLM's answer to one prompt."""
+        """Return the answer to a prompt."""
         ...
 
 
 LLM = CompletesPrompts | Callable[[str], str | Reply] | Callable[[str], Awaitable[str | Reply]]
-"""An object with `complete`, a plain function, or an `async def` function.
+"""Object with `complete`, plain function, or `async def` function.
 
-An object that has `complete` or `acomplete` is never called itself, whether it is asked synchronously or not.
+An object with `complete` or `acomplete` is never called itself, neither by `run` nor by `arun`.
 """
 
 
 @dataclass(slots=True)
 class Usage:
-    """What has been spent so far: prompt tokens, completion tokens, calls, and calls that failed.
+    """Tokens and calls spent so far.
 
-    Tokens are those that the LLM reports with its `Reply`; the others are counted by `count`, offline: see
-    `drillrank.text`. `estimated` says whether any of them are an estimate, for want of a tokenizer.
+    Attributes:
+        prompt_tokens: Number of tokens in all prompts, as the LLM's replies report them, or else by `count`.
+        completion_tokens: Number of tokens in all answers, likewise.
+        calls: Number of calls of the LLM.
+        failures: Number of calls that failed.
+        estimated: True if a number of tokens is an estimate because no tokenizer was given.
+        count: Function from a text to its number of tokens: see `drillrank.text.token_counter`.
     """
 
     prompt_tokens: int = 0
@@ -172,8 +181,8 @@ class Usage:
     count: TokenCount = field(default=count_tokens, repr=False, compare=False)
 
     def add(self, prompt: str, reply: Reply) -> None:
-        """Count one call; a remembered answer costs nothing."""
-        if reply.remembered:
+        """Count one call. A reply from a cache costs nothing."""
+        if reply.from_cache:
             return
         self.prompt_tokens += self._tokens(prompt, reply.prompt_tokens)
         self.completion_tokens += self._tokens(reply.text, reply.completion_tokens)
@@ -181,22 +190,25 @@ class Usage:
         self.failures += reply.failure is not None
 
     def include(self, other: Usage) -> None:
-        """Count what was spent elsewhere, too."""
+        """Add the tokens and calls of another usage."""
         self.prompt_tokens += other.prompt_tokens
         self.completion_tokens += other.completion_tokens
         self.calls += other.calls
         self.failures += other.failures
         self.estimated |= other.estimated
 
-    def _tokens(self, text: str, from_server: int | None) -> int:
-        if type(from_server) is int and from_server > 0:  # 0 is what servers say that do not count
-            return from_server
-        counted = self.count(text)
-        self.estimated |= counted > 0 and self.count is count_tokens
-        return counted
+    def _tokens(self, text: str, n_reported: int | None) -> int:
+        """Return the number of tokens that the LLM reported for a text, or count them."""
+        if type(n_reported) is int and n_reported > 0:  # servers that do not count report 0
+            return n_reported
+        n_counted = self.count(text)
+        self.estimated |= n_counted > 0 and self.count is count_tokens
+        return n_counted
 
     def as_metadata(self) -> dict[str, int]:
-        """Tokens and calls under the names that hosts' results carry them; `tokens_estimated` only if they are.
+        """Return tokens and calls under their names in the results of frameworks.
+
+        `tokens_estimated` is a key only if a number is an estimate.
 
         >>> usage = Usage()
         >>> usage.add("Where is Basel?", Reply("On the Rhine."))
@@ -211,7 +223,7 @@ class Usage:
         }
 
 
-# The two drivers
+# Drivers
 
 
 def run(
@@ -221,86 +233,33 @@ def run(
     *,
     usage: Usage | None = None,
     workers: int = 1,
-    on_reply: Callable[[Reply], object] | None = None,
+    on_reply: OnReply | None = None,
 ) -> Result:
-    """Have requests answered until there is a result.
+    """Answer the requests of a generator until it returns its result.
+
+    Errors of the LLM reach the generator as `Reply.failure`. Errors of other requests are raised.
 
     Args:
-        requests: The generator; it decides what a failed LLM call means. What any other request raises is raised.
-        llm: Answers `LLMRequest`: `complete(prompt)` or a plain function.
-        handlers: Answer all other requests, by their type.
-        usage: Counts tokens and calls into this object, if given.
-        workers: Most prompts at once, on threads of their own if it is several.
-        on_reply: Callback, called with each reply of the LLM, on the thread that asked.
+        requests: The generator.
+        llm: Answers `LLMRequest`: an object with `complete(prompt)` or a plain function.
+        handlers: Functions that answer all other requests, by type of request.
+        usage: Counts tokens and calls, if given.
+        workers: Maximum number of prompts at once. Several prompts at once are sent on threads of their own.
+        on_reply: Callback that receives each reply of the LLM, on the thread that sent the prompt.
 
     Raises:
-        InvalidInput: a request finds nobody who answers it, `llm` cannot be called or is asynchronous only, or
-            `workers` is below 1.
+        InvalidInput: There is no handler for a request, `llm` cannot be called or is asynchronous only, or `workers`
+            is below 1.
 
     >>> def shout():
-    ...     reply, found = yield [LLMRequest("hello"), RetrievalRequest("who?", 2)]
-    ...     return reply.text, found
+    ...     reply, results = yield [LLMRequest("hello"), RetrievalRequest("who?", 2)]
+    ...     return reply.text, results
     >>> run(shout(), str.upper, {RetrievalRequest: lambda request: [request.query] * request.n})
     ('HELLO', ['who?', 'who?'])
     """
     check_positive(workers=workers)
-    call_of = _llm_method(llm, "complete")
-    if llm is not None and is_async(call_of(LLMRequest(""))[0]):
-        raise InvalidInput(
-            f"{llm!r:.100} cannot be asked synchronously: pass a plain function from prompt to answer or an object "
-            "with complete(prompt), or use the asynchronous method."
-        )
-    patience = _PATIENCE
-    with suppress(RuntimeError):
-        asyncio.get_running_loop()
-        patience = 0.0  # on the thread of a loop that others may need to go on
-
-    def ask(request: LLMRequest) -> Reply:
-        function, *arguments = call_of(request)
-        try:
-            return _as_reply(function(*arguments), structured=len(arguments) > 1)
-        except Exception as cause:
-            return _failed(cause)
-
-    def answer(request: Any) -> Any:
-        if isinstance(request, Future):
-            return bool(wait([request], patience).done)
-        if not isinstance(request, LLMRequest):
-            function = _function(handlers, request)
-            return drive(function(), usage) if inspect.isgeneratorfunction(function) else function()
-        reply: Reply = ask(request) if request.memo is None else drive(_ask_with_cache(request, request.memo))
-        if on_reply is not None and (request.memo is None or reply.remembered):
-            on_reply(reply)
-        return reply
-
-    def drive(requests: Requests[Any], usage: Usage | None = None) -> Any:
-        with closing(requests):
-            step: Sequence[Any] = ()
-            answers: list[Any] | None = None
-            while True:
-                wanted, result = _advance(requests, step, answers, usage)
-                if wanted is None:
-                    return result
-                step = wanted
-                if workers == 1 or len(step) < 2:
-                    answers = list(map(answer, step))
-                    continue
-                with ThreadPoolExecutor(min(workers, len(step)), "drillrank") as threads:
-                    try:  # stores and retrievers are asked on the caller's thread
-                        submitted = [
-                            threads.submit(copy_context().run, answer, one) if isinstance(one, LLMRequest) else None
-                            for one in step
-                        ]
-                        others = [
-                            answer(one) if call is None else None for one, call in zip(step, submitted, strict=True)
-                        ]
-                        answers = [
-                            call.result() if call else other for call, other in zip(submitted, others, strict=True)
-                        ]
-                    finally:
-                        threads.shutdown(wait=False, cancel_futures=True)
-
-    return drive(requests, usage)  # type: ignore[no-any-return]
+    driver = _SyncDriver(llm, handlers, usage, workers, on_reply)
+    return driver.drive(requests, usage)  # type: ignore[no-any-return]
 
 
 async def arun(
@@ -310,15 +269,15 @@ async def arun(
     *,
     usage: Usage | None = None,
     workers: int = 4,
-    on_reply: Callable[[Reply], object] | None = None,
+    on_reply: OnReply | None = None,
 ) -> Result:
-    """As `run`, without blocking the event loop.
+    """Answer the requests of a generator without blocking the event loop; otherwise like `run`.
 
-    `acomplete(prompt)`, and any function that is declared `async`, is called on the loop, and must give way there. All
-    else runs on threads: other functions, of which an awaitable result is awaited, and what the generator computes.
+    `acomplete(prompt)` and functions declared `async` run on the event loop. Other functions and the generator itself
+    run on threads. If a function returns an awaitable, it is awaited.
 
     Raises:
-        InvalidInput: a request finds nobody who answers it, `llm` cannot be called, or `workers` is below 1.
+        InvalidInput: There is no handler for a request, `llm` cannot be called, or `workers` is below 1.
 
     >>> def shout():
     ...     replies = yield [LLMRequest("hello"), LLMRequest("bye")]
@@ -327,62 +286,145 @@ async def arun(
     ['HELLO', 'BYE']
     """
     check_positive(workers=workers)
-    call_of = _llm_method(llm, "acomplete", "complete")
-    loop, limit = asyncio.get_running_loop(), asyncio.Semaphore(workers)
-    threads = ThreadPoolExecutor(workers, "drillrank")  # the loop's own are few, and others wait for them
+    driver = _AsyncDriver(llm, handlers, usage, workers, on_reply)
+    try:
+        return await driver.drive(requests, usage)  # type: ignore[no-any-return]
+    finally:
+        driver.threads.shutdown(wait=False, cancel_futures=True)
 
-    async def call(function: Function, *arguments: Any) -> Any:
-        async with limit:
-            if is_async(function):
-                return await function(*arguments)
-            returned = await loop.run_in_executor(threads, copy_context().run, function, *arguments)
-            return await returned if inspect.isawaitable(returned) else returned
 
-    async def ask(request: LLMRequest) -> Reply:
-        function, *arguments = call_of(request)
-        try:
-            return _as_reply(await call(function, *arguments), structured=len(arguments) > 1)
-        except Exception as cause:
-            return _failed(cause)
+class _SyncDriver:
+    """Answers requests for `run`."""
 
-    async def answer(request: Any) -> Any:
+    def __init__(
+        self, llm: LLM | None, handlers: Handlers | None, usage: Usage | None, workers: int, on_reply: OnReply | None
+    ) -> None:
+        self._method_of = _llm_method(llm, "complete")
+        if llm is not None and is_async(self._method_of(LLMRequest(""))[0]):
+            raise InvalidInput(
+                f"llm is asynchronous only, got {llm!r:.100}. Pass a plain function from prompt to answer or an object "
+                "with a `complete` method, or use the asynchronous method of the component."
+            )
+        self._handlers = handlers
+        self._usage = usage
+        self._workers = workers
+        self._on_reply = on_reply
+        self._max_wait = _MAX_WAIT
+        with suppress(RuntimeError):
+            asyncio.get_running_loop()
+            self._max_wait = 0.0  # the caller waited for may need this event loop to continue
+
+    def drive(self, requests: Requests[Any], usage: Usage | None) -> Any:
+        """Return the result of a generator. `usage` counts the prompts of its steps, not those of nested generators."""
+        with closing(requests):
+            step, result = _advance(requests)
+            while step is not None:
+                answers = self._answer_all(step)
+                step, result = _advance(requests, step, answers, usage)
+            return result
+
+    def _answer_all(self, requests: Sequence[Any]) -> list[Any]:
+        """Answer requests in order. With several workers, send prompts on threads and the rest on this thread."""
+        if self._workers == 1 or len(requests) < 2:
+            return list(map(self._answer, requests))
+        with ThreadPoolExecutor(min(self._workers, len(requests)), "drillrank") as threads:
+            try:
+                calls = {
+                    index: threads.submit(copy_context().run, self._answer, request)
+                    for index, request in enumerate(requests)
+                    if isinstance(request, LLMRequest)
+                }
+                answers = {i: self._answer(request) for i, request in enumerate(requests) if i not in calls}
+                return [calls[i].result() if i in calls else answers[i] for i in range(len(requests))]
+            finally:
+                threads.shutdown(wait=False, cancel_futures=True)
+
+    def _answer(self, request: Any) -> Any:
         if isinstance(request, Future):
-            return bool((await asyncio.wait([asyncio.wrap_future(request)], timeout=_PATIENCE))[0])
+            return bool(wait([request], self._max_wait).done)
         if not isinstance(request, LLMRequest):
-            function = _function(handlers, request, asynchronous=True)
-            return await (drive(function(), usage) if inspect.isgeneratorfunction(function) else call(function))
-        reply: Reply = await (ask(request) if request.memo is None else drive(_ask_with_cache(request, request.memo)))
-        if on_reply is not None and (request.memo is None or reply.remembered):
-            on_reply(reply)
+            function = _find_function(self._handlers, request)
+            return self.drive(function(), self._usage) if inspect.isgeneratorfunction(function) else function()
+        entry = request.cache_entry
+        # The step that contains this request counts its reply, so the nested generator counts nothing.
+        reply: Reply = self._ask(request) if entry is None else self.drive(_ask_with_cache(request, entry), None)
+        if self._on_reply is not None and (entry is None or reply.from_cache):
+            self._on_reply(reply)
         return reply
 
-    async def drive(requests: Requests[Any], usage: Usage | None = None) -> Any:
-        step: Sequence[Any] = ()
-        answers: list[Any] | None = None
+    def _ask(self, request: LLMRequest) -> Reply:
+        method, *arguments = self._method_of(request)
         try:
-            while True:
-                wanted, result = await asyncio.to_thread(_advance, requests, step, answers, usage)
-                if wanted is None:
-                    return result
-                step = wanted
-                tasks = [asyncio.ensure_future(answer(request)) for request in step]
+            return _as_reply(method(*arguments), is_structured=len(arguments) > 1)
+        except Exception as cause:
+            return _failed_reply(cause)
+
+
+class _AsyncDriver:
+    """Answers requests for `arun`."""
+
+    def __init__(
+        self, llm: LLM | None, handlers: Handlers | None, usage: Usage | None, workers: int, on_reply: OnReply | None
+    ) -> None:
+        self._method_of = _llm_method(llm, "acomplete", "complete")
+        self._handlers = handlers
+        self._usage = usage
+        self._on_reply = on_reply
+        self._limit = asyncio.Semaphore(workers)
+        # The event loop has few threads of its own, which other callers wait for.
+        self.threads = ThreadPoolExecutor(workers, "drillrank")
+
+    async def drive(self, requests: Requests[Any], usage: Usage | None) -> Any:
+        """Return the result of a generator. `usage` counts the prompts of its steps, not those of nested generators."""
+        try:
+            step, result = await asyncio.to_thread(_advance, requests)
+            while step is not None:
+                tasks = [asyncio.ensure_future(self._answer(request)) for request in step]
                 try:
-                    answers = list(await asyncio.gather(*tasks))
+                    answers = await asyncio.gather(*tasks)
                 finally:
                     for task in tasks:
                         task.cancel()
+                step, result = await asyncio.to_thread(_advance, requests, step, answers, usage)
+            return result
         finally:
-            with suppress(ValueError):  # after a cancellation it may still compute
+            with suppress(ValueError):  # after a cancellation, the generator may still be running on its thread
                 requests.close()
 
-    try:
-        return await drive(requests, usage)  # type: ignore[no-any-return]
-    finally:
-        threads.shutdown(wait=False, cancel_futures=True)
+    async def _answer(self, request: Any) -> Any:
+        if isinstance(request, Future):
+            return bool((await asyncio.wait([asyncio.wrap_future(request)], timeout=_MAX_WAIT))[0])
+        if not isinstance(request, LLMRequest):
+            function = _find_function(self._handlers, request, asynchronous=True)
+            return await (
+                self.drive(function(), self._usage) if inspect.isgeneratorfunction(function) else self._call(function)
+            )
+        entry = request.cache_entry
+        reply: Reply = await (
+            self._ask(request) if entry is None else self.drive(_ask_with_cache(request, entry), None)
+        )
+        if self._on_reply is not None and (entry is None or reply.from_cache):
+            self._on_reply(reply)
+        return reply
+
+    async def _ask(self, request: LLMRequest) -> Reply:
+        method, *arguments = self._method_of(request)
+        try:
+            return _as_reply(await self._call(method, *arguments), is_structured=len(arguments) > 1)
+        except Exception as cause:
+            return _failed_reply(cause)
+
+    async def _call(self, function: Function, *arguments: Any) -> Any:
+        async with self._limit:
+            if is_async(function):
+                return await function(*arguments)
+            loop = asyncio.get_running_loop()
+            returned = await loop.run_in_executor(self.threads, copy_context().run, function, *arguments)
+            return await returned if inspect.isawaitable(returned) else returned
 
 
 def is_async(function: Function) -> bool:
-    """Whether a function, a method, or an object that can be called is declared `async`.
+    """Return True if a function, a method, or a callable object is declared `async`.
 
     >>> is_async(functools.partial(asyncio.sleep, 0)), is_async(print)
     (True, False)
@@ -393,126 +435,143 @@ def is_async(function: Function) -> bool:
 
 
 def _advance(
-    requests: Requests[Any], step: Sequence[Any], answers: Sequence[Any] | None, usage: Usage | None
+    requests: Requests[Any],
+    step: Sequence[Any] = (),
+    answers: Sequence[Any] | None = None,
+    usage: Usage | None = None,
 ) -> tuple[Sequence[Any] | None, Any]:
-    """The generator's next step, given the answers to its last one; None and its result if it has finished."""
+    """Send the answers of a step to the generator and count their tokens.
+
+    Returns:
+        The next step and None, or None and the result of a generator that has finished.
+    """
     for request, reply in zip(step, answers or (), strict=True):
-        if isinstance(request, LLMRequest) and request.memo is None:
+        if isinstance(request, LLMRequest) and request.cache_entry is None:
             _LOGGER.debug("%d characters were answered by %r", len(request.prompt), reply.failure or reply.text)
         if isinstance(request, LLMRequest) and usage is not None:
             usage.add(request.prompt, reply)
     try:
-        return requests.send(answers), None  # type: ignore[arg-type]  # None begins
+        return requests.send(answers), None  # type: ignore[arg-type]  # None starts the generator
     except StopIteration as stop:
         return None, stop.value
 
 
-def _function(handlers: Handlers | None, request: Any, asynchronous: bool = False) -> Function:
-    """What answers a request that is no `LLMRequest`, without arguments."""
+def _find_function(handlers: Handlers | None, request: Any, asynchronous: bool = False) -> Function:
+    """Return a function without arguments that answers a request to anything but an LLM."""
     if isinstance(request, FunctionRequest):
         return (asynchronous and request.afunction) or request.function
     handler = (handlers or {}).get(type(request))
     if handler is None:
-        raise InvalidInput(f"Nobody answers a {type(request).__name__} here: pass a handler for it.")
+        raise InvalidInput(f"No handler for {type(request).__name__} requests. Add one to `handlers`.")
     return functools.partial(handler, request)
 
 
-def merge_requests(several: Sequence[Requests[Result]]) -> Requests[list[Result]]:
-    """Several generators of requests as one, so that all of their requests can be answered at the same time.
+def merge_requests(generators: Sequence[Requests[Result]]) -> Requests[list[Result]]:
+    """Merge generators into one whose steps contain the requests of all of them.
 
     >>> def shout(word):
     ...     (reply,) = yield [LLMRequest(word)]
     ...     return reply.text
-    >>> run(together([shout("a"), shout("b")]), str.upper)
+    >>> run(merge_requests([shout("a"), shout("b")]), str.upper)
     ['A', 'B']
     """
     results: dict[int, Result] = {}
-    answers: dict[int, Sequence[Any] | None] = dict.fromkeys(range(len(several)))
-    while len(results) < len(several):
-        asking: dict[int, Sequence[Any]] = {}
-        for number, replies in answers.items():
+    answers_by_index: dict[int, Sequence[Any] | None] = dict.fromkeys(range(len(generators)))
+    while len(results) < len(generators):
+        step_by_index: dict[int, Sequence[Any]] = {}
+        for index, answers in answers_by_index.items():
             try:
-                asking[number] = several[number].send(replies)  # type: ignore[arg-type]  # None begins
+                step_by_index[index] = generators[index].send(answers)  # type: ignore[arg-type]  # None starts it
             except StopIteration as stop:  # noqa: PERF203  # how a generator ends
-                results[number] = stop.value
-        if asking:
-            answered = iter((yield [request for requests in asking.values() for request in requests]))
-        answers = {number: list(islice(answered, len(requests))) for number, requests in asking.items()}
-    return [results[number] for number in range(len(several))]
+                results[index] = stop.value
+        if step_by_index:
+            all_answers = iter((yield [request for step in step_by_index.values() for request in step]))
+        answers_by_index = {index: list(islice(all_answers, len(step))) for index, step in step_by_index.items()}
+    return [results[index] for index in range(len(generators))]
 
 
 def _llm_method(llm: LLM | None, *names: str) -> Callable[[LLMRequest], tuple[Any, ...]]:
-    """From a request to the LLM's method that answers it, the first one of these names, with its arguments.
+    """Return a function from a request to the LLM's method that answers it and the method's arguments.
+
+    Args:
+        llm: The LLM; None raises an error at the first request.
+        names: Names of methods that take a prompt, the preferred one first.
 
     Raises:
-        InvalidInput: the LLM has none and is no function.
+        InvalidInput: The LLM has no such method and is not a function.
     """
-    methods = [function for name in (*names, "acomplete") if callable(function := getattr(llm, name, None))]
-    plain: Any = methods[0] if methods else llm  # what has a method is not called itself
-    if llm is not None and not callable(plain):
-        raise InvalidInput(f"{llm!r:.100} is no LLM: pass a function from prompt to answer or an object with complete.")
-    structured = [function for name in names if callable(function := getattr(llm, f"{name}_json", None))]
+    methods = [method for name in (*names, "acomplete") if callable(method := getattr(llm, name, None))]
+    plain_method: Any = methods[0] if methods else llm  # an object with a method is not called itself
+    if llm is not None and not callable(plain_method):
+        raise InvalidInput(
+            f"llm must be a function from prompt to answer or an object with a `complete` method, got {llm!r:.100}."
+        )
+    json_methods = [method for name in names if callable(method := getattr(llm, f"{name}_json", None))]
 
     def method_of(request: LLMRequest) -> tuple[Any, ...]:
         if llm is None:
-            raise InvalidInput("An LLM is asked, but none was given: pass llm.")
-        if request.schema is not None and structured:
-            return structured[0], request.prompt, request.schema
-        return plain, request.prompt
+            raise InvalidInput("A prompt needs an LLM, got llm=None. Pass llm.")
+        if request.schema is not None and json_methods:
+            return json_methods[0], request.prompt, request.schema
+        return plain_method, request.prompt
 
     return method_of
 
 
-def _as_reply(answer: object, structured: bool) -> Reply:
-    """What an LLM returned; one that is bound to a schema may return what the JSON stands for."""
+def _as_reply(answer: object, is_structured: bool) -> Reply:
+    """Convert the return value of an LLM. A structured call may return a parsed value instead of its JSON."""
     if isinstance(answer, Reply):
         return answer
-    if not structured and not isinstance(answer, str):
-        raise InvalidInput(f"The LLM answered with a {type(answer).__name__}, not a string.")
+    if not is_structured and not isinstance(answer, str):
+        raise InvalidInput(f"llm must return a string, got {type(answer).__name__}.")
     return Reply(answer if isinstance(answer, str) else json.dumps(answer))
 
 
-_REASON_CHARACTERS = 2_000
+_MAX_REASON_CHARACTERS = 2_000
 
 
-def _failed(cause: Exception) -> Reply:
-    # An exception may quote what a server sent: no control characters may reach a terminal.
-    reason = "".join(sign if sign.isprintable() else " " for sign in str(cause)[:_REASON_CHARACTERS])
+def _failed_reply(cause: Exception) -> Reply:
+    """Return the reply of a failed call, without control characters: the server may have sent some to a terminal."""
+    reason = "".join(sign if sign.isprintable() else " " for sign in str(cause)[:_MAX_REASON_CHARACTERS])
     failure = LLMFailure(f"The LLM call failed: {type(cause).__name__}: {reason}")
     failure.__cause__ = cause
     return Reply("", failure)
 
 
-_lock = threading.Lock()
-_asking: dict[tuple[int, str], Future[None]] = {}  # what is being asked, by the mapping that will hold it, and its key
+_pending_lock = threading.Lock()
+_pending_calls: dict[tuple[int, str], Future[None]] = {}  # by the id of the mapping for the answer, and its key
 
 
-def _ask_with_cache(request: LLMRequest, memo: CacheEntry) -> Requests[Reply]:
-    """The reply from memory, or by the one call of all who want it now; yields a future to wait for that to end."""
-    location = id(memo.answers), memo.key
+def _ask_with_cache(request: LLMRequest, entry: CacheEntry) -> Requests[Reply]:
+    """Return the reply from the cache or from the LLM, which is called once for all callers that wait.
+
+    Yields a future to wait for the call of another caller.
+    """
+    call_id = id(entry.answers), entry.key
     while True:
-        mine: Future[None] = Future()
-        with _lock:
-            pending = _asking.setdefault(location, mine)
-        if pending is not mine:
-            if (yield [pending])[0]:
+        own_call: Future[None] = Future()
+        with _pending_lock:
+            call = _pending_calls.setdefault(call_id, own_call)
+        if call is not own_call:
+            [has_ended] = yield [call]
+            if has_ended:
                 continue
-            return (yield [replace(request, memo=None)])[0]  # type: ignore[no-any-return]
+            return (yield [replace(request, cache_entry=None)])[0]  # type: ignore[no-any-return]
         try:
-            text = memo.answers.get(memo.key)
-            if isinstance(text, str) and memo.useful(text):
-                return Reply(text, remembered=True)
-            [reply] = yield [replace(request, memo=None)]
-            if reply.failure is None and memo.useful(reply.text):
-                memo.answers[memo.key] = reply.text
+            text = entry.answers.get(entry.key)
+            if isinstance(text, str) and entry.is_useful(text):
+                return Reply(text, from_cache=True)
+            [reply] = yield [replace(request, cache_entry=None)]
+            if reply.failure is None and entry.is_useful(reply.text):
+                entry.answers[entry.key] = reply.text
             return reply  # type: ignore[no-any-return]
         finally:
-            with _lock:
-                del _asking[location]
-            mine.set_result(None)
+            with _pending_lock:
+                del _pending_calls[call_id]
+            own_call.set_result(None)
 
 
-# What answers hold beside the answer
+# Reasoning in answers
 
 _TAG = r"(?:think(?:ing)?|thoughts?|reason(?:ing)?|analysis|scratchpad|reflection)"
 _MARK = re.compile(
@@ -524,9 +583,12 @@ _CONTROL = re.compile(r"<\|[a-z_]{1,30}\|>(?:assistant)?")
 
 
 def strip_reasoning(answer: str) -> str | None:
-    """An answer without the reasoning that models send along between marks; None if that never ends and is all.
+    """Remove the reasoning that a model sends between marks.
 
-    Reasoning whose opening mark the server has cut off goes, too.
+    Text before a closing mark without an opening one is reasoning, too: some servers remove the opening mark.
+
+    Returns:
+        The rest of the answer; None if there is only reasoning that never ends.
 
     >>> strip_reasoning("<think>Is it 2? No, 3.</think> 3"), strip_reasoning("Is it 2? No, 3.</think> 3")
     (' 3', ' 3')
@@ -534,16 +596,16 @@ def strip_reasoning(answer: str) -> str | None:
     True
     """
     parts: list[str] = []
-    at, inside = 0, False
+    start, in_reasoning = 0, False
     for mark in _MARK.finditer(answer):
-        if not inside:
+        if not in_reasoning:
             if mark["open"]:
-                parts.append(answer[at : mark.start()])
+                parts.append(answer[start : mark.start()])
             else:
                 parts.clear()
-        inside = bool(mark["open"])
-        at = mark.end()
-    if not inside:
-        parts.append(answer[at:])
+        in_reasoning = bool(mark["open"])
+        start = mark.end()
+    if not in_reasoning:
+        parts.append(answer[start:])
     text = _CONTROL.sub(" ", "".join(parts))
-    return None if inside and not text.strip() else text
+    return None if in_reasoning and not text.strip() else text

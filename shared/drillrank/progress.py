@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+OnProgress = Callable[[int, int], object]
+"""Function that gets the number of items that are done, and the number of all."""
+
 
 @contextmanager
 def progress_bar(show: bool, label: str) -> Iterator[tuple[Callable[[int], object], Callable[[int], object]]]:

@@ -1,8 +1,8 @@
-"""Prompts as text with cuttable documents.
+"""Prompts and templates of prompts.
 
-A prompt is a tuple of parts: strings (instructions, prefixes, demonstrations, questions) are never shortened;
-`TruncatableText` parts are documents, which a token budget may shorten from their end. A model's control tokens, such
-as `<|im_start|>`, are control tokens in `TrustedText` alone; in other strings and in documents they are text.
+A prompt is a tuple of parts. Strings (instructions, prefixes, demonstrations, questions) are never truncated. A
+`TruncatableText` is a document, whose end a token budget may cut off. The control tokens of a model, such as
+`<|im_start|>`, are control tokens in a `TrustedText` only. In other strings and in documents they are plain text.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from drillrank.text import TokenCount
 
 @dataclass(frozen=True, slots=True)
 class TruncatableText:
-    """A document inside a prompt: what the target is to be explained by, and what a budget may shorten.
+    """Document inside a prompt, which a token budget may truncate.
 
     Attributes:
-        text: The document's text.
-        max_tokens: Tokens of the language model that it may keep; None for no limit of its own.
+        text: Text of the document.
+        max_tokens: Maximum number of tokens to keep; None for no limit of its own.
     """
 
     text: str
@@ -30,17 +30,20 @@ class TruncatableText:
 
 
 class TrustedText(str):
-    """Wording of whoever wrote the prompt, who is trusted: a control token in it is one for the model, too."""
+    """Text by the author of the prompt, whose control tokens the model may obey."""
 
 
 Prompt = tuple["str | TruncatableText", ...]
 
 Template = str | Callable[..., str]
-"""A prompt with places: a string with `{name}` in it, or a function of keyword arguments, as a host's templates are."""
+"""Prompt with placeholders: a string with `{name}` in it, or a function of keyword arguments.
+
+Templates of frameworks are such functions.
+"""
 
 
 def prompt_text(prompt: Prompt) -> str:
-    """The whole prompt as one string, nothing shortened.
+    """Join the parts of a prompt without truncating any.
 
     >>> prompt_text(("Passage: ", TruncatableText("Some text"), "."))
     'Passage: Some text.'
@@ -49,102 +52,129 @@ def prompt_text(prompt: Prompt) -> str:
 
 
 def fill_template(template: Template, **values: str) -> str:
-    """A template with its `{name}` places filled at once: braces in the values, which are data, stay as they are.
+    """Fill all placeholders of a template at once. Braces in the values are data and stay unchanged.
 
-    >>> filled("{question} Items: {items}", question="What is {items}?", items="a {b}")
+    >>> fill_template("{question} Items: {items}", question="What is {items}?", items="a {b}")
     'What is {items}? Items: a {b}'
     """
     if callable(template):
         return template(**values)
-    return re.sub(r"\{(\w+)\}", lambda location: values.get(location[1], location[0]), template)
+    return re.sub(r"\{(\w+)\}", lambda placeholder: values.get(placeholder[1], placeholder[0]), template)
 
 
-def check_places(template: Template, *names: str) -> Template:
-    """The template itself, once it is known to hold all of the places; a framework's, by its `format`, too.
+def check_placeholders(template: Template, *names: str) -> Template:
+    """Check that a template contains all placeholders, and return it.
+
+    Args:
+        template: A string, a function, or a template of a framework, which has a `format` method.
+        names: Names of the placeholders.
 
     Raises:
-        InvalidInput: it is neither a string nor a function, lacks one of them, or cannot be filled with them.
+        InvalidInput: The template is neither a string nor a function, cannot be filled, or lacks a placeholder.
+
+    >>> check_placeholders("Where is {town}?", "town")
+    'Where is {town}?'
     """
     fill = None if isinstance(template, str) else getattr(template, "format", template)
     if callable(fill):
-        marks = {name: f"here goes the {name}" for name in names}
+        markers = {name: f"here goes the {name}" for name in names}
         try:
-            prompt = fill(**marks)
+            prompt = fill(**markers)
         except Exception as cause:
-            problem = f"{type(cause).__name__}: {cause}"
-            raise InvalidInput(f"This prompt cannot be filled with {' and '.join(names)}: {problem}.") from cause
-        missing = [name for name, mark in marks.items() if not isinstance(prompt, str) or mark not in prompt]
+            raise InvalidInput(
+                f"The template {template!r:.200} cannot be filled: {type(cause).__name__}: {cause}. "
+                f"Pass one with the placeholders {', '.join(names)}."
+            ) from cause
+        missing = [name for name, marker in markers.items() if not isinstance(prompt, str) or marker not in prompt]
     else:
         missing = [name for name in names if not isinstance(template, str) or f"{{{name}}}" not in template]
     if missing:
-        raise InvalidInput(f"This prompt is a string that holds {{{missing[0]}}}; not {template!r:.200}.")
+        raise _missing_placeholder(missing[0], template)
     return template
 
 
+def _missing_placeholder(name: str, template: object) -> InvalidInput:
+    return InvalidInput(f"A template must contain {{{name}}}, got {template!r:.200}. Add {{{name}}} to it.")
+
+
 def fill_question(template: str, question: str) -> str:
-    """A template with the question at its last `{question}`; earlier ones belong to the wording, as in demonstrations.
+    """Replace the last `{question}` of a template by the question. Earlier ones, as in demonstrations, stay.
 
     Raises:
-        InvalidInput: the template is no string, or has no place for the question.
+        InvalidInput: The template is not a string or does not contain `{question}`.
 
     >>> fill_question("What is {question} for? Answer: {question}", "Why?")
     'What is {question} for? Answer: Why?'
     """
-    before, after = around_question(template)
+    before, after = split_at_question(template)
     return f"{before}{question}{after}"
 
 
 def check_question_templates(templates: Sequence[str]) -> tuple[str, ...]:
-    """Templates for questions, each with a place for one.
+    """Check that each template of a list contains `{question}`, and return them.
 
     Raises:
-        InvalidInput: none is given, or one has no `{question}`.
+        InvalidInput: The list is empty, or a template is not a string or does not contain `{question}`.
+
+    >>> check_question_templates(["Why? {question}"])
+    ('Why? {question}',)
     """
     if isinstance(templates, str) or not templates:
-        raise InvalidInput(f"Prompts are a non-empty list of strings, not {templates!r:.200}.")
+        raise InvalidInput(f"Templates must be a non-empty list of strings, got {templates!r:.200}. Pass such a list.")
     for template in templates:
-        around_question(template)
+        split_at_question(template)
     return tuple(templates)
 
 
-def around_question(template: str) -> tuple[str, str]:
-    """What stands before and after the last `{question}`.
+def split_at_question(template: str) -> tuple[str, str]:
+    """Return the parts of a template before and after its last `{question}`.
 
     Raises:
-        InvalidInput: the template is no string, or has no place for the question.
+        InvalidInput: The template is not a string or does not contain `{question}`.
+
+    >>> split_at_question("Why {question}?")
+    ('Why ', '?')
     """
-    before, location, after = template.rpartition("{question}") if isinstance(template, str) else ("", "", "")
-    if not location:
-        raise InvalidInput(f"A template for a question is a string that holds {{question}}; not {template!r:.200}.")
+    if not isinstance(template, str) or "{question}" not in template:
+        raise _missing_placeholder("question", template)
+    before, _, after = template.rpartition("{question}")
     return before, after
 
 
-# Texts that are too long
+# Truncation
 
-LEAST = 32  # tokens that any prompt needs for texts
+MIN_PROMPT_ROOM = 32  # tokens that a prompt must leave for texts
 _GAP = " … "
-_LONG_TOKEN = 8  # characters; of text with longer tokens, `truncate_middle` keeps less than it could
+_MAX_TOKEN_LENGTH = 8  # characters; in texts with longer tokens, `truncate_middle` keeps less than it could
 
 
 def truncate_middle(text: str, limit: int, count: TokenCount) -> str:
-    """The text, or its beginning and its end with a gap between them, of at most `limit` tokens together.
+    """Drop the middle of a text with more than `limit` tokens. A gap of " … ", which counts, replaces the middle.
 
-    >>> shortened("one two three four five six", 5, lambda text: len(text.split()))
+    >>> truncate_middle("one two three four five six", 5, lambda text: len(text.split()))
     'one two  … five six'
     """
     if count(text) <= limit:
         return text
     if count(_GAP) > limit:
         return ""
-    most = min(len(text) // 2, limit * _LONG_TOKEN)  # characters at either end
-    few = bisect_right(range(1, most + 1), limit, key=lambda size: count(f"{text[:size]}{_GAP}{text[-size:]}"))
-    return f"{text[:few]}{_GAP}{text[-few:]}" if few else _GAP.strip()
+    max_length = min(len(text) // 2, limit * _MAX_TOKEN_LENGTH)  # characters at either end
+    lengths = range(1, max_length + 1)
+    length = bisect_right(lengths, limit, key=lambda length: count(f"{text[:length]}{_GAP}{text[-length:]}"))
+    return f"{text[:length]}{_GAP}{text[-length:]}" if length else _GAP.strip()
 
 
 def truncate_to_budget(text: str, max_tokens: int, prompt: Callable[[str], str], count: TokenCount) -> str:
-    """The text, without its middle if the prompt with it would have more than so many tokens."""
-    limit, shown = count(text), text
-    while (over := count(prompt(shown)) - max_tokens) > 0 and limit > 0:
-        limit = min(limit, count(shown)) - over
-        shown = truncate_middle(text, limit, count)
-    return shown
+    """Drop the middle of a text if the prompt with the text has more than `max_tokens` tokens.
+
+    Args:
+        text: The text.
+        max_tokens: Maximum number of tokens in the prompt.
+        prompt: Function from a text to the prompt that contains it.
+        count: Function from a text to its number of tokens.
+    """
+    limit, truncated = count(text), text
+    while (excess := count(prompt(truncated)) - max_tokens) > 0 and limit > 0:
+        limit = min(limit, count(truncated)) - excess
+        truncated = truncate_middle(text, limit, count)
+    return truncated

@@ -11,13 +11,15 @@ from .data import data_folder
 
 _ALL = (
     "multihop cascade path_prior linking readme reranking tuned first_stage never_worse hipporag generated papers "
-    "papers_d3 papers_promptrank papers_mc papers_brmgr readers drilldown views folders readme_folder flat_headings "
-    "stores financebench which_document all_reports not_here contracts loaded_pages pdf_folder filtered_views "
-    "neural_speed quantised corpus_scale growing_pool store_scale static_embeddings path_seeds real_files"
+    "papers_d3 papers_promptrank papers_mc papers_brmgr readers drilldown views folders folder_german small_folders "
+    "readme_folder flat_headings stores financebench which_document all_reports not_here contracts loaded_pages "
+    "pdf_folder filtered_views neural_speed quantised corpus_scale growing_pool store_scale static_embeddings "
+    "path_seeds real_files"
 )
 _OF_CHECKOUT = "financebench which_document all_reports not_here loaded_pages pdf_folder"
 BENCHMARKS, OF_CHECKOUT = _ALL.split(), _OF_CHECKOUT.split()
-WITHOUT_DATA = [*OF_CHECKOUT, "contracts", "store_scale", "readme_folder", "growing_pool", "real_files"]
+_SELF_CONTAINED = "folder_german small_folders contracts store_scale readme_folder growing_pool real_files"
+WITHOUT_DATA = [*OF_CHECKOUT, *_SELF_CONTAINED.split()]
 
 
 def main(arguments: list[str]) -> int:

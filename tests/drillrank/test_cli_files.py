@@ -282,7 +282,7 @@ def test_many_files_are_read_by_several_processes_as_by_one(inside, monkeypatch)
             corpus = FileCorpus(sources, inside / "cache", "english", lambda *done: counted.append(done))
         assert [one.partition(":")[0] for one in corpus.skipped] == ["00.md is not text."]
         assert list(corpus.names.values()) == [file.name for file in files[1:]]
-    assert counted == [*((number, 40) for number in range(1, 41)), (1, 1)]
+    assert counted == [(number, 40) for number in range(1, 41)]  # in the second round none is read
     for number in (2, 20, 39):
         assert evidence(corpus, f"valve{number}")[0] == f"{number:02}.md"
 
@@ -411,3 +411,17 @@ def test_saved_documents_come_back_equal(text, format):
     document = parse_document(f"§ 1 Term\n\n{text}", format)
     document = replace(document, pages=Pages.of([(0, 3, "iii"), (4, 5, "5")]))
     assert document_from_json(document_to_json(document)) == document
+
+
+def test_a_broken_file_is_not_read_again(inside, capsys, monkeypatch):
+    write({"a.md": MANUAL, "broken.pdf": b"%PDF-1.7 broken"})
+    _, first = asked(capsys, ".", QUESTION)
+    monkeypatch.setattr(reading, "run_task", lambda *_: pytest.fail("it is read again"))
+    _, second = asked(capsys, ".", QUESTION)
+    assert first == second
+    assert "broken.pdf cannot be read" in second
+    assert main(["ask", "broken.pdf", QUESTION]) == 2
+    assert "broken.pdf cannot be read" in capsys.readouterr().err
+    Path("broken.pdf").write_bytes(b"%PDF-1.7 also broken")
+    with pytest.raises(pytest.fail.Exception):
+        main(["ask", ".", QUESTION])

@@ -132,7 +132,7 @@ class Embedder:
         return [[40, 1, 9] for _ in texts]
 
 
-def test_words_choose_the_pages_that_are_embedded_and_vectors_are_kept(tmp_path):
+def test_vectors_of_a_corpus_are_kept_and_evidence_is_that_of_the_documents_in_memory(tmp_path):
     texts = [f"# House {n}\n\nThe rent of house {n} is due.\n\nMonth {n}." for n in range(70)]
     question = "When is the rent of house 61 due?"
     corpus = Corpus(tmp_path / "corpus.db")
@@ -141,9 +141,9 @@ def test_words_choose_the_pages_that_are_embedded_and_vectors_are_kept(tmp_path)
     d3 = D3(embed=first)
     ready = d3.prepare_corpus(corpus, embedded_by="lengths")
     found = d3.retrieve(question, ready, 5)
-    assert len(first.texts) == 100  # 50 sections of two paragraphs
+    assert len(first.texts) == 140  # 70 sections of two paragraphs
     assert [item.passage.id for item in d3.retrieve(question, ready, 5)] == [item.passage.id for item in found]
-    assert len(first.texts) == 100
+    assert len(first.texts) == 140
     again = Embedder()
     other = D3(embed=again)
     kept = other.retrieve(question, other.prepare_corpus(Corpus(tmp_path / "corpus.db"), embedded_by="lengths"), 5)

@@ -13,10 +13,11 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from drillrank import Corpus, Passage
-from drillrank.corpus import store
+from drillrank.corpus import store, vectors
 from drillrank.structure import parse_document
 from tests.counting import statistics_of
 from tests.linked_passages import linked_passages, questions
@@ -125,6 +126,36 @@ def test_killed_while_it_changes_and_removes(tmp_path):
         assert [(one.passage.id, one.score) for one in corpus.search(question)] == [
             (one.passage.id, one.score) for one in fresh.search(question)
         ]
+
+
+def test_killed_while_it_embeds_it_goes_on_with_what_has_no_vector(tmp_path, monkeypatch):
+    monkeypatch.setattr(vectors, "PART", 20)
+    file, whole = tmp_path / "corpus.db", tmp_path / "whole.db"
+    add(file, DOCUMENTS)
+    whole.write_bytes(file.read_bytes())
+
+    def embed(texts: list[str]) -> list[list[int]]:
+        time.sleep(0.001)
+        return [[len(text), 1] for text in texts]
+
+    def embed_all(file: Path) -> None:
+        Corpus(file).embed("lengths", embed)
+
+    def matrix(file: Path) -> np.ndarray:
+        corpus = Corpus(file)
+        return corpus.vectors("lengths", corpus.layout(corpus.ids()))
+
+    seconds = timed(lambda: embed_all(whole))
+    expected = matrix(whole)
+
+    def check() -> None:
+        stored = matrix(file)
+        has_vector = np.isfinite(stored).all(axis=1)
+        np.testing.assert_array_equal(stored[has_vector], expected[has_vector][:, : stored.shape[1]])
+
+    killed(20, embed_all, file, seconds, check)
+    embed_all(file)
+    np.testing.assert_array_equal(matrix(file), expected)
 
 
 def test_two_write_and_two_read_at_once(tmp_path):

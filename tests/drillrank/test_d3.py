@@ -132,7 +132,6 @@ LEASE = "\n\n".join(
 def test_says_when_nothing_here_speaks_of_the_question(question, here):
     found = D3().retrieve(question, [LEASE])
     assert found.found is here
-    assert (found.confidence >= D3().settings.answerable) is here
 
 
 def test_a_company_that_no_document_is_about_is_not_here():
@@ -142,7 +141,6 @@ def test_a_company_that_no_document_is_about_is_not_here():
     ready = D3().prepare(documents, [f"{name}_{year}_10K.pdf" for name, year in years])
     assert D3().retrieve("What were the net sales of Globex in FY2017?", ready).found
     assert not D3().retrieve("What were the net sales of Umbrella Corporation in FY2017?", ready).found
-    assert not D3(settings={"answerable": 1}).retrieve("What were the net sales of Globex in FY2017?", ready).found
 
 
 POINTING = """# Lease\n

@@ -191,7 +191,7 @@ def test_the_paper_by_one_word():
     assert llm.prompts[0].startswith(
         "Document section structure:\n* Section: Book > One\nSum.\n* Section: Book > Two\nSum.\n\nQuestion:"
     )
-    assert D3Settings(preset="paper").summarizer.name == "facebook/bart-large-cnn"
+    assert D3Settings(preset="paper").complete().summarizer.name == "facebook/bart-large-cnn"
     with pytest.raises(InvalidInput, match="preset"):
         D3Settings(preset="upr")
 

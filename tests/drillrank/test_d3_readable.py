@@ -128,7 +128,7 @@ def test_an_llm_chooses_passages():
     assert "Once a week:\n\n- Rinse the lid.\n- Dry it." in item.passage.text
 
 
-@pytest.mark.parametrize("call", [lambda: D3(settings={"unit": "page"}), lambda: D3(settings={"unit": None})])
+@pytest.mark.parametrize("call", [lambda: D3(settings={"unit": "page"}), lambda: D3(settings={"unit": 5})])
 def test_an_unknown_unit_is_refused(call):
     with pytest.raises(InvalidInput, match="unit"):
         call()

@@ -139,22 +139,22 @@ def test_run_refuses_an_asynchronous_llm_before_anything_is_done(llm):
         begun.append(1)
         yield [LLMRequest("a")]
 
-    with pytest.raises(InvalidInput, match="asynchronous"):
+    with pytest.raises(InvalidInput, match="llm is asynchronous only"):
         run(requests(), llm)
     assert not begun
 
 
 @both_ways
 def test_who_is_missing_is_said(how):
-    with pytest.raises(InvalidInput, match="pass llm"):
+    with pytest.raises(InvalidInput, match="Pass llm"):
         drive(how, asks("a"))
-    with pytest.raises(InvalidInput, match="no LLM"):
+    with pytest.raises(InvalidInput, match="llm must be a function"):
         drive(how, asks("a"), "gpt")
 
     def retrieves():
         yield [RetrievalRequest("who?", 1)]
 
-    with pytest.raises(InvalidInput, match="Nobody answers a RetrievalRequest"):
+    with pytest.raises(InvalidInput, match="No handler for RetrievalRequest"):
         drive(how, retrieves(), answer, {LookupRequest: print})
     with pytest.raises(InvalidInput, match="workers"):
         drive(how, asks("a"), answer, workers=0)
@@ -300,7 +300,7 @@ async def test_the_loop_goes_on_while_others_compute_and_call():
 
     def requests():
         wait_for_the_loop()
-        [reply, _] = yield [LLMRequest("a", memo=CacheEntry(Slow(), "a")), RetrievalRequest("a", 1)]
+        [reply, _] = yield [LLMRequest("a", cache_entry=CacheEntry(Slow(), "a")), RetrievalRequest("a", 1)]
         wait_for_the_loop()
         return reply.text
 
@@ -380,7 +380,7 @@ def test_only_requests_with_a_schema_are_held_to_it_and_what_is_no_json_is_a_fai
 
 
 def remembering(answers, *prompts, useful=bool):
-    replies = yield [LLMRequest(prompt, memo=CacheEntry(answers, prompt, useful)) for prompt in prompts]
+    replies = yield [LLMRequest(prompt, cache_entry=CacheEntry(answers, prompt, useful)) for prompt in prompts]
     return [reply.text for reply in replies]
 
 
@@ -390,7 +390,7 @@ def test_a_remembered_answer_costs_nothing_and_what_is_of_no_use_is_asked_again_
     requests = remembering(answers, "a", "b", "c", "d", "!", "", useful=str.isupper)
     assert drive(how, requests, answer, usage=usage, on_reply=replies.append) == ["KNOWN", "B", "C", "D", "", ""]
     assert answers == {"a": "KNOWN", "b": "B", "c": "C", "d": "D"}
-    assert (usage.calls, [reply.remembered for reply in replies]) == (5, [True] + [False] * 5)
+    assert (usage.calls, [reply.from_cache for reply in replies]) == (5, [True] + [False] * 5)
 
 
 class Writer:
@@ -476,7 +476,7 @@ async def test_who_waits_may_be_cancelled_and_who_asks_may_be_too():
 
 @both_ways
 def test_an_llm_that_needs_its_own_answer_does_not_wait_for_ever(how, monkeypatch):
-    monkeypatch.setattr("drillrank.llm._PATIENCE", 0.05)
+    monkeypatch.setattr("drillrank.llm._MAX_WAIT", 0.05)
     answers, depth = {}, []
 
     def llm(prompt):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.drilldown import answering, settings
-from drillrank.prompts import check_places, check_question_templates, fill_question, fill_template
+from drillrank.prompts import check_placeholders, check_question_templates, fill_question, fill_template
 from drillrank.rerank.relevance import MONOT5_PROMPT
 from drillrank.rerank.upr import UPR
 from drillrank.views import KEYWORD_PROMPT, SUMMARY_PROMPT
@@ -24,15 +24,15 @@ NO_PASSAGE = ["", "no place", "{title}", "{text} {text}", "{text} {title}", "{ti
 NO_PASSAGE += ["{text} {}"]
 test_templates_that_cannot_be_filled = refuses(
     *((lambda template=template: UPR(template=template), "passage template") for template in NO_PASSAGE),
-    (lambda: check_places("{a}", "a", "b"), r"holds {b}; not '{a}'"),
-    (lambda: check_places("{b}", "a", "b"), r"holds {a}; not '{b}'"),
-    (lambda: check_places("a b", "a", "b"), r"holds {a}"),
-    (lambda: check_places(None, "a", "b"), r"holds {a}; not None"),
-    (lambda: check_places(lambda a, b: a, "a", "b"), r"holds {b}"),
-    (lambda: check_places(lambda a, b: None, "a", "b"), r"holds {a}"),
-    (lambda: check_places(lambda a: a, "a", "b"), r"^This prompt cannot be filled with a and b: TypeError: .*'b'"),
-    (lambda: check_places(SimpleNamespace(format="{a}".format), "a", "b"), r"holds \{b\}"),
-    *((lambda these=these: check_question_templates(these), r"Prompts are a non-empty list|holds {question}")
+    (lambda: check_placeholders("{a}", "a", "b"), r"must contain {b}, got '{a}'"),
+    (lambda: check_placeholders("{b}", "a", "b"), r"must contain {a}, got '{b}'"),
+    (lambda: check_placeholders("a b", "a", "b"), r"must contain {a}"),
+    (lambda: check_placeholders(None, "a", "b"), r"must contain {a}, got None"),
+    (lambda: check_placeholders(lambda a, b: a, "a", "b"), r"must contain {b}"),
+    (lambda: check_placeholders(lambda a, b: None, "a", "b"), r"must contain {a}"),
+    (lambda: check_placeholders(lambda a: a, "a", "b"), r"^The template .* cannot be filled: TypeError: .*'b'"),
+    (lambda: check_placeholders(SimpleNamespace(format="{a}".format), "a", "b"), r"must contain \{b\}"),
+    *((lambda these=these: check_question_templates(these), r"be a non-empty list|must contain {question}")
       for these in ([], (), "{question}", None, ["{question}", "none"], [5], [None])),
 )  # fmt: skip
 
@@ -49,7 +49,7 @@ def test_places_are_filled_at_once_and_what_is_no_place_stays(question, items, a
 
 def test_templates_that_can_be_filled_come_back():
     of_a_framework = SimpleNamespace(format="{a} and {b}".format)
-    assert check_places(of_a_framework, "a", "b") is of_a_framework
+    assert check_placeholders(of_a_framework, "a", "b") is of_a_framework
     assert check_question_templates(["{question}?", "a {question}"]) == ("{question}?", "a {question}")
 
 

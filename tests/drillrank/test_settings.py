@@ -66,7 +66,6 @@ BAD = {
     "language": "klingon",
     "guard": 1.5,
     "generated_share": -0.1,
-    "answerable": 2,
     "as_of": "soon",
     "score_key": 5,
     "separator": None,

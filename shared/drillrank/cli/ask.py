@@ -123,7 +123,9 @@ def _read_corpus(sources: list[InputFile], skipped: list[str], d3: D3, cache: Pa
         InvalidInput: A file that the user named cannot be read, or there is no file that can.
     """
     with terminal.progress("Reading") as on_progress:
-        corpus = FileCorpus(sources, cache, d3.language_model.language, on_progress, unit=d3.settings.unit)
+        corpus = FileCorpus(
+            sources, cache, d3.language_model.language, on_progress, unit=d3.settings.unit or "paragraph"
+        )
     skipped = skipped + corpus.skipped
     if not corpus.names:
         more = f"{len(skipped) - 1:,} more are skipped." if len(skipped) > 1 else ""
@@ -185,6 +187,8 @@ def _retrieve(d3: D3, files: PreparedCorpus, question: str, size: EvidenceSize) 
     if top_n is not None and len(matches) < len(result) == top_n:
         result = _drill_down(d3, files, question, top_n + _N_SPARE, size.max_tokens)
         matches = _select_matches(result)[:top_n]
+    if len(matches) == len(result):
+        return result
     ranked_matches = tuple(replace(item, rank=rank) for rank, item in enumerate(matches, start=1))
     return replace(result, evidence=ranked_matches)
 
@@ -193,9 +197,8 @@ def _drill_down(
     d3: D3, files: PreparedCorpus, question: str, top_n: int | None, max_tokens: int | None
 ) -> EvidenceResult:
     """Return the result of D3 for a question. A failure of the LLM's server is raised."""
-    budget: dict[str, Any] = {} if max_tokens is None else {"max_tokens": max_tokens}
     usage = Usage(count=token_counter(d3.settings.tokens))
-    requests = d3.drill_down(question, files, top_n, usage=usage, **budget)
+    requests = d3.drill_down(question, files, top_n, max_tokens=max_tokens, usage=usage)
     return run(requests, d3.llm, usage=usage, workers=d3.settings.workers, on_reply=_raise_failure)
 
 

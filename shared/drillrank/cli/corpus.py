@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from typing import TypeVar
 
-from drillrank.cli.reading import EMPTY, KeyedFile, read_files
+from drillrank.cli.reading import EMPTY, UNREADABLE, KeyedFile, read_files
 from drillrank.cli.sources import InputFile
+from drillrank.cli.terminal import progress
 from drillrank.corpus import Corpus, CorpusError
 from drillrank.corpus.documents import DocumentRecord, Unit
 from drillrank.drilldown.d3 import D3
 from drillrank.drilldown.prepared import PreparedCorpus
 from drillrank.drilldown.versions import Date
-from drillrank.errors import DrillrankError, warn
+from drillrank.errors import DrillrankError, InvalidInput, warn
+from drillrank.likelihood.encoders import Encoder
+from drillrank.progress import OnProgress
 from drillrank.structure import Document
 
 FindingT = TypeVar("FindingT")
-OnProgress = Callable[[int, int], None]
 _KEPT = 30 * 24 * 3600.0  # seconds since a document was asked about
 
 
@@ -91,8 +95,25 @@ class FileCorpus:
     def _prepared(self, d3: D3) -> PreparedCorpus:
         if self._ready is None or self._ready[0] is not d3:
             dates = {id_: date for id_, name in self.names.items() if (date := _changed(name))}
-            self._ready = d3, d3.prepare_corpus(self._corpus, self.names, dates)
+            self._ready = d3, d3.prepare_corpus(self._corpus, self.names, dates, embedded_by=self._embed(d3))
         return self._ready[1]
+
+    def _embed(self, d3: D3) -> str | None:
+        """Embed the files that are new, and return the encoder's name. None if there is no named encoder."""
+        if not isinstance(d3.embed, Encoder):
+            return None
+        encoder = d3.embed.fingerprint()
+        names = {id_: re.sub(r"[-_]", " ", Path(name).stem) for id_, name in self.names.items()}
+        with ExitStack() as stack:
+            bars: list[OnProgress] = []
+
+            def on_progress(n_done: int, n_total: int) -> None:
+                if not bars:  # only if there is something to embed
+                    bars.append(stack.enter_context(progress("Embedding")))
+                bars[0](n_done, n_total)
+
+            self._corpus.embed(encoder, d3.embed, names=names, on_progress=on_progress)
+        return encoder
 
     def _read(self) -> None:
         """Read the files that the corpus does not contain yet."""
@@ -123,6 +144,10 @@ class FileCorpus:
     def _note_file(self, id_: str, first: InputFile, others: Sequence[InputFile]) -> None:
         """Record the name of a document, its warnings, and the files with the same content."""
         _, _, problem = id_.partition(" ")
+        if problem.startswith(UNREADABLE):
+            for file in (first, *others):
+                self._leave_out(file, InvalidInput(problem.removeprefix(UNREADABLE).replace("{}", str(file.path))))
+            return
         if problem.endswith(EMPTY):
             self.skipped += [problem.replace("{}", file.name) for file in (first, *others)]
             return

@@ -85,7 +85,10 @@ class FolderTools:
             stamp = [(name, os.stat(source.path)[6:9]) for name, source in sources.items()]  # size, times
             if self._corpus is None or self._corpus[0] != stamp:
                 files = [*sources.values()]
-                self._corpus = stamp, FileCorpus(files, self._cache, d3.language_model.language, unit=d3.settings.unit)
+                self._corpus = (
+                    stamp,
+                    FileCorpus(files, self._cache, d3.language_model.language, unit=d3.settings.unit or "paragraph"),
+                )
             corpus = self._corpus[1]
             result = ask_files(d3, corpus, question, size)
         problems = [*skipped, *corpus.skipped, *(str(warning.message) for warning in caught)]

@@ -25,6 +25,8 @@ from drillrank.structure.read import content_key, read_content
 from drillrank.structure.worker import Frame
 
 EMPTY = "holds no text."
+UNREADABLE = "! "
+"""Beginning of a problem that kept a file from being read. It is stored, so that the file is not read again."""
 _BYTES_PER_WORKER = 500_000  # of files for which starting one more process is worth it
 _AHEAD = 4  # files for each worker that are read before the corpus has taken them
 _HEAD_BYTES = 1024
@@ -133,6 +135,9 @@ def _read_in_worker(keyed: KeyedFile, unit: Unit, stopped: Event) -> DocumentRec
     path = keyed.file.path
     try:
         content = _read_unchanged(keyed)
+    except (DrillrankError, MemoryError, RecursionError) as error:
+        return error
+    try:
         arguments = {"id": keyed.key.hex(), "path": str(path), "unit": unit, "after_crash": False}
         try:
             frame = run_task("drillrank.cli.reading:prepare_in_worker", arguments, content)
@@ -144,8 +149,11 @@ def _read_in_worker(keyed: KeyedFile, unit: Unit, stopped: Event) -> DocumentRec
             arguments["after_crash"] = True
             frame = run_task("drillrank.cli.reading:prepare_in_worker", arguments, content)
         return _prepared_from_frame(frame, keyed.key)
-    except ReaderFailure as failure:
+    except ReaderFailure as failure:  # perhaps only today: too slow, or without memory
         return InvalidInput(f"{path} cannot be read: {failure}.")
+    except InvalidInput as error:
+        problem = str(error).replace(str(path), "{}")[:_PROBLEM_CHARACTERS]
+        return DocumentRecord(f"{keyed.key.hex()} {UNREADABLE}{problem}", keyed.key, rows=())
     except (DrillrankError, MemoryError, RecursionError) as error:
         return error
 

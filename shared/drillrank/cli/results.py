@@ -8,6 +8,7 @@ from typing import Any
 
 from drillrank.cli.lines import LineNumbers
 from drillrank.drilldown.answering import Answer
+from drillrank.drilldown.confidence import describe_finding
 from drillrank.explanation import Explanations
 from drillrank.passages import Passage, Ranked
 
@@ -190,19 +191,6 @@ class QuestionEvidence:
                 "tree": explained.get("tree"),
             }
         )
-
-
-# Stub of drillrank.drilldown.confidence.describe_finding, which replaces it.
-def describe_finding(found: bool | None, confidence: float) -> str:
-    """Describe a finding in one sentence, for agents and the command line."""
-    if found is False:
-        return "The documents speak of other subjects; the nearest passages follow."
-    if found:
-        return f"These passages probably answer the question (probability {confidence:.0%})."
-    return (
-        "These passages are the nearest; drillrank cannot judge if they answer the question "
-        f"(probability {confidence:.0%})."
-    )
 
 
 def _find_best_paragraph(item: Ranked[Passage], line_numbers: LineNumbers) -> BestParagraph | None:

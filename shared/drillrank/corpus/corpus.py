@@ -20,12 +20,14 @@ from drillrank.corpus.index import Scorer, bm25
 from drillrank.corpus.layout import DocumentCounts, Layout, StoredLayout
 from drillrank.corpus.names import NameRow, StoredNames
 from drillrank.corpus.store import MARK_USED, CorpusStore, read_parse
+from drillrank.corpus.vectors import embed_missing, read_vectors
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Ranked, check_query, check_top_n
+from drillrank.progress import OnProgress
 from drillrank.settings import check_one_of
 from drillrank.structure import Document
 from drillrank.text import check_language, terms, without_surrogates
-from drillrank.vectors import CollectionStatistics, top
+from drillrank.vectors import CollectionStatistics, Embed, top
 
 
 class Corpus:
@@ -147,13 +149,32 @@ class Corpus:
         """
         return read_file_keys(self._store, paths, folder_by_path or {})
 
-    def keep_vectors(self, vectors: Mapping[int, npt.NDArray[np.float32]], model: str) -> None:
-        """Store vectors of passages, by their numbers, under the name of a model. Removed passages are skipped."""
-        new_rows = [(number, model, vector.astype("<f4").tobytes()) for number, vector in vectors.items()]
-        with self._store.transaction("IMMEDIATE") as database:
-            query = """INSERT OR REPLACE INTO vectors SELECT ?, ?, ?
-                WHERE EXISTS (SELECT 1 FROM passages WHERE number = ?)"""
-            database.executemany(query, [(*row, row[0]) for row in new_rows])
+    def embed(
+        self,
+        encoder: str,
+        embed: Embed,
+        *,
+        names: Mapping[str, str] | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> None:
+        """Compute and store the vectors of all passages that have none yet.
+
+        Vectors are stored as float32 of unit length, some hundred passages at a time. After an interruption, the same
+        call continues where it stopped. Vectors of removed passages are removed. Damaged vectors are computed again.
+
+        Args:
+            encoder: Name of the encoder, which must change if its vectors change (`Encoder.fingerprint`).
+            embed: Function from texts to vectors. It gets a passage with the name of its document and its headings
+                (`corpus.vectors.embedding_text`).
+            names: Names of documents by id; only these documents are embedded. None embeds all, without names.
+            on_progress: Function that gets the number of passages that are done, and the number of all to embed.
+
+        Raises:
+            InvalidInput: `embed` does not return one finite vector for each text.
+        """
+        embed_missing(
+            self._store, encoder, embed, dict.fromkeys(self.ids(), "") if names is None else names, on_progress
+        )
 
     # --- Search
 
@@ -258,12 +279,17 @@ class Corpus:
             valid_ids = [id_ for id_ in dict.fromkeys(ids) if without_surrogates(id_) == id_]
             return rows.read_passages(database, "id", valid_ids)
 
-    def vectors(self, numbers: Iterable[int], model: str) -> dict[int, npt.NDArray[np.float32]]:
-        """Return the vectors that `keep_vectors` stored, by the numbers of their passages."""
-        query = "SELECT vector FROM vectors WHERE passage = ? AND model = ?"
+    def vectors(self, encoder: str, layout_: Layout, /) -> npt.NDArray[np.float32]:
+        """Return the vectors of a layout's passages that `embed` stored, shape (passages, dimensions).
+
+        Rows of passages without a vector are NaN.
+
+        Args:
+            encoder: Name of the encoder.
+            layout_: Positions of the passages.
+        """
         with self._store.transaction() as database:
-            stored = [(number, row) for number in map(int, numbers) for row in database.execute(query, (number, model))]
-            return {number: np.frombuffer(vector, "<f4") for number, (vector,) in stored}
+            return read_vectors(database, encoder, layout_)
 
     def version(self) -> tuple[int, int]:
         """Return a value that changes with every change of the passages."""

@@ -17,8 +17,8 @@ WRITE_TIMEOUT = 60.0  # seconds to wait for another process that writes
 # unit of the passages. `outdated` lists documents that still have passages of another unit, in order.
 # `blocks` and `postings` contain term statistics of units. A unit has the number of a passage. Level 0 counts passages
 # with their titles, level 1 headings of sections, level 2 the headings that level 1 leaves out, and level 3 beginnings
-# of documents. `annotations` contain the names of passages by kind. `vectors` are little-endian float32. `files` has
-# the key of a file's content, with the size and times of the file when the key was computed.
+# of documents. `annotations` contain the names of passages by kind. `vectors` are described in `vectors.py`. `files`
+# has the key of a file's content, with the size and times of the file when the key was computed.
 _SCHEMA = """
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS state (analyzer TEXT, indexed INTEGER, unit TEXT);
@@ -40,8 +40,9 @@ CREATE TABLE IF NOT EXISTS annotations (
     PRIMARY KEY (kind, value, passage)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS of_passage ON annotations (passage);
 CREATE TABLE IF NOT EXISTS vectors (
-    passage INTEGER REFERENCES passages ON DELETE CASCADE, model TEXT, vector BLOB,
-    PRIMARY KEY (passage, model)) WITHOUT ROWID;
+    document TEXT REFERENCES documents ON DELETE CASCADE, encoder TEXT, part INTEGER, vectors BLOB,
+    PRIMARY KEY (document, encoder, part));
+CREATE INDEX IF NOT EXISTS of_encoder ON vectors (encoder);
 CREATE TABLE IF NOT EXISTS files (path TEXT PRIMARY KEY, stamp TEXT, key BLOB) WITHOUT ROWID;
 INSERT INTO state SELECT '', 0, '' WHERE NOT EXISTS (SELECT 1 FROM state);
 COMMIT;

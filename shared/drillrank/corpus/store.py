@@ -130,23 +130,23 @@ class CorpusStore:
         return f"{self.language} {text_module.ANALYZER}"
 
     @property
-    def _cutter(self) -> str:
+    def _unit_version(self) -> str:
         """Name of the rules by which documents are cut."""
         return f"{self.unit} {CUT_VERSION}"
 
     def _is_cut(self, database: sqlite3.Connection) -> bool:
         query = "SELECT unit = ? AND NOT EXISTS (SELECT 1 FROM outdated) FROM state"
-        return bool(int(database.execute(query, (self._cutter,)).fetchone()[0]))
+        return bool(int(database.execute(query, (self._unit_version,)).fetchone()[0]))
 
     def _update_next(self, database: sqlite3.Connection) -> None:
         """Count the next passages or, if all are counted, cut the next documents that have another unit."""
         if not self._is_indexed(database):
             self._index_next(database)
-        elif database.execute("SELECT unit FROM state").fetchone() != (self._cutter,):
+        elif database.execute("SELECT unit FROM state").fetchone() != (self._unit_version,):
             database.execute("DELETE FROM outdated")
             query = "INSERT INTO outdated (id) SELECT id FROM documents WHERE parse IS NOT NULL ORDER BY first"
             database.execute(query)
-            database.execute("UPDATE state SET unit = ?", (self._cutter,))
+            database.execute("UPDATE state SET unit = ?", (self._unit_version,))
         else:
             self._cut_next(database)
 

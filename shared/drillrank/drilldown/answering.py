@@ -10,7 +10,14 @@ from drillrank.errors import InvalidInput, check_positive
 from drillrank.likelihood.chat import load_llm
 from drillrank.llm import LLM, LLMRequest, Requests, Usage, run, strip_reasoning
 from drillrank.passages import Passage, check_query
-from drillrank.prompts import LEAST, Template, check_places, fill_template, truncate_middle, truncate_to_budget
+from drillrank.prompts import (
+    MIN_PROMPT_ROOM,
+    Template,
+    check_placeholders,
+    fill_template,
+    truncate_middle,
+    truncate_to_budget,
+)
 from drillrank.text import TokenCount, Tokens, count_tokens, token_counter, words
 
 # MC-indexing, Figure 10.
@@ -75,7 +82,9 @@ class Reader:
     def asking(self, question: str, passages: Sequence[Passage]) -> tuple[str, int]:
         """The prompt, and how many of the passages, best first, it shows."""
         room = self.max_prompt_tokens - self.count(fill_template(self.prompt, contents="", question=""))
-        shown_question = truncate_middle(question, room - LEAST, self.count)  # a follow-up question may be long
+        shown_question = truncate_middle(
+            question, room - MIN_PROMPT_ROOM, self.count
+        )  # a follow-up question may be long
 
         def prompt(contents: str) -> str:
             return fill_template(self.prompt, contents=contents, question=shown_question)
@@ -170,7 +179,7 @@ def answer(
     Answer(text='Nine hours [1].', citations=(0,), problems=())
     """
     check_positive(max_prompt_tokens=max_prompt_tokens)
-    reader = Reader(check_places(prompt, "contents", "question"), max_prompt_tokens, token_counter(tokens))
+    reader = Reader(check_placeholders(prompt, "contents", "question"), max_prompt_tokens, token_counter(tokens))
     check_room(
         question, reader.count, max_prompt_tokens, fill_template(prompt, contents="", question=check_query(question))
     )
@@ -198,7 +207,7 @@ def check_room(question: str, count: TokenCount, max_prompt_tokens: int, *prompt
         InvalidInput: one does not.
     """
     taken = max(map(count, prompts))
-    if taken + LEAST > max_prompt_tokens:
+    if taken + MIN_PROMPT_ROOM > max_prompt_tokens:
         raise InvalidInput(
             f"The question has {count(question)} tokens, and together with its instruction {taken}: "
             f"max_prompt_tokens={max_prompt_tokens} leaves no room for passages. Shorten it, or allow longer prompts."

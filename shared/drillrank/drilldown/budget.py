@@ -10,7 +10,7 @@ from functools import cache
 
 from drillrank.drilldown.prompts import ListedText, SelectionPrompt
 from drillrank.errors import InvalidInput
-from drillrank.prompts import LEAST, truncate_middle, truncate_to_budget
+from drillrank.prompts import MIN_PROMPT_ROOM, truncate_middle, truncate_to_budget
 from drillrank.text import TokenCount
 
 _SEPARATOR_TOKENS = 8  # between texts, and for the number after a name that appears twice
@@ -53,7 +53,7 @@ class Budget:
             InvalidInput: The question is too long.
         """
         room = min(map(self._room, prompts))
-        if room < LEAST:
+        if room < MIN_PROMPT_ROOM:
             raise InvalidInput(
                 f"The question has {self.count_tokens(self.question)} tokens; with its instruction it leaves "
                 f"{max(room, 0)} of max_prompt_tokens={self.max_prompt_tokens} for what there is to choose from. "

@@ -13,7 +13,7 @@ from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, LLMFailure
 from drillrank.llm import CacheEntry, LLMRequest, Requests, strip_reasoning
 from drillrank.passages import Passage
-from drillrank.prompts import LEAST, fill_template, truncate_middle, truncate_to_budget
+from drillrank.prompts import MIN_PROMPT_ROOM, fill_template, truncate_middle, truncate_to_budget
 from drillrank.text import WORD, TokenCount, word_count
 from drillrank.views import SUMMARY_PROMPT, summaries, summarized, summary
 
@@ -36,10 +36,10 @@ class Summariser:
     def __init__(self, settings: D3Settings, count: TokenCount) -> None:
         self._settings, self._count = settings, count
         self._room = settings.max_prompt_tokens - count(fill_template(SUMMARY_PROMPT, section_name="", section_text=""))
-        if settings.summarizer == "llm" and self._room < LEAST:
+        if settings.summarizer == "llm" and self._room < MIN_PROMPT_ROOM:
             raise InvalidInput(
                 f"max_prompt_tokens={settings.max_prompt_tokens} leaves {max(self._room, 0)} tokens beside the "
-                f"instruction for the text to summarise; it takes {LEAST}."
+                f"instruction for the text to summarise; it takes {MIN_PROMPT_ROOM}."
             )
         self._known: LastUsed[str, tuple[list[str], list[int]]] = LastUsed(_DOCUMENTS)
         self._answers: LastUsed[str, str] = LastUsed(_ANSWERS)
@@ -59,7 +59,7 @@ class Summariser:
         if self._settings.summarizer == "llm" and long:
             memos = [CacheEntry(self._answers, f"{key}:{position}", _has_word) for position in long]
             prompts = [self._prompt(passages[position], language) for position in long]
-            replies = yield [LLMRequest(prompt, memo=memo) for prompt, memo in zip(prompts, memos, strict=True)]
+            replies = yield [LLMRequest(prompt, cache_entry=memo) for prompt, memo in zip(prompts, memos, strict=True)]
             for position, reply in zip(long, replies, strict=True):
                 if _has_word(reply.text):
                     short[position] = self._bounded(strip_reasoning(reply.text) or "", language)

@@ -33,13 +33,14 @@ from drillrank.drilldown.prepared import PreparedCorpus, PreparedDocuments
 from drillrank.drilldown.preparing import DocumentPreparer
 from drillrank.drilldown.ranking import rank_paragraphs, score_evidence
 from drillrank.drilldown.ranking_selectors import rank_sections, select_guard_paragraphs
+from drillrank.drilldown.reading import count_candidates, prepare_for_reader
 from drillrank.drilldown.result import EvidenceResult
 from drillrank.drilldown.selection import Likelihoods, QuestionContext
 from drillrank.drilldown.settings import MAX_DOCUMENTS, D3Settings
 from drillrank.drilldown.strategies import make_paragraph_selectors, make_prompts, make_section_selector
 from drillrank.drilldown.trace import StepReport, Trace
 from drillrank.drilldown.versions import Date, as_date
-from drillrank.errors import InvalidInput, warn
+from drillrank.errors import InvalidInput, check_limits, warn
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.chat import load_llm
 from drillrank.likelihood.encoders import as_encoder
@@ -76,6 +77,7 @@ class D3:
     `passage.text` is readable text without markup. Each result's `details` have:
 
     - `span`: Start and end offset of the source in its document's text; absent for records without offsets.
+    - `best_paragraph`: For a passage, the `text` and `span` of its paragraph that fits the question best.
     - `guarded`: True if the paragraph is outside the chosen sections (`D3Settings.guard_tokens`).
     - `section_score`, `section_rank`: Score and rank of its section, without an LLM.
     - `also_at`: Metadata of paragraphs that say the same, with the same numbers, without an LLM.
@@ -120,7 +122,7 @@ class D3:
         self.llm = load_llm(llm)
         self.language_model = load_evidence_model(model)
         self.embed = as_encoder(embed)
-        self.settings = self._complete(as_settings(D3Settings, settings))
+        self.settings = self._complete(as_settings(D3Settings, settings).complete())
         self._count_tokens = token_counter(self.settings.tokens)
         self._preparer = DocumentPreparer(self.settings, self.language_model, self.embed, self._count_tokens)
         summarizer = None if llm is None else Summariser(self.settings, self._count_tokens)
@@ -133,6 +135,7 @@ class D3:
         documents: Documents,
         top_n: int | None = None,
         *,
+        max_tokens: int | None = None,
         llm: LLM | None = None,
         on_step: OnStep | None = None,
     ) -> EvidenceResult:
@@ -144,7 +147,9 @@ class D3:
             question: The question.
             documents: Result of `prepare` or `prepare_corpus`, or an argument of these.
             top_n: Maximum number of results. None returns all that the LLM chose; without an LLM, as many as maximize
-                the expected F1.
+                the expected F1, or as fit into `max_tokens`.
+            max_tokens: Token limit of all texts together, for the budget of a reader. The best texts that fit are
+                kept, and texts that are adjacent in a document follow each other in document order.
             llm: LLM for this question, instead of that of the constructor.
             on_step: Callback, called with the report of each step; on a worker thread in asynchronous use.
 
@@ -158,7 +163,7 @@ class D3:
                 the cause.
         """
         usage = Usage(count=self._count_tokens)
-        requests = self.drill_down(question, documents, top_n, on_step=on_step, usage=usage)
+        requests = self.drill_down(question, documents, top_n, max_tokens=max_tokens, on_step=on_step, usage=usage)
         return run(requests, llm or self.llm, usage=usage, workers=self.settings.workers)
 
     async def aretrieve(
@@ -167,16 +172,17 @@ class D3:
         documents: Documents,
         top_n: int | None = None,
         *,
+        max_tokens: int | None = None,
         llm: LLM | None = None,
         on_step: OnStep | None = None,
     ) -> EvidenceResult:
         """Find evidence without blocking the event loop; see `retrieve`. Prompts of one step are sent concurrently."""
         if self.llm is None:
             return await self.language_model.run_in_worker(
-                partial(self.retrieve, question, documents, top_n, on_step=on_step)
+                partial(self.retrieve, question, documents, top_n, max_tokens=max_tokens, on_step=on_step)
             )
         usage = Usage(count=self._count_tokens)
-        requests = self.drill_down(question, documents, top_n, on_step=on_step, usage=usage)
+        requests = self.drill_down(question, documents, top_n, max_tokens=max_tokens, on_step=on_step, usage=usage)
         return await arun(requests, llm or self.llm, usage=usage, workers=self.settings.workers)
 
     def drill_down(
@@ -185,6 +191,7 @@ class D3:
         documents: Documents,
         top_n: int | None = None,
         *,
+        max_tokens: int | None = None,
         on_step: OnStep | None = None,
         usage: Usage | None = None,
     ) -> Requests[EvidenceResult]:
@@ -194,13 +201,15 @@ class D3:
             question: As for `retrieve`.
             documents: As for `retrieve`.
             top_n: As for `retrieve`.
+            max_tokens: As for `retrieve`.
             on_step: As for `retrieve`.
             usage: Counter of the caller who answers the requests; it becomes part of the result.
         """
-        question = self._check_question(question, top_n)
-        prepared = self._prepare_for(question, documents, top_n)
+        question = self._check_question(question, top_n, max_tokens)
+        n_wanted = top_n if top_n or max_tokens is None else count_candidates(max_tokens)
+        prepared = self._prepare_for(question, documents, n_wanted)
         reports: list[StepReport] = []
-        context = self._make_context(question, prepared, top_n, reports, on_step)
+        context = self._make_context(question, prepared, n_wanted, reports, on_step)
 
         # Leave out outdated versions, and keep the likeliest documents.
         candidate_sections = prepared.select_sections(context, self._as_of, self.settings.max_documents)
@@ -222,8 +231,7 @@ class D3:
         scores = score_evidence(context, kept, selections)
         section_scores = rank_sections(context, candidate_sections) if self.llm is None else {}
         ranking = rank_paragraphs(prepared, scores, guard, section_scores, top_n)
-
-        evidence = [kept[entry.details["position"]] for entry in ranking]
+        ranking, evidence = prepare_for_reader(context, ranking, kept, max_tokens)
         trace = Trace(
             question, reports, candidate_sections, sections, section_scores, guard, selections, scores, evidence
         )
@@ -294,9 +302,10 @@ class D3:
             sections_by=settings.sections_by or ("json" if follows_schemas else "names"),
         )
 
-    def _check_question(self, question: str, top_n: int | None) -> str:
+    def _check_question(self, question: str, top_n: int | None, max_tokens: int | None) -> str:
         """Return the question; without an LLM, as much of it as is read."""
         check_top_n(top_n)
+        check_limits(max_tokens=max_tokens)
         return read_query(question) if self.llm is None else check_query(question)
 
     def _prepare_for(self, question: str, documents: Documents, top_n: int | None) -> PreparedDocuments:
@@ -345,7 +354,7 @@ class D3:
         if self.llm is not None or not prepared.scorer.is_lexical:
             return bool(ranking), None
         confidence = prepared.scorer.hierarchical_scores(trace.question).answerable
-        return bool(ranking) and confidence >= self.settings.answerable, confidence
+        return bool(ranking) and confidence >= 0.16, confidence
 
     def _build_result(
         self, trace: Trace, prepared: PreparedDocuments, ranking: list[Ranked[Passage]], usage: Usage | None

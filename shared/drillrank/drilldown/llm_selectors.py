@@ -67,8 +67,8 @@ class LLMChooser:
         likelihoods, prompt = context.likelihoods, self.prompt
         plan = context.budget.plan(prompt, texts, lambda: likelihoods.rank(groups), self.reserved_calls)
         problems = list(plan.problems)
-        asked = {index for batch in plan.groups for index in batch}
-        fallbacks = {index: FallbackReason.BUDGET for index in range(len(texts)) if index not in asked}
+        asked_indices = {index for batch in plan.groups for index in batch}
+        fallbacks = {index: FallbackReason.BUDGET for index in range(len(texts)) if index not in asked_indices}
         if not plan.groups:
             return LLMChoice(likelihoods.choose(groups) if texts else [], problems, fallbacks)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -172,16 +172,21 @@ class Outline:
             if has_title(paths)
         }
         has_several = len(paths_by_document) > 1
-        # A title is dropped from the names of its sections. Names of several documents get a prefix instead.
+        # A title is dropped from the names of its sections. With several documents, it is a prefix of all names.
         self._n_title_headings = {
             document: int(document in self._titles and not whole_paths) for document in paths_by_document
         }
-        self._prefixes = {
-            document: (self._titles.get(document, f"Document {number}"),)
-            if has_several and not (whole_paths and document in self._titles)
-            else ()
+        self._numbers = {
+            document: f"Document {number}" if has_several else ""
             for number, document in enumerate(paths_by_document, start=1)
         }
+        prefixed = set() if whole_paths or not has_several else set(self._titles)
+        self._prefixes = {
+            document: (self._titles[document],) if document in prefixed else () for document in self._numbers
+        }
+        for document in _find_clashes(self.sections, self._name):
+            if document not in self._titles:
+                self._prefixes[document] = (self._numbers[document],)
 
     @cached_property
     def paragraphs(self) -> tuple[Paragraph, ...]:
@@ -201,7 +206,7 @@ class Outline:
         """Return the title of a document; without one, the name that the caller knows, or its number."""
         if document in self._titles:
             return self._titles[document]
-        return known_name or next(iter(self._prefixes[document]), "Document")
+        return known_name or self._numbers[document] or "Document"
 
     def n_title_headings(self, document: int | str) -> int:
         """Return how many of the first headings are the document's title, which names of its sections omit."""
@@ -285,7 +290,16 @@ class Outline:
     def _name(self, path: OutlinePath) -> str:
         document, headings = path[0], tuple(map(str, path[1:]))
         own_headings = headings[self._n_title_headings[document] :] or headings
-        return breadcrumb((*self._prefixes[document], *own_headings)) or BEGINNING
+        return breadcrumb((*self._prefixes[document], *own_headings)) or self._numbers[document] or BEGINNING
+
+
+def _find_clashes(sections: Sequence[Section], name: Callable[[OutlinePath], str]) -> set[int | str]:
+    """Return the documents with a section whose name another document has too."""
+    documents_by_name: dict[str, set[int | str]] = {}
+    for section in sections:
+        documents_by_name.setdefault(name(section.path), set()).add(section.path[0])
+    clashes = (documents for documents in documents_by_name.values() if len(documents) > 1)
+    return set().union(*clashes)
 
 
 def _heading_paths(section: Section, paragraph: Paragraph) -> Sequence[tuple[str, ...]]:

@@ -191,14 +191,16 @@ class PreparedCorpus:
 
         The corpus keeps them if `embedded_by` names the function.
         """
-        vectors, numbers = self._vectors, self._layout.numbers(paragraph_indices).tolist()
         if self._embedded_by is not None:
-            vectors |= self._corpus.vectors(set(numbers) - vectors.keys(), self._embedded_by)
+            stored = self._corpus.vectors(self._embedded_by, self._layout)
+            if not stored.size or np.isnan(stored).any():
+                self._corpus.embed(self._embedded_by, function, names=dict.fromkeys(self.names, ""))
+                stored = self._corpus.vectors(self._embedded_by, self._layout)
+            return stored[paragraph_indices].astype(np.float64)
+        vectors, numbers = self._vectors, self._layout.numbers(paragraph_indices).tolist()
         missing = [(number, text) for number, text in zip(numbers, texts, strict=True) if number not in vectors]
         if missing:
             new = embedded(function, [text for _, text in missing]).astype(np.float32)
             new_vectors = {number: vector for (number, _), vector in zip(missing, new, strict=True)}
             vectors |= new_vectors
-            if self._embedded_by is not None:
-                self._corpus.keep_vectors(new_vectors, self._embedded_by)
         return np.array([vectors[number] for number in numbers], dtype=np.float64)

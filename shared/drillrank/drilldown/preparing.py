@@ -9,7 +9,8 @@ from functools import partial
 import numpy as np
 
 from drillrank.corpus import Corpus
-from drillrank.corpus.documents import plain
+from drillrank.corpus.documents import Unit, plain
+from drillrank.corpus.vectors import embedding_text
 from drillrank.drilldown.hierarchical_scores import MU, HierarchicalScores, score_index
 from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outline
 from drillrank.drilldown.paragraph_scores import READ, ParagraphScorer, Vectors
@@ -19,7 +20,7 @@ from drillrank.drilldown.versions import Date, Versions
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.unigram import Collection, UnigramModel
-from drillrank.prompts import LEAST, fill_template
+from drillrank.prompts import MIN_PROMPT_ROOM, fill_template
 from drillrank.structure import Document
 from drillrank.structure.cutting import split_long_paragraph
 from drillrank.text import TokenCount
@@ -51,10 +52,10 @@ class DocumentPreparer:
         """Prepare documents in memory; see `D3.prepare`."""
         sections = [item for item in documents if isinstance(item, OutlineSection)]
         if not sections or len(sections) < len(documents):
-            sections = outline(documents, self._settings.unit)  # type: ignore[arg-type]  # rejects other items
+            sections = outline(documents, self._unit)  # type: ignore[arg-type]  # rejects other items
         max_tokens = self._max_paragraph_tokens()
         sections = [_split_long_paragraphs(section, max_tokens, self._count_tokens) for section in sections]
-        tree = Outline(sections, whole_paths=self._settings.whole_paths)
+        tree = Outline(sections, whole_paths=bool(self._settings.whole_paths))
         name_by_document: dict[int | str, str] = {index: name for index, name in enumerate(names) if name}
         mu, collection = self._smoothing_parameters
         index = tree.index(name_by_document, self._language_model.language, collection)
@@ -78,13 +79,13 @@ class DocumentPreparer:
                 f"The model is in {language!r:.50}, the corpus in {corpus.language!r:.50}. Make the corpus with "
                 f"language={language!r:.50}."
             )
-        if (unit := self._settings.unit) != corpus.unit:
+        if (unit := self._unit) != corpus.unit:
             raise InvalidInput(
                 f"unit={unit!r:.50} requires a corpus with the same unit, got {corpus.unit!r:.50}. "
                 f"Use Corpus(unit={unit!r:.50})."
             )
         names = {id_: id_ for id_ in corpus.ids()} if names is None else names
-        return PreparedCorpus(corpus, names, dates or {}, self._settings.whole_paths, embedded_by)
+        return PreparedCorpus(corpus, names, dates or {}, bool(self._settings.whole_paths), embedded_by)
 
     def read_candidates(
         self, question: str, corpus: PreparedCorpus, top_n: int | None, as_of: Date | None
@@ -106,12 +107,16 @@ class DocumentPreparer:
             n_best = n_result if is_lexical else None
 
         sections, corpus_indices = corpus.read_sections(documents)
-        tree = Outline(sections, whole_paths=settings.whole_paths)
+        tree = Outline(sections, whole_paths=bool(settings.whole_paths))
         if embedded_indices is not None and self._embed is not None:
             embedded_indices = np.flatnonzero(np.isin(corpus_indices, embedded_indices))
             embed = partial(corpus.embed, self._embed, corpus_indices[embedded_indices])
         scorer = self._make_scorer(tree, lambda _: scores, scores.frequencies, embed, embedded_indices, corpus_indices)
         return PreparedDocuments(tree, scorer, corpus.names, corpus.versions, n_best)
+
+    @property
+    def _unit(self) -> Unit:
+        return self._settings.unit or "paragraph"
 
     @property
     def _smoothing_parameters(self) -> tuple[float, Collection | None]:
@@ -153,7 +158,7 @@ class DocumentPreparer:
             embedded_indices = every_index
         vectors = None
         if embed is not None and len(embedded_indices):
-            texts = [passages[index].text for index in embedded_indices]
+            texts = [embedding_text(passages[index], self._unit) for index in embedded_indices]
             vectors = Vectors(self._embed, embed, texts, tree.section_of[embedded_indices])
         return ParagraphScorer(
             passages,
@@ -166,10 +171,13 @@ class DocumentPreparer:
         )
 
     def _max_paragraph_tokens(self) -> int:
-        """Return the longest paragraph in tokens: half of what the instruction leaves, so that the question fits."""
+        """Return the length above which a paragraph is cut: half of what the instruction leaves in a prompt.
+
+        The other half is for the question. The paper cuts no paragraph that fits, so its preset leaves less.
+        """
         instruction = fill_template(self._settings.prompts[1], paragraphs="", question="")
         room = self._settings.max_prompt_tokens - self._count_tokens(instruction)
-        return max(room // 2, LEAST)
+        return max(room - MIN_PROMPT_ROOM if self._settings.preset == "paper" else room // 2, MIN_PROMPT_ROOM)
 
 
 def _plain_texts(sections: Sequence[OutlineSection], document: int | str) -> list[str]:

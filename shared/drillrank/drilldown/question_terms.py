@@ -218,8 +218,8 @@ def count_stored_terms(
     """
     texts, titled = [], []
     for word, (paragraph_indices, counts) in enumerate(found_counts.entries[0]):
-        first_indices = layout.headings_of[paragraph_indices]
-        in_headings, hidden = (_count_at(first_indices, found_counts.entries[level][word]) for level in (1, 2))
+        heading_indices = layout.headings_of[paragraph_indices]
+        in_headings, hidden = (_count_at(heading_indices, found_counts.entries[level][word]) for level in (1, 2))
         texts.append(_drop_zeros(paragraph_indices, counts - in_headings - hidden))
         titled.append((paragraph_indices, counts) if whole_paths else _drop_zeros(paragraph_indices, counts - hidden))
     in_headings, hidden = (layout.lengths[level][layout.headings_of] for level in (1, 2))

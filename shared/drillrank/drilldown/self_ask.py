@@ -27,7 +27,7 @@ from drillrank.llm import (
     strip_reasoning,
 )
 from drillrank.passages import Passage, Ranked, check_query
-from drillrank.prompts import Template, check_places, fill_template, truncate_to_budget
+from drillrank.prompts import Template, check_placeholders, fill_template, truncate_to_budget
 from drillrank.settings import check_one_of
 from drillrank.text import WORD, Tokens, token_counter
 
@@ -159,8 +159,8 @@ class SelfAsk:
         self.retrieve = retrieve
         self.max_steps = max_steps
         self.max_prompt_tokens = max_prompt_tokens
-        self.prompt = check_places(prompt, "question", "transcript")
-        self.answer_prompt = check_places(answer_prompt, "contents", "question")
+        self.prompt = check_placeholders(prompt, "question", "transcript")
+        self.answer_prompt = check_placeholders(answer_prompt, "contents", "question")
         self.on_failure = on_failure
         self._count = token_counter(tokens)
         self._reader = Reader(self.answer_prompt, max_prompt_tokens, self._count, cites=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from drillrank.corpus.documents import Unit
@@ -14,7 +14,7 @@ from drillrank.drilldown.prompts import (
 )
 from drillrank.drilldown.versions import as_date
 from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
-from drillrank.prompts import Template, check_places
+from drillrank.prompts import Template, check_placeholders
 from drillrank.rerank.relevance import MonoT5, Relevance
 from drillrank.settings import Settings, check_one_of
 from drillrank.text import Tokens, token_counter
@@ -25,7 +25,7 @@ Strategy = Literal[
     "paragraph", "chunk", "map-reduce", "map-reduce-optimised",
 ]  # fmt: skip
 WITHOUT_SECTIONS: tuple[Strategy, ...] = ("paragraph", "chunk", "map-reduce", "map-reduce-optimised")
-"""Strategies that read all sections: what the paper compares D3 with."""
+"""Strategies that read all sections: the paper's baselines."""
 SummarizeBy = Summarizer | Literal["llm"] | None
 AnswerBy = Literal["names", "json"]
 
@@ -34,79 +34,73 @@ _PROMPTS: dict[AnswerBy, tuple[str, str]] = {
     "json": (SECTION_JSON_PROMPT, PARAGRAPH_JSON_PROMPT),
 }
 
-MAX_DOCUMENTS = 8  # whose outlines an LLM is shown, or that are read as a whole in a store, by default
+MAX_DOCUMENTS = 8  # default number of documents whose outlines an LLM sees, or that are read from a store
 
 
 @dataclass(frozen=True, kw_only=True)
 class D3Settings(Settings):
-    """How `D3` drills down.
+    """Settings of `D3`. None leaves a value to the preset, or to the default that is named here.
 
     Attributes:
-        paragraphs: How paragraphs of the chosen sections are chosen (section 3.3.2): `"base"`, `"hierbase"`,
-            `"monot5"`, `"base+monot5"`, `"monot5+base"` or `"likelihood"`; None is base with an LLM, likelihood
-            without. Or, to compare with, of all sections, without a look at the outline: `"paragraph"` (a prompt each
-            that asks for yes or no), `"chunk"` (base on one prompt after the other; the paper's have 3,500 tokens),
-            `"map-reduce"` (paragraph, then base over what is left), `"map-reduce-optimised"` (chunk, then base).
-        unit: Unit of evidence of documents in memory: `"paragraph"`, as in the paper, or `"passage"`: consecutive
-            blocks of up to about 1,200 characters, short sections joined (`drillrank.structure.passages`).
-        monot5: The ranker of the strategies that name it; None makes one of the model.
-        sections: Without an LLM, read the paragraphs of so many sections only, the likeliest; None reads all.
-        max_documents: Of more documents than this, only the likeliest are drilled into (`drilldown.levels`); None is 8
-            with an LLM, all without.
-        as_of: A year, month or day such as `"2023-06"`: documents of later are not read, and of several versions of one
-            that of this time is (`D3.prepare`). None takes the newest.
-        answerable: Where words alone decide: the probability that the documents speak of the question, from which on
-            `found` is True. By .16, of 141 questions about reports, papers and READMEs 5% were refused; asked of
-            reports of other companies, 66% of 47; of documents of another kind, 97% of 141 (docs/drill-down.md).
-        repeats: Without an LLM: whether paragraphs that say the same, with the same numbers, come each for itself; else
-            the first stands for all, and its `also_at` says where else they stand.
-        follow: Without an LLM, where words decide: whether what a paragraph points to, such as "see Section 4", comes
-            right behind it: the likeliest paragraph there, if the document has it. Its `followed` is the id of the
-            paragraph that points to it, whose score it has.
-        guard_tokens: Tokens of paragraphs outside the chosen sections, best by likelihood, that are candidates too: a
-            summary may have lost what they say. 0 for none.
-        summarizer: Summaries in the outline: None for sentences of the text, a function from texts to summaries, or
-            `"llm"`. They are made once for each document, by the first question about it.
-        summary_words: Longest summary of sentences in words; 36 words come to about 42 tokens on average.
-        summarize_above: Words up to which a text is its own summary, and a summarizer is not asked; None for
-            `summary_words`.
-        written_words: Longest summary that a summarizer writes; longer ones keep some of their sentences. None for any
-            length.
-        whole_paths: Whether names of sections begin with the sole heading above all of them, which is the document's
-            title; else it is left out, as it tells no section apart.
-        max_prompt_tokens: Budget of a prompt; none is above it. An outline that does not fit is read level by level,
-            paragraphs that do not fit go into several prompts. One of more than half of what the instruction leaves,
-            such as a page without blank lines, is cut at its sentences when documents are prepared: each part counts as
-            a paragraph. One section or paragraph needs no call.
-        tokens: What counts the tokens of a text: see `drillrank.text.token_counter`.
-        max_calls: Most calls for one question, summaries apart; with fewer calls than it takes, the likeliest sections
-            or paragraphs are asked about.
-        sections_by: Whether the LLM names sections or gives their numbers; `"json"` asks for numbers as JSON, for those
-            of paragraphs too, and holds an LLM with `complete_json(prompt, schema)` to its schema. None is `"json"`
-            where a server can hold its LLM to a schema (`ServedLLM`) and the prompts are ours, else `"names"`.
-        on_failure: For a call that fails or an answer that cannot be read: `"continue"` with likelihood's choice (of a
-            summary, sentences of the text), or `"raise"`.
-        workers: Most LLM calls at the same time: of one question, or of one call with documents.
-        section_prompt: Asks for sections: a template with `{outline}` and `{question}`, or a function of these that
-            returns a prompt; None is the paper's, or one for numbers or JSON.
-        paragraph_prompt: Asks for paragraphs: a template with `{paragraphs}` and `{question}`, or a function of these.
-        preset: `"paper"`: as published, where the other settings leave it open. Every section goes to a summarizer,
-            bart-large-cnn, names of sections hold all headings, and the LLM is asked for names.
+        paragraphs: Strategy that chooses paragraphs of the chosen sections (section 3.3.2): `"base"`, `"hierbase"`,
+            `"monot5"`, `"base+monot5"`, `"monot5+base"` or `"likelihood"`. None is base with an LLM and likelihood
+            without. The paper's baselines read all sections without an outline: `"paragraph"` (one yes-or-no prompt per
+            paragraph), `"chunk"` (base on one prompt after the other; the paper's have 3,500 tokens), `"map-reduce"`
+            (paragraph, then base) and `"map-reduce-optimised"` (chunk, then base).
+        unit: Unit of evidence: `"passage"`, consecutive paragraphs of up to about 1,200 characters, short sections
+            joined (`drillrank.structure.passages`), or `"paragraph"`, the paper's. None is `"paragraph"`.
+        monot5: Ranker of the strategies that name it. None makes one of the model.
+        sections: Number of likeliest sections to read, without an LLM. None reads all.
+        max_documents: Number of likeliest documents to drill into. None is 8 with an LLM, all without.
+        as_of: Year, month or day such as `"2023-06"`. Later documents are not read, and of several versions the one of
+            that time is (`D3.prepare`). None reads the newest.
+        repeats: True to return paragraphs that say the same, with the same numbers, each on its own, without an LLM.
+            Otherwise the first represents all, and its `also_at` lists the others.
+        follow: True to insert what a paragraph refers to, such as "see Section 4", right behind it. Lexical scores
+            alone must decide. Its `followed` is the id of the paragraph that refers to it.
+        guard_tokens: Number of tokens of likely paragraphs outside the chosen sections that become candidates too. A
+            summary may omit them. 0 for none.
+        summarizer: Summarizer of sections: None takes sentences of the text, or a function from texts to summaries, or
+            `"llm"`. Each document is summarized once, for its first question.
+        summary_words: Length of a summary of sentences, in words. 36 words are about 42 tokens.
+        summarize_above: Number of words up to which a text is its own summary. None is `summary_words`.
+        written_words: Limit of a summarizer's summaries, in words; longer ones lose sentences. None for no limit.
+        whole_paths: True to begin names of sections with the document's title: the sole heading above all others. None
+            is False.
+        max_prompt_tokens: Token limit of each prompt. An outline that does not fit is read level by level. Paragraphs
+            that do not fit go into several prompts. A paragraph above half the limit is cut at its sentences when
+            documents are prepared, and each part counts as a paragraph. A single section or paragraph needs no call.
+        tokens: Tokenizer that counts tokens; see `drillrank.text.token_counter`.
+        max_calls: Limit on LLM calls per question, without those for summaries. With too few calls, the LLM is asked
+            about the likeliest candidates.
+        sections_by: `"names"` or `"json"`. With `"json"`, the LLM gives numbers as JSON, and an LLM with
+            `complete_json(prompt, schema)` follows its schema. None is `"json"` if a server supports schemas and the
+            prompts are ours, else `"names"`.
+        on_failure: `"continue"` with likelihood's choice, or sentences as a summary, if a call fails or an answer is
+            unusable; or `"raise"`.
+        workers: Number of LLM calls at the same time.
+        section_prompt: Prompt for sections: a template with `{outline}` and `{question}`, or a function of these. None
+            is the paper's, or ours for JSON.
+        paragraph_prompt: Prompt for paragraphs: a template with `{paragraphs}` and `{question}`, or a function.
+        preset: `"paper"` sets what the paper fixes and the other settings leave open: paragraphs are the unit and are
+            cut only if no prompt has room for them, a summarizer (bart-large-cnn) summarizes every section, names of
+            sections have all headings, and the LLM answers with names.
 
     Raises:
-        InvalidInput: a setting is out of its range, or a prompt lacks a place.
+        InvalidInput: A setting is out of range, or a prompt lacks a placeholder.
 
     >>> D3Settings.from_dict({"sections": 3}).sections
     3
+    >>> D3Settings(preset="paper", whole_paths=False).complete().unit
+    'paragraph'
     """
 
     paragraphs: Strategy | None = None
-    unit: Unit = "paragraph"
+    unit: Unit | None = None
     monot5: MonoT5 | Relevance | None = None
     sections: int | None = None
     max_documents: int | None = None
     as_of: str | None = None
-    answerable: float = 0.16
     repeats: bool = False
     follow: bool = True
     guard_tokens: int = 0
@@ -114,7 +108,7 @@ class D3Settings(Settings):
     summary_words: int = 36
     summarize_above: int | None = None
     written_words: int | None = None
-    whole_paths: bool = False
+    whole_paths: bool | None = None
     max_prompt_tokens: int = 4000
     tokens: Tokens = None
     max_calls: int = 40
@@ -126,54 +120,62 @@ class D3Settings(Settings):
     preset: Literal["paper"] | None = None
 
     def __post_init__(self) -> None:
-        if self.preset == "paper":
-            paper = {"summarize_above": 0, "sections_by": "names"}
-            paper = {name: value for name, value in paper.items() if getattr(self, name) is None} | {
-                "whole_paths": True
-            }
-            for name, value in paper.items():
-                object.__setattr__(self, name, value)
-            if self.summarizer is None:
-                object.__setattr__(self, "summarizer", HuggingFaceSummarizer(min_tokens=0))
-        elif self.preset is not None:
-            raise InvalidInput(f'preset is "paper" or None, not {self.preset!r:.200}.')
+        if self.preset not in ("paper", None):
+            raise InvalidInput(f'preset must be "paper" or None, got {self.preset!r:.200}.')
         if self.paragraphs is not None:
             check_one_of(Strategy, paragraphs=self.paragraphs)
-        check_one_of(Unit, unit=self.unit)
+        if self.unit is not None:
+            check_one_of(Unit, unit=self.unit)
         if self.sections_by is not None:
             check_one_of(AnswerBy, sections_by=self.sections_by)
         check_one_of(OnFailure, on_failure=self.on_failure)
-        for name, flag in (("whole_paths", self.whole_paths), ("repeats", self.repeats), ("follow", self.follow)):
+        for name, flag in (("repeats", self.repeats), ("follow", self.follow)):
             if not isinstance(flag, bool):
-                raise InvalidInput(f"{name} is True or False, not {flag!r:.200}.")
+                raise InvalidInput(f"{name} must be True or False, got {flag!r:.200}.")
+        if not isinstance(self.whole_paths, bool | None):
+            raise InvalidInput(f"whole_paths must be True, False or None, got {self.whole_paths!r:.200}.")
         if self.monot5 is not None and not isinstance(self.monot5, MonoT5 | Relevance):
-            raise InvalidInput(f"monot5 is a MonoT5 or a Relevance, not {self.monot5!r:.100}.")
+            raise InvalidInput(f"monot5 must be a MonoT5 or a Relevance, got {self.monot5!r:.100}.")
+        if self.as_of is not None:
+            as_date(self.as_of)
+        self._check_numbers()
+        if self.summarizer is not None and self.summarizer != "llm":
+            check_summarizer(self.summarizer)
+        token_counter(self.tokens)
+        if self.section_prompt is not None:
+            check_placeholders(self.section_prompt, "outline", "question")
+        if self.paragraph_prompt is not None:
+            check_placeholders(self.paragraph_prompt, "paragraphs", "question")
+        super().__post_init__()
+
+    def _check_numbers(self) -> None:
         check_positive(
             summary_words=self.summary_words,
             max_prompt_tokens=self.max_prompt_tokens,
             max_calls=self.max_calls,
+            workers=self.workers,
         )
-        if not isinstance(self.answerable, int | float) or not 0 <= self.answerable <= 1:
-            raise InvalidInput(f"answerable is a probability from 0 to 1, not {self.answerable!r:.200}.")
-        if self.as_of is not None:
-            as_date(self.as_of)
         check_limits(sections=self.sections, max_documents=self.max_documents, written_words=self.written_words)
         if self.summarize_above != 0:
             check_limits(summarize_above=self.summarize_above)
         if self.guard_tokens != 0:
             check_positive(guard_tokens=self.guard_tokens)
-        if self.summarizer is not None and self.summarizer != "llm":
-            check_summarizer(self.summarizer)
-        token_counter(self.tokens)
-        check_positive(workers=self.workers)
-        if self.section_prompt is not None:
-            check_places(self.section_prompt, "outline", "question")
-        if self.paragraph_prompt is not None:
-            check_places(self.paragraph_prompt, "paragraphs", "question")
-        super().__post_init__()
+
+    def complete(self) -> D3Settings:
+        """Return the settings with the values of the preset, or the defaults, for what is None."""
+        if self.preset != "paper":
+            return replace(self, unit=self.unit or "paragraph", whole_paths=bool(self.whole_paths))
+        return replace(
+            self,
+            unit=self.unit or "paragraph",
+            whole_paths=True if self.whole_paths is None else self.whole_paths,
+            summarizer=HuggingFaceSummarizer(min_tokens=0) if self.summarizer is None else self.summarizer,
+            summarize_above=0 if self.summarize_above is None else self.summarize_above,
+            sections_by=self.sections_by or "names",
+        )
 
     @property
     def prompts(self) -> tuple[Template, Template]:
-        """The section step's and the paragraph step's prompt."""
+        """Templates of the section step and the paragraph step."""
         for_sections, for_paragraphs = _PROMPTS[self.sections_by or "names"]
         return self.section_prompt or for_sections, self.paragraph_prompt or for_paragraphs

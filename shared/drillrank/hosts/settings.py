@@ -171,7 +171,7 @@ class D3RetrieverSettings(SectionSettings, D3Settings):
     """
 
     def __post_init__(self) -> None:
-        if self.unit != "paragraph":
+        if self.unit == "passage":
             raise InvalidInput(
                 f"unit={self.unit!r:.50} requires documents in memory, got records of a framework. "
                 'Use unit="paragraph".'

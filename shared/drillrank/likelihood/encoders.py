@@ -15,6 +15,7 @@ import logging
 import os
 import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.errors import InvalidInput, UnknownModel, invalid_input, require
+from drillrank.errors import InvalidInput, UnknownModel, check_limits, invalid_input, require
 from drillrank.likelihood.encoder_files import (
     ONNX_FILES,
     find_fastembed_snapshot,
@@ -213,10 +214,12 @@ class OnnxEncoder(Encoder):
     folder `onnx`, or `model_quantized.onnx`), and, if the model has one, `1_Pooling/config.json`. Vectors are the mean
     of the token vectors if no file says otherwise.
 
+    Each text is computed alone, on one thread, and several texts at the same time. A vector therefore does not depend
+    on the other texts. In a batch of a model with 8-bit weights it would, because they share the scale of activations.
+
     Args:
         directory: Directory of the model.
-        batch_size: Number of texts that are encoded together.
-        threads: Number of threads; None for one per core.
+        threads: Number of texts that are computed at the same time. None means one per core.
         show_progress: Whether a bar on standard error counts the texts.
 
     Raises:
@@ -226,11 +229,10 @@ class OnnxEncoder(Encoder):
 
     kind, extra, library = "onnx", "onnx", "onnxruntime"
 
-    def __init__(
-        self, directory: str, *, batch_size: int = 32, threads: int | None = None, show_progress: bool = False
-    ) -> None:
+    def __init__(self, directory: str, *, threads: int | None = None, show_progress: bool = False) -> None:
         require("tokenizers", self.extra)
-        super().__init__(directory, batch_size=batch_size, threads=threads, show_progress=show_progress)
+        super().__init__(directory, threads=threads, show_progress=show_progress)
+        check_limits(threads=threads)
         if not self._files():
             problem = "lacks one of them" if Path(directory).is_dir() else "does not exist"
             raise InvalidInput(
@@ -247,30 +249,33 @@ class OnnxEncoder(Encoder):
         return self._encode([self.model.question_prompt + text for text in texts])
 
     def _encode(self, texts: list[str]) -> Floats32:
-        longest_first = sorted(range(len(texts)), key=lambda index: -len(texts[index]))  # a batch has similar lengths
-        batch_size = self.options["batch_size"]
-        vectors: dict[int, Floats32] = {}
+        vectors: list[Floats32] = []
+        n_threads = max(1, min(self.options["threads"] or os.cpu_count() or 1, len(texts)))
         with progress_bar(self.options["show_progress"], "Embedding") as (expect, advance):
             expect(len(texts))
-            for first in range(0, len(texts), batch_size):
-                indices = longest_first[first : first + batch_size]
-                vectors |= zip(indices, self.model.embed([texts[index] for index in indices]), strict=True)
-                advance(len(indices))
-        return np.array([vectors[index] for index in range(len(texts))], dtype=np.float32)
+            with ThreadPoolExecutor(n_threads, "drillrank-onnx") as pool:
+                for vector in pool.map(self.model.embed, texts):
+                    vectors.append(vector)
+                    advance(1)
+        return np.array(vectors, dtype=np.float32)  # [n_texts, n_dimensions]
 
     def _open(self) -> _OnnxModel:
         onnxruntime, tokenizers = require(self.library, self.extra), require("tokenizers", self.extra)
         directory, [file, *_] = Path(self.name), self._files()
         tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
         tokenizer.enable_truncation(_max_tokens(directory))
-        tokenizer.enable_padding(pad_id=_pad_id(directory, tokenizer))
+        tokenizer.no_padding()
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = self.options["threads"] or 0
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        options.intra_op_num_threads = 1  # threads share texts, not matrix products
         session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
         prompts = _read_config(directory / "config_sentence_transformers.json").get("prompts") or {}
         return _OnnxModel(
-            session, tokenizer, _pooling_mode(directory), prompts.get("document") or "", prompts.get("query") or ""
+            session,
+            tuple(entry.name for entry in session.get_inputs()),
+            tokenizer,
+            _pooling_mode(directory),
+            prompts.get("document") or "",
+            prompts.get("query") or "",
         )
 
     def _files(self) -> list[Path]:
@@ -289,53 +294,38 @@ class _OnnxModel:
 
     Attributes:
         session: ONNX Runtime's session of the transformer.
-        tokenizer: Tokenizer that truncates and pads.
+        input_names: Names of the transformer's inputs.
+        tokenizer: Tokenizer that truncates.
         pooling: `"mean"`, `"cls"` or `"max"`.
         document_prompt: Text to put before each document.
         question_prompt: Text to put before each question.
     """
 
     session: Any
+    input_names: tuple[str, ...]
     tokenizer: Any
     pooling: str
     document_prompt: str
     question_prompt: str
 
-    def embed(self, texts: list[str]) -> Floats32:
-        """Return the unit vectors of a batch, shape (texts, dimensions)."""
-        encodings = self.tokenizer.encode_batch(texts)
-        mask = np.array([encoding.attention_mask for encoding in encodings], dtype=np.int64)  # [n_texts, n_tokens]
-        inputs = {
-            "input_ids": np.array([encoding.ids for encoding in encodings], dtype=np.int64),
-            "attention_mask": mask,
-            "token_type_ids": np.zeros_like(mask),
-        }
-        names = [entry.name for entry in self.session.get_inputs()]
-        [token_vectors, *_] = self.session.run(None, {name: inputs[name] for name in names})
-        return _pool(token_vectors, mask, self.pooling)
+    def embed(self, text: str) -> Floats32:
+        """Return the unit vector of a text, shape (dimensions,)."""
+        ids = np.array([self.tokenizer.encode(text).ids], dtype=np.int64)  # [1, n_tokens]
+        inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        [[output], *_] = self.session.run(None, {name: inputs[name] for name in self.input_names})
+        vector = _pool(output, self.pooling) if output.ndim == 2 else output  # some models pool by themselves
+        unit_vector: Floats32 = vector / max(float(np.linalg.norm(vector)), 1e-12)
+        return unit_vector
 
 
-def _pool(token_vectors: Floats32, mask: npt.NDArray[np.int64], pooling: str) -> Floats32:
-    """Return unit vectors of texts.
-
-    Args:
-        token_vectors: Output of the model, shape (texts, tokens, dimensions), or (texts, dimensions) if it pools.
-        mask: 1 for each token that is not padding, shape (texts, tokens).
-        pooling: `"mean"`, `"cls"` or `"max"`.
-    """
-    if token_vectors.ndim == 2:
-        vectors = token_vectors
-    elif pooling == "cls":
-        vectors = token_vectors[:, 0]
+def _pool(token_vectors: Floats32, pooling: str) -> Floats32:
+    """Return the vector of a text, given those of its tokens, shape (tokens, dimensions)."""
+    pooled: Floats32
+    if pooling == "cls":
+        pooled = token_vectors[0]
     else:
-        weights = mask[:, :, None].astype(np.float32)
-        if pooling == "max":
-            vectors = np.where(weights > 0, token_vectors, -np.inf).max(axis=1)
-        else:
-            vectors = (token_vectors * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1e-9)
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit_vectors: Floats32 = vectors / np.maximum(lengths, 1e-12)
-    return unit_vectors
+        pooled = token_vectors.max(axis=0) if pooling == "max" else token_vectors.mean(axis=0)
+    return pooled
 
 
 def _read_config(file: Path) -> Mapping[str, Any]:
@@ -359,11 +349,6 @@ def _max_tokens(directory: Path) -> int:
     stated = _read_config(directory / "sentence_bert_config.json").get("max_seq_length")
     positions = _read_config(directory / "config.json").get("max_position_embeddings")
     return min([limit for limit in (stated, positions) if isinstance(limit, int)], default=_LONGEST_INPUT)
-
-
-def _pad_id(directory: Path, tokenizer: Any) -> int:
-    stated = _read_config(directory / "config.json").get("pad_token_id")
-    return stated if isinstance(stated, int) else tokenizer.token_to_id("[PAD]") or 0
 
 
 ENCODERS: dict[str, type[Encoder]] = {

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
 from drillrank.multihop.prior import PathPrior
-from drillrank.prompts import Template, check_places
+from drillrank.prompts import Template, check_placeholders
 from drillrank.settings import Settings, check_one_of
 
 Prune = Literal["residual", "tfidf"]
@@ -90,7 +90,7 @@ class PathSettings(Settings):
             check_positive(pairs=self.pairs)
         if not isinstance(self.link_prior, PathPrior | None):
             raise InvalidInput(f"link_prior is a PathPrior or None, not {self.link_prior!r:.100}.")
-        check_places(self.missing_prompt, "documents", "question")
+        check_placeholders(self.missing_prompt, "documents", "question")
         check_one_of(OnFailure, on_failure=self.on_failure)
         check_one_of(Prune, prune=self.prune)
         super().__post_init__()

@@ -28,7 +28,7 @@ from drillrank.errors import InvalidInput, check_limits, check_number, check_pos
 from drillrank.explanation import Explainable, Explanation, Explanations, Term
 from drillrank.likelihood import LanguageModel, Request, load_language_model
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_top_n, ranked, read_query
-from drillrank.prompts import Prompt, TruncatableText, TrustedText, around_question, check_question_templates
+from drillrank.prompts import Prompt, TruncatableText, TrustedText, check_question_templates, split_at_question
 from drillrank.rerank.base import PRESETS, in_worker, name_of
 from drillrank.rerank.prior import (
     Prior,
@@ -382,7 +382,7 @@ def generated_prompt(
     >>> generated_prompt("Question: {question} Answer:", "Why?", [Passage("So.")])[0]
     'Passage: '
     """
-    before, after = around_question(template)
+    before, after = split_at_question(template)
     parts: list[str | TruncatableText] = []
     for passage in passages:
         if passage.titled_text.strip():

@@ -131,30 +131,33 @@ class ViewWriter:
         self, prompts: Mapping[tuple[int, View, int], str], on_start: Callable[[int], object] | None
     ) -> Requests[dict[tuple[int, View, int], str]]:
         """Return the useful answers, from the cache or the LLM. Ask each different prompt once."""
-        memos = {
+        entries = {
             prompt: CacheEntry(self.cache, stable_uuid(self.model, prompt), partial(_is_useful, view))
             for (_, view, _), prompt in prompts.items()
         }
-        cached_prompts = {prompt for prompt, memo in memos.items() if memo.useful(memo.answers.get(memo.key) or "")}
-        beyond = [prompt for prompt in memos if prompt not in cached_prompts][self.max_calls :]
+        cached_prompts = {
+            prompt for prompt, entry in entries.items() if entry.is_useful(entry.answers.get(entry.key) or "")
+        }
+        beyond = [prompt for prompt in entries if prompt not in cached_prompts][self.max_calls :]
         if beyond:
             warn(
-                f"{len(beyond)} of {len(memos)} keyword lists and summaries are computed without the LLM: it writes at "
-                f"most {self.max_calls} (max_calls)."
+                f"{len(beyond)} of {len(entries)} keyword lists and summaries are computed without the LLM: it writes "
+                f"at most {self.max_calls} (max_calls)."
             )
-            memos = {prompt: memo for prompt, memo in memos.items() if prompt not in set(beyond)}
-            prompts = {key: prompt for key, prompt in prompts.items() if prompt in memos}
+            excess = set(beyond)
+            entries = {prompt: entry for prompt, entry in entries.items() if prompt not in excess}
+            prompts = {key: prompt for key, prompt in prompts.items() if prompt in entries}
         if on_start:
-            on_start(len(memos))
+            on_start(len(entries))
         answers: dict[str, str] = {}
         failure: LLMFailure | None = None
         for _ in range(2):
-            pending = [prompt for prompt in memos if prompt not in answers]
+            pending = [prompt for prompt in entries if prompt not in answers]
             if not pending:
                 break
-            replies = yield [LLMRequest(prompt, memo=memos[prompt]) for prompt in pending]
+            replies = yield [LLMRequest(prompt, cache_entry=entries[prompt]) for prompt in pending]
             for prompt, reply in zip(pending, replies, strict=True):
-                if memos[prompt].useful(reply.text):
+                if entries[prompt].is_useful(reply.text):
                     answers[prompt] = reply.text
                 else:
                     failure = reply.failure or failure

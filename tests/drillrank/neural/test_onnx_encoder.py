@@ -51,13 +51,22 @@ def directories(tmp_path_factory):
     return torch_directory, place / "onnx"
 
 
-def test_vectors_are_those_of_sentence_transformers_whatever_the_batch(directories):
+def test_vectors_are_those_of_sentence_transformers(directories):
     reference = SentenceTransformerEncoder(str(directories[0]), device="cpu")
-    for batch_size in (1, 2, 32):
-        encoder = OnnxEncoder(str(directories[1]), batch_size=batch_size)
+    for threads in (None, 1, 3):
+        encoder = OnnxEncoder(str(directories[1]), threads=threads)
         for function, expected in ((encoder, reference(TEXTS)), (encoder.questions, reference.questions(TEXTS))):
             unit = expected / np.linalg.norm(expected, axis=1, keepdims=True)
             np.testing.assert_allclose(function(TEXTS), unit, atol=1e-5)
+
+
+@pytest.mark.parametrize("int8", [False, True])
+def test_a_vector_does_not_depend_on_the_other_texts(directories, tmp_path, int8):
+    encoder = OnnxEncoder(str(export_encoder(directories[0], tmp_path / "model", int8=int8)))
+    together = encoder(TEXTS)
+    np.testing.assert_array_equal(together, np.concatenate([encoder([text]) for text in TEXTS]))
+    np.testing.assert_array_equal(together[::-1], encoder(TEXTS[::-1]))
+    assert encoder([]).shape[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -94,7 +103,7 @@ def test_an_unknown_pooling_is_refused(directories, tmp_path):
 
 
 def test_a_pickled_encoder_is_loaded_again(directories):
-    encoder = load_encoder(f"onnx:{directories[1]}", batch_size=4)
+    encoder = load_encoder(f"onnx:{directories[1]}", threads=4)
     again = pickle.loads(pickle.dumps(encoder))
     assert (again.spec, again.options) == (encoder.spec, encoder.options)
     np.testing.assert_array_equal(again(TEXTS[:1]), encoder(TEXTS[:1]))
@@ -102,7 +111,7 @@ def test_a_pickled_encoder_is_loaded_again(directories):
 
 def test_a_fingerprint_depends_on_the_files_that_are_read(directories, tmp_path):
     shutil.copytree(directories[1], tmp_path / "model")
-    encoder, copied = OnnxEncoder(str(directories[1])), OnnxEncoder(str(tmp_path / "model"), batch_size=3, threads=1)
+    encoder, copied = OnnxEncoder(str(directories[1])), OnnxEncoder(str(tmp_path / "model"), threads=1)
     assert encoder.fingerprint() == copied.fingerprint() == encoder.fingerprint()
     (tmp_path / "model" / "README.md").write_text("not read")
     assert encoder.fingerprint() == copied.fingerprint()
@@ -164,6 +173,8 @@ def test_unknown_options_and_an_empty_name_are_refused(directories):
         load_encoder(f"onnx:{directories[1]}", depth=3)
     with pytest.raises(InvalidInput, match="needs a model id or a directory"):
         load_encoder("onnx:")
+    with pytest.raises(InvalidInput, match="threads must be a whole number"):
+        load_encoder(f"onnx:{directories[1]}", threads=0)
 
 
 def test_every_embed_argument_takes_a_specification(directories):

@@ -1,0 +1,292 @@
+"""Decide if documents can answer a question, and how probably.
+
+A question without an answer belongs to one of two cases. The documents are about another subject: terms and cosines
+show this, and `found` is False. Or the question sounds as if its answer were here, and only a reader can judge:
+`found` is None, and `confidence` is a calibrated probability.
+
+    P(subject)          = σ(a · (1, c, d, u [, s]))       the documents are about the subject of the question
+    P(answer | subject) = σ(b · (1, c, r [, s]))          one of them answers it
+    confidence          = P(subject) · P(answer | subject)
+
+    c   coverage: largest share of the question's content words that one passage contains
+    d   document coverage: largest share of them that one document uses in many of its passages, at most .3
+    u   1 if the question has a name that no passage contains, else 0
+    r   1 if one passage contains all content words, else 0
+    s   similarity: the best cosine, on a scale where unrelated texts have 0 and a question and its answer 1
+
+Content words are all terms except stop words. For c, a word counts √i(w), three times that for names, with
+i(w) = ln(1 + n / (n_w + 1/2)) if n_w of n passages contain it. For d, it counts i(w) · min(1, v(w, d) / .3), where v is
+the share of the document's passages that contain it. A passage contains its headings, and the name and the beginning of
+its document. Consecutive paragraphs count as one passage up to 200 words, so that results do not depend on the unit.
+
+`found` is never False if r = 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from drillrank.data import read_table, read_words
+from drillrank.text import terms
+from drillrank.vectors import Embed, Floats, Integers, embedded, of_unit_length
+
+# Fitted by `python -m tests.benchmarks not_here`: intercept, c, d, u and, with an encoder, s.
+SUBJECT_WEIGHTS = (-5.3, 3.2, 20.9, -1.4)
+SUBJECT_WEIGHTS_WITH_ENCODER = (-8.6, 6.8, 6.1, -2.1, 8.0)
+# Intercept, c, r and, with an encoder, s.
+ANSWER_WEIGHTS = (0.0, 0.0, 0.0)
+ANSWER_WEIGHTS_WITH_ENCODER = (0.0, 0.0, 0.0, 0.0)
+LEAST_SUBJECT = 0.25  # P(subject) below which `found` is False; 3 % of answerable questions are below
+LEAST_SUBJECT_WITH_ENCODER = 0.4
+LEAST_ANSWER = 0.75  # confidence at which `found` is True
+
+PASSAGE_WORDS = 200
+NAME_WEIGHT = 3.0
+FULL_SHARE = 0.3  # share of a document's passages at which it is about a word
+MAX_DOCUMENT_COVERAGE = 0.3
+FREQUENT_SHARE = 0.25  # share of passages that makes a word a stop word, in languages without a list
+MIN_PASSAGES = 50  # with fewer, cosines of the collection alone are no scale
+RELATED_SHARE = 0.6  # of the way from the median cosine to 1: a question and its answer, without reference texts
+
+_QUESTION_WORDS = ("does", "did", "doing", "long", "shall")  # missing from the list of English stop words
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuestionMatches:
+    """Matches of a question in the paragraphs of all documents.
+
+    Attributes:
+        words: Terms of the question in order, with repetitions.
+        paragraphs: Indices of the paragraphs that contain each term, headings included.
+        lengths: Number of terms in each paragraph, shape (paragraphs,).
+        document_of: Index of each paragraph's document, ascending.
+        in_names: 1 if the name or the beginning of a document contains the term, else 0, shape (words, documents).
+        capitalized: 1 if the question writes the term as a name, else 0, shape (words,).
+        language: Language of the terms.
+        cosines: Cosine of the question with each paragraph, NaN if it has no vector. None without an encoder.
+        scale: Scale of the encoder's cosines. None estimates it from `cosines`.
+    """
+
+    words: Sequence[str]
+    paragraphs: Sequence[Integers]
+    lengths: Floats
+    document_of: Integers
+    in_names: Floats
+    capitalized: Floats
+    language: str = "english"
+    cosines: Floats | None = None
+    scale: EncoderScale | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderScale:
+    """Typical cosines of an encoder.
+
+    Attributes:
+        unrelated: Mean cosine of a question and a text about another subject.
+        related: Mean cosine of a question and a text that answers it.
+    """
+
+    unrelated: float
+    related: float
+
+    def similarity(self, cosine: float) -> float | None:
+        """Return a cosine on a scale from 0 (unrelated) to 1 (related). None if the encoder does not separate them.
+
+        >>> EncoderScale(0.25, 0.75).similarity(0.5)
+        0.5
+        """
+        width = self.related - self.unrelated
+        return (cosine - self.unrelated) / width if width > 0.01 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Judgment on a question and the documents.
+
+    Attributes:
+        found: False if the documents are about another subject, True if one of them probably answers the question, None
+            if terms and cosines do not decide.
+        confidence: Probability that the documents answer the question.
+    """
+
+    found: bool | None
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class FindingFeatures:
+    """Features of a question and the documents, as in the formulas of this module.
+
+    Attributes:
+        coverage: c.
+        document_coverage: d.
+        has_unknown_name: u.
+        is_covered: r.
+        similarity: s. None without an encoder.
+    """
+
+    coverage: float
+    document_coverage: float
+    has_unknown_name: float
+    is_covered: float
+    similarity: float | None
+
+
+def judge(matches: QuestionMatches) -> Finding:
+    """Judge if the documents can answer a question.
+
+    >>> matches = QuestionMatches(["oak", "bark"], [np.array([0]), np.array([0])], np.array([9.0]), np.array([0]),
+    ...     np.zeros((2, 1)), np.zeros(2))
+    >>> judge(matches).found is False
+    False
+    """
+    if not len(matches.lengths):
+        return Finding(False, 0.0)
+    return judge_features(compute_features(matches))
+
+
+def judge_features(features: FindingFeatures) -> Finding:
+    """Judge a question by its features."""
+    c, d, u, r, s = (
+        features.coverage,
+        features.document_coverage,
+        features.has_unknown_name,
+        features.is_covered,
+        features.similarity,
+    )
+    if s is None:
+        subject, answer = _logistic(SUBJECT_WEIGHTS, c, d, u), _logistic(ANSWER_WEIGHTS, c, r)
+        least_subject = LEAST_SUBJECT
+    else:
+        subject = _logistic(SUBJECT_WEIGHTS_WITH_ENCODER, c, d, u, s)
+        answer = _logistic(ANSWER_WEIGHTS_WITH_ENCODER, c, r, s)
+        least_subject = LEAST_SUBJECT_WITH_ENCODER
+    confidence = subject * answer
+    if subject < least_subject and not r:
+        return Finding(False, confidence)
+    return Finding(True if confidence >= LEAST_ANSWER else None, confidence)
+
+
+def describe_finding(found: bool | None, confidence: float) -> str:
+    """Describe a finding in one sentence, for agents and the command line.
+
+    >>> describe_finding(None, 0.5)
+    'These passages are the nearest; drillrank cannot judge if they answer the question (probability 50%).'
+    """
+    if found is False:
+        return "The documents speak of other subjects; the nearest passages follow."
+    if found:
+        return f"These passages probably answer the question (probability {confidence:.0%})."
+    return (
+        "These passages are the nearest; drillrank cannot judge if they answer the question "
+        f"(probability {confidence:.0%})."
+    )
+
+
+# --- Features
+
+
+def compute_features(matches: QuestionMatches) -> FindingFeatures:
+    """Compute the features of a question and at least one paragraph."""
+    passage_of = _join_paragraphs(matches.document_of, matches.lengths)
+    n_passages, n_documents = int(passage_of[-1]) + 1, int(matches.document_of.max()) + 1
+    passage_documents = np.zeros(n_passages, dtype=np.intp)
+    passage_documents[passage_of] = matches.document_of
+    document_sizes = np.maximum(np.bincount(passage_documents, minlength=n_documents), 1)
+    covered, covered_completely = np.zeros(n_passages), np.ones(n_passages, dtype=bool)
+    document_coverage = np.zeros(n_documents)
+    weights = rarities = 0.0
+    has_unknown_name = False
+    for index in _select_content_words(matches, passage_of, n_passages):
+        passages = np.unique(passage_of[matches.paragraphs[index]])
+        contains = np.zeros(n_passages, dtype=bool)
+        contains[passages] = True
+        rarity = math.log1p(n_passages / (len(passages) + 0.5))
+        shares = np.bincount(passage_documents[passages], minlength=n_documents) / document_sizes
+        document_coverage += rarity * np.minimum(shares / FULL_SHARE, 1)
+        rarities += rarity
+        is_name = bool(matches.capitalized[index])
+        contains |= matches.in_names[index][passage_documents] > 0
+        has_unknown_name |= is_name and not contains.any()
+        weight = math.sqrt(rarity) * (NAME_WEIGHT if is_name else 1)
+        covered += weight * contains
+        covered_completely &= contains
+        weights += weight
+    return FindingFeatures(
+        float(covered.max() / weights) if weights else 1.0,
+        min(float(document_coverage.max() / rarities), MAX_DOCUMENT_COVERAGE) if weights else MAX_DOCUMENT_COVERAGE,
+        float(has_unknown_name),
+        float(covered_completely.any()),
+        _best_similarity(matches),
+    )
+
+
+def _join_paragraphs(document_of: Integers, lengths: Floats) -> Integers:
+    """Return the index of each paragraph's passage: paragraphs of one document with up to about 200 words."""
+    before = np.cumsum(lengths) - lengths  # words before each paragraph
+    starts = np.flatnonzero(np.diff(document_of, prepend=-1))
+    before -= np.repeat(before[starts], np.diff([*starts, len(lengths)]))
+    blocks = (before // PASSAGE_WORDS).astype(np.intp)
+    is_new = np.diff(document_of, prepend=document_of[0]).astype(bool) | np.diff(blocks, prepend=0).astype(bool)
+    passages: Integers = np.cumsum(is_new)
+    return passages
+
+
+def _select_content_words(matches: QuestionMatches, passage_of: Integers, n_passages: int) -> list[int]:
+    """Return the index of the first occurrence of each content word."""
+    stop_words = read_stop_words(matches.language)
+    first_indices = {word: index for index, word in reversed([*enumerate(matches.words)])}
+    if stop_words:
+        return sorted(index for word, index in first_indices.items() if word not in stop_words)
+    limit = max(FREQUENT_SHARE * n_passages, 1)
+    return sorted(
+        index for index in first_indices.values() if len(np.unique(passage_of[matches.paragraphs[index]])) <= limit
+    )
+
+
+@lru_cache(maxsize=16)
+def read_stop_words(language: str) -> frozenset[str]:
+    """Return the stop words of a language, as terms. Empty if there is no list."""
+    if language == "english":
+        return frozenset(terms(" ".join([*read_words("english_stop_words.txt"), *_QUESTION_WORDS])))
+    return frozenset(terms(read_table("stop_words.tsv").get(language, ""), language))
+
+
+# --- Cosines
+
+
+def measure_encoder(embed: Embed) -> EncoderScale:
+    """Measure the cosines of related and unrelated texts, with 24 questions and answers of different subjects."""
+    pairs = read_table("reference_pairs.tsv")
+    questions = of_unit_length(embedded(getattr(embed, "questions", embed), [*pairs]))
+    cosines = questions @ of_unit_length(embedded(embed, [*pairs.values()])).T  # [n_pairs, n_pairs]
+    related = float(np.trace(cosines)) / len(pairs)
+    unrelated = float(cosines.sum() - np.trace(cosines)) / (len(pairs) * (len(pairs) - 1))
+    return EncoderScale(unrelated, related)
+
+
+def _best_similarity(matches: QuestionMatches) -> float | None:
+    """Return the best cosine on the encoder's scale. None without an encoder, or if its cosines say nothing."""
+    if matches.cosines is None:
+        return None
+    cosines = matches.cosines[np.isfinite(matches.cosines)]
+    if not len(cosines):
+        return None
+    scale = matches.scale
+    if scale is None:
+        if len(cosines) < MIN_PASSAGES:
+            return None
+        median = float(np.median(cosines))
+        scale = EncoderScale(median, median + RELATED_SHARE * (1 - median))
+    return scale.similarity(float(cosines.max()))
+
+
+def _logistic(weights: Sequence[float], *features: float) -> float:
+    """Return σ of the weighted sum of the features and the intercept, which is the first weight."""
+    return 1 / (1 + math.exp(-math.fsum([weights[0], *map(math.prod, zip(weights[1:], features, strict=True))])))
