@@ -183,14 +183,11 @@ def _retrieve(d3: D3, files: PreparedCorpus, question: str, size: EvidenceSize) 
     result = _drill_down(d3, files, question, top_n, size.max_tokens)
     if d3.llm is not None or d3.embed is not None:
         return result
-    matches = _select_matches(result)
-    if top_n is not None and len(matches) < len(result) == top_n:
+    has_unmatched = any(not item.details.get("matched", True) for item in result)
+    if has_unmatched and not _is_nothing_matched(result) and top_n is not None and len(result) == top_n:
         result = _drill_down(d3, files, question, top_n + _N_SPARE, size.max_tokens)
-        matches = _select_matches(result)[:top_n]
-    if len(matches) == len(result):
-        return result
-    ranked_matches = tuple(replace(item, rank=rank) for rank, item in enumerate(matches, start=1))
-    return replace(result, evidence=ranked_matches)
+    entries = enumerate(_select_matches(result)[:top_n], start=1)
+    return replace(result, evidence=tuple(replace(item, rank=rank) for rank, item in entries))
 
 
 def _drill_down(
@@ -203,10 +200,15 @@ def _drill_down(
 
 
 def _select_matches(result: EvidenceResult) -> list[Ranked[Passage]]:
-    """Return the evidence that has a word of the question; all of it if only other documents have one."""
-    matches = [item for item in result if item.details.get("matched", True)]
-    is_nothing_matched = any(item.details.get("nothing_matched") for item in result)
-    return matches if matches or is_nothing_matched else list(result)
+    """Return the evidence that has a word of the question; all of it if only texts that are not in it have one."""
+    if _is_nothing_matched(result):
+        return []
+    return [item for item in result if item.details.get("matched", True)] or list(result)
+
+
+def _is_nothing_matched(result: EvidenceResult) -> bool:
+    """Return True if no text of the files has a word of the question."""
+    return any(item.details.get("nothing_matched") for item in result)
 
 
 def _raise_failure(reply: Reply) -> None:

@@ -83,11 +83,13 @@ def commands() -> None:
     """Find the right evidence without any training."""
 
 
-_trust = click.option("--trust-settings", is_flag=True, help="The settings may name folders, addresses, code and keys.")
+_trust = click.option(
+    "--trust-settings", is_flag=True, help="Allow settings that name folders, addresses, code and keys."
+)
 _json = click.option("--json", "as_json", is_flag=True, help="Write JSON, one object on a line.")
 _finder_options = _options(
     click.option("--model", help='Language model, "unigram" by default.'),
-    click.option("--language", help='Whose stemmer the unigram model takes, "english" by default.'),
+    click.option("--language", help='Language of the stemmer of the unigram model, "english" by default.'),
     click.option("--embed", metavar="KIND:NAME", help=_EMBED),
     click.option(
         "--unit", type=click.Choice(["passage", "paragraph"]), help="Unit of evidence: a passage or one paragraph."
@@ -96,7 +98,7 @@ _finder_options = _options(
     click.option("--settings", metavar="FILE", help="Settings of D3, as `drillrank tune` writes them."),
     _trust,
     click.option("--follow-links", is_flag=True, help="Follow links in folders that lead outside them."),
-    click.option("--no-cache", is_flag=True, help="Neither use nor keep what was read before."),
+    click.option("--no-cache", is_flag=True, help="Neither use nor write the cache of files that were read."),
 )
 _comparison_options = _options(
     click.argument("questions"),
@@ -113,7 +115,7 @@ _comparison_options = _options(
 @click.argument("words", nargs=-1, metavar='[FILE]... "QUESTION"')
 @click.option("--questions", metavar="FILE", help="Questions, one on each line; - for standard input.")
 @_finder_options
-@click.option("--as-of", metavar="DATE", help="Leave out files of later, and take that time's version: 2023-06.")
+@click.option("--as-of", metavar="DATE", help="Do not read later files, and use the versions of that time: 2023-06.")
 @click.option(
     "--top-n", type=int, help="Most passages for each question; 5 by default, or as many as fit in --max-tokens."
 )
@@ -122,14 +124,13 @@ _comparison_options = _options(
 @click.option("--exclude", multiple=True, metavar="PATTERN", help="Read no files that match, as in a .gitignore.")
 @click.option("--llm", metavar="URL#MODEL", help="A served chat model that chooses: http://localhost:8000/v1#qwen.")
 @click.option("--answer", "with_answer", is_flag=True, help="Have the LLM answer from the evidence, with citations.")
-@click.option("--explain", is_flag=True, help="Say what each word adds to each score, and what was opened and left.")
+@click.option("--explain", is_flag=True, help="Show what each word adds to each score, and which sections were read.")
 @_json
 def ask(**options: Any) -> bool:
     """Find evidence in files and folders.
 
-    Name files, folders and quoted patterns; the question comes last. Files are PDF, DOCX, PPTX, EPUB, Markdown, HTML,
-    LaTeX or plain text (in UTF-8, or in UTF-16 with its mark); - is standard input, which is also read where no file is
-    named.
+    Name files, folders and quoted patterns. The question comes last. Files are PDF, DOCX, PPTX, EPUB, Markdown, HTML,
+    LaTeX or plain text, among others. - is standard input, which is also read if you name no file.
     """
     from drillrank.cli.ask import run_ask
 
