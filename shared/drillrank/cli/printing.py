@@ -31,10 +31,9 @@ def print_evidence(result: QuestionEvidence) -> None:
         out.print(f"[bold]{one_line(result.answer.text or 'The evidence holds no answer.')}[/bold]", soft_wrap=True)
         for index in result.answer.citations:
             out.print(f"{escape(f'[{index + 1}]')} {_describe_location(result.evidence[index])}", soft_wrap=True)
-    if result.evidence:
-        out.print(f"[dim]{' '.join(filter(None, (result.finding, _LEGEND)))}[/dim]")
-    else:
-        out.print(_NOTHING_MATCHED)
+    if result.finding:
+        out.print(result.finding)
+    out.print(f"[dim]{_LEGEND}[/dim]" if result.evidence else _NOTHING_MATCHED)
     for item in result.evidence:
         _print_item(item)
     if result.explanations is not None:
