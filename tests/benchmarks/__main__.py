@@ -16,7 +16,7 @@ _ALL = (
     "pdf_folder filtered_views neural_speed quantised corpus_scale growing_pool store_scale static_embeddings "
     "path_seeds real_files"
 )
-_OF_CHECKOUT = "financebench which_document all_reports not_here loaded_pages pdf_folder"
+_OF_CHECKOUT = "financebench which_document all_reports loaded_pages pdf_folder"
 BENCHMARKS, OF_CHECKOUT = _ALL.split(), _OF_CHECKOUT.split()
 _SELF_CONTAINED = "folder_german small_folders contracts store_scale readme_folder growing_pool real_files"
 WITHOUT_DATA = [*OF_CHECKOUT, *_SELF_CONTAINED.split()]

@@ -1,21 +1,29 @@
 """Can the documents answer the question? How often `drillrank.drilldown.confidence` says no, and how well it knows.
 
-Questions about a folder, READMEs, contracts, papers and annual reports are asked of these and of each other's
-documents, also of collections of one to three small documents. With `--data`, a checkout of
+Questions about a folder, READMEs, contracts, papers and annual reports are asked of these and of the documents of the
+others, also of one to three small documents. With `--data`, a checkout of
 https://github.com/patronus-ai/financebench, its questions and its reports A to J are included (reading them takes
-minutes). Weights and thresholds are fitted in five folds by question: four fifths fit what judges the last one. The
-threshold is the third percentile of the answerable questions.
+minutes). Weights and thresholds are fitted in five folds by question: four fifths fit what judges the last one.
 
-The second part is about questions that sound as if their answer were in the folder: 60 answerable ones, 15 absent ones
-of the data set and 40 of `kept/absent_questions.json`. `kept/absent_reading.json` has the answers of language models
-that read the best three passages: the log-probabilities of Yes and No, and the mean log-likelihood of the question with
-the best passage and without one. `--model qwen-0.5b` asks a model of `tools/real_models.sh` for what is missing.
+A question of another subject should be refused (`found` is False). Questions with an unclear subject are listed, but
+fit nothing: questions about papers name no subject ("What are the baselines?"), and READMEs, papers and the folder
+share some (software, contracts).
+
+The other tables are about questions that sound as if their answer were here: 60 answerable ones about the folder, 15
+absent ones of the data set and 40 of `kept/absent_questions.json`; questions about a paper, asked of this paper and of
+another one; questions about a report, asked of all reports and of those of other companies.
+
+`kept/absent_reading.json` has the answers of language models that read the best three passages of the folder: the
+log-probabilities of Yes and No, and the mean log-likelihood of the question with the best passage and without one.
+`--model qwen-0.5b` asks a model of `tools/real_models.sh` for what is missing.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
@@ -27,7 +35,7 @@ from rich.table import Table
 
 from drillrank import UPR, Passage
 from drillrank.drilldown import confidence as model
-from drillrank.drilldown.confidence import EncoderScale, FindingFeatures, compute_features, judge_features
+from drillrank.drilldown.confidence import EncoderScale, FindingFeatures, compute_features
 from drillrank.likelihood.base import NextTokenRequest
 from drillrank.likelihood.huggingface import HuggingFaceModel
 from drillrank.vectors import Floats, of_unit_length
@@ -37,7 +45,8 @@ from .minilm import INSTALLED, minilm
 from .not_here_sets import KEPT, Case, Collection, folder_cases, list_cases
 
 N_FOLDS = 5
-REFUSED_ANSWERABLE = 0.03
+REFUSED_ANSWERABLE = 0.025  # in four fifths, for at most .03 in the last one
+REPORTS = ("reports", "other companies")  # too many passages to embed them for a benchmark
 READINGS = KEPT / "absent_reading.json"
 N_READ = 3
 YES_NO_PROMPT = (
@@ -59,13 +68,18 @@ def main(data: str | None = None, vectors: str | None = None, model: str | None 
     if model is not None and encoder is not None:
         read_passages(model, encoder)
     cases = list_cases(data, console)
-    for name, used in (("terms", None), ("terms and MiniLM", encoder)):
-        if name == "terms" or encoder is not None:
-            judged = judge_cases([case for case in cases if used is None or case.asked_of not in REPORTS], used)
-            console.print(_refusal_table(name, judged))
-            console.print(f"weights of the subject, {name}: {judged.weights}, threshold {judged.threshold:.3f}")
-    for table in _reliability_tables(encoder):
-        console.print(table)
+    judged = judge_cases(cases, None)
+    _print_all(console, "terms", judged)
+    if encoder is not None:
+        judged = judge_cases([case for case in cases if case.asked_of not in REPORTS], encoder)
+        _print_all(console, "terms and MiniLM", judged)
+        _print_readings(console, judged)
+
+
+def _print_all(console: Console, name: str, judged: Judged) -> None:
+    console.print(_refusal_table(name, judged))
+    console.print(f"Weights with {name}: {judged.describe()}")
+    _print_reliability(console, name, judged)
 
 
 # --- Vectors
@@ -96,7 +110,7 @@ class Encoder:
             if self._file is not None:
                 self._file.parent.mkdir(parents=True, exist_ok=True)
                 np.savez(self._file, keys=[*self._vectors], vectors=np.array([*self._vectors.values()], np.float32))
-        return of_unit_length([self._vectors[key] for key in keys])
+        return of_unit_length(np.array([self._vectors[key] for key in keys]))
 
     def cosines(self, question: str, collection: Collection) -> Floats:
         """Return the cosine of a question with each passage."""
@@ -104,60 +118,82 @@ class Encoder:
         return cosines
 
 
-# --- Refusals
+# --- Cross-validation
 
 
-REPORTS = ("reports", "other companies")  # too many passages to embed them for a benchmark
-
-
-class JudgedCases:
-    """Cases with features and cross-validated decisions.
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Cases with cross-validated judgments.
 
     Attributes:
         cases: The cases.
-        features: Their features.
-        subject: P(subject) of each case.
-        found: Decision on each case.
-        weights: Weights that are fitted on all cases.
-        threshold: Threshold that is fitted on all cases.
+        features: Features of each case.
+        confidence: Confidence of each case, shape (cases,).
+        found: False, True or None for each case.
+        subject_weights: Weights of P(subject) that are fitted on all cases, the intercept first.
+        answer_weights: Weights of P(answer | subject), likewise.
+        least_subject: Threshold of P(subject) that is fitted on all cases.
     """
 
-    def __init__(self, cases: Sequence[Case], features: Sequence[FindingFeatures]) -> None:
-        self.cases, self.features = cases, features
-        columns = subject_columns(features)
-        is_covered = np.array([each.is_covered for each in features], dtype=bool)
-        kinds = np.array([case.kind for case in cases])
-        answerable, other = kinds == "answerable", kinds == "other subject"
-        labels = answerable | (kinds == "same subject")
-        case_weights = _case_weights(cases, labels, other)
-        self.subject = np.zeros(len(cases))
-        refused = np.zeros(len(cases), dtype=bool)
-        folds = np.array([fold_of(case.question) for case in cases])
-        for fold in range(N_FOLDS):
-            train, test = folds != fold, folds == fold
-            predict, _ = fit(columns[train], labels[train], case_weights[train])
-            self.subject[test] = predict(columns[test])
-            threshold = _threshold(predict(columns), is_covered, answerable & train)
-            refused[test] = (self.subject[test] < threshold) & ~is_covered[test]
-        predict, self.weights = fit(columns, labels, case_weights)
-        self.threshold = _threshold(predict(columns), is_covered, answerable)
-        self.refused = refused
+    cases: Sequence[Case]
+    features: Sequence[FindingFeatures]
+    confidence: Floats
+    found: Sequence[bool | None]
+    subject_weights: Sequence[float]
+    answer_weights: Sequence[float]
+    least_subject: float
+
+    def describe(self) -> str:
+        """Return the fitted weights."""
+        return (
+            f"subject {self.subject_weights}, least P(subject) {self.least_subject:.2f}, answer {self.answer_weights}"
+        )
 
 
-def judge_cases(cases: Sequence[Case], encoder: Encoder | None) -> JudgedCases:
+def judge_cases(cases: Sequence[Case], encoder: Encoder | None) -> Judged:
     """Compute the features of cases and judge them in five folds."""
-    return JudgedCases(cases, [features_of(case, encoder) for case in cases])
+    return cross_validate(cases, [features_of(case, encoder) for case in cases])
 
 
 def features_of(case: Case, encoder: Encoder | None) -> FindingFeatures:
     """Compute the features of a case."""
-    cosines = None if encoder is None else encoder.cosines(case.question, case.collection)
-    return compute_features(case.collection.match(case.question, cosines, encoder and encoder.scale))
+    if encoder is None:
+        return compute_features(case.collection.match(case.question))
+    cosines = encoder.cosines(case.question, case.collection)
+    return compute_features(case.collection.match(case.question, cosines, encoder.scale))
 
 
-def subject_columns(features: Sequence[FindingFeatures]) -> Floats:
-    """Return c, d, u and, with an encoder, s of each case."""
-    rows = [(f.coverage, f.document_coverage, f.has_unknown_name, f.similarity) for f in features]
+def cross_validate(cases: Sequence[Case], features: Sequence[FindingFeatures]) -> Judged:
+    """Fit both probabilities and the threshold on four folds, and judge the cases of the fifth."""
+    subject_columns = _columns([(f.coverage, f.document_coverage, f.has_unknown_name, f.similarity) for f in features])
+    answer_columns = _columns([(f.is_covered, f.similarity) for f in features])
+    is_covered = np.array([each.is_covered for each in features], dtype=bool)
+    is_answerable = np.array([case.kind == "answerable" for case in cases])
+    is_about_subject = np.array([case.kind in ("answerable", "same subject") for case in cases])
+    folds = np.array([fold_of(case.question) for case in cases])
+    subject, answer, least = np.zeros(len(cases)), np.zeros(len(cases)), np.zeros(len(cases))
+    for fold in (*range(N_FOLDS), -1):  # no case is in fold -1: the last turn fits the weights on all
+        train, test = folds != fold, folds == fold
+        predict_subject, subject_weights = fit(subject_columns, is_about_subject, _subject_weights(cases) * train)
+        subject_of_all = predict_subject(subject_columns)
+        least_subject = _threshold(subject_of_all, is_covered, is_answerable & train)
+        predict_answer, answer_weights = fit(
+            answer_columns, is_answerable, _answer_weights(cases, subject_of_all) * train
+        )
+        subject[test], least[test] = subject_of_all[test], least_subject
+        answer[test] = predict_answer(answer_columns[test])
+    confidence = subject * answer
+    found = [
+        False if is_refused else True if is_probable else None
+        for is_refused, is_probable in zip(
+            (subject < least) & ~is_covered, confidence >= model.LEAST_ANSWER, strict=True
+        )
+    ]
+    return Judged(cases, features, confidence, found, subject_weights, answer_weights, least_subject)
+
+
+def _columns(rows: Iterable[Sequence[float | None]]) -> Floats:
+    """Return rows without the similarity if it is None."""
     return np.array([[value for value in row if value is not None] for row in rows], dtype=float)
 
 
@@ -166,7 +202,7 @@ def fold_of(question: str) -> int:
     return blake2b(question.encode(), digest_size=1).digest()[0] % N_FOLDS
 
 
-def fit(columns: Floats, labels: Any, weights: Any) -> tuple[Callable[[Floats], Floats], list[float]]:
+def fit(columns: Floats, labels: Any, weights: Floats) -> tuple[Callable[[Floats], Floats], list[float]]:
     """Fit a logistic regression. Return its predictions as a function, and its weights, the intercept first."""
     from sklearn.linear_model import LogisticRegression
 
@@ -175,93 +211,78 @@ def fit(columns: Floats, labels: Any, weights: Any) -> tuple[Callable[[Floats], 
     fitted = LogisticRegression(C=30).fit((columns[used] - center) / spread, labels[used], sample_weight=weights[used])
     slopes = fitted.coef_[0] / spread
     intercept = float(fitted.intercept_[0] - slopes @ center)
-    return (
-        lambda rows: 1 / (1 + np.exp(-(rows @ slopes + intercept))),
-        [round(float(weight), 2) for weight in (intercept, *slopes)],
-    )
+
+    def predict(rows: Floats) -> Floats:
+        probabilities: Floats = 1 / (1 + np.exp(-(rows @ slopes + intercept)))
+        return probabilities
+
+    return predict, [round(float(weight), 2) for weight in (intercept, *slopes)]
 
 
-def _case_weights(cases: Sequence[Case], positive: Any, negative: Any) -> Floats:
-    """Weigh both classes alike, and a set of questions by the root of its size."""
-    names = np.array([f"{case.about}|{case.asked_of}|{case.kind}" for case in cases])
-    sizes = {name: int((names == name).sum()) for name in {*names.tolist()}}
-    weights = np.array([sizes[name] ** -0.5 for name in names.tolist()]) * (positive | negative)
-    for side in (positive, negative):
+def _subject_weights(cases: Sequence[Case]) -> Floats:
+    """Weigh questions of this and of another subject alike, and each set of them by the root of its size."""
+    sizes = Counter((case.about, case.asked_of, case.kind) for case in cases)
+    weights: Floats = np.array([sizes[case.about, case.asked_of, case.kind] ** -0.5 for case in cases])
+    is_other = np.array([case.kind == "other subject" for case in cases])
+    is_this = np.array([case.kind in ("answerable", "same subject") for case in cases])
+    for side in (is_other, is_this):
         weights[side] *= len(cases) / 2 / weights[side].sum()
+    weights[~(is_other | is_this)] = 0
     return weights
 
 
+def _answer_weights(cases: Sequence[Case], subject: Floats) -> Floats:
+    """Weigh each group of answerable questions and absent ones that sound alike by P(subject), all groups alike."""
+    groups = np.array([answer_group(case) for case in cases])
+    weights = np.zeros(len(cases))
+    for group in {*groups.tolist()} - {""}:
+        weights[groups == group] = 100 * subject[groups == group] / subject[groups == group].sum()
+    return weights
+
+
+def answer_group(case: Case) -> str:
+    """Return the group of a question that sounds as if its answer were here: folder, paper or report; else ""."""
+    if case.asked_of == "folder" and case.about == "folder":
+        return "folder"
+    if case.about == "papers" and case.asked_of in ("its paper", "another paper"):
+        return "one paper"
+    return "reports" if case.about == "finance" and case.asked_of in REPORTS else ""
+
+
 def _threshold(subject: Floats, is_covered: Any, answerable: Any) -> float:
-    """Return the threshold below which 3 % of the answerable questions are."""
+    """Return the P(subject) below which the least probable answerable questions are."""
     scores = np.sort(np.where(is_covered, 1.0, subject)[answerable])
     return float(scores[int(REFUSED_ANSWERABLE * len(scores))])
 
 
-def _refusal_table(name: str, judged: JudgedCases) -> Table:
-    table = Table("questions about", "asked of", "the answer is", "questions", "refused", "None", "True", title=name)
+# --- Tables
+
+
+def _refusal_table(name: str, judged: Judged) -> Table:
+    title = f"found, with {name}"
+    table = Table("questions about", "asked of", "the answer is", "questions", "False", "None", "True", title=title)
     groups: dict[tuple[str, str, str], list[int]] = {}
     for index, case in enumerate(judged.cases):
         groups.setdefault((case.about, case.asked_of, case.kind), []).append(index)
         groups.setdefault(("all", "", case.kind), []).append(index)
     for group in sorted(groups, key=lambda group: (group[2], group[0] == "all", group)):
-        indices = groups[group]
-        refused = int(judged.refused[indices].sum())
-        decided = [judge_features(judged.features[index]).found for index in indices]
-        n_true = sum(each is True and not judged.refused[index] for index, each in zip(indices, decided, strict=True))
-        row = (len(indices), f"{refused} ({refused / len(indices):.1%})", len(indices) - refused - n_true, n_true)
-        table.add_row(*group, *map(str, row))
+        found = [judged.found[index] for index in groups[group]]
+        counts = (f"{found.count(value)} ({found.count(value) / len(found):.1%})" for value in (False, None, True))
+        table.add_row(*group, str(len(found)), *counts)
     return table
 
 
-# --- Questions that sound as if their answer were here
-
-
-def _reliability_tables(encoder: Encoder | None) -> Iterable[Table]:
-    """Yield the AUC of every method, and a reliability table for each."""
-    cases = [case for case in folder_cases() if case.kind != "other subject"]
-    answerable = np.array([case.kind == "answerable" for case in cases])
-    readings: dict[str, dict[str, Any]] = json.loads(READINGS.read_text(encoding="utf-8")) if READINGS.exists() else {}
-    methods: dict[str, list[list[float] | None]] = {"terms": [_answer_row(features_of(case, None)) for case in cases]}
-    if encoder is not None:
-        methods["terms and MiniLM"] = [_answer_row(features_of(case, encoder)) for case in cases]
-    for name, reading in readings.items():
-        read = [reading.get(case.question) for case in cases]
-        methods[f"{name}: P(yes)"] = [each and [each["yes"] - each["no"]] for each in read]
-        methods[f"{name}: gain"] = [each and [each["with_best"] - each["alone"]] for each in read]
-        if encoder is not None:
-            rows = zip(methods["terms and MiniLM"], read, strict=True)
-            methods[f"terms, MiniLM and {name}"] = [
-                each and row and [*row, each["yes"] - each["no"], each["with_best"] - each["alone"]]
-                for row, each in rows
-            ]
-    summary = Table("confidence from", "answerable", "absent", "AUC of its features", "AUC, five folds", "Brier score")
-    tables = []
-    for name, rows in methods.items():
-        used = np.array([row is not None for row in rows])
-        columns, labels = np.array([row for row in rows if row is not None]), answerable[used]
-        questions = [case.question for case, is_used in zip(cases, used, strict=True) if is_used]
-        predicted = _cross_validate(columns, labels, questions)
-        single = ", ".join(f"{area(column, labels):.2f}" for column in columns.T)
-        brier = f"{np.mean((predicted - labels) ** 2):.3f}"
-        summary.add_row(name, str(labels.sum()), str((~labels).sum()), single, f"{area(predicted, labels):.2f}", brier)
-        tables.append(_reliability_table(name, predicted, labels))
-    return [summary, *tables]
-
-
-def _answer_row(features: FindingFeatures) -> list[float]:
-    """Return c, r and, with an encoder, s."""
-    row = [features.coverage, features.is_covered]
-    return row if features.similarity is None else [*row, features.similarity]
-
-
-def _cross_validate(columns: Floats, labels: Any, questions: Sequence[str]) -> Floats:
-    folds = np.array([fold_of(question) for question in questions])
-    predicted = np.zeros(len(labels))
-    for fold in range(N_FOLDS):
-        test = folds == fold
-        predict, _ = fit(columns, labels, (~test).astype(float))
-        predicted[test] = predict(columns[test])
-    return predicted
+def reliability_table(name: str, confidence: Floats, is_answerable: Any) -> Table:
+    """Compare the mean confidence with the share of answerable questions, in ten bins."""
+    brier_score = np.mean((confidence - is_answerable) ** 2)
+    title = f"{name}: AUC {area(confidence, is_answerable):.2f}, Brier score {brier_score:.3f}"
+    table = Table("confidence", "questions", "mean confidence", "answerable", title=title)
+    for low, high in pairwise(np.linspace(0, 1.0001, 11).tolist()):
+        inside = (confidence >= low) & (confidence < high)
+        if inside.any():
+            row = f"{inside.sum()}", f"{confidence[inside].mean():.2f}", f"{is_answerable[inside].mean():.2f}"
+            table.add_row(f"{low:.1f} to {high:.1f}", *row)
+    return table
 
 
 def area(scores: Floats, labels: Any) -> float:
@@ -270,25 +291,56 @@ def area(scores: Floats, labels: Any) -> float:
     return float(((differences > 0) + 0.5 * (differences == 0)).mean())
 
 
-def _reliability_table(name: str, predicted: Floats, labels: Any) -> Table:
-    table = Table("confidence", "questions", "mean confidence", "answerable", title=name)
-    edges = np.linspace(0, 1, 11)
-    for low, high in pairwise(edges):
-        inside = (predicted >= low) & (predicted < high)
-        if inside.any():
-            row = f"{inside.sum()}", f"{predicted[inside].mean():.2f}", f"{labels[inside].mean():.2f}"
-            table.add_row(f"{low:.1f} to {high:.1f}", *row)
-    return table
+def _print_reliability(console: Console, name: str, judged: Judged) -> None:
+    groups = np.array([answer_group(case) for case in judged.cases])
+    is_answerable = np.array([case.kind == "answerable" for case in judged.cases])
+    for group in sorted({*groups.tolist()} - {""}):
+        inside = groups == group
+        console.print(reliability_table(f"{name}, {group}", judged.confidence[inside], is_answerable[inside]))
+
+
+def _print_readings(console: Console, judged: Judged) -> None:
+    """Print what the readings of language models add to the confidence of questions about the folder."""
+    readings = load_readings()
+    summary = Table(
+        "language model", "answerable", "absent", "AUC of P(yes)", "AUC of the gain", "AUC of the confidence"
+    )
+    for name, reading in readings.items():
+        used = [i for i, case in enumerate(judged.cases) if answer_group(case) == "folder" and case.question in reading]
+        cases = [judged.cases[index] for index in used]
+        is_answerable = np.array([case.kind == "answerable" for case in cases])
+        entries = [reading[case.question] for case in cases]
+        odds = np.log(judged.confidence[used] / (1 - judged.confidence[used]))
+        p_yes = np.array([entry["yes"] - entry["no"] for entry in entries])
+        gain = np.array([entry["with_best"] - entry["alone"] for entry in entries])
+        columns, folds = np.column_stack([odds, p_yes, gain]), np.array([fold_of(case.question) for case in cases])
+        combined = np.zeros(len(cases))
+        for fold in range(N_FOLDS):
+            predict, _ = fit(columns, is_answerable, (folds != fold).astype(float))
+            combined[folds == fold] = predict(columns[folds == fold])
+        areas = (f"{area(scores, is_answerable):.2f}" for scores in (p_yes, gain, judged.confidence[used]))
+        summary.add_row(name, str(is_answerable.sum()), str((~is_answerable).sum()), *areas)
+        console.print(reliability_table(f"P(yes) of {name}", 1 / (1 + np.exp(-p_yes)), is_answerable))
+        console.print(reliability_table(f"terms, MiniLM and {name}", combined, is_answerable))
+    console.print(summary)
 
 
 # --- Readings of language models
+
+
+def load_readings() -> dict[str, dict[str, dict[str, float]]]:
+    """Load the kept readings by model and question."""
+    if not READINGS.exists():
+        return {}
+    readings: dict[str, dict[str, dict[str, float]]] = json.loads(READINGS.read_text(encoding="utf-8"))
+    return readings
 
 
 def read_passages(name: str, encoder: Encoder) -> None:
     """Ask a language model about the best passages of every question of the folder, and keep its answers."""
     language_model = HuggingFaceModel(str(folder_of(name)), dtype="bfloat16")
     likelihood = UPR(language_model, prior=None)
-    readings: dict[str, dict[str, Any]] = json.loads(READINGS.read_text(encoding="utf-8")) if READINGS.exists() else {}
+    readings = load_readings()
     reading = readings.setdefault(Path(name).name, {})
     for case in folder_cases():
         if case.question in reading:
@@ -296,7 +348,7 @@ def read_passages(name: str, encoder: Encoder) -> None:
         passages = best_passages(case, encoder)
         text = "\n\n".join(f"Passage {n}: {each.title}\n{each.text}" for n, each in enumerate(passages, 1))
         prompt = YES_NO_PROMPT.format(passages=text, question=case.question)
-        [answer] = language_model.next_tokens([NextTokenRequest(prompt, ("Yes", "No"), chat=True)])
+        [answer] = language_model.next_tokens([NextTokenRequest((prompt,), ("Yes", "No"), chat=True)])
         with_best, alone = likelihood.likelihoods(case.question, [passages[0], Passage("")])
         yes, no = answer.values.tolist()
         reading[case.question] = {

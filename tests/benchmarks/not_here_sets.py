@@ -33,11 +33,8 @@ N_PAPERS = 25
 SHORT_README = 12  # passages
 OPENING = 600  # characters
 
-Kind = Literal["answerable", "same subject", "neighboring subject", "other subject"]
-NEIGHBORS = {  # both are about software, about natural language processing, or contain contracts
-    ("READMEs", "folder"), ("READMEs", "papers"), ("READMEs", "one paper"), ("papers", "READMEs"),
-    ("papers", "one README"), ("papers", "another paper"), ("contracts", "folder"),
-}  # fmt: skip
+Kind = Literal["answerable", "same subject", "unclear subject", "other subject"]
+SHARED_SUBJECTS = {("READMEs", "folder"), ("READMEs", "papers"), ("READMEs", "one paper"), ("contracts", "folder")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +213,7 @@ def _list_own_cases() -> Iterator[Case]:
     for paper, question in _paper_questions():
         yield Case("papers", question, _papers(), "answerable", "papers")
         yield Case("papers", question, _part(_papers(), [paper]), "answerable", "its paper")
-        yield Case("papers", question, _part(_papers(), [paper + 7]), "neighboring subject", "another paper")
+        yield Case("papers", question, _part(_papers(), [paper + 7]), "unclear subject", "another paper")
 
 
 def _list_crossed_cases(finance_questions: Sequence[str]) -> Iterator[Case]:
@@ -244,7 +241,8 @@ def _list_crossed_cases(finance_questions: Sequence[str]) -> Iterator[Case]:
             for name, collection in collections:
                 if name == about or (about, name) == ("general", "folder"):
                     continue  # listed among the own cases
-                kind: Kind = "neighboring subject" if (about, name) in NEIGHBORS else "other subject"
+                is_unclear = about == "papers" or (about, name) in SHARED_SUBJECTS
+                kind: Kind = "unclear subject" if is_unclear else "other subject"
                 yield Case(about, question, collection, kind, name)
 
 
@@ -266,7 +264,8 @@ def _list_report_cases(checkout: str | None, console: Console) -> Iterator[Case]
         others = [n for n, other in enumerate(tuning) if other.name.partition("_")[0] != company]
         for asked in report.questions:
             yield Case("finance", asked.text, library, "answerable", "reports")
-            yield Case("finance", asked.text, _part(library, others), "neighboring subject", "other companies")
+            yield Case("finance", asked.text, _part(library, others), "unclear subject", "other companies")
     crossed = [*_list_crossed_cases([])]
     for about, question in dict.fromkeys((case.about, case.question) for case in crossed):
-        yield Case(about, question, library, "other subject", "reports")
+        kind: Kind = "unclear subject" if about == "papers" else "other subject"
+        yield Case(about, question, library, kind, "reports")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from drillrank import D3, parse_document
 from drillrank.drilldown.outline import outline
-from drillrank.drilldown.paragraph_scores import COSINE_WEIGHT, FUSED_TEMPERATURE, SECTION_WEIGHT, maximize_expected_f1
+from drillrank.drilldown.paragraph_scores import EMBEDDING_WEIGHTS, FUSED_TEMPERATURE, maximize_expected_f1
 from drillrank.errors import InvalidInput
 
 MANUAL = """Read this first.\n
@@ -78,7 +78,8 @@ def test_embeddings_join_the_likelihood():
         # One of the two paragraphs under "Warranty" has lime: their mean lies halfway between the vectors.
         halfway = math.sqrt((1 + other) / 2) if "Warranty" in item.passage.title else other
         assert item.details["section_cosine"] == pytest.approx(halfway)
-        added = COSINE_WEIGHT * item.details["cosine"] + SECTION_WEIGHT * halfway
+        weights = EMBEDDING_WEIGHTS["paragraph"]
+        added = weights.cosine * item.details["cosine"] + weights.section_cosine * halfway
         added += math.log(len(item.passage.text.split()))
         assert item.score == pytest.approx(lexical[item.passage.id].score + added / item.details["tokens"])
     assert embedded[1:] == [["lime"]]

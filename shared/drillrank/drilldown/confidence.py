@@ -1,11 +1,11 @@
 """Decide if documents can answer a question, and how probably.
 
-A question without an answer belongs to one of two cases. The documents are about another subject: terms and cosines
-show this, and `found` is False. Or the question sounds as if its answer were here, and only a reader can judge:
-`found` is None, and `confidence` is a calibrated probability.
+A question without an answer belongs to one of two cases. If the documents are about another subject, terms and cosines
+show this, and `found` is False. If the question sounds as if its answer were here, only a reader can judge: `found` is
+None, and `confidence` is a calibrated probability.
 
     P(subject)          = σ(a · (1, c, d, u [, s]))       the documents are about the subject of the question
-    P(answer | subject) = σ(b · (1, c, r [, s]))          one of them answers it
+    P(answer | subject) = σ(b · (1, r [, s]))             one of them answers it
     confidence          = P(subject) · P(answer | subject)
 
     c   coverage: largest share of the question's content words that one passage contains
@@ -36,14 +36,14 @@ from drillrank.text import terms
 from drillrank.vectors import Embed, Floats, Integers, embedded, of_unit_length
 
 # Fitted by `python -m tests.benchmarks not_here`: intercept, c, d, u and, with an encoder, s.
-SUBJECT_WEIGHTS = (-5.3, 3.2, 20.9, -1.4)
-SUBJECT_WEIGHTS_WITH_ENCODER = (-8.6, 6.8, 6.1, -2.1, 8.0)
-# Intercept, c, r and, with an encoder, s.
-ANSWER_WEIGHTS = (0.0, 0.0, 0.0)
-ANSWER_WEIGHTS_WITH_ENCODER = (0.0, 0.0, 0.0, 0.0)
-LEAST_SUBJECT = 0.25  # P(subject) below which `found` is False; 3 % of answerable questions are below
-LEAST_SUBJECT_WITH_ENCODER = 0.4
-LEAST_ANSWER = 0.75  # confidence at which `found` is True
+SUBJECT_WEIGHTS = (-6.6, 6.5, 19.0, -1.2)
+SUBJECT_WEIGHTS_WITH_ENCODER = (-12.0, 13.0, 4.3, -2.2, 13.0)
+LEAST_SUBJECT = 0.25  # P(subject) below which `found` is False
+LEAST_SUBJECT_WITH_ENCODER = 0.5
+# Intercept, r and, with an encoder, s.
+ANSWER_WEIGHTS = (0.3, 1.2)
+ANSWER_WEIGHTS_WITH_ENCODER = (-1.4, 1.6, 2.4)
+LEAST_ANSWER = 0.75  # confidence from which `found` is True
 
 PASSAGE_WORDS = 200
 NAME_WEIGHT = 3.0
@@ -52,8 +52,6 @@ MAX_DOCUMENT_COVERAGE = 0.3
 FREQUENT_SHARE = 0.25  # share of passages that makes a word a stop word, in languages without a list
 MIN_PASSAGES = 50  # with fewer, cosines of the collection alone are no scale
 RELATED_SHARE = 0.6  # of the way from the median cosine to 1: a question and its answer, without reference texts
-
-_QUESTION_WORDS = ("does", "did", "doing", "long", "shall")  # missing from the list of English stop words
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,22 +151,17 @@ def judge(matches: QuestionMatches) -> Finding:
 
 def judge_features(features: FindingFeatures) -> Finding:
     """Judge a question by its features."""
-    c, d, u, r, s = (
-        features.coverage,
-        features.document_coverage,
-        features.has_unknown_name,
-        features.is_covered,
-        features.similarity,
-    )
-    if s is None:
-        subject, answer = _logistic(SUBJECT_WEIGHTS, c, d, u), _logistic(ANSWER_WEIGHTS, c, r)
+    subject_features = (features.coverage, features.document_coverage, features.has_unknown_name)
+    if features.similarity is None:
+        subject = _logistic(SUBJECT_WEIGHTS, *subject_features)
+        answer = _logistic(ANSWER_WEIGHTS, features.is_covered)
         least_subject = LEAST_SUBJECT
     else:
-        subject = _logistic(SUBJECT_WEIGHTS_WITH_ENCODER, c, d, u, s)
-        answer = _logistic(ANSWER_WEIGHTS_WITH_ENCODER, c, r, s)
+        subject = _logistic(SUBJECT_WEIGHTS_WITH_ENCODER, *subject_features, features.similarity)
+        answer = _logistic(ANSWER_WEIGHTS_WITH_ENCODER, features.is_covered, features.similarity)
         least_subject = LEAST_SUBJECT_WITH_ENCODER
     confidence = subject * answer
-    if subject < least_subject and not r:
+    if subject < least_subject and not features.is_covered:
         return Finding(False, confidence)
     return Finding(True if confidence >= LEAST_ANSWER else None, confidence)
 
@@ -252,10 +245,11 @@ def _select_content_words(matches: QuestionMatches, passage_of: Integers, n_pass
 
 @lru_cache(maxsize=16)
 def read_stop_words(language: str) -> frozenset[str]:
-    """Return the stop words of a language, as terms. Empty if there is no list."""
+    """Return the stop words of a language, as terms. Empty for a language without a list."""
+    words = read_table("stop_words.tsv").get(language, "")
     if language == "english":
-        return frozenset(terms(" ".join([*read_words("english_stop_words.txt"), *_QUESTION_WORDS])))
-    return frozenset(terms(read_table("stop_words.tsv").get(language, ""), language))
+        words = " ".join([words, *read_words("english_stop_words.txt")])
+    return frozenset(terms(words, language))
 
 
 # --- Cosines

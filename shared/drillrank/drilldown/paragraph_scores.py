@@ -1,13 +1,14 @@
 """Evidence without an LLM: which paragraphs, and how many.
 
-    S(p) = Σ_t log p(q_t | p) + which document   [ + γ cos(q, p) + δ cos(q, section of p) + log |p| ]
+    S(p) = Σ_t log p(q_t | p) + which document   [ + γ cos(q, p) + δ cos(q, section of p) + η log |p| ]
     P(p | q) = exp(S(p) / T) / Σ_p' exp(S(p') / T)
 
 `drillrank.drilldown.hierarchical_scores` computes the first two terms. A language model other than the unigram model
 reads the paragraphs with the best term statistics, under their headings. Its likelihood replaces the likelihood of the
 paragraph's own terms; the contributions of section and document stay. The terms in brackets need an embedding model:
 the cosine of the question's vector with the paragraph's and with the mean of its section's paragraphs, and a prior that
-grows with the paragraph's length in words, because evidence is seldom a short line. Evidence is as many of the best
+grows with the paragraph's length in words, because evidence is seldom a short line. A passage has its headings in its
+vector and is not short: γ is 40 for passages, and δ and η are 0. Evidence is as many of the best
 paragraphs as maximize the expected F1 under the posterior P, if m paragraphs are expected in all:
 
     π(p) = min(1, m P(p | q)),    n = argmax_n 2 Σ_{i<=n} π(p_i) / (n + Σ_p π(p))
@@ -17,13 +18,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from drillrank.corpus.documents import Unit
 from drillrank.drilldown.hierarchical_scores import MU, HierarchicalScores, log_posteriors
 from drillrank.explanation import Explanation, Term
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
@@ -39,10 +41,30 @@ READ = 50  # paragraphs that a neural model reads: those with the best term stat
 # Chosen on the tuning half of QASPER, with the unigram model. A factor of two in T changes little.
 TEMPERATURE = 2.0  # T
 EXPECTED = 2.0  # m
-# With embeddings of all-MiniLM-L6-v2. Weights from 6 to 12 and from 0 to 8 are about as good.
-FUSED_TEMPERATURE = 2.5  # T
-COSINE_WEIGHT = 8.0  # γ
-SECTION_WEIGHT = 4.0  # δ
+FUSED_TEMPERATURE = 2.5  # T with embeddings
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingWeights:
+    """Weights of the embedding features.
+
+    Attributes:
+        cosine: γ.
+        section_cosine: δ.
+        log_length: η.
+    """
+
+    cosine: float
+    section_cosine: float
+    log_length: float
+
+
+EMBEDDING_WEIGHTS: Mapping[Unit, EmbeddingWeights] = {
+    # Chosen on the tuning half of QASPER, with all-MiniLM-L6-v2. From 6 to 12 and from 0 to 8 they are about as good.
+    "paragraph": EmbeddingWeights(cosine=8.0, section_cosine=4.0, log_length=1.0),
+    # Chosen on the tuning folder of `tests.benchmarks.folders`. From 30 to 60 it is about as good.
+    "passage": EmbeddingWeights(cosine=40.0, section_cosine=0.0, log_length=0.0),
+}
 
 
 class ParagraphScorer:
@@ -57,6 +79,7 @@ class ParagraphScorer:
         embedded_indices: Indices of the paragraphs with an embedding, ascending. The others rank below them, in the
             order of their term statistics.
         corpus_indices: Index of each paragraph in the hierarchical scores.
+        unit: Unit of evidence. Passages are paragraphs everywhere in this module.
     """
 
     def __init__(
@@ -68,10 +91,11 @@ class ParagraphScorer:
         vectors: Vectors | None,
         embedded_indices: Integers,
         corpus_indices: Integers,
+        unit: Unit = "paragraph",
     ) -> None:
         self._titled = tuple(replace(p, title=title) for p, title in zip(paragraphs, titles, strict=True))
         self._lm, self._uses_term_statistics = lm, type(lm) is UnigramModel
-        self._levels = levels
+        self._levels, self._weights = levels, EMBEDDING_WEIGHTS[unit]
         self._last_question: tuple[str, HierarchicalScores] | None = None
         self._vectors, self._embedded_indices, self._corpus_indices = vectors, embedded_indices, corpus_indices
 
@@ -133,7 +157,8 @@ class ParagraphScorer:
             features = self._vectors.embedding_features(
                 question, np.searchsorted(self._embedded_indices, indices[rows])
             )
-            totals[rows] += np.dot((COSINE_WEIGHT, SECTION_WEIGHT, 1.0), features)
+            weights = self._weights
+            totals[rows] += np.dot((weights.cosine, weights.section_cosine, weights.log_length), features)
             details.cosines.update(zip(rows.tolist(), features[:2].T.tolist(), strict=True))
         unread = np.setdiff1d(np.arange(len(indices)), read)
         if len(unread):
@@ -186,7 +211,7 @@ class ParagraphScorer:
             if is_neural:
                 parts = (
                     Term("section and document", item.details["context"]),
-                    *_embedding_terms(item, self._titled[index]),
+                    *_embedding_terms(item, self._titled[index], self._weights),
                 )
                 explanations.append(likelihood_explained(item, next(likelihoods), nothing, model=self._lm, parts=parts))
             else:
@@ -201,7 +226,11 @@ class ParagraphScorer:
         moved = item.details["total"] - float(scores.totals[corpus_index])
         reason = FOLLOWED if "followed" in item.details else UNREAD
         moves = [Term(reason, moved)] if moved and {"followed", "read"} & item.details.keys() else []
-        terms = (*scores.explain(corpus_index), *_embedding_terms(item, self._titled[paragraph_index]), *moves)
+        terms = (
+            *scores.explain(corpus_index),
+            *_embedding_terms(item, self._titled[paragraph_index], self._weights),
+            *moves,
+        )
         return Explanation(item.rank, item.score, item.passage.title, terms, max(item.details["tokens"], 1))
 
     def count_best(self, totals: Sequence[float] | Floats) -> int:
@@ -291,15 +320,17 @@ class Vectors:
         return np.array([self._paragraphs[rows] @ vector, self._sections[rows] @ vector, self._log_lengths[rows]])
 
 
-def _embedding_terms(item: Ranked[Passage], paragraph: Passage) -> tuple[Term, ...]:
+def _embedding_terms(item: Ranked[Passage], paragraph: Passage, weights: EmbeddingWeights) -> tuple[Term, ...]:
     """Return the terms of S that come from embeddings."""
     if "cosine" not in item.details:
         return ()
-    return (
-        Term("cosine", COSINE_WEIGHT * item.details["cosine"]),
-        Term("cosine of the section", SECTION_WEIGHT * item.details["section_cosine"]),
-        Term("length", math.log(max(len(paragraph.text.split()), 1))),
+    log_length = math.log(max(len(paragraph.text.split()), 1))
+    terms = (
+        ("cosine", weights.cosine, item.details["cosine"]),
+        ("cosine of the section", weights.section_cosine, item.details["section_cosine"]),
+        ("length", weights.log_length, log_length),
     )
+    return tuple(Term(name, weight * value) for name, weight, value in terms if weight)
 
 
 def group_near_duplicates(texts: Iterable[str], most: int) -> dict[int, list[int]]:

@@ -108,6 +108,7 @@ class PreparedCorpus:
         return HierarchicalScores(
             count_stored_terms(question, self._layout, counts, self.names, collection, whole_paths=self._whole_paths),
             mu,
+            self._corpus.unit,
         )
 
     def likeliest_documents(self, question: str, scores: HierarchicalScores, as_of: Date | None, n: int) -> list[int]:

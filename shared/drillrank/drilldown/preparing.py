@@ -63,7 +63,7 @@ class DocumentPreparer:
         date_by_document = {index: date for index, date in enumerate(dates) if date}
         versions = Versions(name_by_document, partial(_plain_texts, sections), date_by_document)
         embed = self._embed and partial(embedded, self._embed)
-        scorer = self._make_scorer(tree, partial(score_index, index, mu=mu), index.frequencies, embed)
+        scorer = self._make_scorer(tree, partial(score_index, index, mu=mu, unit=self._unit), index.frequencies, embed)
         return PreparedDocuments(tree, scorer, name_by_document, versions)
 
     def prepare_corpus(
@@ -168,6 +168,7 @@ class DocumentPreparer:
             vectors,
             embedded_indices,
             every_index if corpus_indices is None else corpus_indices,
+            self._unit,
         )
 
     def _max_paragraph_tokens(self) -> int:
