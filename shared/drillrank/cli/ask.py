@@ -229,7 +229,7 @@ def _answer_from_evidence(d3: D3, result: QuestionEvidence) -> Answer:
         result.question, passages, llm, max_prompt_tokens=settings.max_prompt_tokens, tokens=settings.tokens
     )
     for problem in llm_answer.problems:
-        warn(f"Answering {result.question!r:.100}: {problem}.")
+        warn(f"Answering a question: {problem}.")
     return llm_answer
 
 
