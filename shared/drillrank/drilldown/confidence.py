@@ -32,6 +32,7 @@ from functools import lru_cache
 import numpy as np
 
 from drillrank.data import read_table, read_words
+from drillrank.drilldown.question_scores import QuestionScores
 from drillrank.text import terms
 from drillrank.vectors import Embed, Floats, Integers, embedded, of_unit_length
 
@@ -134,6 +135,22 @@ class FindingFeatures:
     has_unknown_name: float
     is_covered: float
     similarity: float | None
+
+
+def match_question(scores: QuestionScores, language: str, scale: EncoderScale | None) -> QuestionMatches:
+    """Return the matches of a question in the paragraphs that were scored for it."""
+    counts = scores.lexical.counts
+    return QuestionMatches(
+        counts.words,
+        [paragraph_indices for paragraph_indices, _ in counts.paragraphs],
+        counts.lengths,
+        counts.document_of[counts.section_of],
+        np.maximum(counts.openings, counts.names),
+        counts.capitalized,
+        language,
+        None if scores.cosines is None else scores.cosines[0],
+        scale,
+    )
 
 
 def judge(matches: QuestionMatches) -> Finding:

@@ -24,19 +24,7 @@ A question names the document it means by words such as a company and a year. Th
 its cover, in its name and here and there on all of its pages. So each different word w of the question is also evidence
 for a document as a whole. v(w, d) is the share of the document's pages or sections that contain w, plus 1 if the
 beginning of the document does, plus 1 if its name does. Names, which a question writes with a capital letter, count
-more: a(w) is 3 for them, else 1. If all paragraphs are of one document, the
-term is 0.
-
-The probability that the documents cover the question at all follows from how much of the question their likeliest
-document covers. With i(w) = ln(1 + n / (n_w + 1/2)), where n_w of n pages or sections contain w, five times that for
-names, and 0 for English stop words,
-
-    c = max_d (Σ_w i(w) min(1, v(w, d) / .3) + κ) / (Σ_w i(w) + κ),    P = 1 / (1 + exp(7.2 - 8.1 c - 4.5 s))
-
-where d is a document of the five best paragraphs, and occurrences in its name or beginning count 1. s is the share of
-Σ_w i(w) + κ, with names like other words, that any page contains. κ = 100 / n, because few pages say little about words
-that they do not contain. Fitted on FinanceBench's reports A to J, asked with and without those of the company, on 25
-papers of QASPER and on READMEs, each also asked for the content of the others.
+more: a(w) is 3 for them, else 1. If all paragraphs are of one document, the term is 0.
 
 The posterior of a paragraph is proportional to exp(S / T). The posterior of a section or of a document is the sum over
 its paragraphs. So one computation ranks documents, sections and paragraphs.
@@ -45,17 +33,14 @@ its paragraphs. So one computation ranks documents, sections and paragraphs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from drillrank.corpus.documents import Unit
-from drillrank.data import read_words
 from drillrank.drilldown.question_terms import LevelIndex, QuestionTermCounts, first_occurrence_mask
 from drillrank.explanation.terms import GAINS, NOTHING, Term
-from drillrank.text import terms
-from drillrank.vectors import Floats, Integers, added_up, top
+from drillrank.vectors import Floats, Integers, added_up
 
 # Chosen on FinanceBench's reports whose names begin with A to J.
 MU = 1000.0  # μ in words, for sections and pages
@@ -64,11 +49,6 @@ DOCUMENT_WEIGHT = 6.0  # ω of very long documents
 HALF_WEIGHT_SIZE = 150.0  # pages or sections of a document at which ω is half of that
 FLOOR = 0.05  # ε
 UNIGRAM_MU = 300.0  # μ of `UnigramModel`
-COVERED = 0.3  # v(w, d) at which a document covers a word
-_NAME_RARITY = 5.0  # factor of i(w) for names
-_QUESTION_WORDS = ("does", "did", "doing", "long", "shall")  # missing from the list of stop words
-_N_BEST = 5  # paragraphs whose documents may cover the question
-_FEW_PAGES = 100.0  # κ n
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +87,6 @@ class HierarchicalScores:
         totals: S, shape (paragraphs,). log p(q|C) for each if no paragraph contains a term of the question.
         matched: True if a paragraph contains a term of the question, shape (paragraphs,).
         any_matched: True if any paragraph does.
-        answerable: Probability that the documents cover the question.
     """
 
     def __init__(self, counts: QuestionTermCounts, mu: float = MU, unit: Unit = "paragraph") -> None:
@@ -136,8 +115,6 @@ class HierarchicalScores:
         self.any_matched = bool(self.matched.any())
         nothing = np.full(len(counts.section_of), np.log(counts.collection).sum())
         self.totals = self._sums if self.any_matched else nothing
-        best_documents = counts.document_of[counts.section_of[top(self.totals, _N_BEST)]]
-        self.answerable = _answerable(counts, n_sections, best_documents) if self.any_matched else 0.0
 
     def _smooth_levels(self, mu: float, share: float, smooths: npt.NDArray[np.bool_]) -> None:
         """Compute p(w|d) and p(w|s) of each term.
@@ -245,22 +222,3 @@ def _score_documents(counts: QuestionTermCounts, n_sections: Floats, weights: Le
     ratios = np.log((presence + FLOOR) / (presence.mean(axis=1, keepdims=True) + FLOOR))
     evidence: Floats = weight * term_weights[:, None] * ratios
     return evidence
-
-
-def _answerable(counts: QuestionTermCounts, n_sections: Floats, document_indices: Integers) -> float:
-    """Return P, given the documents of the best paragraphs."""
-    n_pages, sizes = len(counts.document_of), np.bincount(counts.document_of, minlength=counts.n_documents)
-    rarity = first_occurrence_mask(counts.words) * np.log1p(n_pages / (n_sections.sum(axis=1) + 0.5))
-    rarity[[word in _stop_terms() for word in counts.words]] = 0
-    presence = np.minimum(n_sections[:, document_indices] / sizes[document_indices] / COVERED, 1)
-    covered = np.maximum(presence, np.maximum(counts.openings, counts.names)[:, document_indices])
-    weight = rarity * (1 + (_NAME_RARITY - 1) * counts.capitalized)
-    few = _FEW_PAGES / n_pages
-    most = float(((weight @ covered).max() + few) / (weight.sum() + few))
-    seen = float((rarity @ (n_sections.sum(axis=1) > 0) + few) / (rarity.sum() + few))
-    return float(1 / (1 + np.exp(7.2 - 8.1 * most - 4.5 * seen)))
-
-
-@lru_cache(maxsize=1)
-def _stop_terms() -> frozenset[str]:
-    return frozenset(terms(" ".join([*read_words("english_stop_words.txt"), *_QUESTION_WORDS])))
