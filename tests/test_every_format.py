@@ -129,7 +129,7 @@ def test_the_command_line_names_the_file_and_the_passage(folder, capsys):
     files, asked = folder
     for name, (question, metres) in asked.items():
         assert cli.main(["ask", str(files), question, "--json"]) == 0
-        first = json.loads(capsys.readouterr().out.splitlines()[0])
+        first = json.loads(capsys.readouterr().out)["evidence"][0]
         assert (Path(first["file"]).name, metres in first["text"]) == (name, True)
 
 

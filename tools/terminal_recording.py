@@ -20,7 +20,7 @@ from tests import pdf_files  # noqa: E402
 from tests.word_files import word_file  # noqa: E402
 
 TARGET = ROOT / "docs" / "ask.svg"
-COMMAND = ("ask", "./contracts", "termination notice period", "--no-cache")
+COMMAND = ("ask", "./contracts", "termination notice period", "--no-cache", "--embed", "none")
 SHOWN = '$ drillrank ask ./contracts "termination notice period"'
 LEASE = (
     ("1 Premises", "The landlord lets the workshop in Mill Lane to the tenant."),

@@ -130,7 +130,7 @@ def _read_rules(folder: Path) -> IgnoreRules:
         return []
     from pathspec import GitIgnoreSpec
 
-    usable = [line for line in lines if _is_usable_rule(line)]
+    usable = [line for line in lines if compile_rule(line) is not None]
     if len(usable) < len(lines):
         n_rules = len(lines) - len(usable)
         rules = "1 rule is not" if n_rules == 1 else f"{n_rules} rules are not"
@@ -138,20 +138,25 @@ def _read_rules(folder: Path) -> IgnoreRules:
     return [(os.path.abspath(folder), GitIgnoreSpec.from_lines(usable))]
 
 
-def _is_usable_rule(line: str) -> bool:
-    """Return True if a line of a `.gitignore` is a rule that the library accepts and matches in linear time."""
+def compile_rule(line: str) -> GitIgnoreSpec | None:
+    """Return a line of a `.gitignore` as a rule. None if it is refused, or could take more than linear time.
+
+    >>> compile_rule("*.md").match_file("notes/a.md"), compile_rule("*" * 9)
+    (True, None)
+    """
     # Matching a long name against many asterisks would take hours.
     if line.count("**") >= 4 or max(part.count("*") for part in line.split("/")) >= 4:
-        return False
+        return None
     from pathspec import GitIgnoreSpec
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of `re`, about "[[" in a rule
         try:
-            GitIgnoreSpec.from_lines([line]).check_file("name")
+            rule = GitIgnoreSpec.from_lines([line])
+            rule.check_file("name")
         except (ValueError, re.error):
-            return False
-    return True
+            return None
+    return rule
 
 
 def _read_rules_above(folder: Path) -> IgnoreRules:

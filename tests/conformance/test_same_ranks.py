@@ -61,7 +61,7 @@ def test_the_ranks_of_the_command_line(tmp_path, capsys, monkeypatch, question):
     (folder / "whales.txt").write_text("Whales sing.\n\nTheir songs last for hours.", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     main(["ask", "papers", question, "--json"])
-    records = map(json.loads, capsys.readouterr().out.splitlines())
+    records = json.loads(capsys.readouterr().out)["evidence"]
     ranks = [(Path(one["file"]).name, one["text"], pytest.approx(one["score"])) for one in records]
     assert ranks
     nodes = SimpleDirectoryReader("papers").load_data()

@@ -59,10 +59,10 @@ def records(printed: str) -> list[dict]:
 
 
 def asked(capsys, *arguments: str, status: int = 0) -> tuple[list[dict], str]:
-    """Records on standard output, and standard error."""
+    """Return the evidence of all questions on standard output, and standard error."""
     assert main(["ask", "--json", *arguments]) == status
     printed = capsys.readouterr()
-    return records(printed.out), printed.err
+    return [item for result in records(printed.out) for item in result.get("evidence", ())], printed.err
 
 
 def write(tree: dict[str, str | bytes]) -> None:
@@ -161,17 +161,15 @@ def test_what_is_hidden_or_ignored_is_read_by_no_command(inside):
 def test_several_questions_patterns_and_standard_input(inside, capsys):
     write({"a.md": MANUAL, "b.txt": "Vinegar removes lime."})
     write({"asked": f"{QUESTION}\r\n\r\nzyzzyva\nWhat removes lime?\n"})
-    found, _ = asked(capsys, "[ab].*", "--questions", "asked", "--top-n", "1")
-    assert [(one["question"], one["file"], one["found"], one["scoring"]) for one in found] == [
-        (QUESTION, "a.md", True, SCORING),
-        ("zyzzyva", None, False, None),
-        ("What removes lime?", "b.txt", True, SCORING),
-    ]
-    [nothing], _ = asked(capsys, "a.md", "zyzzyva", status=1)
-    assert {name: value for name, value in nothing.items() if value is not None} == {
-        "question": "zyzzyva",
-        "found": False,
-    }
+    assert main(["ask", "--json", "[ab].*", "--questions", "asked", "--top-n", "1"]) == 0
+    first, nothing, second = records(capsys.readouterr().out)
+    for result, question, file in ((first, QUESTION, "a.md"), (second, "What removes lime?", "b.txt")):
+        assert (result["question"], result["found"], result["scoring"]) == (question, True, SCORING)
+        assert [item["file"] for item in result["evidence"]] == [file]
+    assert (nothing["question"], nothing["found"]) == ("zyzzyva", False)
+    assert "evidence" not in nothing
+    assert main(["ask", "--json", "a.md", "zyzzyva"]) == 1
+    assert records(capsys.readouterr().out) == [nothing]
     for arguments, given_, names in (
         (["-", "warranty"], MANUAL, "(standard input)"),
         (["warranty"], MANUAL, "(standard input)"),
@@ -179,7 +177,7 @@ def test_several_questions_patterns_and_standard_input(inside, capsys):
     ):
         command = [sys.executable, "-m", "drillrank", "ask", *arguments, "--json", "--top-n", "1"]
         result = subprocess.run(command, input=given_, capture_output=True, text=True, check=True)
-        assert [one["file"] for one in records(result.stdout)] == [names]
+        assert [item["file"] for item in records(result.stdout)[0]["evidence"]] == [names]
 
 
 @pytest.mark.parametrize("at", range(3))
@@ -189,9 +187,10 @@ def test_options_stand_anywhere(inside, capsys, at, options):
     words = ["a.md", "b.md", "the warranty"]
     for question in (words[-1], "-5 degrees in the warranty"):
         assert main(["ask", *words[:at], *options, *words[at:-1], question]) == 0
-        found = records(capsys.readouterr().out)
-        assert {item["question"] for item in found} == {question}
-        assert {place["file"] for item in found for place in (item, *item.get("also", ()))} == {"a.md", "b.md"}
+        [result] = records(capsys.readouterr().out)
+        assert result["question"] == question
+        evidence = result["evidence"]
+        assert {place["file"] for item in evidence for place in (item, *item.get("also", ()))} == {"a.md", "b.md"}
 
 
 def test_a_second_question_parses_nothing_and_warns_again(valves, capsys, monkeypatch):

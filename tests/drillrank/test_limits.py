@@ -36,9 +36,10 @@ def folder(tmp_path, monkeypatch):
 
 
 def files_of(printed: str) -> set[str]:
-    """Of the evidence, and where else the same stands."""
-    records = map(json.loads, printed.splitlines())
-    return {place["file"] for record in records for place in (record, *record.get("also", ()))}
+    """Return the files of the evidence, and those with the same text."""
+    results = map(json.loads, printed.splitlines())
+    evidence = [item for result in results for item in result.get("evidence", ())]
+    return {place["file"] for item in evidence for place in (item, *item.get("also", ()))}
 
 
 # JSON

@@ -37,6 +37,7 @@ def folder(tmp_path: Path) -> Path:
 
 def client(folder: Path, *options: str, cache: str = "../cache") -> mcp.Client:
     environment = {"PYTHONPATH": os.pathsep.join(sys.path), "XDG_CACHE_HOME": os.path.normpath(folder / cache)}
+    environment["DRILLRANK_EMBED"] = "none"
     command = StdioServerParameters(
         command=sys.executable, args=["-m", "drillrank", "mcp", str(folder), *options], env=environment
     )
@@ -62,12 +63,22 @@ async def test_a_session_of_an_agent(folder):
         found = await call("ask", question="What does the warranty cover?", top_n=1)
         [evidence] = found["evidence"]
         assert found["found"] is True
+        assert found["finding"]
+        assert found["confidence"] > 0.5
+        assert evidence["lines"] == [5, 5]
+        assert not {"question", "scoring", "found"} & evidence.keys()
         assert (evidence["file"], evidence["section"]) == ("manual.md", ["Kettle", "Warranty"])
         assert evidence["text"] == "The warranty covers the heater."
         assert any("image.png is an image (PNG)" in problem for problem in found["problems"])
-        assert not (await call("ask", question="Quantum chromodynamics?"))["found"]
+        nothing = await call("ask", question="Quantum chromodynamics?")
+        assert (nothing["found"], nothing["evidence"]) == (False, [])
+        assert "Ask again in words that the files may use." in nothing["finding"]
+        only = await call("ask", question="Is the pot wide?", include=["*.md", "*.pdf"], exclude=["lease*"])
+        assert {one["file"] for one in only["evidence"]} <= {"manual.md"}
+        short = await call("ask", question="What does the warranty cover?", max_tokens=30)
+        assert sum(len(one["text"].split()) for one in short["evidence"]) <= 30
         lease = await call("ask", question="When does the lease of page 2 end?", top_n=1)
-        assert (lease["evidence"][0]["file"], lease["evidence"][0]["page"]) == ("lease_2021.pdf", 2)
+        assert (lease["evidence"][0]["file"], lease["evidence"][0]["pages"]) == ("lease_2021.pdf", [2, 2])
         early = await call("ask", question="When does the lease of page 2 end?", as_of="2020")
         assert "lease_2021.pdf" not in {one["file"] for one in early["evidence"]}
         files = [one["file"] for one in (await call("outline"))["result"]]
@@ -103,6 +114,8 @@ REFUSED = [
     ("read", {"file": "image.png"}, "image.png is an image (PNG)"),
     ("ask", {"question": " "}, "query"),
     ("ask", {"question": "Who?", "top_n": 0}, "top_n"),
+    ("ask", {"question": "Who?", "max_tokens": 0}, "max_tokens"),
+    ("ask", {"question": "Who?", "include": ["#"]}, "--include must be a pattern"),
     ("ask", {"question": "Who?", "as_of": "soon"}, "A date is a year"),
 ]
 

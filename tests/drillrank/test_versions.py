@@ -83,13 +83,13 @@ def test_on_the_command_line(tmp_path, capsys):
         (tmp_path / f"lease_{year}.md").write_text(LEASE.format(rent), encoding="utf-8")
     for options, rent, other in (([], "200", "2021"), (["--as-of", "2022-03"], "100", "2023")):
         assert main(["ask", str(tmp_path), QUESTION, "--json", *options]) == 0
-        first = json.loads(capsys.readouterr().out.splitlines()[0])
+        first = json.loads(capsys.readouterr().out)["evidence"][0]
         assert rent in first["text"]
         assert [os.path.basename(name) for name in first["other_versions"]] == [f"lease_{other}.md"]
     assert main(["ask", str(tmp_path), QUESTION]) == 0
     assert "The version of 2023" in capsys.readouterr().out
     assert main(["ask", str(tmp_path), QUESTION, "--as-of", "2020"]) == 1
-    assert "Files of later than 2020 are left out." in capsys.readouterr().err
+    assert "Files dated after 2020 were not searched." in capsys.readouterr().err
     for wrong in ("soon", "2023-13", "2023-02-30", "2023-06-30-1"):
         assert main(["ask", str(tmp_path), QUESTION, "--as-of", wrong]) == 2
         assert "A date is a year" in capsys.readouterr().err

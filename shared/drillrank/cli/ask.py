@@ -5,77 +5,36 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from drillrank.cli import terminal
 from drillrank.cli.corpus import FileCorpus
+from drillrank.cli.lines import LineNumbers
+from drillrank.cli.options import EvidenceSize, FinderOptions
 from drillrank.cli.printing import print_evidence
 from drillrank.cli.results import FileEvidence, QuestionEvidence
-from drillrank.cli.sources import STANDARD_INPUT, list_input_files, read_named_document
+from drillrank.cli.sources import STANDARD_INPUT, InputFile, list_input_files, read_named_document
 from drillrank.cli.terminal import count_of, print_json, print_problem
 from drillrank.corpus.documents import DEFAULT_UNIT
 from drillrank.drilldown.answering import CitedAnswer, answer
 from drillrank.drilldown.d3 import D3
-from drillrank.drilldown.paragraph_scores import load_evidence_model
 from drillrank.drilldown.prepared import PreparedCorpus
 from drillrank.drilldown.result import EvidenceResult
-from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, warn
 from drillrank.explanation import Explanations
 from drillrank.files import cache_folder
-from drillrank.likelihood import LanguageModel, UnigramModel
-from drillrank.likelihood.chat import load_llm
+from drillrank.likelihood import UnigramModel
 from drillrank.llm import Reply, Usage, run
-from drillrank.passages import Passage, check_query, check_top_n
+from drillrank.passages import Passage, Ranked, check_query
 from drillrank.rerank.upr import UPR
-from drillrank.settings import as_settings
 from drillrank.structure import breadcrumb
 from drillrank.text import token_counter
 
+_PASSED_OVER = "Hidden and ignored files are passed over, and those that --include and --exclude leave out."
 _N_NAMED = 10  # skipped files that are named
-_RETRIES = 2  # requests to the LLM's server after a failure; the user waits meanwhile
-
-
-@dataclass(frozen=True, kw_only=True)
-class FinderOptions:
-    """Options of the commands that find evidence.
-
-    Attributes:
-        model: Specification of the language model; None for "unigram".
-        language: Language of the unigram model's stemmer; None for "english".
-        settings: Name of a file with settings of D3; None for the defaults.
-        trust_settings: True if the settings may name folders, addresses, code and keys.
-        as_of: Year, month or day: later files are not read.
-        llm: Address of a served chat model; None chooses by likelihood.
-    """
-
-    model: str | None = None
-    language: str | None = None
-    settings: str | None = None
-    trust_settings: bool = False
-    as_of: str | None = None
-    llm: str | None = None
-
-    def build(self) -> D3:
-        """Return D3 with these options.
-
-        Raises:
-            DrillrankError: One of the options cannot be used.
-        """
-        lm: str | LanguageModel | None = self.model
-        if self.language is not None:
-            lm = load_evidence_model(self.model or "unigram", language=self.language)
-        arguments: dict[str, Any] = {"model": lm or "unigram"}
-        if self.settings is not None:
-            from drillrank.evaluation.settings_file import load_settings
-
-            arguments = load_settings(self.settings, "D3", model=lm, trust=self.trust_settings)
-        if self.as_of is not None:
-            settings = as_settings(D3Settings, arguments.get("settings", {}))
-            arguments["settings"] = replace(settings, as_of=self.as_of)
-        return D3(load_llm(self.llm, retries=_RETRIES), **arguments)
+_N_SPARE = 10  # passages that are read in addition where some of the best have no word of the question
 
 
 def run_ask(
@@ -83,14 +42,17 @@ def run_ask(
     questions: str | None,
     *,
     with_answer: bool,
-    top_n: int,
+    top_n: int | None,
+    max_tokens: int | None,
     as_json: bool,
     explain: bool,
+    include: Sequence[str],
+    exclude: Sequence[str],
     follow_links: bool,
     no_cache: bool,
     **options: Any,
 ) -> bool:
-    """Print evidence for each question.
+    """Print evidence for each question. `drillrank ask --help` explains the options.
 
     Returns:
         True if there is evidence or, with `with_answer`, an answer for at least one question.
@@ -102,20 +64,20 @@ def run_ask(
     if with_answer and finder.llm is None:
         raise InvalidInput("--answer needs an LLM: give --llm http://host:port/v1#model.")
     files, all_questions = _split_words(words, questions)
-    check_top_n(top_n)
+    size = EvidenceSize(top_n, max_tokens)
     d3 = finder.build()
     if not isinstance(d3.language_model, UnigramModel):  # load it now, so that its errors come before any output
         UPR(d3.language_model).rank(all_questions[0], [Passage(all_questions[0])])
-    corpus = _read_corpus(files, d3, follow_links=follow_links, no_cache=no_cache)
+    listed = list_input_files(files, follow_links=follow_links, include=include, exclude=exclude)
+    corpus = _read_corpus(*listed, d3, None if no_cache else cache_folder())
     is_success = False
     for question in all_questions:
-        result = ask_files(d3, corpus, question, top_n, explain=explain)
+        result = ask_files(d3, corpus, question, size, explain=explain)
         if with_answer:
             result = replace(result, answer=_answer_from_evidence(d3, result))
         is_success = is_success or result.is_success
         if as_json:
-            for record in result.to_json():
-                print_json(record)
+            print_json(result.to_json())
         else:
             print_evidence(result)
     return is_success
@@ -149,23 +111,27 @@ def _split_words(words: Sequence[str], questions_file: str | None) -> tuple[list
     return files or [STANDARD_INPUT], [*map(check_query, questions)]
 
 
-def _read_corpus(files: Sequence[str], d3: D3, *, follow_links: bool, no_cache: bool) -> FileCorpus:
+def _read_corpus(sources: list[InputFile], skipped: list[str], d3: D3, cache: Path | None) -> FileCorpus:
     """Read files, with progress and a summary of the skipped ones on standard error.
+
+    Args:
+        sources: Files to read.
+        skipped: Messages about files that are not among them.
+        d3: Component that will be asked.
+        cache: Folder of the cache; None for no cache.
 
     Raises:
         InvalidInput: A file that the user named cannot be read, or there is no file that can.
     """
-    sources, skipped = list_input_files(files, follow_links=follow_links)
     with terminal.progress("Reading") as on_progress:
-        cache = None if no_cache else cache_folder()
         corpus = FileCorpus(
             sources, cache, d3.language_model.language, on_progress, unit=d3.settings.unit or DEFAULT_UNIT
         )
-    skipped += corpus.skipped
+    skipped = skipped + corpus.skipped
     if not corpus.names:
         more = f"{len(skipped) - 1:,} more are skipped." if len(skipped) > 1 else ""
         reason = f"{skipped[0]} {more}" if skipped else ""
-        raise InvalidInput(f"There is no file to read (hidden and ignored ones are passed over). {reason}")
+        raise InvalidInput(f"There is no file to read. {_PASSED_OVER} {reason}".rstrip())
     if skipped:
         print_problem("yellow", f"{count_of(len(corpus.names), 'file')} read, {len(skipped):,} skipped:")
         for reason in skipped[:_N_NAMED]:
@@ -175,24 +141,75 @@ def _read_corpus(files: Sequence[str], d3: D3, *, follow_links: bool, no_cache: 
     return corpus
 
 
-def ask_files(d3: D3, corpus: FileCorpus, question: str, top_n: int, *, explain: bool = False) -> QuestionEvidence:
-    """Return the evidence for a question: what has a word of it, or what an LLM chose."""
+def ask_files(
+    d3: D3, corpus: FileCorpus, question: str, size: EvidenceSize, *, explain: bool = False
+) -> QuestionEvidence:
+    """Return the evidence for a question, under the names of the files.
 
-    def retrieve(files: PreparedCorpus) -> EvidenceResult:
-        if d3.llm is None:
-            return d3.retrieve(question, files, top_n)
-        usage = Usage(count=token_counter(d3.settings.tokens))
-        requests = d3.drill_down(question, files, top_n, usage=usage)
-        return run(requests, d3.llm, usage=usage, workers=d3.settings.workers, on_reply=_raise_failure)
+    Args:
+        d3: Component that finds the evidence.
+        corpus: The files.
+        question: The question.
+        size: Size of the evidence.
+        explain: True to explain each score.
+    """
 
-    result = corpus.ask(d3, retrieve)
-    matches = [item for item in result if d3.llm is not None or item.details.get("matched", True)]
-    if d3.settings.as_of and not matches:
-        warn(f"Files of later than {d3.settings.as_of} are left out.")
-    result = replace(result, evidence=tuple(replace(item, rank=rank) for rank, item in enumerate(matches, start=1)))
-    items = tuple(FileEvidence.from_ranked(item, corpus.names) for item in result)
-    explanations = _explain_with_file_names(result, corpus.names) if explain else None
-    return QuestionEvidence(question, result.found, items, explanations)
+    def report(files: PreparedCorpus) -> QuestionEvidence:
+        result = _retrieve(d3, files, question, size)
+        line_numbers = LineNumbers(corpus)
+        return QuestionEvidence(
+            question,
+            result.found,
+            tuple(FileEvidence.from_ranked(item, corpus.names, line_numbers) for item in result),
+            result.confidence,
+            result.scoring,
+            _explain_with_file_names(result, corpus.names) if explain else None,
+        )
+
+    evidence = corpus.ask(d3, report)
+    if d3.settings.as_of and not evidence.evidence:
+        warn(
+            f"No match. Files dated after {d3.settings.as_of} were not searched. Give a later --as-of to include them."
+        )
+    return evidence
+
+
+def _retrieve(d3: D3, files: PreparedCorpus, question: str, size: EvidenceSize) -> EvidenceResult:
+    """Return the evidence for a question.
+
+    Without an LLM and an encoder, evidence that has no word of the question is dropped if other evidence has one. It is
+    dropped before the result is cut to its size, so that it never takes the place of the answer.
+    """
+    top_n = size.choose_top_n(d3.settings)
+    result = _drill_down(d3, files, question, top_n, size.max_tokens)
+    if d3.llm is not None or d3.embed is not None:
+        return result
+    has_unmatched = any(not item.details.get("matched", True) for item in result)
+    if has_unmatched and not _is_nothing_matched(result) and top_n is not None and len(result) == top_n:
+        result = _drill_down(d3, files, question, top_n + _N_SPARE, size.max_tokens)
+    entries = enumerate(_select_matches(result)[:top_n], start=1)
+    return replace(result, evidence=tuple(replace(item, rank=rank) for rank, item in entries))
+
+
+def _drill_down(
+    d3: D3, files: PreparedCorpus, question: str, top_n: int | None, max_tokens: int | None
+) -> EvidenceResult:
+    """Return the result of D3 for a question. A failure of the LLM's server is raised."""
+    usage = Usage(count=token_counter(d3.settings.tokens))
+    requests = d3.drill_down(question, files, top_n, max_tokens=max_tokens, usage=usage)
+    return run(requests, d3.llm, usage=usage, workers=d3.settings.workers, on_reply=_raise_failure)
+
+
+def _select_matches(result: EvidenceResult) -> list[Ranked[Passage]]:
+    """Return the evidence that has a word of the question; all of it if only texts that are not in it have one."""
+    if _is_nothing_matched(result):
+        return []
+    return [item for item in result if item.details.get("matched", True)] or list(result)
+
+
+def _is_nothing_matched(result: EvidenceResult) -> bool:
+    """Return True if no text of the files has a word of the question."""
+    return any(item.details.get("nothing_matched") for item in result)
 
 
 def _raise_failure(reply: Reply) -> None:
@@ -213,7 +230,7 @@ def _answer_from_evidence(d3: D3, result: QuestionEvidence) -> CitedAnswer:
         result.question, passages, llm, max_prompt_tokens=settings.max_prompt_tokens, tokens=settings.tokens
     )
     for problem in llm_answer.problems:
-        warn(f"Answering {result.question!r:.100}: {problem}.")
+        warn(f"Answering a question: {problem}.")
     return llm_answer
 
 

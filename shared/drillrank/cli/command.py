@@ -19,8 +19,11 @@ from drillrank.errors import DrillrankError, DrillrankWarning
 Function = TypeVar("Function", bound=Callable[..., Any])
 SUCCESS, NOTHING, ERROR = 0, 1, 2  # as of grep
 _STATUS = (
-    "Exit status: 0 done, and evidence, an answer or headings were found; 1 nothing matched; 2 an error; 130, 143 and "
-    "129 interrupted; 141 the output was closed early."
+    "Exit status: 0 done, and evidence, an answer or headings were found; 1 nothing matched, or the files speak of "
+    "other subjects; 2 an error; 130, 143 and 129 interrupted; 141 the output was closed early."
+)
+_EMBED = (
+    "Encoder: st:DIR, onnx:DIR, fastembed:NAME or m2v:DIR, or none. By default, one that is installed with its model."
 )
 _COMPONENT = 'One of ours, a dotted path, or JSON with "component" and settings; UPR by default.'
 
@@ -80,15 +83,22 @@ def commands() -> None:
     """Find the right evidence without any training."""
 
 
-_trust = click.option("--trust-settings", is_flag=True, help="The settings may name folders, addresses, code and keys.")
-_json = click.option("--json", "as_json", is_flag=True, help="Write JSON, a line for each answer and paragraph.")
+_trust = click.option(
+    "--trust-settings", is_flag=True, help="Allow settings that name folders, addresses, code and keys."
+)
+_json = click.option("--json", "as_json", is_flag=True, help="Write JSON, one object on a line.")
 _finder_options = _options(
     click.option("--model", help='Language model, "unigram" by default.'),
-    click.option("--language", help='Whose stemmer the unigram model takes, "english" by default.'),
+    click.option("--language", help='Language of the stemmer of the unigram model, "english" by default.'),
+    click.option("--embed", metavar="KIND:NAME", help=_EMBED),
+    click.option(
+        "--unit", type=click.Choice(["passage", "paragraph"]), help="Unit of evidence: a passage or one paragraph."
+    ),
+    click.option("--preset", type=click.Choice(["paper"]), help="Use the method of the paper as published."),
     click.option("--settings", metavar="FILE", help="Settings of D3, as `drillrank tune` writes them."),
     _trust,
     click.option("--follow-links", is_flag=True, help="Follow links in folders that lead outside them."),
-    click.option("--no-cache", is_flag=True, help="Neither use nor keep what was read before."),
+    click.option("--no-cache", is_flag=True, help="Neither use nor write the cache of files that were read."),
 )
 _comparison_options = _options(
     click.argument("questions"),
@@ -105,18 +115,22 @@ _comparison_options = _options(
 @click.argument("words", nargs=-1, metavar='[FILE]... "QUESTION"')
 @click.option("--questions", metavar="FILE", help="Questions, one on each line; - for standard input.")
 @_finder_options
-@click.option("--as-of", metavar="DATE", help="Leave out files of later, and take that time's version: 2023-06.")
-@click.option("--top-n", default=5, show_default=True, help="Evidence paragraphs for each question.")
+@click.option("--as-of", metavar="DATE", help="Do not read later files, and use the versions of that time: 2023-06.")
+@click.option(
+    "--top-n", type=int, help="Most passages for each question; 5 by default, or as many as fit in --max-tokens."
+)
+@click.option("--max-tokens", type=int, metavar="N", help="Fill a budget of tokens with the best passages.")
+@click.option("--include", multiple=True, metavar="PATTERN", help="Read only files that match: '*.md', 'notes/'.")
+@click.option("--exclude", multiple=True, metavar="PATTERN", help="Read no files that match, as in a .gitignore.")
 @click.option("--llm", metavar="URL#MODEL", help="A served chat model that chooses: http://localhost:8000/v1#qwen.")
 @click.option("--answer", "with_answer", is_flag=True, help="Have the LLM answer from the evidence, with citations.")
-@click.option("--explain", is_flag=True, help="Say what each word adds to each score, and what was opened and left.")
+@click.option("--explain", is_flag=True, help="Show what each word adds to each score, and which sections were read.")
 @_json
 def ask(**options: Any) -> bool:
     """Find evidence in files and folders.
 
-    Name files, folders and quoted patterns; the question comes last. Files are PDF, DOCX, PPTX, EPUB, Markdown, HTML,
-    LaTeX or plain text (in UTF-8, or in UTF-16 with its mark); - is standard input, which is also read where no file is
-    named.
+    Name files, folders and quoted patterns. The question comes last. Files are PDF, DOCX, PPTX, EPUB, Markdown, HTML,
+    LaTeX or plain text, among others. - is standard input, which is also read if you name no file.
     """
     from drillrank.cli.ask import run_ask
 

@@ -25,6 +25,7 @@ from drillrank.drilldown.versions import Date
 from drillrank.errors import DrillrankError, InvalidInput, warn
 from drillrank.likelihood.encoders import Encoder
 from drillrank.progress import OnProgress
+from drillrank.structure import Document
 
 FindingT = TypeVar("FindingT")
 _KEPT = 30 * 24 * 3600.0  # seconds since a document was asked about
@@ -42,6 +43,7 @@ class FileCorpus:
 
     Attributes:
         names: Names of the files that were read, by the ids of their documents.
+        files: The files that were read, by the ids of their documents.
         skipped: Messages about files of folders that were not read.
 
     Raises:
@@ -86,6 +88,10 @@ class FileCorpus:
             self._start_over(error)
             return question(self._prepared(d3))
 
+    def document(self, id_: str) -> Document:
+        """Return the parsed document of an id."""
+        return self._corpus.document(id_)
+
     def _prepared(self, d3: D3) -> PreparedCorpus:
         if self._ready is None or self._ready[0] is not d3:
             dates = {id_: date for id_, name in self.names.items() if (date := _changed(name))}
@@ -113,6 +119,7 @@ class FileCorpus:
         """Read the files that the corpus does not contain yet."""
         self._ready = None
         self.names: dict[str, str] = {}
+        self.files: dict[str, InputFile] = {}
         self.skipped: list[str] = []
         files_by_key: dict[bytes, list[InputFile]] = {}
         folder_by_path = {file.path: file.folder for file in self._sources if file.folder is not None}
@@ -145,6 +152,7 @@ class FileCorpus:
             self.skipped += [problem.replace("{}", file.name) for file in (first, *others)]
             return
         self.names[id_] = first.name
+        self.files[id_] = first
         self.skipped += [f"{file.name} has the same content as {first.name}." for file in others]
         if problem:
             warn(problem.replace("{}", first.name))

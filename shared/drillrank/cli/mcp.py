@@ -14,23 +14,25 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from drillrank.cli.ask import FinderOptions, ask_files
+from drillrank.cli.ask import ask_files
 from drillrank.cli.corpus import FileCorpus
+from drillrank.cli.options import EvidenceSize, FinderOptions
 from drillrank.cli.sources import InputFile, list_input_files
 from drillrank.corpus.documents import DEFAULT_UNIT
 from drillrank.drilldown.d3 import D3
 from drillrank.errors import DrillrankError, DrillrankWarning, InvalidInput, require, warn
 from drillrank.files import cache_folder, is_outside
-from drillrank.passages import check_query, check_top_n
+from drillrank.passages import check_query
 from drillrank.structure import Document
 from drillrank.structure.read import read_content
 
 _MAX_READ_CHARACTERS = 20_000  # of one answer of `read`
 _MAX_PROBLEMS = 10  # that an answer of `ask` names
 _INSTRUCTIONS = (
-    "Finds evidence in the files of one folder. Ask first: `ask` gives paragraphs with their file, page and section. "
-    "`outline` shows the sections of a file, `read` the text of a file, a section or pages."
+    "Finds evidence in the files of one folder. Ask first: `ask` returns passages with their file, pages or lines, and "
+    "section. `outline` lists the sections of a file, `read` returns the text of a file, a section or pages."
 )
+_NOTHING_MATCHED = "No passage has a word of the question. Ask again in words that the files may use."
 
 
 class FolderTools:
@@ -50,24 +52,37 @@ class FolderTools:
         self._cache = cache
         self._corpus: tuple[object, FileCorpus] | None = None
 
-    def ask(self, question: str, as_of: str | None = None, top_n: int = 5) -> dict[str, Any]:
-        """Find the paragraphs that answer a question, best first, each with its file, page and section.
+    def ask(
+        self,
+        question: str,
+        as_of: str | None = None,
+        top_n: int | None = None,
+        max_tokens: int | None = None,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+    ) -> dict[str, Any]:
+        """Find the passages that answer a question, best first, each with its file, pages or lines, and section.
 
-        If `found` is false, nothing in the folder seems to speak of it: say so, and use the evidence as the nearest.
+        `finding` says how likely they answer it. If `found` is false, the files seem to speak of other subjects; ask
+        once more in other words before you say that there is nothing. If `found` is absent, read the passages: the
+        answer may be in them or near them. `best` is the paragraph of a passage that speaks most of the question.
 
         Args:
             question: Question in words that the files may use.
             as_of: Date such as 2023-06: later files are left out, and the version of that time counts.
-            top_n: Number of paragraphs.
+            top_n: Number of passages; 5 by default, or as many as fit in max_tokens.
+            max_tokens: Size of all passages together, in tokens.
+            include: Patterns such as *.md or notes/: only matching files are read.
+            exclude: Patterns of files that are not read.
         """
         check_query(question)
-        check_top_n(top_n)
+        size = EvidenceSize(top_n, max_tokens)
         d3 = self._d3
         if as_of is not None:
             d3 = D3(d3.llm, d3.language_model, embed=d3.embed, settings=replace(d3.settings, as_of=as_of))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", DrillrankWarning)
-            sources, skipped = self._sources()
+            sources, skipped = self._sources(include, exclude)
             stamp = [(name, os.stat(source.path)[6:9]) for name, source in sources.items()]  # size, times
             if self._corpus is None or self._corpus[0] != stamp:
                 files = [*sources.values()]
@@ -76,14 +91,13 @@ class FolderTools:
                     FileCorpus(files, self._cache, d3.language_model.language, unit=d3.settings.unit or DEFAULT_UNIT),
                 )
             corpus = self._corpus[1]
-            result = ask_files(d3, corpus, question, top_n)
+            result = ask_files(d3, corpus, question, size)
         problems = [*skipped, *corpus.skipped, *(str(warning.message) for warning in caught)]
-        records = [item.to_json(question, result.found) for item in result.evidence]
-        return {
-            "found": result.is_success,
-            "evidence": [{name: value for name, value in record.items() if name != "question"} for record in records],
-            **({"problems": problems[:_MAX_PROBLEMS]} if problems else {}),
-        }
+        record = result.to_json()
+        answer: dict[str, Any] = {name: record[name] for name in ("found", "confidence") if name in record}
+        answer["finding"] = result.finding or ("" if result.evidence else _NOTHING_MATCHED)
+        answer |= {"evidence": record.get("evidence", []), "problems": problems[:_MAX_PROBLEMS]}
+        return {name: value for name, value in answer.items() if value or name in ("found", "evidence")}
 
     def outline(self, file: str = "") -> list[dict[str, Any]]:
         """List the sections of a file with their pages and spans; without a file, list the files of the folder.
@@ -126,9 +140,11 @@ class FolderTools:
         stop = min(end, begin + _MAX_READ_CHARACTERS)
         return {"text": document.text[begin:stop], "span": [begin, stop], "next": stop if stop < end else None}
 
-    def _sources(self) -> tuple[dict[str, InputFile], list[str]]:
+    def _sources(
+        self, include: Sequence[str] = (), exclude: Sequence[str] = ()
+    ) -> tuple[dict[str, InputFile], list[str]]:
         """Return the files of the folder by name, and messages about the skipped ones."""
-        sources, skipped = list_input_files(["."], follow_links=self._follow_links)
+        sources, skipped = list_input_files(["."], follow_links=self._follow_links, include=include, exclude=exclude)
         return {source.name: source for source in sources}, skipped
 
     def _document(self, file: str) -> Document:

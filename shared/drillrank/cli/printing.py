@@ -8,16 +8,18 @@ from rich.markup import escape
 from rich.padding import Padding
 
 from drillrank.cli import terminal
-from drillrank.cli.results import FileEvidence, QuestionEvidence
+from drillrank.cli.results import FileEvidence, QuestionEvidence, Range
 from drillrank.cli.terminal import EXCERPT_CHARACTERS, one_line, shorten
 from drillrank.structure import breadcrumb
 from drillrank.structure.pages import page_range
 
 _N_NAMED = 3  # versions, or places of the same text, that are named
-_NOTHING_FOUND = "Nothing here seems to speak of this. What is nearest: "
+_TEXT_CHARACTERS = 5 * EXCERPT_CHARACTERS
+_REST_CHARACTERS = 3 * EXCERPT_CHARACTERS  # of a passage, in addition to its best paragraph
+_NOTHING_MATCHED = "Nothing matched: no paragraph has a word of the question, or the LLM chose none."
 _LEGEND = (
-    "Best first; the number is the mean log-likelihood of the question's words, given the paragraph: nearer to 0 is "
-    "better, comparable within one question."
+    "Best first; the number is the mean log-likelihood of the question's words, given the text: nearer to 0 is better, "
+    "comparable within one question."
 )
 
 
@@ -29,10 +31,9 @@ def print_evidence(result: QuestionEvidence) -> None:
         out.print(f"[bold]{one_line(result.answer.text or 'The evidence holds no answer.')}[/bold]", soft_wrap=True)
         for index in result.answer.citations:
             out.print(f"{escape(f'[{index + 1}]')} {_describe_location(result.evidence[index])}", soft_wrap=True)
-    if not result.evidence:
-        out.print("Nothing matched: no paragraph has a word of the question, or the LLM chose none.")
-    else:
-        out.print("[dim]" + ("" if result.found else _NOTHING_FOUND) + _LEGEND + "[/dim]")
+    if result.finding:
+        out.print(result.finding)
+    out.print(f"[dim]{_LEGEND}[/dim]" if result.evidence else _NOTHING_MATCHED)
     for item in result.evidence:
         _print_item(item)
     if result.explanations is not None:
@@ -40,20 +41,32 @@ def print_evidence(result: QuestionEvidence) -> None:
 
 
 def _print_item(item: FileEvidence) -> None:
-    """Print evidence with its location, its versions and its other locations."""
+    """Print evidence with its location, its versions and other places of the same text."""
     out = terminal.console
     out.print(f"\n{item.rank}. {_describe_location(item)} [dim]{item.score:.3f}[/dim]", soft_wrap=True)
-    out.print(Padding(one_line(shorten(item.text, 5 * EXCERPT_CHARACTERS)), (0, 0, 0, 3), expand=False))
-    if item.other_versions is not None:
+    if item.best is None:
+        _print_indented(one_line(shorten(item.text, _TEXT_CHARACTERS)))
+    else:
+        _print_indented(f"[bold]» {one_line(shorten(item.best.text, _TEXT_CHARACTERS))}[/bold]")
+        if rest := _remove_best_paragraph(item.text, item.best.text):
+            _print_indented(f"[dim]{one_line(shorten(rest, _REST_CHARACTERS))}[/dim]")
+    if item.other_versions:
         version = f" of {item.version}" if item.version is not None else ""
         others = _join_first(map(one_line, item.other_versions))
         out.print(f"   The version{version}; there are others: {others}", soft_wrap=True)
-    if item.other_locations:
-        pages = [
-            (other.file, None if other.page is None else (other.page, other.page)) for other in item.other_locations
-        ]
-        others = _join_first(" ".join([_bold(file), *([page_range(page)] if page else [])]) for file, page in pages)
-        out.print(f"   The same stands in {others}", soft_wrap=True)
+    if item.same_text:
+        others = _join_first(" ".join([_bold(other.file), *_describe_pages(other.pages)]) for other in item.same_text)
+        out.print(f"   The same text is in {others}", soft_wrap=True)
+
+
+def _print_indented(markup: str) -> None:
+    terminal.console.print(Padding(markup, (0, 0, 0, 3), expand=False))
+
+
+def _remove_best_paragraph(text: str, best: str) -> str:
+    """Return what a passage has before and after its best paragraph; empty if the paragraph is not in the text."""
+    before, paragraph, after = text.partition(best)
+    return " … ".join(filter(None, (before.strip(), after.strip()))) if paragraph else ""
 
 
 def _join_first(items: Iterable[str]) -> str:
@@ -64,10 +77,14 @@ def _join_first(items: Iterable[str]) -> str:
 
 
 def _describe_location(item: FileEvidence) -> str:
-    """Return the file, pages, span and headings of evidence, as markup."""
-    pages = [page_range(item.pages)] if item.pages else []
+    """Return the file with its lines, and the pages, span and headings of evidence, as markup."""
+    file = item.file if item.lines is None else f"{item.file}:{'-'.join(map(str, dict.fromkeys(item.lines)))}"
     span = ["–".join(map(str, item.span))] if item.span else []
-    return " ".join([_bold(item.file), *pages, *span, one_line(breadcrumb(item.section))]).rstrip()
+    return " ".join([_bold(file), *_describe_pages(item.pages), *span, one_line(breadcrumb(item.section))]).rstrip()
+
+
+def _describe_pages(pages: Range | None) -> list[str]:
+    return [] if pages is None else [page_range(pages)]
 
 
 def _bold(file: str) -> str:

@@ -6,28 +6,45 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from drillrank.cli.lines import LineNumbers
 from drillrank.drilldown.answering import CitedAnswer
+from drillrank.drilldown.confidence import describe_finding
 from drillrank.explanation import Explanations
-from drillrank.explanation.explanations import SCORING
 from drillrank.passages import Passage, Ranked
 
 JsonRecord = dict[str, Any]
 """Object as JSON has it."""
 
-_FIELDS = ("question", "rank", "score", "scoring", "file", "page", "last_page", "section", "span", "text", "found")
+Range = tuple[int, int]
+"""First and last number of pages or lines; start and end offset of a span."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileLocation:
-    """File that has a text, and the page on which the text begins.
+    """Place of another text that says the same as some evidence.
 
     Attributes:
         file: Name of the file as the user knows it.
-        page: Number of the page; None if the file has no pages.
+        pages: Numbers of the first and the last page; None if the file has no pages.
     """
 
     file: str
-    page: int | None = None
+    pages: Range | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BestParagraph:
+    """Paragraph of a passage that speaks most of the question.
+
+    Attributes:
+        text: Text as a reader sees it.
+        span: Start and end in characters of the document's text; None if they are unknown.
+        lines: Numbers of the first and the last line; None if the file is not text.
+    """
+
+    text: str
+    span: Range | None = None
+    lines: Range | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +58,12 @@ class FileEvidence:
         text: Text as a reader sees it.
         section: Headings from the root to the section.
         pages: Numbers of the first and the last page; None if the file has no pages.
+        lines: Numbers of the first and the last line; None if the file is not text.
         span: Start and end in characters of the document's text; None if they are unknown.
+        best: Best paragraph; None if the evidence is a single paragraph.
         version: Date or number of this version of the file; None if it has no versions.
         other_versions: Names of the other versions.
-        other_locations: Places where other files have the same text.
+        same_text: Places with the same text.
     """
 
     rank: int
@@ -52,55 +71,61 @@ class FileEvidence:
     file: str
     text: str
     section: tuple[str, ...] = ()
-    pages: tuple[int, int] | None = None
-    span: tuple[int, int] | None = None
+    pages: Range | None = None
+    lines: Range | None = None
+    span: Range | None = None
+    best: BestParagraph | None = None
     version: str | None = None
-    other_versions: tuple[str, ...] | None = None
-    other_locations: tuple[FileLocation, ...] = ()
+    other_versions: tuple[str, ...] = ()
+    same_text: tuple[FileLocation, ...] = ()
 
     @classmethod
-    def from_ranked(cls, item: Ranked[Passage], names: Mapping[str, str]) -> FileEvidence:
+    def from_ranked(cls, item: Ranked[Passage], names: Mapping[str, str], line_numbers: LineNumbers) -> FileEvidence:
         """Return a ranked passage under the name of its file.
 
         Args:
             item: Passage of a document, as `D3` returns it.
             names: Names of the files, by the ids of their documents.
+            line_numbers: Line numbers in the text files.
         """
         metadata, details = item.passage.metadata, item.details
+        document_id = metadata["document"]
+        span = (metadata["start"], metadata["end"]) if "start" in metadata else None
         others = details.get("also_at", ())
         return cls(
             item.rank,
             item.score,
-            names[metadata["document"]],
+            names[document_id],
             item.passage.text,
             tuple(metadata["section_path"]),
-            tuple(metadata["pages"]) if "pages" in metadata else None,
-            (metadata["start"], metadata["end"]) if "start" in metadata else None,
-            details.get("version"),
-            tuple(details["other_versions"]) if "other_versions" in details else None,
-            tuple(FileLocation(names[other["document"]], other.get("pages", (None,))[0]) for other in others),
+            pages=_as_range(metadata.get("pages")),
+            lines=line_numbers.find(document_id, span),
+            span=span,
+            best=_find_best_paragraph(item, line_numbers),
+            version=details.get("version"),
+            other_versions=tuple(details.get("other_versions", ())),
+            same_text=tuple(FileLocation(names[other["document"]], _as_range(other.get("pages"))) for other in others),
         )
 
-    def to_json(self, question: str, found: bool | None) -> JsonRecord:
-        """Return the evidence with its question, for a line of JSON."""
-        first, last = self.pages or (None, None)
-        versions = {"version": self.version, "other_versions": self.other_versions}
-        others = [{"file": other.file, "page": other.page} for other in self.other_locations]
-        return {
-            "question": question,
-            "rank": self.rank,
-            "score": self.score,
-            "scoring": SCORING,
-            "file": self.file,
-            "page": first,
-            "last_page": last,
-            "section": list(self.section),
-            "span": None if self.span is None else list(self.span),
-            "text": self.text,
-            "found": found,
-            **{name: value for name, value in versions.items() if value is not None},
-            **({"also": others} if others else {}),
-        }
+    def to_json(self) -> JsonRecord:
+        """Return the evidence as JSON, without what is unknown or empty."""
+        best = self.best and {"text": self.best.text, "span": self.best.span, "lines": self.best.lines}
+        return _compact(
+            {
+                "rank": self.rank,
+                "score": self.score,
+                "file": self.file,
+                "pages": self.pages,
+                "lines": self.lines,
+                "span": self.span,
+                "section": self.section,
+                "best": best and _compact(best),
+                "text": self.text,
+                "version": self.version,
+                "other_versions": self.other_versions,
+                "also": [_compact({"file": other.file, "pages": other.pages}) for other in self.same_text],
+            }
+        )
 
 
 @dataclass(frozen=True)
@@ -109,35 +134,80 @@ class QuestionEvidence:
 
     Attributes:
         question: The question.
-        found: False if nothing in the files speaks of the question; None if that cannot be known.
+        found: False if the files seem to speak of other subjects, or if there is no evidence. None if term statistics
+            and embeddings cannot tell. True otherwise.
         evidence: Evidence, best first.
+        confidence: Probability that the files answer the question; None if it is unknown, as with an LLM.
+        scoring: Version of the scores. Scores of different versions cannot be compared.
         explanations: Explanation of each score and the tree of what was read; None if it was not asked for.
-        answer: CitedAnswer of the LLM; None if it was not asked for.
+        answer: Answer of the LLM; None if it was not asked for.
     """
 
     question: str
     found: bool | None
     evidence: tuple[FileEvidence, ...] = ()
+    confidence: float | None = None
+    scoring: str = ""
     explanations: Explanations | None = field(default=None, repr=False)
     answer: CitedAnswer | None = None
 
     @property
     def is_success(self) -> bool:
-        """True if there is an answer, or evidence where no answer was asked for."""
-        return bool(self.evidence) and self.found is not False if self.answer is None else bool(self.answer.text)
-
-    def to_json(self) -> list[JsonRecord]:
-        """Return the objects to print, one a line: the answer, then the evidence."""
-        records = [item.to_json(self.question, self.found) for item in self.evidence]
-        lines: list[JsonRecord] = []
+        """True if there is an answer or, if no answer was asked for, evidence that may answer the question."""
         if self.answer is not None:
-            citations = [records[index] for index in self.answer.citations]
-            lines.append({"question": self.question, "answer": self.answer.text or None, "citations": citations})
-        saved = self.explanations.to_dict() if self.explanations else {}
-        tree = {"tree": saved["tree"]} if "tree" in saved else {}
-        entries = [{"explanation": entry} for entry in saved.get("entries", ())] or [{}] * len(records)
-        for index, (record, entry) in enumerate(zip(records, entries, strict=True)):
-            lines.append(record | entry | (tree if index == 0 else {}))
-        if not records:
-            lines.append({**dict.fromkeys(_FIELDS), "question": self.question, "found": False, **tree})
-        return lines
+            return bool(self.answer.text)
+        return bool(self.evidence) and self.found is not False
+
+    @property
+    def finding(self) -> str:
+        """Sentence on the probability that the files answer the question; empty if it is unknown."""
+        if not self.evidence or self.confidence is None:
+            return ""
+        return describe_finding(self.found, self.confidence)
+
+    def to_json(self) -> JsonRecord:
+        """Return the question with its evidence as JSON, without what is unknown or empty.
+
+        Citations are ranks of the evidence. `found` is absent if it is None.
+        """
+        explained = self.explanations.to_dict() if self.explanations else {}
+        explanations = explained.get("entries") or [None] * len(self.evidence)
+        evidence = [
+            item.to_json() | ({} if explanation is None else {"explanation": explanation})
+            for item, explanation in zip(self.evidence, explanations, strict=True)
+        ]
+        answer = self.answer and {
+            "answer": self.answer.text,
+            "citations": [self.evidence[index].rank for index in self.answer.citations],
+        }
+        return _compact(
+            {
+                "question": self.question,
+                "found": self.found if self.evidence else False,
+                "confidence": self.confidence,
+                "scoring": self.scoring if evidence else "",
+                **(answer or {}),
+                "evidence": evidence,
+                "tree": explained.get("tree"),
+            }
+        )
+
+
+def _find_best_paragraph(item: Ranked[Passage], line_numbers: LineNumbers) -> BestParagraph | None:
+    """Return the best paragraph of a passage; None if it is the whole passage, or unknown."""
+    best = item.details.get("best_paragraph")
+    if best is None or best["text"] == item.passage.text:
+        return None
+    span = _as_range(best.get("span"))
+    return BestParagraph(best["text"], span, line_numbers.find(item.passage.metadata["document"], span))
+
+
+def _as_range(numbers: Any) -> Range | None:
+    return None if numbers is None else (numbers[0], numbers[1])
+
+
+def _compact(record: JsonRecord) -> JsonRecord:
+    """Return a record without the fields that are None or empty."""
+    return {
+        name: value for name, value in record.items() if value is not None and value != "" and value not in ([], ())
+    }

@@ -9,7 +9,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import takewhile
@@ -17,6 +17,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from drillrank import limits
+from drillrank.cli.patterns import select_paths
 from drillrank.errors import DrillrankError, InvalidInput
 from drillrank.files import find_read_problem, is_outside, list_files, open_file, warn_about_links
 from drillrank.structure import Document, read_document
@@ -66,7 +67,28 @@ class InputFile:
             raise InvalidInput(f"{self.name} cannot be read: {type(error).__name__}.") from error
 
 
-def list_input_files(arguments: Sequence[str], *, follow_links: bool = False) -> tuple[list[InputFile], list[str]]:
+@dataclass(frozen=True, slots=True)
+class _ListedFile:
+    """A file that an argument names.
+
+    Attributes:
+        file: The file.
+        relative_path: Path in the folder of the argument, with `/` between the parts.
+        problem: Reason why the file is skipped, as words that follow its name. Empty if it can be read.
+    """
+
+    file: InputFile
+    relative_path: str
+    problem: str = ""
+
+
+def list_input_files(
+    arguments: Sequence[str],
+    *,
+    follow_links: bool = False,
+    include: Iterable[str] = (),
+    exclude: Iterable[str] = (),
+) -> tuple[list[InputFile], list[str]]:
     """List the files that arguments name, each once, in order; those of a folder by name.
 
     A pipe or standard input is copied to a file that exists as long as the process.
@@ -74,24 +96,29 @@ def list_input_files(arguments: Sequence[str], *, follow_links: bool = False) ->
     Args:
         arguments: Files, folders (see `list_files`), patterns, or `-` for standard input.
         follow_links: Whether to follow links that lead outside their folder, or outside that of a pattern.
+        include: Patterns, one of which a file's path must match; see `select_paths`. Hidden and ignored files are not
+            listed even if they match.
+        exclude: Patterns, none of which a file's path may match.
 
     Returns:
         The files, and a message about each file that is skipped.
 
     Raises:
-        InvalidInput: An argument does not exist, or a pattern matches nothing.
+        InvalidInput: An argument does not exist, an argument matches nothing, or a pattern cannot be used.
+
+    Warns:
+        DrillrankWarning: A pattern of `include` or `exclude` matches no file.
     """
-    files: list[InputFile] = []
-    skipped: list[str] = []
-    for argument in arguments:
-        matches, problems = _list_argument(argument, follow_links)
-        files += matches
-        skipped += problems
+    listed = [entry for argument in arguments for entry in _list_argument(argument, follow_links)]
+    is_selected = select_paths([entry.relative_path for entry in listed], include, exclude)
+    listed = [entry for entry, selected in zip(listed, is_selected, strict=True) if selected]
+    files = [entry.file for entry in listed if not entry.problem]
+    skipped = [f"{entry.file.name} {entry.problem}." for entry in listed if entry.problem]
     first_by_identity = {_identity(file.path): file for file in reversed(files)}
     return list(first_by_identity.values())[::-1], skipped
 
 
-def _list_argument(argument: str, follow_links: bool) -> tuple[list[InputFile], list[str]]:
+def _list_argument(argument: str, follow_links: bool) -> list[_ListedFile]:
     """List the files of one argument; see `list_input_files`."""
     if not argument:
         raise InvalidInput("One of the files has an empty name.")
@@ -104,11 +131,21 @@ def _list_argument(argument: str, follow_links: bool) -> tuple[list[InputFile], 
         is_named = len(entries) == 1
     else:
         if not stat.S_ISDIR(mode):
-            return [InputFile(argument, path) if stat.S_ISREG(mode) else _copy_input(argument)], []
+            file = InputFile(argument, path) if stat.S_ISREG(mode) else _copy_input(argument)
+            return [_ListedFile(file, _relative_path(path, Path()))]
         folder, entries, is_named = path, list(list_files(path, follow_links=follow_links)), False
     boundary = None if follow_links else folder
-    files = [InputFile(str(file), file, is_named, boundary) for file, problem in entries if not problem]
-    return files, [f"{file} {problem}." for file, problem in entries if problem]
+    return [
+        _ListedFile(InputFile(str(file), file, is_named, boundary), _relative_path(file, folder), problem)
+        for file, problem in entries
+    ]
+
+
+def _relative_path(file: Path, folder: Path) -> str:
+    """Return the path of a file in a folder, with `/` between the parts; the whole path if it is outside."""
+    if file.is_relative_to(folder):
+        file = file.relative_to(folder)
+    return "/".join(part for part in file.parts if part not in (file.anchor, ".."))
 
 
 def _identity(path: Path) -> object:

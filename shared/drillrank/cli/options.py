@@ -1,0 +1,109 @@
+"""Options of the commands that find evidence, and the component that they describe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from drillrank.cli.terminal import print_problem
+from drillrank.drilldown.d3 import D3
+from drillrank.drilldown.paragraph_scores import load_evidence_model
+from drillrank.drilldown.settings import D3Settings
+from drillrank.errors import check_positive
+from drillrank.likelihood import LanguageModel
+from drillrank.likelihood.chat import load_llm
+from drillrank.likelihood.encoders import Encoder, default_encoder
+from drillrank.passages import check_top_n
+from drillrank.settings import as_settings
+
+DEFAULT_TOP_N = 5
+"""Number of passages for a question if the user gives none."""
+_NO_ENCODER = "none"  # value of --embed
+_RETRIES = 2  # requests to the LLM's server after a failure; the user waits meanwhile
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinderOptions:
+    """Options of the commands that find evidence.
+
+    Attributes:
+        model: Specification of the language model; None for "unigram".
+        language: Language of the unigram model's stemmer; None for "english".
+        settings: Name of a file with settings of D3; None for the defaults.
+        trust_settings: True if the settings may name folders, addresses, code and keys.
+        as_of: Year, month or day: later files are not read.
+        llm: Address of a served chat model; None chooses by likelihood.
+        embed: Specification of the encoder, or "none"; None for the default encoder.
+        unit: Unit of evidence, "paragraph" or "passage"; None for the default of `D3Settings`.
+        preset: "paper" for the method as published; None for the defaults.
+    """
+
+    model: str | None = None
+    language: str | None = None
+    settings: str | None = None
+    trust_settings: bool = False
+    as_of: str | None = None
+    llm: str | None = None
+    embed: str | None = None
+    unit: str | None = None
+    preset: str | None = None
+
+    def build(self) -> D3:
+        """Return D3 with these options. Print which encoder it has, if the user named none.
+
+        Raises:
+            DrillrankError: One of the options cannot be used.
+        """
+        lm: str | LanguageModel | None = self.model
+        if self.language is not None:
+            lm = load_evidence_model(self.model or "unigram", language=self.language)
+        arguments: dict[str, Any] = {"model": lm or "unigram"}
+        if self.settings is not None:
+            from drillrank.evaluation.settings_file import load_settings
+
+            arguments = load_settings(self.settings, "D3", model=lm, trust=self.trust_settings)
+        options = {"as_of": self.as_of, "unit": self.unit, "preset": self.preset}
+        overrides: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+        if overrides:
+            settings = as_settings(D3Settings, arguments["settings"]) if "settings" in arguments else None
+            arguments["settings"] = replace(settings, **overrides) if settings else D3Settings(**overrides)
+        if self.embed is not None:
+            arguments["embed"] = None if self.embed == _NO_ENCODER else self.embed
+        elif "embed" not in arguments and self.preset is None:  # the paper has no encoder
+            arguments["embed"] = _choose_encoder()
+        return D3(load_llm(self.llm, retries=_RETRIES), **arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceSize:
+    """Size of the evidence for a question.
+
+    Attributes:
+        top_n: Maximum number of passages; None for a default.
+        max_tokens: Maximum number of tokens in all passages; None for no limit.
+
+    Raises:
+        InvalidInput: One of them is below 1.
+    """
+
+    top_n: int | None = None
+    max_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        check_top_n(self.top_n)
+        if self.max_tokens is not None:
+            check_positive(max_tokens=self.max_tokens)
+
+    def choose_top_n(self, settings: D3Settings) -> int | None:
+        """Return the maximum number of passages; None if the tokens, or the LLM of the paper's method, decide."""
+        if self.top_n is None and self.max_tokens is None and settings.preset != "paper":
+            return DEFAULT_TOP_N
+        return self.top_n
+
+
+def _choose_encoder() -> Encoder | None:
+    """Return the default encoder, and print its name."""
+    encoder = default_encoder()
+    if encoder is not None:
+        print_problem("dim", f"Encoder: {encoder.spec} (choose another with --embed, none with --embed none).")
+    return encoder
