@@ -12,7 +12,8 @@ None, and `confidence` is a calibrated probability.
     d   document coverage: largest share of them that one document uses in many of its passages, at most .3
     u   1 if the question has a name that no passage contains, else 0
     r   1 if one passage contains all content words, else 0
-    s   similarity: the best cosine, on a scale where unrelated texts have 0 and a question and its answer 1
+    s   similarity: the best cosine, on a scale where unrelated texts have 0 and a question and its answer 1. It counts
+        only if the encoder separates both clearly (`EncoderScale`)
 
 Content words are all terms except stop words. For c, a word counts √i(w), three times that for names, with
 i(w) = ln(1 + n / (n_w + 1/2)) if n_w of n passages contain it. For d, it counts i(w) · min(1, v(w, d) / .3), where v is
