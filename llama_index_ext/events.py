@@ -11,7 +11,7 @@ from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.schema import NodeWithScore
 
 from drillrank.explanation import Explanation, Node
-from drillrank.explanation.explanations import request
+from drillrank.explanation.explanations import explanation_request
 
 dispatcher = get_dispatcher(__name__)
 
@@ -105,8 +105,10 @@ def send_explanations(
 ) -> None:
     """Send the event of one question."""
     ids = [node.node.node_id for node in nodes]
-    if (current_request := request.get()) is not None:
-        current_request.found |= {id_: reason for id_, reason in zip(ids, why, strict=True) if reason is not None}
+    if (current_request := explanation_request.get()) is not None:
+        current_request.explanation_by_id |= {
+            id_: reason for id_, reason in zip(ids, why, strict=True) if reason is not None
+        }
     dispatcher.event(
         ExplanationEvent(
             query=query,

@@ -78,7 +78,7 @@ def test_types_and_loader_know_the_same_public_names():
     tree = ast.parse(Path(drillrank.__file__).read_text(encoding="utf-8"))
     for_types = next(node for node in tree.body if isinstance(node, ast.If))
     homes = {alias.name: node.module for node in for_types.body for alias in node.names}
-    assert homes == {name: f"drillrank.{home}" for name, home in drillrank._HOMES.items()}
+    assert homes == {name: f"drillrank.{home}" for name, home in drillrank._MODULE_BY_NAME.items()}
     assert sorted(homes) == sorted(drillrank.__all__)
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from drillrank.structure import parse_document as parse_document
     from drillrank.structure import read_document as read_document
 
-# Each is loaded when it is first asked for, with what it needs; `import drillrank` loads none.
-_HOMES = {
+# Public names are loaded at their first use, with their dependencies. `import drillrank` loads none.
+_MODULE_BY_NAME = {
     "BRMGR": "rerank.brmgr",
     "Corpus": "corpus",
     "D3": "drilldown.d3",
@@ -46,17 +46,17 @@ _HOMES = {
 }
 
 
-if not TYPE_CHECKING:  # a checker that saw it would believe in any name
-    __all__ = sorted(_HOMES)
+if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would accept any name
+    __all__ = sorted(_MODULE_BY_NAME)
 
     def __getattr__(name: str) -> Any:
-        """A public name, loaded from its home."""
-        if name not in _HOMES:
+        """Load a public name from its module."""
+        if name not in _MODULE_BY_NAME:
             raise AttributeError(f"module {__name__!r:.200} has no attribute {name!r:.200}")
-        found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-        globals()[name] = found
-        return found
+        value = getattr(importlib.import_module(f"{__name__}.{_MODULE_BY_NAME[name]}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *_MODULE_BY_NAME})

@@ -1,4 +1,4 @@
-"""`python -m drillrank`."""
+"""Entry point of `python -m drillrank`."""
 
 import sys
 

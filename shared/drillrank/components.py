@@ -1,6 +1,7 @@
-"""Every component: what it is for, whose method it is, what it needs, and what it is called where.
+"""Table of all components with their purpose, paper, requirements, and names in the frameworks.
 
-The command line, the table in docs/which-component.md and the conformance suites read this one. It loads no component.
+The command line, the table in docs/which-component.md and the conformance suites use this table. Importing this module
+loads no component.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from drillrank.errors import InvalidInput
 
 
 class Paper(NamedTuple):
-    """Whose method it is.
+    """Paper that describes a method.
 
     Attributes:
-        title: As published.
-        authors: The first author and the year.
-        arxiv: Its number on arXiv.
+        title: Title of the paper.
+        authors: First author and year.
+        arxiv: Number of the paper on arXiv.
     """
 
     title: str
@@ -28,19 +29,19 @@ class Paper(NamedTuple):
 
 @dataclass(frozen=True)
 class Component:
-    """One method.
+    """Component of the core, with its names in the frameworks.
 
     Attributes:
-        name: The core class.
-        job: What it is for, in a few words.
-        paper: Where the method comes from; None if it is nobody's.
-        llama_index: Its components in `llama_index_ext`.
-        langchain: Its components in `langchain_ext`; by default they are called the same.
-        needs: What has to be given: "model", "neural model", "llm", "embed", "retriever", "passages", "chunks" or
+        name: Name of the core class.
+        job: Purpose in a few words.
+        paper: Paper that describes the method; None if there is none.
+        llama_index: Names of the classes in `llama_index_ext`.
+        langchain: Names of the classes in `langchain_ext`; by default those in `llama_index_ext`.
+        needs: Required arguments, among "model", "neural model", "llm", "embed", "retriever", "passages", "chunks" and
             "PromptRank".
-        takes: What it can make use of, of the same.
-        extra: Extra of this distribution without which it does not work.
-        package: From where the core class is imported.
+        takes: Optional arguments, among the same.
+        extra: Extra of this distribution that the component requires; None if there is none.
+        package: Package from which the core class is imported.
     """
 
     name: str
@@ -58,9 +59,9 @@ class Component:
 
     @property
     def core_class(self) -> type:
-        """The core class; its module is loaded now."""
-        found: type = getattr(importlib.import_module(self.package), self.name)
-        return found
+        """Core class, whose module is loaded at the first use."""
+        core_class: type = getattr(importlib.import_module(self.package), self.name)
+        return core_class
 
 
 _UPR = Paper("Improving Passage Retrieval with Zero-Shot Question Generation", "Sachan et al. 2022", "2204.07496")
@@ -147,15 +148,15 @@ COMPONENTS: tuple[Component, ...] = (
 
 
 def component(name: str) -> Component:
-    """The component of a core class, or of a class in an adapter.
+    """Return the component with a class of this name, in the core or in a framework.
 
     Raises:
-        InvalidInput: there is none of that name.
+        InvalidInput: No component has such a class.
 
     >>> component("SelfAskChain").name
     'SelfAsk'
     """
-    for one in COMPONENTS:
-        if name in (one.name, *one.llama_index, *one.langchain):
-            return one
-    raise InvalidInput(f"No component is called {name!r:.200}; there are: {', '.join(one.name for one in COMPONENTS)}.")
+    for candidate in COMPONENTS:
+        if name in (candidate.name, *candidate.llama_index, *candidate.langchain):
+            return candidate
+    raise InvalidInput(f"No component is called {name!r:.200}. Use one of {', '.join(c.name for c in COMPONENTS)}.")

@@ -1,4 +1,4 @@
-"""Errors and warnings of drillrank: each says what was wrong, where, and what to do."""
+"""Errors and warnings of drillrank, and checks of arguments. Messages say what was wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -13,51 +13,51 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Literal, TypeVar
 
-Thing = TypeVar("Thing", bound=Hashable)
+ItemT = TypeVar("ItemT", bound=Hashable)
 
 OnFailure = Literal["continue", "raise"]
-"""What a failed LLM call means: go on without it, or raise."""
+"""Reaction to a failed LLM call: continue without its answer, or raise an error."""
 
 
 class DrillrankError(Exception):
-    """Base class of every error that drillrank raises on purpose."""
+    """Base class of all errors that drillrank raises on purpose."""
 
 
 class InvalidInput(DrillrankError, ValueError):
-    """An argument or a document that cannot be used as it is."""
+    """An argument or a document cannot be used as it is."""
 
 
 class UnknownModel(InvalidInput):
-    """A model specification that names no known kind of language model."""
+    """A model specification does not name a known kind of language model."""
 
 
 class LacksCapability(InvalidInput):
-    """A language model was asked for what it cannot tell; the message names what would do."""
+    """A language model cannot compute what a component needs. The message names models that can."""
 
 
 class ServerFailure(DrillrankError):
-    """A server of language models that could not be reached, refused, or answered what cannot be; with its words.
+    """The model server was unreachable, refused the request or sent an invalid response. The message quotes the server.
 
     Attributes:
-        status: HTTP status, where the server answered with an error.
+        status: HTTP status of the response; None if there was no response with an error status.
     """
 
     status: int | None = None
 
 
 class LLMFailure(DrillrankError):
-    """An LLM call that raised; the cause is chained."""
+    """An LLM call failed. The cause is chained."""
 
 
 class MissingExtra(DrillrankError, ImportError):
-    """An optional dependency is not installed; the message names the extra."""
+    """An optional dependency is not installed. The message contains the command that installs it."""
 
 
 class DrillrankWarning(UserWarning):
-    """Something was repaired, shortened or left out, and the result is still usable."""
+    """Input was repaired, truncated or skipped, and the result is still usable."""
 
 
-_NOT_THE_USER = {
+_LIBRARY_PACKAGES = {
     *("drillrank", "llama_index_ext", "langchain_ext", "llama_index", "llama_index_instrumentation"),
     *("langchain", "langchain_core", "langchain_classic", "pydantic"),
     *("asyncio", "concurrent", "contextlib", "dataclasses", "functools", "threading"),
@@ -65,19 +65,19 @@ _NOT_THE_USER = {
 
 
 def warn(message: str) -> None:
-    """A `DrillrankWarning` that points to the user's line: the first one outside of this package and the hosts."""
+    """Issue a `DrillrankWarning` that points to the first line outside drillrank and the frameworks."""
     level, frame = 2, sys._getframe(1)
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_THE_USER:
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARY_PACKAGES:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, DrillrankWarning, stacklevel=level)
 
 
-_REMEMBERED = 10_000  # warnings of each `WarnOnce`
+_MAX_KNOWN_ITEMS = 10_000  # of each `WarnOnce`
 _lock = threading.Lock()
 
 
 class WarnOnce:
-    """What has been warned of, so that nothing is said twice; beyond 10,000 warnings the oldest are forgotten.
+    """Record of the items that a warning has named, so that none is repeated. Only the last 10,000 items are kept.
 
     >>> warned = WarnOnce()
     >>> warned.new("outdated", ["a.md"]), warned.new("outdated", ["a.md", "b.md"]), warned.new("missing", ["a.md"])
@@ -85,64 +85,70 @@ class WarnOnce:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, Hashable], None] = {}
+        self._known_items: dict[tuple[str, Hashable], None] = {}
 
-    def new(self, kind: str, things: Iterable[Thing]) -> list[Thing]:
-        """Those of the things that there was no warning of this kind about; now there is."""
+    def new(self, kind: str, items: Iterable[ItemT]) -> list[ItemT]:
+        """Return the items without a warning of this kind so far, and record them as warned about."""
         with _lock:
-            new = [thing for thing in dict.fromkeys(things) if (kind, thing) not in self._known]
-            self._known.update(dict.fromkeys((kind, thing) for thing in new))
-            while len(self._known) > _REMEMBERED:
-                del self._known[next(iter(self._known))]
-        return new
+            new_items = [item for item in dict.fromkeys(items) if (kind, item) not in self._known_items]
+            self._known_items.update(dict.fromkeys((kind, item) for item in new_items))
+            while len(self._known_items) > _MAX_KNOWN_ITEMS:
+                del self._known_items[next(iter(self._known_items))]
+        return new_items
 
 
 def check_positive(**numbers: int) -> None:
-    """Reject settings that must be whole numbers from 1 on.
+    """Refuse arguments that are not whole numbers of at least 1.
 
     Raises:
-        InvalidInput: names the first one that is not.
+        InvalidInput: An argument is not. The message names the first such argument.
 
     >>> check_positive(hops=2, beam=0)
     Traceback (most recent call last):
     ...
-    drillrank.errors.InvalidInput: beam must be a whole number, at least 1; not 0.
+    drillrank.errors.InvalidInput: beam must be a whole number of at least 1, got 0.
     """
     for name, number in numbers.items():
         if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-            raise InvalidInput(f"{name} must be a whole number, at least 1; not {number!r:.200}.")
+            raise InvalidInput(f"{name} must be a whole number of at least 1, got {number!r:.200}.")
 
 
 def check_limits(**numbers: int | None) -> None:
-    """`check_positive` for settings that may be None: no limit, or the method's own."""
+    """Apply `check_positive` to the arguments that are not None.
+
+    Raises:
+        InvalidInput: As for `check_positive`.
+
+    >>> check_limits(top_n=None, max_tokens=100)
+    """
     check_positive(**{name: number for name, number in numbers.items() if number is not None})
 
 
-def check_number(least: float = 0.0, **numbers: float) -> None:
-    """Reject settings that must be finite numbers above `least`.
+def check_number(minimum: float = 0.0, /, **numbers: float) -> None:
+    """Refuse arguments that are not finite numbers above `minimum`.
 
     Raises:
-        InvalidInput: names the first one that is not.
+        InvalidInput: An argument is not. The message names the first such argument.
 
     >>> check_number(temperature=1.4, prior_weight=0)
     Traceback (most recent call last):
     ...
-    drillrank.errors.InvalidInput: prior_weight is a finite number above 0, not 0.
+    drillrank.errors.InvalidInput: prior_weight must be a finite number above 0, got 0.
     """
     for name, number in numbers.items():
-        if not isinstance(number, int | float) or isinstance(number, bool) or not least < number < math.inf:
-            raise InvalidInput(f"{name} is a finite number above {least:g}, not {number!r:.200}.")
+        if not isinstance(number, int | float) or isinstance(number, bool) or not minimum < number < math.inf:
+            raise InvalidInput(f"{name} must be a finite number above {minimum:g}, got {number!r:.200}.")
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Import an optional dependency, or say which extra brings it.
+    """Import an optional dependency.
 
     Args:
         module: Dotted name of the module to import.
         extra: Extra of this distribution that installs it.
 
     Raises:
-        MissingExtra: the module cannot be imported; the original error is chained.
+        MissingExtra: The module cannot be imported. The message contains the command that installs it.
 
     >>> require("json", "hf").__name__
     'json'
@@ -153,20 +159,20 @@ def require(module: str, extra: str) -> ModuleType:
     """
     try:
         return importlib.import_module(module)
-    except MissingExtra:  # an adapter that misses its framework has said so already
+    except MissingExtra:  # raised by an adapter without its framework, with the right command
         raise
     except ImportError as cause:
-        message = f"{module!r:.200} is not available: {cause}. To install it: {install_command(extra)}"
+        message = f"{module!r:.200} is not available: {cause}. Install it with: {install_command(extra)}"
         raise MissingExtra(message) from cause
 
 
 def install_command(extra: str) -> str:
-    """What installs an extra from where this distribution came: an index, or the address that the installer noted.
+    """Return the command that installs an extra from the source of this distribution, an index or an address.
 
     >>> install_command("hf")  # doctest: +ELLIPSIS
     'pip install "drillrank[hf]...'
     """
-    from importlib import metadata  # costs more than the rest of this module
+    from importlib import metadata  # takes longer to import than the rest of this module
 
     try:
         recorded = metadata.distribution("drillrank").read_text("direct_url.json")  # PEP 610
@@ -179,20 +185,20 @@ def install_command(extra: str) -> str:
 
 @contextmanager
 def invalid_input(message: str, advice: str = "") -> Iterator[None]:
-    """Around what a library does with files of the user's: whatever it raises becomes one `InvalidInput`.
+    """Convert any error of a third-party library that reads user files to an `InvalidInput`.
 
     Args:
-        message: What cannot be done; the library's words follow, at most 1,000 characters of them.
-        advice: Stands after them.
+        message: Description of what failed. At most 1,000 characters of the library's message follow.
+        advice: Sentence after the library's message.
 
     Raises:
-        InvalidInput: the block raised an error that is not ours.
+        InvalidInput: The block raised an error that is not a `DrillrankError`.
 
-    >>> with invalid_input("'m' is no model that can be loaded"):
+    >>> with invalid_input("The model 'm' cannot be loaded", "Download it again."):
     ...     {}["weight"]
     Traceback (most recent call last):
     ...
-    drillrank.errors.InvalidInput: 'm' is no model that can be loaded: KeyError: 'weight'.
+    drillrank.errors.InvalidInput: The model 'm' cannot be loaded: KeyError: 'weight'. Download it again.
     """
     try:
         yield
@@ -200,5 +206,5 @@ def invalid_input(message: str, advice: str = "") -> Iterator[None]:
         raise
     except Exception as error:
         kind = "" if isinstance(error, OSError | ValueError) else f"{type(error).__name__}: "
-        words = str(error)[:1000].rstrip(".")
-        raise InvalidInput(f"{message}: {kind}{words}. {advice}".rstrip()) from error
+        reason = str(error)[:1000].rstrip(".")
+        raise InvalidInput(f"{message}: {kind}{reason}. {advice}".rstrip()) from error

@@ -45,7 +45,7 @@ def open_file(path: str | os.PathLike[str], folder: str | os.PathLike[str] | Non
         descriptor = os.open(path, _OPEN_FLAGS) if folder is None else _open_below(path, folder)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise InvalidInput(f"{path} cannot be read: it is not a regular file.")
+                raise InvalidInput(f"{path} cannot be read: it is not a regular file. Name a file.")
             yield file
     except InvalidInput:
         raise
@@ -191,12 +191,14 @@ def check_target(path: str | os.PathLike[str]) -> None:
     """
     target = Path(path).absolute()
     if target.is_dir():
-        raise InvalidInput(f"{path} cannot be written: it is a folder.")
+        raise InvalidInput(f"{path} cannot be written: it is a folder. Name a file.")
     if _is_pipe_or_device(target):
-        raise InvalidInput(f"{path} cannot be written: {_SPECIAL}.")
+        raise InvalidInput(f"{path} cannot be written: {_SPECIAL}. Choose another path.")
     existing_parent = next(parent for parent in target.parents if parent.exists())
     if not existing_parent.is_dir() or not os.access(existing_parent, os.W_OK):
-        raise InvalidInput(f"{path} cannot be written: {existing_parent} is not a folder that can be written to.")
+        raise InvalidInput(
+            f"{path} cannot be written: {existing_parent} is not a writable folder. Choose another path."
+        )
 
 
 @contextmanager

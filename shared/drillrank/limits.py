@@ -1,6 +1,7 @@
-"""Limits on input from elsewhere, in one place. Input beyond a limit is an error or a warning about that input alone.
+"""Limits on untrusted input, in one place. Input beyond a limit causes an error or a warning about that input only.
 
-Limits are read when they are needed: `limits.FILE_BYTES = 10**9` raises one for the whole process and its workers.
+Code reads each limit when it needs the limit. Thus `limits.FILE_BYTES = 10**9` changes a limit for the whole process
+and its workers.
 """
 
 from __future__ import annotations
@@ -117,9 +118,9 @@ def check_extracted(count: int, size: int) -> None:
     ...
     drillrank.errors.InvalidInput: it is too large when it is unpacked: more than 100000000 characters
     """
-    most = min(1_000_000 + EXTRACTED_PER_BYTE * size, EXTRACTED_CHARACTERS)
-    if count > most:
-        raise InvalidInput(f"it is too large when it is unpacked: more than {most} characters")
+    max_count = min(1_000_000 + EXTRACTED_PER_BYTE * size, EXTRACTED_CHARACTERS)
+    if count > max_count:
+        raise InvalidInput(f"it is too large when it is unpacked: more than {max_count} characters")
 
 
 def read_json(text: str, what: str, most_containers: int | None = None) -> Any:

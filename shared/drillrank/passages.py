@@ -1,4 +1,4 @@
-"""What is ranked: passages, paths of passages, and the ranked result."""
+"""Passages, paths of passages, and rankings of them."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from drillrank.text import SPACELESS, check_surrogates, name_tokens
 
 PARENTHETICAL = re.compile(r"(?<!\s)\s*\((?P<inside>[^()]*)\)\s*$")
 MIN_TITLE_LENGTH = 4  # shorter titles ("It", "Up") are mostly ordinary words
-MAX_QUESTION = 20_000  # characters: what a question costs grows with its tokens times the candidates
-MAX_TITLE_TOKENS = 64  # bounds the work at each word of a text; nobody mentions a longer title
+MAX_QUESTION = 20_000  # characters; scoring costs as many tokens for each candidate
+MAX_TITLE_TOKENS = 64  # limits the work at each word of a text; texts do not mention longer titles
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A unit of evidence.
+    """Unit of evidence.
 
     Attributes:
-        text: The passage itself.
-        id: Identifier; None or an empty string stands for a stable hash of title and text.
+        text: Text of the passage.
+        id: Identifier. None and an empty string become a stable hash of title and text.
         title: Title, or an empty string.
-        links: Identifiers of the passages that this one points to.
-        metadata: Anything else; handed back unchanged, and read by nobody but those who are told a key, such as
-            `MetadataLinks`.
+        links: Identifiers of the passages to which this one links.
+        metadata: Any other values, which results contain unchanged. A component reads only the keys that the user
+            names, as in `MetadataLinks`.
 
     Raises:
-        InvalidInput: `text` or `title` is not a string.
+        InvalidInput: `text`, `title` or `id` is not a string, or `links` is a string.
 
     >>> Passage("Alan Turing was born in London.", title="Alan Turing").titled_text
     'Alan Turing Alan Turing was born in London.'
@@ -44,7 +44,7 @@ class Passage:
     """
 
     text: str
-    id: str = None  # type: ignore[assignment]  # always a string once constructed
+    id: str = None  # type: ignore[assignment]  # a string after construction
     title: str = ""
     links: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -52,12 +52,13 @@ class Passage:
     def __post_init__(self) -> None:
         if not isinstance(self.text, str) or not isinstance(self.title, str):
             raise InvalidInput(
-                f"A passage needs a text and a title that are strings, not {type(self.text).__name__} "
-                f"and {type(self.title).__name__} (passage id {self.id!r:.200})."
+                f"text and title of a passage must be strings, got {type(self.text).__name__} and "
+                f"{type(self.title).__name__} for the passage with the id {self.id!r:.200}."
             )
         if not isinstance(self.id, str | None) or isinstance(cast("object", self.links), str):
             raise InvalidInput(
-                f"A passage's id is a string, its links a list of strings; not {self.id!r:.99} and {self.links!r:.99}."
+                f"id of a passage must be a string and links a list of strings, got {self.id!r:.99} and "
+                f"{self.links!r:.99}."
             )
         if not self.id:
             content = f"{len(self.title)} {self.title}{self.text}".encode("utf-8", "surrogatepass")
@@ -66,19 +67,22 @@ class Passage:
 
     @cached_property
     def titled_text(self) -> str:
-        """Title and text, joined by a space: what a retriever indexes."""
+        """Title and text, joined by a space, as a retriever should index them."""
         return f"{self.title} {self.text}" if self.title else self.text
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A chain of passages, in reading order, that together may answer a question.
+    """Chain of passages, in reading order, that together may answer a question.
 
     Attributes:
-        passages: At least one.
-        ids: Their identifiers.
+        passages: At least one passage.
+        ids: Identifiers of the passages.
 
-    >>> path = Path((Passage("one", id="1"),)).extended(Passage("two", id="2"))
+    Raises:
+        InvalidInput: The path is empty, or an item is not a `Passage`.
+
+    >>> path = Path((Passage("one", id="1"),)).with_passage(Passage("two", id="2"))
     >>> path.ids, path.text
     (('1', '2'), 'one two')
     """
@@ -89,16 +93,16 @@ class Path:
     def __post_init__(self) -> None:
         object.__setattr__(self, "passages", tuple(self.passages))
         if not self.passages or not all(isinstance(passage, Passage) for passage in self.passages):
-            raise InvalidInput(f"A path needs at least one passage, and nothing else; not {self.passages!r:.200}.")
+            raise InvalidInput(f"passages of a path must be at least one passage, got {self.passages!r:.200}.")
         object.__setattr__(self, "ids", tuple([passage.id for passage in self.passages]))
 
     @property
     def text(self) -> str:
-        """The passages' titled texts, joined by spaces."""
+        """Titles and texts of the passages, joined by spaces."""
         return " ".join(passage.titled_text for passage in self.passages)
 
-    def extended(self, passage: Passage) -> Path:
-        """This path with one more passage at its end."""
+    def with_passage(self, passage: Passage) -> Path:
+        """Return this path with one more passage at its end."""
         return Path((*self.passages, passage))
 
 
@@ -107,13 +111,13 @@ Item = TypeVar("Item", Passage, Path)
 
 @dataclass(slots=True)
 class Ranked(Generic[Item]):
-    """One entry of a ranking.
+    """Entry of a ranking.
 
     Attributes:
-        passage: The very object that was given (a `Path` where paths were ranked).
-        score: Plain float; higher is better. Its scale is documented by the ranker.
-        rank: 1 for the best.
-        details: What led to the score; `details["position"]` is the 0-based place in the input.
+        passage: The ranked object itself, a `Passage` or a `Path`.
+        score: Score; higher is better. The ranker documents its scale.
+        rank: Rank, 1 for the best entry.
+        details: Values that led to the score. `details["position"]` is the index in the input, starting at 0.
     """
 
     passage: Item
@@ -123,26 +127,34 @@ class Ranked(Generic[Item]):
 
 
 Ranking = Explainable[Ranked[Item]]
-"""Entries, best first; `explain` says why each stands where it stands."""
+"""Entries, best first, whose ranks `explain` explains."""
 
 
 def ranked(
     items: Sequence[Item], scores: Sequence[float], details: Sequence[dict[str, Any]], top_n: int | None = None
 ) -> list[Ranked[Item]]:
-    """Order items by falling score; ties keep the input order; then keep the first `top_n`.
+    """Sort items by score, best first, and return the first `top_n`. Items with equal scores keep their order.
+
+    Args:
+        items: Items to rank.
+        scores: Score of each item; higher is better.
+        details: Details of each item, to which `"position"` is added.
+        top_n: Maximum number of entries; None for all.
 
     Raises:
-        InvalidInput: the three sequences differ in length, a score is not a number, or `top_n` is below 1.
+        InvalidInput: The three sequences differ in length, a score is NaN, or `top_n` is below 1.
 
     >>> [(r.passage.text, r.rank) for r in ranked([Passage("a"), Passage("b")], [0.1, 0.2], [{}, {}])]
     [('b', 1), ('a', 2)]
     """
     if not len(items) == len(scores) == len(details):
-        raise InvalidInput(f"{len(items)} items, {len(scores)} scores and {len(details)} details cannot be paired.")
+        raise InvalidInput(
+            f"{len(items)} items, {len(scores)} scores and {len(details)} details cannot be paired. Pass one per item."
+        )
     check_top_n(top_n)
     scores = list(map(float, scores))
     if any(map(math.isnan, scores)):
-        raise InvalidInput(f"Item {next(i for i, s in enumerate(scores) if math.isnan(s))} has NaN for a score.")
+        raise InvalidInput(f"scores must be numbers, got NaN for item {[*map(math.isnan, scores)].index(True)}.")
     order = sorted(range(len(items)), key=scores.__getitem__, reverse=True)  # sort is stable, also in reverse
     return [
         Ranked(items[i], scores[i], rank, {**details[i], "position": i})
@@ -154,9 +166,9 @@ _NAMESPACE = uuid.UUID("6a3ad7a8-5dc6-5d2e-8f6c-4a1f6f4ec0a5")
 
 
 def stable_uuid(*parts: object) -> str:
-    """A UUID that depends on the parts alone: the same chunk has the same id in every run.
+    """Return a UUID that depends on the parts only, so that a chunk has the same id in every run.
 
-    Some vector stores accept nothing but UUIDs.
+    Some vector stores accept only UUIDs as ids.
 
     >>> stable_uuid("document", 0) == stable_uuid("document", 0) != stable_uuid("document", 1)
     True
@@ -168,95 +180,99 @@ _LARGEST_TOP_N = 2**31 - 1
 
 
 def check_top_n(top_n: int | None) -> None:
-    """Reject a `top_n` that would silently return nothing.
+    """Refuse a `top_n` that is neither None nor a positive integer.
 
     Raises:
-        InvalidInput: `top_n` is neither None nor a positive integer, or is too large for a computer's integers.
+        InvalidInput: `top_n` is something else, or does not fit in 32 bits.
     """
     if top_n is not None and not (type(top_n) is int and top_n > 0):
         check_positive(top_n=top_n)
     if top_n is not None and top_n > _LARGEST_TOP_N:
-        raise InvalidInput(f"top_n must be at most {_LARGEST_TOP_N}, got {top_n!r:.200}. None returns all.")
+        raise InvalidInput(f"top_n must be at most {_LARGEST_TOP_N}, got {top_n!r:.200}. Pass None for all results.")
 
 
 def check_query(query: str) -> str:
-    """The query itself, once it is known to hold more than white space.
+    """Check a query, and return it.
 
     Raises:
-        InvalidInput: the query is not a string, or blank, or holds half a character (a lone surrogate).
+        InvalidInput: The query is not a string, is blank, or contains a lone surrogate.
     """
     if not isinstance(query, str) or not query.strip():
-        raise InvalidInput(f"A query must be a string that is not blank, not {query!r:.200}.")
+        raise InvalidInput(f"A query must be a string that is not blank, got {query!r:.200}.")
     check_surrogates(query, "The query")
     return query
 
 
 def read_query(query: str) -> str:
-    """The query, once it is checked, as far as it is read.
+    """Check a query, and truncate it to `MAX_QUESTION` characters.
 
     Raises:
-        InvalidInput: as `check_query`.
+        InvalidInput: The query is not a string, is blank, or contains a lone surrogate.
 
     Warns:
-        DrillrankWarning: it is longer than `MAX_QUESTION` characters.
+        DrillrankWarning: The query is longer than that.
     """
     if len(check_query(query)) > MAX_QUESTION:
-        message = f"A question of {len(query)} characters is read up to character {MAX_QUESTION}."
-        warn(message)
+        warn(f"The question has {len(query)} characters and was truncated to {MAX_QUESTION}. Ask a shorter one.")
     return query[:MAX_QUESTION]
 
 
 def by_id(passages: Iterable[Passage]) -> dict[str, Passage]:
-    """Passages by id, in order; of several with the same id, the first.
+    """Return passages by id, in order. Among passages with the same id, the first one counts.
 
     >>> list(by_id([Passage("a", id="1"), Passage("b", id="2"), Passage("c", id="1")]).values())[0].text
     'a'
     """
-    distinct: dict[str, Passage] = {}
+    passage_by_id: dict[str, Passage] = {}
     for passage in passages:
-        distinct.setdefault(passage.id, passage)
-    return distinct
+        passage_by_id.setdefault(passage.id, passage)
+    return passage_by_id
 
 
 def unique_by_id(passages: Sequence[Passage]) -> dict[str, Passage]:
-    """Passages by id, in order, where none may hide another.
+    """Return passages by id, in order.
 
     Raises:
-        InvalidInput: two share an id.
+        InvalidInput: Two passages have the same id.
+
+    >>> list(unique_by_id([Passage("a", id="1"), Passage("b", id="2")]))
+    ['1', '2']
     """
-    distinct = by_id(passages)
-    if len(distinct) < len(passages):
-        twice = next(id_ for id_, times in Counter(passage.id for passage in passages).items() if times > 1)
+    passage_by_id = by_id(passages)
+    n_repeated = len(passages) - len(passage_by_id)
+    if n_repeated:
+        [(repeated_id, _)] = Counter(passage.id for passage in passages).most_common(1)
         raise InvalidInput(
-            f"{len(passages) - len(distinct)} passages share their id with another one, such as {twice!r:.200}."
+            f"Ids of passages must be unique, got {n_repeated} that are not, such as {repeated_id!r:.200}. "
+            "Give each passage an id of its own."
         )
-    return distinct
+    return passage_by_id
 
 
 def as_passages(passages: Iterable[Passage | str]) -> list[Passage]:
-    """Passages as given; plain strings become passages.
+    """Convert strings to passages, and keep passages.
 
     Raises:
-        InvalidInput: an item is neither, or a single string was given in place of a list.
+        InvalidInput: An item is neither, or the argument is not an iterable of items.
 
     >>> as_passages(["some text"])[0].text
     'some text'
     """
     if isinstance(passages, (str, Passage)) or not isinstance(passages, Iterable):
-        raise InvalidInput(f"Expected a list of passages, not a {type(passages).__name__}.")
+        raise InvalidInput(f"Expected a list of passages, got {type(passages).__name__}. Pass a list.")
     converted = []
     for position, passage in enumerate(passages):
         if not isinstance(passage, (str, Passage)):
             raise InvalidInput(
-                f"Item {position} is a {type(passage).__name__}, not a Passage or a string. "
-                "Adapters for LlamaIndex nodes and LangChain documents are in llama_index_ext and langchain_ext."
+                f"Item {position} is a {type(passage).__name__}, not a Passage or a string. Use llama_index_ext for "
+                "LlamaIndex nodes and langchain_ext for LangChain documents."
             )
         converted.append(Passage(passage) if isinstance(passage, str) else passage)
     return converted
 
 
 def short_title(passage: Passage) -> str:
-    """The title without its trailing parenthetical.
+    """Return the title of a passage without a parenthetical at its end.
 
     >>> short_title(Passage("", title="Mercury (planet)"))
     'Mercury'
@@ -264,17 +280,25 @@ def short_title(passage: Passage) -> str:
     return PARENTHETICAL.sub("", passage.title).strip()
 
 
-def counted_name(name: str, shortest: int = MIN_TITLE_LENGTH) -> list[str]:
-    """The tokens by which a name is found; none if it is too short or too long to count."""
-    length = len(name) + len(SPACELESS.findall(name))  # two such characters are a word
-    tokens = name_tokens(name) if length >= shortest else []
+def name_match_tokens(name: str, min_length: int = MIN_TITLE_LENGTH) -> list[str]:
+    """Return the tokens that match a name in a text. Empty if the name is too short or too long to match.
+
+    Args:
+        name: The name.
+        min_length: Minimum length in characters. A character of a script without spaces counts as two.
+
+    >>> name_match_tokens("Silent Pier"), name_match_tokens("Up")
+    (['Silent', 'Pier'], [])
+    """
+    length = len(name) + len(SPACELESS.findall(name))
+    tokens = name_tokens(name) if length >= min_length else []
     return tokens if len(tokens) <= MAX_TITLE_TOKENS else []
 
 
-def counted_title(passage: Passage) -> list[str]:
-    """The tokens by which a passage's title is found, letters of either case being the same; none if it counts not.
+def title_match_tokens(passage: Passage) -> list[str]:
+    """Return the case-folded tokens that match the title of a passage. Empty if it is too short or too long to match.
 
-    >>> counted_title(Passage("", title="Silent Pier (film)")), counted_title(Passage("", title="Up"))
+    >>> title_match_tokens(Passage("", title="Silent Pier (film)")), title_match_tokens(Passage("", title="Up"))
     (['silent', 'pier'], [])
     """
-    return [token.casefold() for token in counted_name(short_title(passage))]
+    return [token.casefold() for token in name_match_tokens(short_title(passage))]

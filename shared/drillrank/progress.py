@@ -1,4 +1,4 @@
-"""A bar for what lasts: on standard error, and only where it is asked for."""
+"""Progress bars on standard error, which appear only on request."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 OnProgress = Callable[[int, int], object]
-"""Function that gets the number of items that are done, and the number of all."""
+"""Callback that receives the number of steps done and the number of all steps."""
 
 
 @contextmanager
 def progress_bar(show: bool, label: str) -> Iterator[tuple[Callable[[int], object], Callable[[int], object]]]:
-    """A bar while the block runs: a function that is given how much there is to do, and one for what has been done.
+    """Show a progress bar while the block runs.
+
+    Yields two functions. The first one sets the number of all steps, the second one adds steps that are done.
+
+    Args:
+        show: Whether to show the bar. Otherwise both functions do nothing.
+        label: Text beside the bar.
 
     >>> with progress_bar(False, "Reading") as (expect, advance):
     ...     expect(2), advance(1), advance(1)

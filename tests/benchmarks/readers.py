@@ -24,7 +24,7 @@ from drillrank.likelihood import EmbeddingModel, LanguageModel
 from drillrank.passages import Ranking
 from drillrank.rerank.prior import Prior
 from drillrank.rerank.upr import UPR_PROMPT
-from drillrank.vectors import top
+from drillrank.vectors import Floats, top
 
 from .data import read, rerank_pool
 from .kept import MODELS, KeptModel
@@ -43,7 +43,6 @@ PROMPTS = {
     "asked for": "{title}\n{text}\n\nA question that this text answers:",
 }
 SHORT = 38  # questions of each half of each data set by which prompts are chosen, and of which they are reported
-Floats = npt.NDArray[np.float64]
 
 
 class Question(NamedTuple):

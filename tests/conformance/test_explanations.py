@@ -12,7 +12,7 @@ from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 
 from drillrank.explanation import Explainable
-from drillrank.explanation.explanations import ExplanationRequest, request
+from drillrank.explanation.explanations import ExplanationRequest, explanation_request
 from drillrank.likelihood.base import NextTokens
 from llama_index_ext.events import ExplanationEvent
 from tests.conformance.hosts import COMPONENTS, LangChain, LlamaIndex, both_hosts
@@ -145,9 +145,9 @@ def test_the_tree_names_documents_as_their_readers_do(host, cut):
     assert not [event for event in heard if event.get("tree")]
     _, heard = host.hear(host.ext.D3Retriever(given, top_n=None, explain=True), QUERY)
     [tree] = [event["tree"] for event in heard if event.get("tree")]
-    token = request.set(comparison := ExplanationRequest(wanted=True))  # as a comparison asks it to
+    token = explanation_request.set(comparison := ExplanationRequest(enabled=True))  # as a comparison asks it to
     host.retrieve(host.ext.D3Retriever(given, top_n=None), QUERY)
-    request.reset(token)
+    explanation_request.reset(token)
     wanted = [name for *_, name in FILES.values()]
     wanted = [name if wanted.count(name) == 1 else f"{name} ({place})" for place, name in enumerate(wanted, 1)]
     assert [node["name"] for node in tree if node["kind"] == "document"] == wanted

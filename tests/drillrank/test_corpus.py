@@ -118,7 +118,10 @@ def test_another_scorer_is_passed_in():
         """The unigram model's sum, from what a scorer is told."""
         for counts in blocks:
             assert len(counts.collection) == len(passages)
-            assert all(counts.collection.holding[word] == mean.holding[word] for word in counts.collection.holding)
+            assert all(
+                counts.collection.document_frequencies[word] == mean.document_frequencies[word]
+                for word in counts.collection.document_frequencies
+            )
             scores = np.zeros(len(counts.numbers))
             for word in counts.words:
                 [share] = model.collection.probability([word])
@@ -256,13 +259,17 @@ def test_an_index_of_another_analyzer_is_made_anew_from_the_texts(tmp_path, monk
     Corpus(file).add(linked_passages(50))
     other = Corpus(file, language="none")
     passages = list(other)
-    assert other.statistics().holding.keys() == {word for one in passages for word in terms(one.titled_text, "none")}
+    assert other.statistics().document_frequencies.keys() == {
+        word for one in passages for word in terms(one.titled_text, "none")
+    }
     assert len(other.statistics()) == len(other) == 50
     with monkeypatch.context() as patch:
         patch.setattr("drillrank.text.ANALYZER", -1)
         patch.setattr(store, "terms", lambda text, language: text.split())
         newer = Corpus(file)
-        assert newer.statistics().holding.keys() == {word for one in passages for word in one.titled_text.split()}
+        assert newer.statistics().document_frequencies.keys() == {
+            word for one in passages for word in one.titled_text.split()
+        }
     again = Corpus(file)
     agrees(again, questions(passages, 3))
     other.search("fox")  # whoever asks has it made again

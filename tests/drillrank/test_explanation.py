@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from drillrank import BRMGR, UPR, MonoT5, Passage, Path, PathSearch, PromptRank
+from drillrank import BRMGR, D3, UPR, MonoT5, Passage, Path, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
 from drillrank.evaluation import explain
 from drillrank.explanation import Explanation, Explanations, Node, Term
@@ -216,6 +216,14 @@ def test_copies_compare_alike_and_do_not_remember():
     assert pickle.loads(pickle.dumps(explained)) == explained
 
 
+def test_results_of_d3_which_are_no_list_explain_themselves():
+    result = D3().retrieve("Which fox?", ["# Animals\n\nThe fox is red.\n\nThe whale is blue."])
+    explained = explain("Which fox?", result)
+    assert not isinstance(result, list)
+    assert explained == result.explain()
+    assert explained.tree
+
+
 def test_another_ranker_missing_candidates_and_another_question_are_refused():
     ranking = UPR().rank(QUERY, CHAIN)
     with pytest.raises(InvalidInput, match="give the ranker that made the ranking"):
@@ -233,7 +241,7 @@ for _ in range(100_000):
     DEEP = {"name": "x", "value": 1.0, "terms": [DEEP]}
 NESTED = {"rank": 1, "score": 1.0, "name": "x", "terms": [DEEP]}
 test_what_is_no_explanation_is_refused = refuses(
-    *((lambda told=told: Explanations.from_dict(told), "These are no explanations")
+    *((lambda told=told: Explanations.from_dict(told), "Explanations cannot be read")
       for told in ({}, [], {"question": "", "entries": [3]}, {"question": "", "entries": [NESTED]})),
 )  # fmt: skip
 

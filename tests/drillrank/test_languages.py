@@ -61,4 +61,4 @@ def test_the_command_line_takes_a_language(tmp_path, own_cache, capsys):
         assert main(["ask", "--json", "--top-n", "1", "--language", language, *files, "Welche Häuser?"]) == status
         assert ("Das Haus" in capsys.readouterr().out) == (language == "german")
     assert main(["ask", "--language", "klingon", *files, "Welche Häuser?"]) == 2
-    assert "language is one of" in " ".join(capsys.readouterr().err.split())
+    assert "language must be one of" in " ".join(capsys.readouterr().err.split())

@@ -60,7 +60,7 @@ def test_what_a_path_and_one_passage_more_explain(texts):
         assert totals.tolist() == pytest.approx(
             [mean + aligned * gain for mean, gain in zip(means, gains, strict=True)]
         )
-        assert residual.alignment(path.extended(others[0])) == pytest.approx(alignments[0])
+        assert residual.alignment(path.with_passage(others[0])) == pytest.approx(alignments[0])
     explained, left, ordered = -np.inf, list(zip(passages, np.log(chances), strict=True)), []
     while left:  # first the one that explains most, then what adds most
         best = max(range(len(left)), key=lambda at: np.maximum(explained, left[at][1]).sum().round(9))

@@ -81,7 +81,7 @@ def test_a_likelihood_that_knows_meaning_is_judged_by_the_best_path_of_each_docu
     """Worse paths that begin with the same documents change nothing."""
     documents = [Passage(f"document {place}", id=str(place)) for place in range(len(meanings))]
     once = [Path((document,)) for document in documents]
-    longer = [path.extended(Passage("another", id="another")) for path in once]
+    longer = [path.with_passage(Passage("another", id="another")) for path in once]
     scored = [((meaning - 4.0) / 5, {"tokens": 5, "log_meaning": meaning}) for meaning in meanings]
     worse = [(score - 9.0, {"tokens": 5, "log_meaning": -90.0 + place}) for place, (score, _) in enumerate(scored)]
     scores = [-float(place) for place in range(len(meanings))]
@@ -101,7 +101,7 @@ COUNTS, PLAIN = PromptRank(Unasked(), prior="retrieval"), PathRerank(PromptRank(
 test_what_cannot_be_used_is_refused_before_a_model_is_asked = refuses(
     (lambda: COUNTS.rank("fox", [FOX, RIVER], scores=[1.0]), "1 scores and 2 paths"),
     (lambda: COUNTS.rank("fox", [FOX, RIVER], scores=[1.0, math.nan]), r"score of passage 1 \(id '2'\) is nan"),
-    (lambda: COUNTS.rank("fox", [FOX, FOX.extended(POOL[1])], scores=[1.0, 2.0]),
+    (lambda: COUNTS.rank("fox", [FOX, FOX.with_passage(POOL[1])], scores=[1.0, 2.0]),
      r"Paths 0 and 1 begin with the same passage \(id '0'\)"),
     (lambda: PromptRank(Unasked(), prior="cosine").rank("fox", [FOX]), "needs scores, the cosine"),
     (lambda: PromptRank(Unasked()).rank("fox", [FOX], scores=[1.0]), "this ranker has no prior"),

@@ -29,7 +29,7 @@ def row(**more):
         ([row(gold=[["fox"], [3.5]])], "line 1, gold holds strings"),
         ([row(gold=True)], r"line 1, gold is a list, not True"),
         ([row(gold=["cat"])], r"line 1: the gold id 'cat' is not in the corpus of 10"),
-        ([row(question="Who\ud800?")], r"line 1: The query holds half a character"),
+        ([row(question="Who\ud800?")], r"line 1: The query contains half a character"),
         ([row(id="a")] * 2, r"line 2 has the id 'a' of questions.jsonl, line 1"),
         ([row(candidates=["cat"])], "candidate 'cat' is not in the corpus"),
         ([row(candidates=["fox"], scores=[1, 2])], "2 scores for 1 candidates"),

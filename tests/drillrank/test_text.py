@@ -159,7 +159,7 @@ def test_terms_of_other_languages(language, text, expected):
 
 @pytest.mark.parametrize("language", ["klingon", "", "English", None, ["english"]])
 def test_an_unknown_language_is_refused(language):
-    with pytest.raises(InvalidInput, match="language is one of"):
+    with pytest.raises(InvalidInput, match="language must be one of"):
         module.check_language(language)
 
 

@@ -34,7 +34,7 @@ def test_weights_are_scikit_learn_s_to_the_last_bit(collection, others):
     assert (dense(weights.vectors) == expected.toarray()).all()
     # sums of products run in the order in which a row holds its words
     centroid = np.asarray(expected.sum(axis=0)).ravel()
-    assert (weights.vectors.times(centroid) == expected @ centroid).all()
+    assert (weights.vectors.multiply(centroid) == expected @ centroid).all()
     if others:
         assert (dense(weights.transform(others)) == reference.transform(others).toarray()).all()
 
@@ -57,9 +57,9 @@ def test_what_a_matrix_gives_is_scipy_s_to_the_last_bit(collection, data):
     assert (vectors.row_sums() == theirs @ np.ones(vectors.width)).all()
     assert (vectors.column_sums() == np.asarray(theirs.sum(axis=0)).ravel()).all()
     first, end = sorted(data.draw(st.tuples(*[st.integers(0, len(collection))] * 2)))
-    assert entries(vectors.between(first, end)) == entries_of_scipy_s(theirs[first:end])
+    assert entries(vectors.slice_rows(first, end)) == entries_of_scipy_s(theirs[first:end])
     some = data.draw(st.lists(st.integers(0, len(collection) - 1), max_size=5))
-    assert entries(vectors.of_rows(np.array(some, dtype=int))) == entries_of_scipy_s(theirs[some])
+    assert entries(vectors.select_rows(np.array(some, dtype=int))) == entries_of_scipy_s(theirs[some])
 
 
 @pytest.mark.parametrize("collection", [[], [[]], [[], []]])

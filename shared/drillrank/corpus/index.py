@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from drillrank.vectors import CollectionStatistics, Floats, Integers, added_up
+from drillrank.vectors import CollectionStatistics, Floats, Integers, sum_by_index
 
 IndexedUnit = tuple[int, Sequence[str], bool]
 """A text to count: the number of its passage, its terms, and True if no other passage has the same text. Only such
@@ -64,7 +64,7 @@ class BlockTermCounts:
     def tf(self, word: str) -> Floats:
         """Return the count of a term of the query in each passage, shape (passages,)."""
         entries = self._entries[word]
-        return added_up(entries["place"], entries["count"], _BLOCK_SIZE).take(self.numbers & (_BLOCK_SIZE - 1))
+        return sum_by_index(entries["place"], entries["count"], _BLOCK_SIZE).take(self.numbers & (_BLOCK_SIZE - 1))
 
 
 ScoredBlock = tuple[Integers, Floats]
@@ -82,7 +82,7 @@ def bm25(blocks: Iterable[BlockTermCounts]) -> Iterator[ScoredBlock]:
         scores = np.zeros(len(counts.numbers), dtype=np.float32)
         norm = 1.5 * (0.25 + 0.75 * counts.lengths / counts.mean_length)  # k1 = 1.5, b = 0.75
         for word in counts.words:
-            if n_passages := counts.collection.holding.get(word):
+            if n_passages := counts.collection.document_frequencies.get(word):
                 idf = np.float32(math.log(1 + (len(counts.collection) - n_passages + 0.5) / (n_passages + 0.5)))
                 tf = counts.tf(word)
                 scores += (float(idf) * (tf / (norm + tf))).astype(np.float32)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from drillrank.corpus.index import BLOCK_BITS, LENGTH_TYPE, LEVELS, read_entries
-from drillrank.vectors import Floats, Integers, added_up
+from drillrank.vectors import Floats, Integers, sum_by_index
 
 
 class StoredLayout(NamedTuple):
@@ -141,7 +141,7 @@ def count_in_layout(database: sqlite3.Connection, words: Sequence[str], layout: 
         positions, is_inside = layout.places(np.concatenate(numbers or [layout.firsts]))
         unit_positions, unit_of = np.unique(positions, return_inverse=True)  # a large count has several entries
         inside_counts = np.concatenate(counts or [np.zeros(0)])[is_inside].astype(np.float64)
-        return unit_positions, added_up(unit_of, inside_counts, len(unit_positions))
+        return unit_positions, sum_by_index(unit_of, inside_counts, len(unit_positions))
 
     counts = {(level, word): count(level, word) for word in dict.fromkeys(words) for level in LEVELS}
     return DocumentCounts(words, {level: [counts[level, word] for word in words] for level in LEVELS})

@@ -33,7 +33,10 @@ from functools import lru_cache
 import numpy as np
 
 from drillrank.data import read_table, read_words
-from drillrank.drilldown.question_terms import QuestionTermCounts
+<<<<<<< HEAD
+=======
+from drillrank.drilldown.question_scores import QuestionScores
+>>>>>>> main
 from drillrank.text import terms
 from drillrank.vectors import Embed, Floats, Integers, embedded, of_unit_length
 
@@ -80,30 +83,6 @@ class QuestionMatches:
     language: str = "english"
     cosines: Floats | None = None
     scale: EncoderScale | None = None
-
-
-def match_counts(
-    counts: QuestionTermCounts, language: str, cosines: Floats | None = None, scale: EncoderScale | None = None
-) -> QuestionMatches:
-    """Return the matches of a question whose terms were counted.
-
-    Args:
-        counts: Counts of the question's terms.
-        language: Language of the terms.
-        cosines: Cosine of the question with each paragraph that has a vector. None without an encoder.
-        scale: Scale of the encoder's cosines. None ignores `cosines`.
-    """
-    return QuestionMatches(
-        counts.words,
-        [paragraph_indices for paragraph_indices, _ in counts.paragraphs],
-        counts.lengths,
-        counts.document_of[counts.section_of],
-        np.maximum(counts.names, counts.openings),
-        counts.capitalized,
-        language,
-        cosines,
-        scale,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +141,22 @@ class FindingFeatures:
     has_unknown_name: float
     is_covered: float
     similarity: float | None
+
+
+def match_question(scores: QuestionScores, language: str, scale: EncoderScale | None) -> QuestionMatches:
+    """Return the matches of a question in the paragraphs that were scored for it."""
+    counts = scores.lexical.counts
+    return QuestionMatches(
+        counts.words,
+        [paragraph_indices for paragraph_indices, _ in counts.paragraphs],
+        counts.lengths,
+        counts.document_of[counts.section_of],
+        np.maximum(counts.openings, counts.names),
+        counts.capitalized,
+        language,
+        None if scores.cosines is None else scores.cosines[0],
+        scale,
+    )
 
 
 def judge(matches: QuestionMatches) -> Finding:

@@ -25,7 +25,7 @@ from typing import Any
 from drillrank.corpus import Corpus
 from drillrank.drilldown.budget import Budget
 from drillrank.drilldown.condensing import Summariser
-from drillrank.drilldown.confidence import EncoderScale, judge, measure_encoder
+from drillrank.drilldown.confidence import EncoderScale, judge, match_question, measure_encoder
 from drillrank.drilldown.explaining import explain_evidence
 from drillrank.drilldown.llm_selectors import LLMSelector
 from drillrank.drilldown.outline import OutlineSection, Paragraph
@@ -44,7 +44,7 @@ from drillrank.drilldown.versions import Date, as_date
 from drillrank.errors import InvalidInput, check_limits, warn
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.chat import load_llm
-from drillrank.likelihood.encoders import as_encoder
+from drillrank.likelihood.encoders import Encoder, as_encoder
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import Passage, Ranked, check_query, check_top_n, read_query
 from drillrank.rerank.relevance import MonoT5
@@ -277,8 +277,11 @@ class D3:
             corpus: Corpus in the language of the model.
             names: Names as for `prepare`, by document id. Only these documents are read. None takes the ids of all.
             dates: Dates as for `prepare`, by document id.
-            embedded_by: Name of `embed`, under which the corpus keeps its vectors. None keeps them in memory.
+            embedded_by: Name of `embed`, under which the corpus stores its vectors. None is the fingerprint of an
+                encoder that was given by its specification; vectors of other functions stay in memory.
         """
+        if embedded_by is None and isinstance(self.embed, Encoder):
+            embedded_by = self.embed.fingerprint()
         return self._preparer.prepare_corpus(corpus, names, dates, embedded_by)
 
     def _complete(self, settings: D3Settings) -> D3Settings:
@@ -348,18 +351,21 @@ class D3:
         likelihoods = Likelihoods(prepared.scorer, question)
         return QuestionContext(prepared.outline, likelihoods, budget, report, top_n, prepared.n_best)
 
-    def _judge(
-        self, question: str, prepared: PreparedDocuments, ranking: Sequence[Ranked[Passage]]
+    def _find_confidence(
+        self, trace: Trace, prepared: PreparedDocuments, ranking: Sequence[Ranked[Passage]]
     ) -> tuple[bool | None, float | None]:
-        """Return whether the documents speak of the question, and the probability that they answer it."""
-        if self.llm is not None:
+        """Return `found` and `confidence` of the result."""
+        if self.llm is not None:  # it chooses nothing if nothing is relevant
             return bool(ranking), None
-        finding = judge(prepared.scorer.match(question, self._encoder_scale))
+        scorer = prepared.scorer
+        matches = match_question(scorer.question_scores(trace.question), scorer.language, self._encoder_scale)
+        finding = judge(matches)
         return (finding.found if ranking else False), finding.confidence
 
     @cached_property
     def _encoder_scale(self) -> EncoderScale | None:
-        return None if self.embed is None else measure_encoder(self.embed)
+        """Scale of the encoder's cosines. Functions of the user are not called for it."""
+        return measure_encoder(self.embed) if isinstance(self.embed, Encoder) else None
 
     def _build_result(
         self, trace: Trace, prepared: PreparedDocuments, ranking: list[Ranked[Passage]], usage: Usage | None
@@ -376,6 +382,6 @@ class D3:
             tuple(ranking),
             usage or Usage(count=self._count_tokens),
             trace,
-            *self._judge(trace.question, prepared, ranking),
+            *self._find_confidence(trace, prepared, ranking),
             why=partial(explain_evidence, trace, prepared, judge=judge),
         )

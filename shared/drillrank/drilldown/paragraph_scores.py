@@ -1,21 +1,20 @@
 """Evidence without an LLM: which paragraphs, and how many.
 
-    S(p) = Σ_t log p(q_t | p) + which document   [ + γ cos(q, p) + δ cos(q, section of p) + log |p| ]
     P(p | q) = exp(S(p) / T) / Σ_p' exp(S(p') / T)
 
-`drillrank.drilldown.hierarchical_scores` computes the first two terms. A language model other than the unigram model
-reads the paragraphs with the best term statistics, under their headings. Its likelihood replaces the likelihood of the
-paragraph's own terms; the contributions of section and document stay. The terms in brackets need an embedding model:
-the cosine of the question's vector with the paragraph's and with the mean of its section's paragraphs, and a prior that
-grows with the paragraph's length in words, because evidence is seldom a short line. Evidence is as many of the best
-paragraphs as maximize the expected F1 under the posterior P, if m paragraphs are expected in all:
+`drillrank.drilldown.question_scores` computes S from lexical and embedding evidence. A language model other than the
+unigram model reads the best paragraphs, under their headings. Its likelihood replaces the likelihood of the paragraph's
+own terms; the contributions of section, document and embeddings stay. Evidence is as many of the best paragraphs as
+maximize the expected F1 under the posterior P, if m paragraphs are expected in all:
 
     π(p) = min(1, m P(p | q)),    n = argmax_n 2 Σ_{i<=n} π(p_i) / (n + Σ_p π(p))
+
+A question may need two passages. So the one that follows the best passage is chosen for its score and for what it adds:
+S(p) + β Σ_t max(0, g_t(p) - g_t(best)), where g_t(p) is what the occurrences of content word t add to log p(q_t | p).
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,8 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from drillrank.drilldown.confidence import EncoderScale, QuestionMatches, match_counts
+from drillrank.corpus.documents import Unit
+from drillrank.drilldown.confidence import read_stop_words
 from drillrank.drilldown.hierarchical_scores import MU, HierarchicalScores, log_posteriors
+from drillrank.drilldown.question_scores import EMBEDDING_WEIGHTS, QuestionScores
 from drillrank.explanation import Explanation, Term
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
 from drillrank.likelihood.unigram import UnigramModel
@@ -33,17 +34,18 @@ from drillrank.passages import Passage, Ranked
 from drillrank.rerank.base import UNREAD, Scored, likelihood_explained
 from drillrank.rerank.upr import UPR
 from drillrank.text import words
-from drillrank.vectors import Embed, Floats, Integers, embedded, of_unit_length, top
+from drillrank.vectors import Floats, Integers, top
 
 FOLLOWED = "what points here"
 READ = 50  # paragraphs that a neural model reads: those with the best term statistics
 # Chosen on the tuning half of QASPER, with the unigram model. A factor of two in T changes little.
 TEMPERATURE = 2.0  # T
 EXPECTED = 2.0  # m
-# With embeddings of all-MiniLM-L6-v2. Weights from 6 to 12 and from 0 to 8 are about as good.
-FUSED_TEMPERATURE = 2.5  # T
-COSINE_WEIGHT = 8.0  # γ
-SECTION_WEIGHT = 4.0  # δ
+FUSED_TEMPERATURE = 2.5  # T with embeddings
+COMPLEMENT = "adds to the best passage"
+COMPLEMENT_WEIGHT = 0.25  # β. HotpotQA gains up to 1; on the tuning folder, one-place questions lose from .5
+N_COMPLEMENTS = 10  # passages that may complement the best one
+MIN_GAP = 1e-6  # between the best passage and its complement
 
 
 class ParagraphScorer:
@@ -53,11 +55,10 @@ class ParagraphScorer:
         paragraphs: The paragraphs as a reader sees them.
         titles: Heading path of each paragraph.
         lm: A language model; fitted if it is lexical.
-        levels: Function from a question to the hierarchical scores of the same paragraphs, and perhaps of others.
-        vectors: Embeddings of paragraphs, without their headings. None without an embedding model.
-        embedded_indices: Indices of the paragraphs with an embedding, ascending. The others rank below them, in the
-            order of their term statistics.
-        corpus_indices: Index of each paragraph in the hierarchical scores.
+        question_scores: Function from a question to the scores of the same paragraphs, and perhaps of others.
+        corpus_indices: Index of each paragraph in the question scores.
+        unit: Unit of evidence.
+        has_vectors: True if embeddings are part of the question scores.
     """
 
     def __init__(
@@ -65,16 +66,16 @@ class ParagraphScorer:
         paragraphs: Sequence[Passage],
         titles: Sequence[str],
         lm: LanguageModel,
-        levels: Callable[[str], HierarchicalScores],
-        vectors: Vectors | None,
-        embedded_indices: Integers,
+        question_scores: Callable[[str], QuestionScores],
         corpus_indices: Integers,
+        unit: Unit,
+        *,
+        has_vectors: bool,
     ) -> None:
         self._titled = tuple(replace(p, title=title) for p, title in zip(paragraphs, titles, strict=True))
         self._lm, self._uses_term_statistics = lm, type(lm) is UnigramModel
-        self._levels = levels
-        self._last_question: tuple[str, HierarchicalScores] | None = None
-        self._vectors, self._embedded_indices, self._corpus_indices = vectors, embedded_indices, corpus_indices
+        self.question_scores, self._corpus_indices = question_scores, corpus_indices
+        self._weights, self._unit, self._has_vectors = EMBEDDING_WEIGHTS[unit], unit, has_vectors
 
     @cached_property
     def _ranker(self) -> UPR:
@@ -88,59 +89,72 @@ class ParagraphScorer:
     @property
     def is_lexical(self) -> bool:
         """True if only term statistics decide."""
-        return self._vectors is None and self._uses_term_statistics
+        return not self._has_vectors and self._uses_term_statistics
 
     def hierarchical_scores(self, question: str) -> HierarchicalScores:
-        """Return the scores of all paragraphs by term statistics. Those of the last question are kept."""
-        last = self._last_question
-        if last is None or last[0] != question:
-            self._last_question = last = question, self._levels(question)
-        return last[1]
+        """Return the scores of all paragraphs from term statistics alone."""
+        return self.question_scores(question).lexical
 
     def log_posteriors(self, question: str, parts: Integers) -> Floats:
-        """Return the log-posterior of each section or document, from term statistics alone.
+        """Return the log-posterior of each section or document.
 
         Args:
             question: The question.
             parts: Index of each paragraph's section or document, shape (paragraphs,).
         """
-        return log_posteriors(self.hierarchical_scores(question).totals[self._corpus_indices], parts, TEMPERATURE)
+        return log_posteriors(self.question_scores(question).totals[self._corpus_indices], parts, TEMPERATURE)
 
     def score(self, question: str, paragraph_indices: Sequence[int]) -> ParagraphScores:
         """Score some paragraphs.
 
-        A neural model reads the paragraphs with the best term statistics. Paragraphs that it did not read, or that have
-        no embedding, rank below the others in the order of their term statistics; their detail `read` is False.
+        A neural model reads the best paragraphs. The others rank below them in their order; their detail `read` is
+        False.
         """
-        hierarchical = self.hierarchical_scores(question)
+        scores = self.question_scores(question)
+        lexical = scores.lexical
         indices = np.array(paragraph_indices, dtype=np.intp)
         corpus_indices = self._corpus_indices[indices]
-        totals = hierarchical.totals[corpus_indices]
+        totals, n_tokens = scores.totals[corpus_indices], len(lexical.words)
         details = _Details(
-            nothing_matched=self.is_lexical and not hierarchical.any_matched,
-            matched=hierarchical.matched[corpus_indices] if self._uses_term_statistics else None,
+            nothing_matched=self.is_lexical and not lexical.any_matched,
+            matched=lexical.matched[corpus_indices] if self._uses_term_statistics else None,
+            cosines=None if scores.cosines is None else scores.cosines[:, corpus_indices],
         )
-        n_tokens, read = len(hierarchical.words), np.arange(len(indices))
         if not self._uses_term_statistics and len(indices):
             read = np.array(top(totals, READ))
-            n_tokens, by_model = self._read(question, hierarchical, indices[read])
+            lexical_totals = lexical.totals[corpus_indices]
+            n_tokens, by_model = self._read(question, lexical, indices[read])
             for row, total, model_details in by_model:
-                totals[read[row]] = total
+                # The embedding terms stay; the likelihood of the model replaces the lexical one.
+                totals[read[row]] += total - lexical_totals[read[row]]
                 details.by_model[int(read[row])] = model_details
-        elif self._vectors is not None:
-            read = np.flatnonzero(np.isin(indices, self._embedded_indices))
-        if self._vectors is not None and len(indices):
-            rows = read[np.isin(indices[read], self._embedded_indices)]
-            features = self._vectors.embedding_features(
-                question, np.searchsorted(self._embedded_indices, indices[rows])
-            )
-            totals[rows] += np.dot((COSINE_WEIGHT, SECTION_WEIGHT, 1.0), features)
-            details.cosines.update(zip(rows.tolist(), features[:2].T.tolist(), strict=True))
-        unread = np.setdiff1d(np.arange(len(indices)), read)
-        if len(unread):
-            totals[unread] += (totals[read].min() if len(read) else 0.0) - 1 - totals[unread].max()
-            details.unread.update(unread.tolist())
+            unread = np.setdiff1d(np.arange(len(indices)), read)
+            if len(unread):
+                totals[unread] += totals[read].min() - 1 - totals[unread].max()
+                details.unread.update(unread.tolist())
+        if self._unit == "passage" and lexical.any_matched and len(indices) > 1:
+            row, gain = self._choose_complement(lexical, corpus_indices, totals)
+            totals[row] += gain
+            details.complements[row] = gain
         return ParagraphScores(totals, n_tokens, details)
+
+    def _choose_complement(
+        self, lexical: HierarchicalScores, corpus_indices: Integers, totals: Floats
+    ) -> tuple[int, float]:
+        """Choose the passage that follows the best one, for its score and for what it adds to the best one.
+
+        Returns:
+            Row of the passage, and what its score gains. It stays below the best passage.
+        """
+        best, *candidates = top(totals, 1 + N_COMPLEMENTS)
+        gains = lexical.complement_gains(
+            corpus_indices[best], corpus_indices[candidates], read_stop_words(self.language)
+        )
+        sums = totals[candidates] + COMPLEMENT_WEIGHT * gains
+        chosen = int(np.argmax(sums))
+        row = candidates[chosen]
+        limit = totals[best] - MIN_GAP
+        return row, max(float(min(sums[chosen], limit) - totals[row]), 0.0)
 
     def _read(
         self, question: str, hierarchical: HierarchicalScores, indices: Integers
@@ -165,13 +179,6 @@ class ParagraphScorer:
         """Return True if a paragraph or its headings contain a term of the question."""
         return bool(self.hierarchical_scores(question).matched[self._corpus_indices[paragraph_index]])
 
-    def match(self, question: str, scale: EncoderScale | None) -> QuestionMatches:
-        """Return the matches of a question in all paragraphs, with the scale of the embeddings' cosines."""
-        cosines = None
-        if self._vectors is not None:
-            cosines = self._vectors.embedding_features(question, np.arange(len(self._embedded_indices)))[0]
-        return match_counts(self.hierarchical_scores(question).counts, self.language, cosines, scale)
-
     def explain(
         self, question: str, ranking: Sequence[Ranked[Passage]], paragraph_indices: Sequence[int]
     ) -> list[Explanation]:
@@ -194,7 +201,8 @@ class ParagraphScorer:
             if is_neural:
                 parts = (
                     Term("section and document", item.details["context"]),
-                    *_embedding_terms(item, self._titled[index]),
+                    *self._embedding_terms(question, index),
+                    *_complement_terms(item),
                 )
                 explanations.append(likelihood_explained(item, next(likelihoods), nothing, model=self._lm, parts=parts))
             else:
@@ -205,16 +213,34 @@ class ParagraphScorer:
         return not self._uses_term_statistics and bool(item.details["read"])
 
     def _explain_term_statistics(self, question: str, item: Ranked[Passage], paragraph_index: int) -> Explanation:
-        scores, corpus_index = self.hierarchical_scores(question), int(self._corpus_indices[paragraph_index])
+        scores, corpus_index = self.question_scores(question), int(self._corpus_indices[paragraph_index])
         moved = item.details["total"] - float(scores.totals[corpus_index])
         reason = FOLLOWED if "followed" in item.details else UNREAD
         moves = [Term(reason, moved)] if moved and {"followed", "read"} & item.details.keys() else []
-        terms = (*scores.explain(corpus_index), *_embedding_terms(item, self._titled[paragraph_index]), *moves)
+        moves = moves or _complement_terms(item)
+        terms = (
+            *scores.lexical.explain(corpus_index),
+            *self._embedding_terms(question, paragraph_index),
+            *moves,
+        )
         return Explanation(item.rank, item.score, item.passage.title, terms, max(item.details["tokens"], 1))
+
+    def _embedding_terms(self, question: str, paragraph_index: int) -> tuple[Term, ...]:
+        """Return the terms of S that come from embeddings."""
+        scores, corpus_index = self.question_scores(question), self._corpus_indices[paragraph_index]
+        if scores.cosines is None:
+            return ()
+        cosine, section_cosine = scores.cosines[:, corpus_index].tolist()
+        terms = (
+            ("cosine", self._weights.cosine, cosine),
+            ("cosine of the section", self._weights.section_cosine, section_cosine),
+            ("length", self._weights.log_length, float(scores.log_lengths[corpus_index])),
+        )
+        return tuple(Term(name, weight * value) for name, weight, value in terms if weight)
 
     def count_best(self, totals: Sequence[float] | Floats) -> int:
         """Return the number of best paragraphs that maximizes the expected F1, given S of all candidates."""
-        temperature = TEMPERATURE if self._vectors is None else FUSED_TEMPERATURE
+        temperature = FUSED_TEMPERATURE if self._has_vectors else TEMPERATURE
         return maximize_expected_f1(totals, temperature=temperature)
 
 
@@ -240,7 +266,8 @@ class ParagraphScores:
         """Return the details of one paragraph, without its total.
 
         Keys: `tokens` and `nothing_matched`; `matched` with the unigram model; the details of `UPR` with a neural
-        model; `cosine` and `section_cosine` with an embedding; `read`, False, if the paragraph was not read.
+        model; `cosine` and `section_cosine` with an embedding; `read`, False, if the paragraph was not read;
+        `complement`, what a passage gains because it adds to the best one.
         """
         return {"tokens": self.n_tokens, **self._details.of_row(row)}
 
@@ -252,62 +279,26 @@ class ParagraphScores:
 class _Details:
     """Details of scored paragraphs by their rows."""
 
-    def __init__(self, nothing_matched: bool, matched: Any) -> None:
-        self.nothing_matched, self.matched = nothing_matched, matched
+    def __init__(self, nothing_matched: bool, matched: Any, cosines: Floats | None) -> None:
+        self.nothing_matched, self.matched, self.cosines = nothing_matched, matched, cosines
         self.by_model: dict[int, dict[str, Any]] = {}
-        self.cosines: dict[int, tuple[float, float]] = {}
         self.unread: set[int] = set()
+        self.complements: dict[int, float] = {}
 
     def of_row(self, row: int) -> dict[str, Any]:
         details: dict[str, Any] = {"nothing_matched": self.nothing_matched}
         details |= self.by_model.get(row, {}) if self.matched is None else {"matched": bool(self.matched[row])}
-        if row in self.cosines:
-            cosine, section_cosine = self.cosines[row]
+        if self.cosines is not None:
+            cosine, section_cosine = self.cosines[:, row].tolist()
             details |= {"cosine": cosine, "section_cosine": section_cosine, "nothing_matched": False}
+        if gain := self.complements.get(row):
+            details["complement"] = gain
         return {**details, **({"read": False} if row in self.unread else {})}
 
 
-class Vectors:
-    """Embeddings of paragraphs and of their sections.
-
-    Args:
-        embed: Function from questions to an array of shape (questions, dimensions). Its method `questions` is used
-            instead if it has one.
-        embed_paragraphs: Function from paragraphs to such an array.
-        texts: The paragraphs.
-        section_of: Index of each paragraph's section, starting at 0.
-
-    Raises:
-        InvalidInput: The embeddings are not one finite vector per text.
-    """
-
-    def __init__(self, embed: Any, embed_paragraphs: Embed, texts: list[str], section_of: Integers) -> None:
-        self._embed_questions = getattr(embed, "questions", embed)
-        self._paragraphs = of_unit_length(embed_paragraphs(texts))
-        self._log_lengths = np.log([max(len(text.split()), 1) for text in texts])
-        sums = np.zeros((section_of.max() + 1, self._paragraphs.shape[1]))
-        np.add.at(sums, section_of, self._paragraphs)
-        self._sections = of_unit_length(sums)[section_of]
-        self._last_question: tuple[str, Floats] | None = None  # the last question and its vector
-
-    def embedding_features(self, question: str, rows: Integers) -> Floats:
-        """Return cosines with paragraphs and with their sections, and logarithms of their lengths, shape (3, rows)."""
-        last = self._last_question
-        if last is None or last[0] != question:
-            self._last_question = last = question, of_unit_length(embedded(self._embed_questions, [question]))[0]
-        vector = last[1]
-        return np.array([self._paragraphs[rows] @ vector, self._sections[rows] @ vector, self._log_lengths[rows]])
-
-
-def _embedding_terms(item: Ranked[Passage], paragraph: Passage) -> tuple[Term, ...]:
-    """Return the terms of S that come from embeddings."""
-    if "cosine" not in item.details:
-        return ()
-    return (
-        Term("cosine", COSINE_WEIGHT * item.details["cosine"]),
-        Term("cosine of the section", SECTION_WEIGHT * item.details["section_cosine"]),
-        Term("length", math.log(max(len(paragraph.text.split()), 1))),
-    )
+def _complement_terms(item: Ranked[Passage]) -> list[Term]:
+    """Return the term of S that a passage gains because it adds to the best one."""
+    return [Term(COMPLEMENT, item.details["complement"])] if "complement" in item.details else []
 
 
 def group_near_duplicates(texts: Iterable[str], most: int) -> dict[int, list[int]]:

@@ -12,9 +12,9 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from drillrank.corpus import Corpus, CorpusError
+from drillrank.corpus.vectors import embedding_text
 from drillrank.drilldown.hierarchical_scores import HierarchicalScores, log_posteriors
 from drillrank.drilldown.outline import Outline, OutlineSection, Section, stored_sections
 from drillrank.drilldown.paragraph_scores import (
@@ -23,14 +23,13 @@ from drillrank.drilldown.paragraph_scores import (
     group_near_duplicates,
     maximize_expected_f1,
 )
+from drillrank.drilldown.question_scores import EmbeddingWeights, ParagraphVectors
 from drillrank.drilldown.question_terms import count_stored_terms
 from drillrank.drilldown.selection import QuestionContext
 from drillrank.drilldown.trace import StepReport
 from drillrank.drilldown.versions import Date, Versions
 from drillrank.likelihood.unigram import Collection
 from drillrank.vectors import Embed, Floats, Integers, embedded, top
-
-MAX_EMBEDDED_SECTIONS = 50  # pages or sections whose paragraphs are embedded, likeliest first
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ class PreparedCorpus:
     ) -> None:
         self._corpus = corpus
         self._embedded_by = embedded_by
-        self._vectors: dict[int, npt.NDArray[np.float32]] = {}
+        self._vectors: ParagraphVectors | None = None
         self.names = names
         self._whole_paths = whole_paths
         self._layout = corpus.layout(names)
@@ -108,31 +107,34 @@ class PreparedCorpus:
         return HierarchicalScores(
             count_stored_terms(question, self._layout, counts, self.names, collection, whole_paths=self._whole_paths),
             mu,
+            self._corpus.unit,
         )
 
-    def likeliest_documents(self, question: str, scores: HierarchicalScores, as_of: Date | None, n: int) -> list[int]:
+    def likeliest_documents(self, question: str, totals: Floats, as_of: Date | None, n: int) -> list[int]:
         """Return the indices of the `n` likeliest documents, in the order of the corpus."""
         document_of = self._layout.document_of[self._layout.section_of]
-        order = top(log_posteriors(scores.totals, document_of, TEMPERATURE), len(self._layout.ids))
+        order = top(log_posteriors(totals, document_of, TEMPERATURE), len(self._layout.ids))
         return sorted(islice((index for index in order if not self._outdated([index], question, as_of)), n))
 
     def documents_with_best_paragraphs(
         self,
         question: str,
-        scores: HierarchicalScores,
+        totals: Floats,
         as_of: Date | None,
         min_paragraphs: int,
         top_n: int | None,
+        temperature: float,
         repeats: bool,
     ) -> tuple[list[int], int]:
         """Return the indices of the documents with the best paragraphs, in the order of the corpus.
 
         Args:
             question: The question.
-            scores: Scores of the paragraphs of all documents.
+            totals: Scores of the paragraphs of all documents, shape (paragraphs,).
             as_of: Date after which documents are left out.
             min_paragraphs: Minimum number of best paragraphs that are needed.
             top_n: Number of paragraphs of the result; None for as many as maximize the expected F1.
+            temperature: T of the posterior.
             repeats: True if paragraphs that say the same count each.
 
         Returns:
@@ -143,9 +145,9 @@ class PreparedCorpus:
         n_needed = min_paragraphs
         while True:
             current = ~np.isin(document_of, list(outdated))
-            totals = np.where(current, scores.totals, -np.inf)
-            n_result = top_n or maximize_expected_f1(totals[current])
-            best = [index for index in top(totals, max(n_needed, n_result + 1)) if totals[index] > -np.inf]
+            of_current = np.where(current, totals, -np.inf)
+            n_result = top_n or maximize_expected_f1(totals[current], temperature=temperature)
+            best = [index for index in top(of_current, max(n_needed, n_result + 1)) if current[index]]
             documents = set(document_of[best].tolist())
             if late := self._outdated(documents, question, as_of):
                 outdated |= late
@@ -158,16 +160,6 @@ class PreparedCorpus:
             if has_all or len(group_near_duplicates(texts, n_result + 1)) > n_result:
                 return sorted(documents), n_result
             n_needed = 4 * len(best)  # texts repeat each other: look further
-
-    def likeliest_sections(
-        self, question: str, scores: HierarchicalScores, as_of: Date | None
-    ) -> tuple[list[int], Integers]:
-        """Return the indices of the documents with the likeliest sections, and of the paragraphs in these sections."""
-        layout = self._layout
-        order = top(log_posteriors(scores.totals, layout.section_of, TEMPERATURE), len(layout.document_of))
-        current = (index for index in order if not self._outdated([layout.document_of[index]], question, as_of))
-        best = list(islice(current, MAX_EMBEDDED_SECTIONS))
-        return sorted(set(layout.document_of[best].tolist())), np.flatnonzero(np.isin(layout.section_of, best))
 
     def _outdated(self, documents: Iterable[int], question: str, as_of: Date | None) -> set[int]:
         ids = self._layout.ids
@@ -186,21 +178,24 @@ class PreparedCorpus:
             paragraph_indices.append(np.arange(first, end))
         return sections, np.concatenate(paragraph_indices)
 
-    def embed(self, function: Embed, paragraph_indices: Integers, texts: Sequence[str]) -> Floats:
-        """Return vectors of paragraphs, shape (paragraphs, dimensions). Each is computed once.
+    def read_vectors(self, encoder: Embed, weights: EmbeddingWeights) -> ParagraphVectors:
+        """Return the vectors of all paragraphs. The corpus computes and stores those that it does not have yet.
 
-        The corpus keeps them if `embedded_by` names the function.
+        The vectors of an encoder without a name are computed once and kept in memory.
         """
-        if self._embedded_by is not None:
-            stored = self._corpus.vectors(self._embedded_by, self._layout)
-            if not stored.size or np.isnan(stored).any():
-                self._corpus.embed(self._embedded_by, function, names=dict.fromkeys(self.names, ""))
-                stored = self._corpus.vectors(self._embedded_by, self._layout)
-            return stored[paragraph_indices].astype(np.float64)
-        vectors, numbers = self._vectors, self._layout.numbers(paragraph_indices).tolist()
-        missing = [(number, text) for number, text in zip(numbers, texts, strict=True) if number not in vectors]
-        if missing:
-            new = embedded(function, [text for _, text in missing]).astype(np.float32)
-            new_vectors = {number: vector for (number, _), vector in zip(missing, new, strict=True)}
-            vectors |= new_vectors
-        return np.array([vectors[number] for number in numbers], dtype=np.float64)
+        if self._vectors is None:
+            corpus, layout = self._corpus, self._layout
+            names = {id_: self.names[id_] for id_ in layout.ids}
+            if self._embedded_by is None:
+                texts = [
+                    embedding_text(passage, corpus.unit, names[id_])
+                    for id_ in layout.ids
+                    for passage in corpus.passages(id_)
+                ]
+                vectors = embedded(encoder, texts).astype(np.float32) if texts else np.zeros((0, 1), np.float32)
+            else:
+                corpus.embed(self._embedded_by, encoder, names=names)
+                vectors = corpus.vectors(self._embedded_by, layout)
+            section_of = layout.first_of if weights.section_cosine else None
+            self._vectors = ParagraphVectors(encoder, vectors, section_of)
+        return self._vectors

@@ -11,10 +11,18 @@ import numpy as np
 from drillrank.corpus import Corpus
 from drillrank.corpus.documents import Unit, plain
 from drillrank.corpus.vectors import embedding_text
-from drillrank.drilldown.hierarchical_scores import MU, HierarchicalScores, score_index
+from drillrank.drilldown.hierarchical_scores import MU, score_index
 from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outline
-from drillrank.drilldown.paragraph_scores import READ, ParagraphScorer, Vectors
+from drillrank.drilldown.paragraph_scores import FUSED_TEMPERATURE, N_COMPLEMENTS, READ, TEMPERATURE, ParagraphScorer
 from drillrank.drilldown.prepared import PreparedCorpus, PreparedDocuments
+from drillrank.drilldown.question_scores import (
+    EMBEDDING_WEIGHTS,
+    EmbeddingWeights,
+    ParagraphVectors,
+    QuestionScorer,
+    QuestionScores,
+    combine_scores,
+)
 from drillrank.drilldown.settings import D3Settings
 from drillrank.drilldown.versions import Date, Versions
 from drillrank.errors import InvalidInput
@@ -62,8 +70,9 @@ class DocumentPreparer:
         # Prepared documents can be pickled, so there is no lambda.
         date_by_document = {index: date for index, date in enumerate(dates) if date}
         versions = Versions(name_by_document, partial(_plain_texts, sections), date_by_document)
-        embed = self._embed and partial(embedded, self._embed)
-        scorer = self._make_scorer(tree, partial(score_index, index, mu=mu), index.frequencies, embed)
+        score_lexically = partial(score_index, index, mu=mu, unit=self._unit)
+        scores = QuestionScorer(score_lexically, self._embed_paragraphs(tree, name_by_document), self._weights)
+        scorer = self._make_scorer(tree, scores, index.frequencies)
         return PreparedDocuments(tree, scorer, name_by_document, versions)
 
     def prepare_corpus(
@@ -92,26 +101,24 @@ class DocumentPreparer:
     ) -> PreparedDocuments:
         """Read those documents of a corpus that have the best paragraphs."""
         settings = self._settings
-        scores = corpus.hierarchical_scores(question, *self._smoothing_parameters)
-        is_lexical = self._embed is None and isinstance(self._language_model, UnigramModel)
-        n_best = embedded_indices = embed = None
-        if self._embed is not None:
-            documents, embedded_indices = corpus.likeliest_sections(question, scores, as_of)
+        lexical = corpus.hierarchical_scores(question, *self._smoothing_parameters)
+        vectors = None if self._embed is None else corpus.read_vectors(self._embed, self._weights)
+        scores = combine_scores(lexical, question, vectors, self._weights)
+        is_neural = not isinstance(self._language_model, UnigramModel)
+        n_best = None
         if settings.max_documents is not None:
-            documents = corpus.likeliest_documents(question, scores, as_of, settings.max_documents)
-        elif self._embed is None:
-            min_paragraphs = 1 if is_lexical else READ
+            documents = corpus.likeliest_documents(question, scores.totals, as_of, settings.max_documents)
+        else:
+            n_first = 1 + N_COMPLEMENTS if self._unit == "passage" else 1
+            temperature = TEMPERATURE if vectors is None else FUSED_TEMPERATURE
             documents, n_result = corpus.documents_with_best_paragraphs(
-                question, scores, as_of, min_paragraphs, top_n, settings.repeats
+                question, scores.totals, as_of, READ if is_neural else n_first, top_n, temperature, settings.repeats
             )
-            n_best = n_result if is_lexical else None
+            n_best = None if is_neural else n_result
 
         sections, corpus_indices = corpus.read_sections(documents)
         tree = Outline(sections, whole_paths=bool(settings.whole_paths))
-        if embedded_indices is not None and self._embed is not None:
-            embedded_indices = np.flatnonzero(np.isin(corpus_indices, embedded_indices))
-            embed = partial(corpus.embed, self._embed, corpus_indices[embedded_indices])
-        scorer = self._make_scorer(tree, lambda _: scores, scores.frequencies, embed, embedded_indices, corpus_indices)
+        scorer = self._make_scorer(tree, lambda _: scores, lexical.frequencies, corpus_indices)
         return PreparedDocuments(tree, scorer, corpus.names, corpus.versions, n_best)
 
     @property
@@ -124,24 +131,35 @@ class DocumentPreparer:
         model = self._language_model
         return (model.mu, model.collection) if isinstance(model, UnigramModel) else (MU, None)
 
+    @property
+    def _weights(self) -> EmbeddingWeights:
+        return EMBEDDING_WEIGHTS[self._unit]
+
+    def _embed_paragraphs(self, tree: Outline, names: Mapping[int | str, str]) -> ParagraphVectors | None:
+        """Return the vectors of an outline's paragraphs; None without an encoder."""
+        if self._embed is None:
+            return None
+        texts = [
+            embedding_text(paragraph.passage, self._unit, names.get(tree.section(paragraph).path[0], ""))
+            for paragraph in tree.paragraphs
+        ]
+        vectors = embedded(self._embed, texts) if texts else np.zeros((0, 1))
+        return ParagraphVectors(self._embed, vectors, tree.section_of if self._weights.section_cosine else None)
+
     def _make_scorer(
         self,
         tree: Outline,
-        hierarchical_scores: Callable[[str], HierarchicalScores],
+        question_scores: Callable[[str], QuestionScores],
         frequencies: Callable[[], Mapping[str, int]],
-        embed: Embed | None,
-        embedded_indices: Integers | None = None,
         corpus_indices: Integers | None = None,
     ) -> ParagraphScorer:
         """Return the scorer of an outline's paragraphs.
 
         Args:
             tree: The outline.
-            hierarchical_scores: Returns the lexical scores for a question.
+            question_scores: Returns the scores of all paragraphs for a question.
             frequencies: Returns the number of occurrences of each word.
-            embed: Function from the texts of the embedded paragraphs to vectors.
-            embedded_indices: Indices of the paragraphs that are embedded; None for all.
-            corpus_indices: Index of each paragraph among those of the lexical scores; None if they are the same.
+            corpus_indices: Index of each paragraph among those of the question scores; None if they are the same.
         """
         names = ["" if entry.name == BEGINNING else entry.name for entry in tree.leaves(tree.sections)]
         passages = [paragraph.passage for paragraph in tree.paragraphs]
@@ -153,21 +171,16 @@ class DocumentPreparer:
             except InvalidInput:  # κ of an encoder needs texts
                 titled = (replace(passage, title=title) for passage, title in zip(passages, titles, strict=True))
                 model = model.fitted([passage.titled_text for passage in titled])
-        every_index = np.arange(len(passages))
-        if embedded_indices is None:
-            embedded_indices = every_index
-        vectors = None
-        if embed is not None and len(embedded_indices):
-            texts = [embedding_text(passages[index], self._unit) for index in embedded_indices]
-            vectors = Vectors(self._embed, embed, texts, tree.section_of[embedded_indices])
+        if corpus_indices is None:
+            corpus_indices = np.arange(len(passages))
         return ParagraphScorer(
             passages,
             titles,
             model,
-            hierarchical_scores,
-            vectors,
-            embedded_indices,
-            every_index if corpus_indices is None else corpus_indices,
+            question_scores,
+            corpus_indices,
+            self._unit,
+            has_vectors=self._embed is not None,
         )
 
     def _max_paragraph_tokens(self) -> int:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from drillrank.corpus.layout import DocumentCounts, Layout
 from drillrank.likelihood.unigram import Collection
 from drillrank.text import terms
-from drillrank.vectors import Floats, Integers, added_up, word_counts
+from drillrank.vectors import Floats, Integers, sum_by_index, word_counts
 
 Postings = tuple[Integers, Floats]
 """Indices of the paragraphs that contain a term, and its number of occurrences in each."""
@@ -39,9 +40,10 @@ class QuestionTermCounts:
         text_lengths: Number of terms in each paragraph without its headings, shape (paragraphs,).
         section_of: Index of each paragraph's page or section.
         document_of: Index of each section's document.
-        paged: True if any document has pages.
+        paged: True if a document has pages, shape (documents,).
         openings: 1 if the beginning of a document contains the term, else 0, shape (words, documents).
         names: 1 if the name of a document contains the term, else 0, shape (words, documents).
+        name_lengths: Number of different terms in the name of a document, shape (documents,).
         capitalized: 1 if the question writes the term with a capital letter, else 0, shape (words,).
     """
 
@@ -53,9 +55,10 @@ class QuestionTermCounts:
     text_lengths: Floats
     section_of: Integers
     document_of: Integers
-    paged: bool
+    paged: npt.NDArray[np.bool_]
     openings: Floats
     names: Floats
+    name_lengths: Floats
     capitalized: Floats
 
     @property
@@ -67,12 +70,23 @@ class QuestionTermCounts:
         """Count each term in the paragraphs without headings. All terms that are not in the question count as one."""
         return _count_terms(self.words, self.texts, self.text_lengths)
 
+    def with_names(self) -> QuestionTermCounts:
+        """Return counts in which the name of a document is a heading of each of its paragraphs."""
+        document_of = self.document_of[self.section_of]
+        paragraphs = []
+        for (paragraph_indices, counts), in_names in zip(self.paragraphs, self.names, strict=True):
+            with_name = in_names[document_of]
+            with_name[paragraph_indices] += counts
+            named_indices = with_name.nonzero()[0]
+            paragraphs.append((named_indices, with_name[named_indices]))
+        return replace(self, paragraphs=paragraphs, lengths=self.lengths + self.name_lengths[document_of])
+
     def count_sections(self) -> Floats:
         """Count the pages or sections of each document that contain each term, shape (words, documents)."""
         n_sections = np.zeros((len(self.words), self.n_documents))
         for word, (paragraph_indices, counts) in enumerate(self.texts):
-            in_sections = added_up(self.section_of[paragraph_indices], counts, len(self.document_of))
-            n_sections[word] = added_up(self.document_of, (in_sections > 0).astype(float), self.n_documents)
+            in_sections = sum_by_index(self.section_of[paragraph_indices], counts, len(self.document_of))
+            n_sections[word] = sum_by_index(self.document_of, (in_sections > 0).astype(float), self.n_documents)
         return n_sections
 
 
@@ -165,7 +179,8 @@ class LevelIndex:
         self._headings = _TermPostings(terms(" ".join(path), language) for path in paths)
         self._names = [names.get(document, "") for document in documents]
         self._openings = [openings.get(document, "") for document in documents]
-        self._paged = any(text.paged for text in texts)
+        self._paged = np.zeros(len(documents), dtype=bool)
+        self._paged[document_of_texts] = [text.paged for text in texts]
         self._collection = collection
 
     def frequencies(self) -> dict[str, int]:
@@ -190,6 +205,7 @@ class LevelIndex:
             self._paged,
             term_occurrences(words, self._openings, self.language),
             term_occurrences(words, self._names, self.language),
+            _count_unique_terms(self._names, self.language),
             capitalized_mask(question, words, self.language),
         )
 
@@ -219,7 +235,7 @@ def count_stored_terms(
     texts, titled = [], []
     for word, (paragraph_indices, counts) in enumerate(found_counts.entries[0]):
         heading_indices = layout.headings_of[paragraph_indices]
-        in_headings, hidden = (_count_at(heading_indices, found_counts.entries[level][word]) for level in (1, 2))
+        in_headings, hidden = (look_up_counts(heading_indices, found_counts.entries[level][word]) for level in (1, 2))
         texts.append(_drop_zeros(paragraph_indices, counts - in_headings - hidden))
         titled.append((paragraph_indices, counts) if whole_paths else _drop_zeros(paragraph_indices, counts - hidden))
     in_headings, hidden = (layout.lengths[level][layout.headings_of] for level in (1, 2))
@@ -227,6 +243,7 @@ def count_stored_terms(
     openings = np.zeros((len(found_counts.words), len(layout.ids)))
     for word, (paragraph_indices, _) in enumerate(found_counts.entries[3]):
         openings[word, np.searchsorted(layout.starts, paragraph_indices, side="right") - 1] = 1
+    stored_names = [names.get(id_, "") for id_ in layout.ids]
     return QuestionTermCounts(
         found_counts.words,
         _collection_probabilities(found_counts.words, texts, text_lengths, layout.language, collection),
@@ -236,14 +253,15 @@ def count_stored_terms(
         text_lengths,
         layout.section_of,
         layout.document_of,
-        bool(layout.paged.any()),
+        layout.paged,
         openings,
-        term_occurrences(found_counts.words, [names.get(id_, "") for id_ in layout.ids], layout.language),
+        term_occurrences(found_counts.words, stored_names, layout.language),
+        _count_unique_terms(stored_names, layout.language),
         capitalized_mask(question, found_counts.words, layout.language),
     )
 
 
-def _count_at(paragraph_indices: Integers, postings: Postings) -> Floats:
+def look_up_counts(paragraph_indices: Integers, postings: Postings) -> Floats:
     """Look up the count of a term in some paragraphs; 0 if a paragraph is not in its postings."""
     posted_indices, counts = postings
     if not len(posted_indices):
@@ -300,6 +318,10 @@ def capitalized_mask(question: str, words: Sequence[str], language: str) -> Floa
 def first_occurrence_mask(words: Sequence[str]) -> Floats:
     """Return 1 for the first occurrence of each term of a question, 0 for repetitions, shape (words,)."""
     return np.array([word not in words[:index] for index, word in enumerate(words)], dtype=float)
+
+
+def _count_unique_terms(texts: Sequence[str], language: str) -> Floats:
+    return np.array([len(_unique_terms(text, language)) for text in texts], dtype=float)
 
 
 @lru_cache(maxsize=10_000)

@@ -16,25 +16,19 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from drillrank.errors import InvalidInput
-from drillrank.evaluation.experiment import BM25, FIRST_STAGE, FUSION, Experiment, OnProgress, Ranks, Record
+from drillrank.evaluation.experiment import BM25, FIRST_STAGE, FUSION, Experiment, Ranks, Record
 from drillrank.evaluation.measures import Evidence, check_measures, default_measures
 from drillrank.evaluation.questions import CorpusSource, Question, QuestionSource
-from drillrank.evaluation.statistics import (
-    Floats,
-    Pair,
-    difference,
-    holm,
-    least_questions,
-    questions_that_would_tell,
-    verdict,
-)
+from drillrank.evaluation.statistics import Pair, difference, holm, least_questions, questions_that_would_tell, verdict
 from drillrank.evaluation.systems import system
-from drillrank.explanation import Explainable, Explanations
-from drillrank.explanation.explanations import SCORING
+from drillrank.explanation import Explanations
+from drillrank.explanation.explanations import SCORING, find_explainer
 from drillrank.llm import LLM
 from drillrank.passages import Passage, Path
+from drillrank.progress import OnProgress
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.upr import UPR
+from drillrank.vectors import Floats
 
 SHOWN = 3  # results of a question that are shown and explained
 _EQUAL = 0.01  # a difference that nobody notices; of measures between 0 and 1
@@ -562,8 +556,9 @@ def explain(query: str, ranking: Sequence[Any], ranker: Any = None) -> Explanati
     if ranker is not None:
         found: Explanations = ranker.explain(query, ranking)
         return found
-    if isinstance(ranking, Explainable) and ranking.why is not None:
-        found = ranking.explain()
+    explainer = find_explainer(ranking)
+    if explainer is not None:
+        found = explainer(ranking)
         if found.question != query:
             raise InvalidInput(f"The ranking was made for {found.question!r:.80}, not for {query!r:.80}.")
         return found

@@ -32,14 +32,14 @@ from drillrank.evaluation.questions import (
     read_corpus,
     read_questions,
 )
-from drillrank.evaluation.statistics import Floats
 from drillrank.evaluation.systems import Scores, System, system
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.chat import load_llm
 from drillrank.limits import read_json
 from drillrank.llm import LLM
 from drillrank.passages import Passage
-from drillrank.vectors import BM25Index, top
+from drillrank.progress import OnProgress
+from drillrank.vectors import BM25Index, Floats, top
 from drillrank.views import merge_views
 
 FIRST_STAGE, BM25, FUSION = "first stage", "BM25", "first stage + BM25"  # what takes part anyway
@@ -47,7 +47,6 @@ _KEPT = 100  # results of each question; of the first stage all, since they are 
 _GIVE_UP = 5  # failures in a row: each of a server that is away takes minutes
 _CITATION = re.compile(r"(?<!\s)\s*\[[\d, ]+\]")
 
-OnProgress = Callable[[int, int], object]
 Ranks = Sequence[float]
 
 

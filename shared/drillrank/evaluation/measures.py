@@ -43,10 +43,10 @@ import numpy as np
 from drillrank.errors import InvalidInput, require
 from drillrank.evaluation.metrics import answer_f1, answer_match, evidence_f1, exact_match
 from drillrank.evaluation.questions import Question
-from drillrank.evaluation.statistics import Floats
 from drillrank.passages import Passage
 from drillrank.structure import Document
 from drillrank.text import words
+from drillrank.vectors import Floats
 
 FOUND = 0.5  # share of a span's characters
 RUN = 5  # words; shorter ones that a span and a passage share are chance

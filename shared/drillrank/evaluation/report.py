@@ -9,10 +9,11 @@ from html import escape
 import numpy as np
 
 from drillrank.evaluation.comparison import SHOWN, Comparison
-from drillrank.evaluation.experiment import BM25, FIRST_STAGE, FUSION, OnProgress
+from drillrank.evaluation.experiment import BM25, FIRST_STAGE, FUSION
 from drillrank.evaluation.questions import Question
-from drillrank.evaluation.statistics import Floats
+from drillrank.progress import OnProgress
 from drillrank.text import without_surrogates
+from drillrank.vectors import Floats
 
 _PROBLEMS = 20  # that are shown
 _EXCERPT = 160  # characters of a passage

@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from drillrank.errors import InvalidInput, require
+from drillrank.vectors import Floats
 
-Floats = npt.NDArray[np.float64]
 Verdict = Literal["better", "worse", "cannot tell"]
 
 LEVEL = 0.95

@@ -24,8 +24,8 @@ from drillrank.evaluation.settings_file import (
     setting_defaults,
     settings_in_file,
 )
-from drillrank.explanation import Explainable, Explanation, Explanations
-from drillrank.explanation.explanations import ExplanationRequest, request
+from drillrank.explanation import Explanation, Explanations
+from drillrank.explanation.explanations import ExplanationRequest, explanation_request, find_explainer
 from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.multihop.path_rerank import named_links
 from drillrank.multihop.search import PathSearch
@@ -89,21 +89,21 @@ class System:
         Components of ours explain the first so many results, whatever their options say, and else none.
         """
         shown = list(candidates[: self.depth]) if self.reranks else []
-        requested = ExplanationRequest(wanted=explained > 0)
-        token = request.set(requested)
+        requested = ExplanationRequest(enabled=explained > 0)
+        token = explanation_request.set(requested)
         try:
             brought = self.rank(query, shown, None if scores is None else scores[: len(shown)])
             if inspect.isawaitable(brought):
                 brought = _awaited(brought)
         finally:
-            request.reset(token)
+            explanation_request.reset(token)
         known = Collection({passage.id: passage for passage in shown}) if shown else corpus
         found = _found(brought, known, self.name)
         if not self.reranks:
             for some in (found.passages, found.scores, found.items):
                 del some[self.depth or len(some) :]
-        why = brought.why if isinstance(brought, Explainable) else None
-        found.explains = requested.understood or why is not None
+        why = find_explainer(brought)
+        found.explains = requested.is_supported or why is not None
         items = found.items[:explained]
         if items and why is not None:
             return found, why(items)
@@ -380,6 +380,6 @@ def _reason(item: Any, requested: ExplanationRequest) -> Explanation | None:
     """Of what a host's component brought: LlamaIndex tells beside its nodes, LangChain in its documents."""
     node = getattr(item, "node", None)
     if node is not None:
-        return requested.found.get(node.node_id)
-    exported = getattr(item, "metadata", {}).get("drillrank_explanation") if requested.understood else None
+        return requested.explanation_by_id.get(node.node_id)
+    exported = getattr(item, "metadata", {}).get("drillrank_explanation") if requested.is_supported else None
     return None if exported is None else Explanation.from_dict(exported)

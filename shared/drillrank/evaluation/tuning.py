@@ -25,25 +25,20 @@ import numpy.typing as npt
 
 from drillrank.components import component as row_of
 from drillrank.errors import InvalidInput, check_positive
-from drillrank.evaluation.experiment import Experiment, OnProgress
+from drillrank.evaluation.experiment import Experiment
 from drillrank.evaluation.measures import check_measures, default_measures
 from drillrank.evaluation.questions import CorpusSource, QuestionSource
 from drillrank.evaluation.settings_file import FORMAT, keyword_arguments, read_settings_file, setting_defaults
-from drillrank.evaluation.statistics import (
-    Difference,
-    Floats,
-    difference,
-    least_questions,
-    questions_that_would_tell,
-    verdict,
-)
+from drillrank.evaluation.statistics import Difference, difference, least_questions, questions_that_would_tell, verdict
 from drillrank.evaluation.systems import own_model, resolved, system
 from drillrank.files import replace_file
 from drillrank.likelihood import LanguageModel, UnigramModel
 from drillrank.likelihood.unigram import UNSAVED
 from drillrank.multihop.search import PathSearch
+from drillrank.progress import OnProgress
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, PromptRank
 from drillrank.settings import as_json
+from drillrank.vectors import Floats
 from drillrank.views import MultiViewIndex
 
 Changes = Mapping[str, Any]

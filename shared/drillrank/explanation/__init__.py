@@ -1,4 +1,4 @@
-"""Why something stands where it stands in a ranking: named terms that add up to its score, shown anywhere."""
+"""Explanations of rankings: named terms that add up to each score, displayed in notebooks, terminals and files."""
 
 from drillrank.explanation.explanations import Explainable, Explanation, Explanations
 from drillrank.explanation.terms import Node, Term

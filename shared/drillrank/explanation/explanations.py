@@ -1,4 +1,4 @@
-"""Explanations of rankings: scores with the terms that they are added up from; and results that can be asked for them.
+"""Explanations of rankings, as scores with their terms, and results that explain their ranks.
 
 score = Σ terms / per
 """
@@ -16,34 +16,34 @@ from typing import Any, Generic, SupportsIndex, TypeVar, overload
 from drillrank.errors import InvalidInput
 from drillrank.explanation.terms import GAINS, Node, Term
 
-T = TypeVar("T")
+ResultT = TypeVar("ResultT")
 
-_EMPTY = {"terms": (), "text": "", "note": "", "per": 1}  # need not be told
+_DEFAULTS = {"terms": (), "text": "", "note": "", "per": 1}  # omitted from JSON
 
 
-def _plain(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """As JSON has it."""
-    shown = ((name, value) for name, value in fields if name not in _EMPTY or value != _EMPTY[name])
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in shown}
+def _json_fields(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the fields of a dataclass as JSON values, without those that have default values."""
+    exported = ((name, value) for name, value in fields if name not in _DEFAULTS or value != _DEFAULTS[name])
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in exported}
 
 
 class DisplayMixin:
-    """Shows itself: in notebooks, in terminals by `print` and by rich, and as a file."""
+    """Displays an object in notebooks, in terminals (by `print` or rich), and as a file."""
 
     tree: tuple[Node, ...] = ()
 
     def scores(self) -> Sequence[Term]:
-        """What is shown, best first: scores with the terms that they consist of."""
+        """Return the scores to display, best first, as terms that contain their summands."""
         raise NotImplementedError
 
     def svg(self) -> str:
-        """A picture for a report; its text is data, and stands in its description, too."""
+        """Return a picture for a report. Its description contains the same text."""
         from drillrank.explanation.render import as_svg  # loads rich
 
         return as_svg(self.scores(), self.tree)
 
     def save(self, file: str | os.PathLike[str]) -> None:
-        """Write a picture (`.svg`), a piece of HTML (`.html`) or text (any other suffix), in UTF-8."""
+        """Write a picture (`.svg`), an HTML element (`.html`) or plain text (any other suffix), in UTF-8."""
         forms = {".svg": self.svg, ".html": self._repr_html_}
         Path(file).write_text(forms.get(Path(file).suffix, self.__str__)(), encoding="utf-8")
 
@@ -65,15 +65,19 @@ class DisplayMixin:
 
 @dataclass(frozen=True)
 class Explanation(DisplayMixin):
-    """One entry of a ranking, explained.
+    """Explanation of one entry of a ranking.
 
     Attributes:
-        rank: 1 for the best.
-        score: As it was ranked by.
-        name: Of the entry.
-        terms: That add up to the score times `per`; each name once.
-        per: What the sum is divided by: the number of the question's tokens, or 1 where a formula adds up.
-        note: What else there is to know.
+        rank: Rank, 1 for the best entry.
+        score: Score by which the entry was ranked.
+        name: Name of the entry.
+        terms: Terms whose sum, divided by `per`, is the score. Each name occurs once.
+        per: Divisor of the sum, such as the number of tokens in the question.
+        note: Further information.
+
+    >>> explanation = Explanation(1, -2.0, "Basel", (Term("prior", -1.0), Term("likelihood", -3.0)), per=2)
+    >>> explanation.total, explanation.term("prior").value
+    (-2.0, -1.0)
     """
 
     rank: int
@@ -84,69 +88,77 @@ class Explanation(DisplayMixin):
     note: str = ""
 
     def scores(self) -> Sequence[Term]:
-        """The score, as a term."""
+        """Return the score as a term."""
         return [Term(f"{self.rank}. {self.name}", self.score, self.terms, self.note, self.per)]
 
     @property
     def total(self) -> float:
-        """The score again, from its terms."""
+        """Sum of the terms divided by `per`, which equals the score."""
         return math.fsum(term.value for term in self.terms) / self.per
 
     @property
     def tokens(self) -> tuple[Term, ...]:
-        """The question's tokens in order, each with its gain: log p(token | passage) - log p(token | nothing), in nats.
+        """Tokens of the question, each with its gain in nats: log p(token | passage) - log p(token | nothing).
 
-        Empty where the score is no likelihood of the question.
+        Empty if the score is not a likelihood of the question.
         """
         return self.term(GAINS).terms
 
     def term(self, name: str) -> Term:
-        """The term of this name; of value 0 if there is none."""
+        """Return the term with a name. Its value is 0 if there is none."""
         return next((term for term in self.terms if term.name == name), Term(name, 0.0))
 
     def __sub__(self, other: Explanation) -> Explanation:
-        """Why one entry stands before another: what each term adds to the difference of their scores."""
+        """Explain the difference between the scores of two entries, term by term."""
         gap = self.scores()[0] - other.scores()[0]
         return Explanation(self.rank, gap.value, f"{self.name} before {other.name}", gap.terms, gap.per)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; in terms and at the end what is empty is left out."""
-        return {"rank": self.rank, "terms": [], "per": 1} | asdict(self, dict_factory=_plain)
+        """Return the explanation as JSON values, without fields of terms and notes that are empty."""
+        return {"rank": self.rank, "terms": [], "per": 1} | asdict(self, dict_factory=_json_fields)
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Explanation:
-        """What `to_dict` gave."""
+        """Build an explanation from the result of `to_dict`."""
         return cls(**{**saved, "terms": tuple(map(Term.from_dict, saved.get("terms", ())))})
 
 
 class Explanations(list[Explanation], DisplayMixin):
-    """Of a ranking, best first.
+    """Explanations of the entries of a ranking, best first.
 
-    Attributes:
-        question: That was asked.
-        tree: Of a drill-down: documents, sections and paragraphs in pre-order, with what became of them.
+    Args:
+        explanations: Explanation of each entry.
+        question: The question.
+        tree: Documents, sections and paragraphs of a drill-down in pre-order, with their outcomes.
+
+    >>> print(Explanations([Explanation(1, -2.0, "Basel")], "Which town?", [Node("a.md", "document", 0, "opened", "")]))
+    1. Basel: -2.000
+    <BLANKLINE>
+    What was opened, read and left
+    ● evidence; ○ read; ▾ opened; · left
+    ▾ a.md –
     """
 
-    def __init__(self, found: Iterable[Explanation] = (), question: str = "", tree: Iterable[Node] = ()) -> None:
-        super().__init__(found)
+    def __init__(self, explanations: Iterable[Explanation] = (), question: str = "", tree: Iterable[Node] = ()) -> None:
+        super().__init__(explanations)
         self.question = question
         self.tree = tuple(tree)
 
     def scores(self) -> Sequence[Term]:
-        """Of all entries, as terms."""
+        """Return the scores of all entries as terms."""
         return [score for item in self for score in item.scores()]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return the explanations as JSON values."""
         tree = {"tree": [asdict(node) for node in self.tree]} if self.tree else {}
         return {"question": self.question, "entries": [item.to_dict() for item in self], **tree}
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Explanations:
-        """What `to_dict` gave.
+        """Build explanations from the result of `to_dict`.
 
         Raises:
-            InvalidInput: it is nothing of the kind.
+            InvalidInput: The argument is not such a result.
 
         >>> saved = {"question": "?", "entries": [{"rank": 1, "score": -2.5, "name": "Basel"}]}
         >>> Explanations.from_dict(saved)[0].name
@@ -156,24 +168,27 @@ class Explanations(list[Explanation], DisplayMixin):
             tree = (Node(**node) for node in saved.get("tree", ()))
             return cls(map(Explanation.from_dict, saved["entries"]), saved["question"], tree)
         except (TypeError, KeyError, AttributeError, RecursionError) as problem:
-            raise InvalidInput(f"These are no explanations: {problem}.") from problem
+            raise InvalidInput(
+                f"Explanations cannot be read from this value: {problem}. Pass the result of `to_dict`."
+            ) from problem
 
 
 SCORING = "1"
-"""The version of what scores say: it changes with any score, and with it the golden file of the tests."""
+"""Version of the scores. It changes whenever a score changes, together with the golden file of the tests."""
 
 
-class Explainable(list[T], Generic[T]):
-    """Results, best first, that can say why each stands where it stands. Compares as a list.
+class Explainable(list[ResultT], Generic[ResultT]):
+    """List of results, best first, that can explain their ranks. It equals a list of the same results.
 
-    What was asked of a model is asked again, or kept: nothing is computed before `explain` is called. Slices can be
-    explained, too; copies and pickles hold the results alone.
+    Explanations are computed when `explain` is called. Slices can be explained, too. Copies and pickles cannot: they
+    contain the results only.
 
     Args:
-        found: The results.
-        why: From some of them to their explanations; None where nobody knows any more.
+        results: The results.
+        why: Function from some of the results to their explanations; None if they cannot be explained.
 
-    `scoring` is the version of the scores: results of different versions may be in another order.
+    Attributes:
+        scoring: Version of the scores. Results of different versions may be in another order.
 
     >>> Explainable([1, 2]) == [1, 2]
     True
@@ -181,62 +196,87 @@ class Explainable(list[T], Generic[T]):
     '1'
     """
 
-    def __init__(self, found: Iterable[T] = (), why: Callable[[Sequence[Any]], Explanations] | None = None) -> None:
-        super().__init__(found)
+    def __init__(
+        self, results: Iterable[ResultT] = (), why: Callable[[Sequence[Any]], Explanations] | None = None
+    ) -> None:
+        super().__init__(results)
         self.why = why
         self.scoring = SCORING
 
     def explain(self) -> Explanations:
-        """Why each result stands where it stands.
+        """Explain the rank of each result.
 
         Raises:
-            InvalidInput: this is a copy, which does not know what ranked it.
+            InvalidInput: These results are a copy, which does not know the ranker.
         """
         if self.why is None:
             raise InvalidInput(
-                "A copy does not know what ranked it: drillrank.evaluation.explain(query, results, ranker) is told."
+                "A copy of a ranking does not know what ranked it. Call "
+                "drillrank.evaluation.explain(query, results, ranker) instead."
             )
         return self.why(self)
 
     @overload
-    def __getitem__(self, location: SupportsIndex, /) -> T: ...
+    def __getitem__(self, index: SupportsIndex, /) -> ResultT: ...
     @overload
-    def __getitem__(self, location: slice, /) -> Explainable[T]: ...
-    def __getitem__(self, location: SupportsIndex | slice, /) -> T | Explainable[T]:
-        if isinstance(location, slice):
-            return Explainable(super().__getitem__(location), self.why)
-        return super().__getitem__(location)
+    def __getitem__(self, index: slice, /) -> Explainable[ResultT]: ...
+    def __getitem__(self, index: SupportsIndex | slice, /) -> ResultT | Explainable[ResultT]:
+        if isinstance(index, slice):
+            return Explainable(super().__getitem__(index), self.why)
+        return super().__getitem__(index)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "why": None}
 
 
+def find_explainer(results: object) -> Callable[[Sequence[Any]], Explanations] | None:
+    """Return the function that explains some of the results of a component, or None if there is none.
+
+    Works for any type of result with `explain` and `why`, such as `Explainable` and the result of `D3`.
+
+    >>> find_explainer(Explainable([1], why=lambda some: Explanations(question="Why?")))([1]).question
+    'Why?'
+    >>> find_explainer([1]) is None
+    True
+    """
+    return getattr(results, "why", None) if callable(getattr(results, "explain", None)) else None
+
+
 @dataclass
 class ExplanationRequest:
-    """What a comparison asks of every component of a host that it calls, whatever their option `explain` says.
+    """Request of a comparison for the explanations of all drillrank components that it calls.
 
-    It asks all questions without explanations, which would cost time, and later a few of them again. What it calls may
-    be a chain with a component of ours somewhere in it.
+    A comparison asks all questions without explanations, which take time, and later asks a few of them again. The
+    request has precedence over the option `explain` of a component. The called component may be a chain of a framework
+    that contains drillrank components.
 
     Attributes:
-        wanted: Whether they are to explain.
-        understood: Whether one of them can.
-        found: Explanations by the id of the result, where the host's results have no place for them.
-        tree: Of a drill-down.
+        enabled: Whether components are to explain their results.
+        is_supported: True if a component that was called can explain its results.
+        explanation_by_id: Explanations by the id of the result, for frameworks whose results have no field for them.
+        tree: Tree of a drill-down.
     """
 
-    wanted: bool
-    understood: bool = False
-    found: dict[str, Explanation] = field(default_factory=dict)
+    enabled: bool
+    is_supported: bool = False
+    explanation_by_id: dict[str, Explanation] = field(default_factory=dict)
     tree: tuple[Node, ...] = ()
 
 
-request: ContextVar[ExplanationRequest | None] = ContextVar("drillrank_explanations", default=None)
+explanation_request: ContextVar[ExplanationRequest | None] = ContextVar("drillrank_explanations", default=None)
 
 
 def explains(option: bool) -> bool:
-    """Whether a component of a host explains: as a comparison asks it to, else as its option says."""
-    comparison = request.get()
-    if comparison is not None:
-        comparison.understood = True
-    return option if comparison is None else comparison.wanted
+    """Return True if a component of a framework should explain its results.
+
+    Args:
+        option: The component's option `explain`, which a request of a comparison overrides.
+
+    >>> explains(True), explains(False)
+    (True, False)
+    """
+    current_request = explanation_request.get()
+    if current_request is None:
+        return option
+    current_request.is_supported = True
+    return current_request.enabled

@@ -17,7 +17,7 @@ from drillrank.drilldown.settings import MAX_DOCUMENTS
 from drillrank.drilldown.trace import StepReport
 from drillrank.errors import WarnOnce, warn
 from drillrank.explanation import Explanation, Node
-from drillrank.explanation.explanations import explains, request
+from drillrank.explanation.explanations import explains, explanation_request
 from drillrank.hosts.filters import AccessFilter
 from drillrank.hosts.metadata import PREFIX, RANKING_NOTES, copy_metadata
 from drillrank.hosts.pages import at_pages, joined, without_page
@@ -304,7 +304,7 @@ class EvidenceRetrieval(Generic[Record]):
     def _found(self, found: EvidenceResult, candidates: Candidates[Record]) -> FoundEvidence[Record]:
         usage = found.usage.as_metadata()
         why = found.explain() if explains(self._explains) else None
-        if why is not None and (current_request := request.get()) is not None:
+        if why is not None and (current_request := explanation_request.get()) is not None:
             current_request.tree = why.tree
         evidence = []
         for item, reason in zip(found, why or [None] * len(found), strict=True):

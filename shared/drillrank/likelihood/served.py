@@ -469,7 +469,7 @@ class ServedModel(TokenModel):
             raise InvalidInput(f"engine is one of {', '.join(_SERVERS)}; not {engine!r:.200}.")
         check_positive(prompts_per_request=prompts_per_request, concurrency=concurrency)
         if not isinstance(retries, int) or retries < 0:
-            raise InvalidInput(f"retries is a whole number, at least 0; not {retries!r:.200}.")
+            raise InvalidInput(f"retries must be a whole number of at least 0, got {retries!r:.200}.")
         check_number(timeout=timeout)
         super().__init__(address, locals())
         client = partial(HTTPClient, self._root, api_key_env=api_key_env, timeout=timeout)

@@ -36,12 +36,11 @@ from drillrank.likelihood.base import LanguageModel, Likelihood, Request, check_
 from drillrank.likelihood.tokenizer import allot
 from drillrank.prompts import TruncatableText
 from drillrank.text import ANALYZER, LANGUAGES, check_language, find_words, terms, words
-from drillrank.vectors import CollectionStatistics, SparseMatrix, word_counts
+from drillrank.vectors import CollectionStatistics, Floats, SparseMatrix, word_counts
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Floats = npt.NDArray[np.float64]
 
 UNSAVED = "<fitted and not saved>"  # in the place of a directory
 FILE = "unigram.json"

@@ -29,7 +29,7 @@ from typing import Any
 from drillrank.errors import InvalidInput
 from drillrank.multihop.links import Names, NameTable
 from drillrank.multihop.text_links import word_weights
-from drillrank.passages import PARENTHETICAL, Passage, Path, Ranked, counted_title, ranked
+from drillrank.passages import PARENTHETICAL, Passage, Path, Ranked, ranked, title_match_tokens
 from drillrank.rerank.base import RetrievalScores, divisor
 from drillrank.rerank.prior import NO_PRIOR, FirstStage, Prior, check_paired, posteriors
 from drillrank.text import name_tokens, terms
@@ -165,7 +165,7 @@ class Namesakes:
     def __init__(self, passages: Iterable[Passage]) -> None:
         named = defaultdict[str, dict[str, frozenset[str]]](dict)
         for passage in passages:
-            if title := " ".join(counted_title(passage)):
+            if title := " ".join(title_match_tokens(passage)):
                 inside = PARENTHETICAL.search(passage.title)
                 named[title][passage.id] = frozenset(terms(inside["inside"])) if inside else frozenset()
         self._group = {id_: of for of in named.values() if len(of) > 1 and any(of.values()) for id_ in of}
@@ -189,7 +189,7 @@ def titles_of(passages: Iterable[Passage]) -> NameTable:
 
 def title_row(passage: Passage) -> list[tuple[str, float]]:
     """The title of a passage, as a name that it is found by."""
-    title = counted_title(passage)
+    title = title_match_tokens(passage)
     return [(" ".join(title), 1.0)] if title else []
 
 

@@ -45,8 +45,8 @@ from drillrank.passages import (
     by_id,
     check_query,
     check_top_n,
-    counted_title,
     ranked,
+    title_match_tokens,
     unique_by_id,
 )
 from drillrank.rerank.base import RetrievalScores, divisor
@@ -552,7 +552,7 @@ class StoredCollection:
 
     def namesakes(self, query: str, passages: Iterable[Passage]) -> dict[str, float]:
         """As of `Collection`."""
-        titles = {" ".join(title) for passage in passages if (title := counted_title(passage))}
+        titles = {" ".join(title) for passage in passages if (title := title_match_tokens(passage))}
         ids = [id_ for named in self.titles.of(titles).values() for id_ in named]
         return Namesakes(self.corpus.fetch(ids)).worse(query, passages)
 

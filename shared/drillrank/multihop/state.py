@@ -13,7 +13,6 @@ from itertools import repeat
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explanation, Explanations, Term
@@ -24,9 +23,8 @@ from drillrank.multihop.prior import Reader
 from drillrank.passages import Passage, Path, Ranked
 from drillrank.rerank.base import divisor, name_of
 from drillrank.rerank.promptrank import PromptRank
-from drillrank.vectors import top
+from drillrank.vectors import Floats, top
 
-Floats = npt.NDArray[np.float64]
 LENGTH, ALIGNED = "length of the path", "which passage explains which word"
 
 
@@ -311,7 +309,7 @@ class SearchState:
 
     def _longer(self, item: Ranked[Path], passage: Passage, step: float, alignment: float) -> PathWithPrior:
         """The path with one passage more."""
-        path, log_prior = item.passage.extended(passage), item.details["log_prior"] + step
+        path, log_prior = item.passage.with_passage(passage), item.details["log_prior"] + step
         if self._reader is not None:
             of_length = self._reader.length(len(path.passages)) - self._reader.length(len(path.passages) - 1)
             log_prior += self._weight * of_length

@@ -33,7 +33,7 @@ from drillrank.corpus.names import NameRow
 from drillrank.data import read_table
 from drillrank.likelihood.unigram import UNLISTED, background
 from drillrank.multihop.links import NamedLinks, Names, links_from_metadata
-from drillrank.passages import PARENTHETICAL, Passage, Path, counted_name, short_title
+from drillrank.passages import PARENTHETICAL, Passage, Path, name_match_tokens, short_title
 from drillrank.structure.html import html_links
 from drillrank.structure.markdown import markdown_links
 from drillrank.structure.references import Label, caption_label, heading_labels, references
@@ -477,11 +477,11 @@ class TitleMentions(NamedLinks):
     def rows(self, passage: Passage, /) -> Iterator[NameRow]:
         """The names under which a passage is found: its title counts 1, another name less."""
         title = short_title(passage)
-        if tokens := counted_name(title):
+        if tokens := name_match_tokens(title):
             yield " ".join(tokens), 1.0
         others = [*aliases(passage), *([] if title.isascii() else [unaccented(title)])] if self.aliases else []
         for name in [*others, *(inflections(passage) if self.inflected else ())]:
-            if tokens := counted_name(name, _MIN_ALIAS_LENGTH):
+            if tokens := name_match_tokens(name, _MIN_ALIAS_LENGTH):
                 yield " ".join(tokens), 0.5
 
     def targets(self, names: Names, query: str, path: Path, /) -> dict[str, float]:

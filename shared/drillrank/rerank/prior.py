@@ -31,17 +31,16 @@ from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood.encoder import KAPPA
 from drillrank.passages import Passage, Path
 from drillrank.settings import check_one_of
+from drillrank.vectors import Floats
 
 Prior = Literal["retrieval", "cosine"]
 RetrievalScores = Sequence[float | None]
 Scored = tuple[float, dict[str, Any]]  # a score, and what led to it
-Floats = npt.NDArray[np.float64]
 
 # Chosen on SQuAD's and NQ's questions, no part held out, behind BM25, MiniLM and their fusion, 10 to 50 candidates:
 # of those without a significant loss at top-1, top-3 or top-5, the gentlest.

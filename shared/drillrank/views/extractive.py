@@ -205,9 +205,9 @@ def summaries(
     vectors = Tfidf(terms(sentence, language) for section in sentence_lists for sentence in section).vectors
     first = 0
     for index, section in zip(long_indices, sentence_lists, strict=True):
-        section_vectors = vectors.between(first, first + len(section))
+        section_vectors = vectors.slice_rows(first, first + len(section))
         first += len(section)
-        nearness = section_vectors.times(section_vectors.column_sums())  # the centroid's own length changes no order
+        nearness = section_vectors.multiply(section_vectors.column_sums())  # the centroid's own length changes no order
         result[index] = _extract(section, nearness, max_words)
     return result
 

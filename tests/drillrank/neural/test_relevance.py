@@ -250,9 +250,9 @@ BAD = [
     *(({"template": template}, r"holds \{text\} once") for template in PLACES),
     ({"positive": ""}, "positive is a token's text or its id"),
     *(({"negative": wrong}, "negative is a token's text or its id") for wrong in (True, -1)),
-    ({"transform": "sigmoid"}, 'transform is "softmax", "margin" or "logit"'),
+    ({"transform": "sigmoid"}, 'transform must be "softmax", "margin" or "logit"'),
     ({"shift": "1"}, "shift is a finite"),
-    *(({"scale": wrong}, "scale is a finite number") for wrong in (0, math.nan)),
+    *(({"scale": wrong}, "scale must be a finite number") for wrong in (0, math.nan)),
     ({"preset": "qwen"}, "preset is one of monot5, qwen3-reranker"),
     ({"max_passage_tokens": 0}, "max_passage_tokens"),
 ]
