@@ -33,10 +33,7 @@ from functools import lru_cache
 import numpy as np
 
 from drillrank.data import read_table, read_words
-<<<<<<< HEAD
-=======
 from drillrank.drilldown.question_scores import QuestionScores
->>>>>>> main
 from drillrank.text import terms
 from drillrank.vectors import Embed, Floats, Integers, embedded, of_unit_length
 
