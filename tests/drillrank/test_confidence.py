@@ -193,10 +193,17 @@ def test_the_range_of_an_encoder_does_not_matter():
     assert narrow.confidence == pytest.approx(plain.confidence)
 
 
-def test_few_cosines_are_no_scale():
-    documents = [["The valve is closed."], ["Oil it."]]
-    without_scale = match("Is the valve open?", documents, cosines=np.array([0.9, 0.1]))
-    assert judge(without_scale) == judge(match("Is the valve open?", documents))
+def test_cosines_without_a_scale_do_not_count():
+    question = "Which goalkeeper saved the penalty?"
+    assert judge(match(question, folder(), cosines=np.linspace(0, 1, 300))) == judge(match(question, folder()))
+
+
+def test_an_encoder_that_hardly_separates_subjects_leaves_the_decision_to_words():
+    question, cosines = "Which goalkeeper saved the penalty?", np.linspace(0, 1, 300)
+    overlapping = match(question, folder(), cosines=cosines, scale=EncoderScale(0.4, 0.7, spread=0.1))
+    separated = match(question, folder(), cosines=cosines, scale=EncoderScale(0.4, 0.7, spread=0.03))
+    assert judge(overlapping) == judge(match(question, folder()))
+    assert judge(separated).confidence > judge(overlapping).confidence
 
 
 def test_an_encoder_is_measured_with_texts_of_different_subjects():

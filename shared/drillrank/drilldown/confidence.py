@@ -12,7 +12,8 @@ None, and `confidence` is a calibrated probability.
     d   document coverage: largest share of them that one document uses in many of its passages, at most .3
     u   1 if the question has a name that no passage contains, else 0
     r   1 if one passage contains all content words, else 0
-    s   similarity: the best cosine, on a scale where unrelated texts have 0 and a question and its answer 1
+    s   similarity: the best cosine, on a scale where unrelated texts have 0 and a question and its answer 1. It counts
+        only if the encoder separates both clearly (`EncoderScale`)
 
 Content words are all terms except stop words. For c, a word counts √i(w), three times that for names, with
 i(w) = ln(1 + n / (n_w + 1/2)) if n_w of n passages contain it. For d, it counts i(w) · min(1, v(w, d) / .3), where v is
@@ -32,7 +33,7 @@ from functools import lru_cache
 import numpy as np
 
 from drillrank.data import read_table, read_words
-from drillrank.drilldown.question_terms import QuestionTermCounts
+from drillrank.drilldown.question_scores import QuestionScores
 from drillrank.text import terms
 from drillrank.vectors import Embed, Floats, Integers, embedded, of_unit_length
 
@@ -51,8 +52,7 @@ NAME_WEIGHT = 3.0
 FULL_SHARE = 0.3  # share of a document's passages at which it is about a word
 MAX_DOCUMENT_COVERAGE = 0.3
 FREQUENT_SHARE = 0.25  # share of passages that makes a word a stop word, in languages without a list
-MIN_PASSAGES = 50  # with fewer, cosines of the collection alone are no scale
-RELATED_SHARE = 0.6  # of the way from the median cosine to 1: a question and its answer, without reference texts
+LEAST_SEPARATION = 5.0  # 8.4 of all-MiniLM-L6-v2, 9.5 of all-mpnet-base-v2, 3.0 of a static table distilled from MiniLM
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +68,7 @@ class QuestionMatches:
         capitalized: 1 if the question writes the term as a name, else 0, shape (words,).
         language: Language of the terms.
         cosines: Cosine of the question with each paragraph that has a vector. None without an encoder.
-        scale: Scale of the encoder's cosines. None estimates it from `cosines`.
+        scale: Scale of the encoder's cosines. None ignores `cosines`.
     """
 
     words: Sequence[str]
@@ -82,30 +82,6 @@ class QuestionMatches:
     scale: EncoderScale | None = None
 
 
-def match_counts(
-    counts: QuestionTermCounts, language: str, cosines: Floats | None = None, scale: EncoderScale | None = None
-) -> QuestionMatches:
-    """Return the matches of a question whose terms were counted.
-
-    Args:
-        counts: Counts of the question's terms.
-        language: Language of the terms.
-        cosines: Cosine of the question with each paragraph that has a vector. None without an encoder.
-        scale: Scale of the encoder's cosines. None estimates it from `cosines`.
-    """
-    return QuestionMatches(
-        counts.words,
-        [paragraph_indices for paragraph_indices, _ in counts.paragraphs],
-        counts.lengths,
-        counts.document_of[counts.section_of],
-        np.maximum(counts.names, counts.openings),
-        counts.capitalized,
-        language,
-        cosines,
-        scale,
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class EncoderScale:
     """Typical cosines of an encoder.
@@ -113,19 +89,22 @@ class EncoderScale:
     Attributes:
         unrelated: Mean cosine of a question and a text about another subject.
         related: Mean cosine of a question and a text that answers it.
+        spread: Standard deviation of the cosines of unrelated texts.
     """
 
     unrelated: float
     related: float
+    spread: float = 0.0
 
     def similarity(self, cosine: float) -> float | None:
-        """Return a cosine on a scale from 0 (unrelated) to 1 (related). None if the encoder does not separate them.
+        """Return a cosine on a scale from 0 (unrelated) to 1 (related). None if the encoder hardly separates them.
 
         >>> EncoderScale(0.25, 0.75).similarity(0.5)
         0.5
         """
         width = self.related - self.unrelated
-        return (cosine - self.unrelated) / width if width > 0.01 else None
+        is_separated = width > max(LEAST_SEPARATION * self.spread, 0.01)
+        return (cosine - self.unrelated) / width if is_separated else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +138,22 @@ class FindingFeatures:
     has_unknown_name: float
     is_covered: float
     similarity: float | None
+
+
+def match_question(scores: QuestionScores, language: str, scale: EncoderScale | None) -> QuestionMatches:
+    """Return the matches of a question in the paragraphs that were scored for it."""
+    counts = scores.lexical.counts
+    return QuestionMatches(
+        counts.words,
+        [paragraph_indices for paragraph_indices, _ in counts.paragraphs],
+        counts.lengths,
+        counts.document_of[counts.section_of],
+        np.maximum(counts.openings, counts.names),
+        counts.capitalized,
+        language,
+        None if scores.cosines is None else scores.cosines[0],
+        scale,
+    )
 
 
 def judge(matches: QuestionMatches) -> Finding:
@@ -285,25 +280,16 @@ def measure_encoder(embed: Embed) -> EncoderScale:
     pairs = read_table("reference_pairs.tsv")
     questions = of_unit_length(embedded(getattr(embed, "questions", embed), [*pairs]))
     cosines = questions @ of_unit_length(embedded(embed, [*pairs.values()])).T  # [n_pairs, n_pairs]
-    related = float(np.trace(cosines)) / len(pairs)
-    unrelated = float(cosines.sum() - np.trace(cosines)) / (len(pairs) * (len(pairs) - 1))
-    return EncoderScale(unrelated, related)
+    unrelated = cosines[~np.eye(len(pairs), dtype=bool)]
+    return EncoderScale(float(unrelated.mean()), float(np.trace(cosines)) / len(pairs), float(unrelated.std()))
 
 
 def _best_similarity(matches: QuestionMatches) -> float | None:
     """Return the best cosine on the encoder's scale. None without an encoder, or if its cosines say nothing."""
-    if matches.cosines is None:
+    if matches.cosines is None or matches.scale is None:
         return None
     cosines = matches.cosines[np.isfinite(matches.cosines)]
-    if not len(cosines):
-        return None
-    scale = matches.scale
-    if scale is None:
-        if len(cosines) < MIN_PASSAGES:
-            return None
-        median = float(np.median(cosines))
-        scale = EncoderScale(median, median + RELATED_SHARE * (1 - median))
-    return scale.similarity(float(cosines.max()))
+    return matches.scale.similarity(float(cosines.max())) if len(cosines) else None
 
 
 def _logistic(weights: Sequence[float], *features: float) -> float:

@@ -25,7 +25,7 @@ from typing import Any
 from drillrank.corpus import Corpus
 from drillrank.drilldown.budget import Budget
 from drillrank.drilldown.condensing import SectionSummarizer
-from drillrank.drilldown.confidence import EncoderScale, judge, measure_encoder
+from drillrank.drilldown.confidence import EncoderScale, judge, match_question, measure_encoder
 from drillrank.drilldown.explaining import explain_evidence
 from drillrank.drilldown.llm_selectors import LLMSelector
 from drillrank.drilldown.outline import OutlineSection, Paragraph
@@ -351,17 +351,20 @@ class D3:
         likelihoods = Likelihoods(prepared.scorer, question)
         return QuestionContext(prepared.outline, likelihoods, budget, report, top_n, prepared.n_best)
 
-    def _judge(
-        self, question: str, prepared: PreparedDocuments, ranking: Sequence[Ranked[Passage]]
+    def _find_confidence(
+        self, trace: Trace, prepared: PreparedDocuments, ranking: Sequence[Ranked[Passage]]
     ) -> tuple[bool | None, float | None]:
-        """Return whether the documents speak of the question, and the probability that they answer it."""
-        if self.llm is not None:
+        """Return `found` and `confidence` of the result."""
+        if self.llm is not None:  # it chooses nothing if nothing is relevant
             return bool(ranking), None
-        finding = judge(prepared.scorer.match(question, self._encoder_scale))
+        scorer = prepared.scorer
+        matches = match_question(scorer.question_scores(trace.question), scorer.language, self._encoder_scale)
+        finding = judge(matches)
         return (finding.found if ranking else False), finding.confidence
 
     @cached_property
     def _encoder_scale(self) -> EncoderScale | None:
+        """Scale of the encoder's cosines, measured once with reference texts."""
         return None if self.embed is None else measure_encoder(self.embed)
 
     def _build_result(
@@ -379,6 +382,6 @@ class D3:
             tuple(ranking),
             usage or Usage(count=self._count_tokens),
             trace,
-            *self._judge(trace.question, prepared, ranking),
+            *self._find_confidence(trace, prepared, ranking),
             why=partial(explain_evidence, trace, prepared, judge=judge),
         )

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from drillrank.corpus.documents import Unit
-from drillrank.drilldown.confidence import EncoderScale, QuestionMatches, match_counts, read_stop_words
+from drillrank.drilldown.confidence import read_stop_words
 from drillrank.drilldown.hierarchical_scores import MU, HierarchicalScores, log_posteriors
 from drillrank.drilldown.question_scores import EMBEDDING_WEIGHTS, QuestionScores
 from drillrank.explanation import Explanation, Term
@@ -178,12 +178,6 @@ class ParagraphScorer:
     def contains_question_word(self, question: str, paragraph_index: int) -> bool:
         """Return True if a paragraph or its headings contain a term of the question."""
         return bool(self.hierarchical_scores(question).matched[self._corpus_indices[paragraph_index]])
-
-    def match(self, question: str, scale: EncoderScale | None) -> QuestionMatches:
-        """Return the matches of a question in all paragraphs, with the scale of the encoder's cosines."""
-        scores = self.question_scores(question)
-        cosines = None if scores.cosines is None else scores.cosines[0]
-        return match_counts(scores.lexical.counts, self.language, cosines, scale)
 
     def explain(
         self, question: str, ranking: Sequence[Ranked[Passage]], paragraph_indices: Sequence[int]
