@@ -48,7 +48,7 @@ class D3Settings(Settings):
             paragraph), `"chunk"` (base on one prompt after the other; the paper's have 3,500 tokens), `"map-reduce"`
             (paragraph, then base) and `"map-reduce-optimised"` (chunk, then base).
         unit: Unit of evidence: `"passage"`, consecutive paragraphs of up to about 1,200 characters, short sections
-            joined (`drillrank.structure.passages`), or `"paragraph"`, the paper's. None is `"paragraph"`.
+            joined (`drillrank.structure.passages`), or `"paragraph"`, the paper's. None is `"passage"`.
         monot5: Ranker of the strategies that name it. None makes one of the model.
         sections: Number of likeliest sections to read, without an LLM. None reads all.
         max_documents: Number of likeliest documents to drill into. None is 8 with an LLM, all without.
@@ -164,10 +164,10 @@ class D3Settings(Settings):
     def complete(self) -> D3Settings:
         """Return the settings with the values of the preset, or the defaults, for what is None."""
         if self.preset != "paper":
-            return replace(self, unit=self.unit or "paragraph", whole_paths=bool(self.whole_paths))
+            return replace(self, unit=self.unit or DEFAULT_UNIT, whole_paths=bool(self.whole_paths))
         return replace(
             self,
-            unit=self.unit or DEFAULT_UNIT,
+            unit=self.unit or "paragraph",
             whole_paths=True if self.whole_paths is None else self.whole_paths,
             summarizer=HuggingFaceSummarizer(min_tokens=0) if self.summarizer is None else self.summarizer,
             summarize_above=0 if self.summarize_above is None else self.summarize_above,

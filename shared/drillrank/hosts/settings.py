@@ -164,19 +164,7 @@ class SplitterSettings(SectionSettings, ViewSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class D3RetrieverSettings(SectionSettings, D3Settings):
-    """Settings of `D3Retriever`, together with `drillrank.drilldown.D3Settings`.
-
-    Raises:
-        InvalidInput: as `D3Settings`, or `unit` is not `"paragraph"`.
-    """
-
-    def __post_init__(self) -> None:
-        if self.unit == "passage":
-            raise InvalidInput(
-                f"unit={self.unit!r:.50} requires documents in memory, got records of a framework. "
-                'Use unit="paragraph".'
-            )
-        super().__post_init__()
+    """Settings of `D3Retriever`, together with `drillrank.drilldown.D3Settings`."""
 
 
 def check_switch(**switches: object) -> None:
