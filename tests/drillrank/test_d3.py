@@ -123,7 +123,7 @@ LEASE = "\n\n".join(
 
 
 @pytest.mark.parametrize(
-    ("question", "here"),
+    ("question", "is_possible"),
     [
         ("By which day does the tenant pay the rent?", True),
         ("When is the rent of month 7 paid?", True),
