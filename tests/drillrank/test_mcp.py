@@ -70,7 +70,7 @@ async def test_a_session_of_an_agent(folder):
         assert evidence["best"]["lines"] == [5, 5]
         assert evidence["best"]["text"] == "The warranty covers the heater."
         assert not {"question", "scoring", "found"} & evidence.keys()
-        assert (evidence["file"], evidence["section"]) == ("manual.md", ["Kettle", "Warranty"])
+        assert (evidence["file"], evidence["section"]) == ("manual.md", ["Kettle"])
         assert any("image.png is an image (PNG)" in problem for problem in found["problems"])
         nothing = await call("ask", question="Quantum chromodynamics?")
         assert (nothing["found"], nothing["evidence"]) == (False, [])
