@@ -15,6 +15,7 @@ from drillrank.drilldown.paragraph_scores import FUSED_TEMPERATURE, maximize_exp
 from drillrank.drilldown.question_scores import EMBEDDING_WEIGHTS
 from drillrank.errors import InvalidInput
 from drillrank.text import terms
+from tests.examples import examples
 
 MANUAL = """Read this first.\n
 # Kettle\n
@@ -55,7 +56,7 @@ def test_without_an_llm_nothing_is_lost_and_what_is_repeated_comes_once(texts):
     assert len(shown) <= sum(len("".join(text.split())) for text in headings)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.lists(st.floats(-60, 0), min_size=1, max_size=12), st.floats(0.5, 4), st.floats(0.5, 4))
 def test_the_expected_f1_is_largest_among_all_numbers(totals, expected, temperature):
     weights = sorted((math.exp((total - max(totals)) / temperature) for total in totals), reverse=True)
