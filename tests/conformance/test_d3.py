@@ -21,6 +21,7 @@ from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts, build, ea
 from tests.conformance.readers import ASKED, BOOK, TARGET, Crowd, about, adversary, scripts
 from tests.conformance.test_multi_view_truth import DictionaryStore
 from tests.conformance.text_store import TextStore
+from tests.examples import examples
 
 TOWN = "# Town {n}\n\nBread.\n\n## People\n\n{n} people live here."
 NOTHING = object()
@@ -218,7 +219,7 @@ def test_what_is_no_source_is_an_error(host, source):
 
 
 @both_hosts
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     scripts,
     st.sampled_from(["base", "hierbase", "likelihood"]),

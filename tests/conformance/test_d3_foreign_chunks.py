@@ -17,6 +17,7 @@ from llama_index.core.node_parser import MarkdownNodeParser, SentenceSplitter
 
 from drillrank.errors import DrillrankWarning
 from tests.conformance.hosts import Found, LangChain, LlamaIndex, both_hosts
+from tests.examples import examples
 
 QUESTION = "When does the fox hunt at night?"
 BLOCKS = [
@@ -107,7 +108,7 @@ UNSURE = {
 }
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(texts, min_size=1, max_size=3, unique=True), st.sampled_from(sorted(UNSURE)))
 def test_no_citation_is_wrong_and_nothing_is_invented(originals, name):
     if "headings" in name:  # a lone chunk without any cannot be told from a whole document
@@ -128,7 +129,7 @@ def test_no_citation_is_wrong_and_nothing_is_invented(originals, name):
     assert len(caught) <= 1
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(texts, st.integers(20, 200), st.integers(0, 15), st.booleans())
 def test_any_setting_of_a_splitter(text, size, overlap, lent):
     found = [one for one, _ in found_in(LangChain, recursive(size, overlap, index=True), [text], lent)]

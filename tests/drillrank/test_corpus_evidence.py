@@ -13,6 +13,7 @@ from drillrank.drilldown.versions import find_dates
 from drillrank.likelihood import EmbeddingModel
 from drillrank.structure import Pages
 from tests.drillrank.helpers import Says, refuses
+from tests.examples import examples
 
 WORDS = ["margin", "revenue", "2022", "fox", "owl", "dividend", "lease", "the"]
 PARAGRAPHS = {"unit": "paragraph"}
@@ -47,7 +48,7 @@ def places(ranking):
     ]
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     st.lists(st.tuples(names, documents), min_size=1, max_size=5),
     line,

@@ -16,6 +16,7 @@ from drillrank.drilldown.question_scores import EMBEDDING_WEIGHTS
 from drillrank.errors import InvalidInput
 from drillrank.text import terms
 from tests.drillrank.helpers import UNITS, paragraph_d3
+from tests.examples import examples
 
 MANUAL = """Read this first.\n
 # Kettle\n
@@ -56,7 +57,7 @@ def test_without_an_llm_nothing_is_lost_and_what_is_repeated_comes_once(texts, u
     assert len(shown) <= sum(len("".join(text.split())) for text in headings)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.lists(st.floats(-60, 0), min_size=1, max_size=12), st.floats(0.5, 4), st.floats(0.5, 4))
 def test_the_expected_f1_is_largest_among_all_numbers(totals, expected, temperature):
     weights = sorted((math.exp((total - max(totals)) / temperature) for total in totals), reverse=True)

@@ -19,6 +19,7 @@ from drillrank.explanation.terms import ODDS
 from tests.drillrank.conftest import HashModel
 from tests.drillrank.helpers import UNITS, quiet
 from tests.drillrank.test_d3_explanation import check
+from tests.examples import examples
 
 EXAMPLES = int(os.environ.get("DRILLRANK_FUZZ", "0"))
 QUESTION = "What is the code?"
@@ -98,7 +99,7 @@ def identified(found):
     return [(item.passage.id, item.score) for item in found], found.usage, found.steps
 
 
-@settings(max_examples=EXAMPLES or 80)
+@settings(max_examples=EXAMPLES or examples(80))
 @given(
     st.lists(behaviours, min_size=1, max_size=5),
     documents,

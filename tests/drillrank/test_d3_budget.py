@@ -19,6 +19,7 @@ from drillrank.prompts import truncate_middle, truncate_to_budget
 from drillrank.structure.cutting import cut_text
 from drillrank.text import count_tokens
 from tests.drillrank.helpers import UNITS, Says, paragraph_d3
+from tests.examples import examples
 
 COUNTERS = [count_tokens, lambda text: len(text.encode("utf-8", "surrogatepass")) // 2, lambda text: len(text.split())]
 EXAMPLES = int(os.environ.get("DRILLRANK_FUZZ", "0"))
@@ -42,7 +43,7 @@ def all_of_it(prompt: str) -> str:
     return ", ".join(names or re.findall(r"^\[(\d+)\] ", prompt, re.MULTILINE))
 
 
-@settings(max_examples=EXAMPLES or 60)
+@settings(max_examples=EXAMPLES or examples(60))
 @given(
     st.lists(markdown | html, max_size=3),
     st.integers(90, 700),
@@ -76,7 +77,7 @@ def test_no_prompt_is_above_its_budget(
     assert all(count(prompt) <= budget for prompt in prompts)
 
 
-@settings(max_examples=EXAMPLES or 40)
+@settings(max_examples=EXAMPLES or examples(40))
 @given(markdown | html, st.integers(120, 500), st.sampled_from(UNITS))
 def test_pieces_tile_their_paragraph_and_are_exact_slices(text, budget, unit):
     whole = outline([text], unit)
@@ -106,7 +107,7 @@ def test_pieces_tile_their_paragraph_and_are_exact_slices(text, budget, unit):
     assert len(ids) == len(set(ids))
 
 
-@settings(max_examples=EXAMPLES or 60)
+@settings(max_examples=EXAMPLES or examples(60))
 @given(texts, st.integers(4, 60), st.sampled_from([*COUNTERS, lambda text: len(text.encode("utf-8", "surrogatepass"))]))
 def test_cutting_and_shortening_keep_the_limit(text, limit, count):
     spans = cut_text(text, limit, count)
