@@ -182,9 +182,9 @@ def answered(requests: Requests[Result], handlers: Handlers) -> Requests[Result]
     """The same, with the requests that have a handler here handed on as calls of it.
 
     >>> def once():
-    ...     [found] = yield [Retrieve("who?", 1)]
+    ...     [found] = yield [RetrievalRequest("who?", 1)]
     ...     return found
-    >>> run(answered(once(), {Retrieve: lambda request: [request.query]}))
+    >>> run(answered(once(), {RetrievalRequest: lambda request: [request.query]}))
     ['who?']
     """
     answers: Sequence[Any] | None = None
