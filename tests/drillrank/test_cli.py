@@ -182,7 +182,7 @@ def test_names_of_files_are_not_cut_where_there_is_little_room(manual, capsys, m
     for name in names:
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(f"# Lease\n\nThe [bold]rent[/bold] is due :x:.\n\n{name[-9]}", encoding="utf-8")
-    assert main(["ask", *names, "When is the rent due?"]) == 0
+    assert main(["ask", "--unit", "paragraph", *names, "When is the rent due?"]) == 0
     printed = capsys.readouterr().out
     assert all(name in printed for name in names[:1])
     assert "The [bold]rent[/bold] is due :x:." in printed  # markup in documents is data
@@ -195,7 +195,7 @@ def test_ask_explains_on_request(manual, capsys):
     asked = [manual, other, "What does the warranty of the heater cover?"]
     shown = {}
     for options in ((), ("--explain",), ("--json",), ("--json", "--explain")):
-        assert main(["ask", *options, *asked]) == 0
+        assert main(["ask", "--unit", "paragraph", *options, *asked]) == 0
         shown[options] = capsys.readouterr().out
     assert shown["--explain",].startswith(shown[()])
     why = shown["--explain",].removeprefix(shown[()])

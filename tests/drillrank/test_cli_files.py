@@ -185,7 +185,7 @@ def test_several_questions_patterns_and_standard_input(inside, capsys):
 def test_options_stand_anywhere(inside, capsys, at, options):
     write({name: f"{MANUAL}\n{name}" for name in ("a.md", "b.md")})
     words = ["a.md", "b.md", "the warranty"]
-    for question in (words[-1], "-5 degrees in the warranty"):
+    for question in (words[-1], "-5 years of the warranty of the heater"):
         assert main(["ask", *words[:at], *options, *words[at:-1], question]) == 0
         [result] = records(capsys.readouterr().out)
         assert result["question"] == question

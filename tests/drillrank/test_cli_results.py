@@ -18,7 +18,7 @@ from drillrank.cli.options import EvidenceSize, FinderOptions
 from drillrank.cli.printing import print_evidence
 from drillrank.cli.results import BestParagraph, FileEvidence, FileLocation, QuestionEvidence
 from drillrank.cli.sources import list_input_files
-from drillrank.drilldown.answering import Answer
+from drillrank.drilldown.answering import CitedAnswer
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Ranked
@@ -85,7 +85,7 @@ def test_json_leaves_found_out_if_it_is_unknown():
 
 def test_json_cites_evidence_by_rank():
     second = replace(ITEM, rank=2)
-    record = QuestionEvidence("Why?", True, (ITEM, second), answer=Answer("Because [2].", (1,))).to_json()
+    record = QuestionEvidence("Why?", True, (ITEM, second), answer=CitedAnswer("Because [2].", (1,))).to_json()
     assert (record["answer"], record["citations"]) == ("Because [2].", [2])
 
 
@@ -173,8 +173,8 @@ def test_a_best_paragraph_is_text_and_no_markup(capsys, text):
         (None, (ITEM,), None, True),  # unknown is no refusal
         (False, (ITEM,), None, False),
         (False, (), None, False),
-        (None, (ITEM,), Answer(""), False),
-        (False, (ITEM,), Answer("Two years [1]."), True),
+        (None, (ITEM,), CitedAnswer(""), False),
+        (False, (ITEM,), CitedAnswer("Two years [1]."), True),
     ],
 )
 def test_a_command_succeeds_unless_the_files_speak_of_other_subjects(found, evidence, answer, is_success):

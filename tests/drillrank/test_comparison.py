@@ -311,7 +311,9 @@ def test_the_papers_strategies_stand_beside_each_other_with_evidence_answers_and
         {"question": "When is vinegar boiled?", "spans": ["Boil vinegar once a month."], "answers": ["every month"]},
     ]  # fmt: skip
     strategies = ["base", "hierbase", "paragraph", "chunk", "map-reduce", "map-reduce-optimised", "monot5"]
-    components = {name: {"component": "D3", "llm": reader, "paragraphs": name} for name in strategies}
+    components = {
+        name: {"component": "D3", "llm": reader, "unit": "paragraph", "paragraphs": name} for name in strategies
+    }
     components["monot5"] |= {"model": hash_model()}
     components["nothing"] = lambda query: []
     prices, file = {"prompt": 1.0, "completion": 2.0}, tmp_path / ".results.jsonl"

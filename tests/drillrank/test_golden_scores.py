@@ -15,6 +15,7 @@ import pytest
 from drillrank import BRMGR, D3, UPR, Passage, PathSearch, PromptRank, parse_document
 from drillrank.explanation.explanations import SCORING
 from drillrank.views import MultiViewChunker, MultiViewIndex
+from tests.drillrank.helpers import paragraph_d3
 
 FILE = Path(__file__).parent / "data" / f"scores_{SCORING}.json"
 LIVES = [
@@ -27,6 +28,7 @@ QUESTION = "In which port did the director of The Silent Pier grow up?"
 MANUAL = (
     "# Kettle\n\n## Warranty\n\nThe heater is covered for two years.\n\nLime is not.\n\n## Cleaning\n\nBoil vinegar.\n"
 )
+SENTENCES = ["An owl sings.", "The heater of the train is broken.", "Nobody covers the roof for two years."]
 
 
 def rankings():
@@ -38,7 +40,8 @@ def rankings():
     yield "BRMGR", BRMGR().rank(QUESTION, LIVES, ["Ada Holm grew up in Esbjerg.", "It was in Hamburg."])
     yield "PathSearch", PathSearch(PromptRank(), LIVES).search(QUESTION)
     yield "MultiViewIndex", MultiViewIndex(chunks).search("How long is the heater covered?", 3)
-    yield "D3", D3().retrieve("How long is the heater covered?", [document])
+    yield "D3", paragraph_d3().retrieve("How long is the heater covered?", [document])
+    yield "D3, passages", D3().retrieve("How long is the heater covered?", [document, *SENTENCES])
 
 
 def scores():

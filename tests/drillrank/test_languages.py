@@ -14,6 +14,7 @@ import pytest
 from drillrank import D3, UPR, Passage, load_language_model, parse_document
 from drillrank.cli import main
 from drillrank.drilldown.paragraph_scores import load_evidence_model
+from tests.drillrank.helpers import paragraph_d3
 
 PAGES = Path(__file__).parent / "data" / "languages"
 LANGUAGES = {"chinese": "english", "japanese": "english", "german": "german", "french": "french"}  # the first two: any
@@ -22,14 +23,19 @@ LANGUAGES = {"chinese": "english", "japanese": "english", "german": "german", "f
 @lru_cache
 def page(name):
     document = parse_document((PAGES / f"{name}.md").read_text(encoding="utf-8"), "markdown")
-    return document, D3(model=load_evidence_model(language=LANGUAGES[name])).prepare([document])
+    return document, paragraph_d3(model=load_evidence_model(language=LANGUAGES[name])).prepare([document])
+
+
+def paragraphs(name):
+    """Readable paragraphs of a page."""
+    return [paragraph.passage for paragraph in page(name)[1].outline.paragraphs]
 
 
 def asked(name):
     """Questions, each with the id of its paragraph."""
     found = []
     for question, beginning in json.loads((PAGES / f"{name}.json").read_text(encoding="utf-8")):
-        [gold] = [p.id for p in page(name)[1].paragraphs if p.text.startswith(beginning)]
+        [gold] = [p.id for p in paragraphs(name) if p.text.startswith(beginning)]
         found.append((question, gold))
     return found
 
@@ -40,16 +46,29 @@ def found_first(name, ask):
 
 @pytest.mark.parametrize("name", LANGUAGES)
 def test_upr_puts_the_paragraph_first(name):
-    passages = [Passage(paragraph.text, id=paragraph.id) for paragraph in page(name)[1].paragraphs]
+    passages = [Passage(paragraph.text, id=paragraph.id) for paragraph in paragraphs(name)]
     upr = UPR(load_language_model("unigram", language=LANGUAGES[name]))
     assert found_first(name, lambda question: upr.rank(question, passages)[0].passage.id) >= 8
 
 
 @pytest.mark.parametrize("name", LANGUAGES)
 def test_d3_finds_the_paragraph_first(name):
-    d3, ready = D3(model=load_evidence_model(language=LANGUAGES[name])), page(name)[1]
+    d3, ready = paragraph_d3(model=load_evidence_model(language=LANGUAGES[name])), page(name)[1]
     least = 7 if name == "french" else 8  # of one question another paragraph comes first since levels choose
     assert found_first(name, lambda question: d3.retrieve(question, ready)[0].passage.id) >= least
+
+
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_the_best_paragraph_of_the_first_passage_answers(name):
+    d3 = D3(model=load_evidence_model(language=LANGUAGES[name]))
+    text_by_id = {paragraph.id: paragraph.text for paragraph in paragraphs(name)}
+    n_passages = n_paragraphs = 0
+    for question, gold in asked(name):
+        first = d3.retrieve(question, [page(name)[0]])[0]
+        n_passages += text_by_id[gold] in first.passage.text
+        n_paragraphs += text_by_id[gold] == first.details["best_paragraph"]["text"]
+    assert n_passages >= 8
+    assert n_paragraphs >= 7
 
 
 def test_the_command_line_takes_a_language(tmp_path, own_cache, capsys):

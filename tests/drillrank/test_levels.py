@@ -16,6 +16,7 @@ from drillrank.likelihood import EmbeddingModel
 from drillrank.likelihood.unigram import Collection
 from drillrank.text import terms
 from tests.benchmarks.contracts import contracts, found, rankers
+from tests.drillrank.helpers import paragraph_d3
 from tests.examples import examples
 
 WORDS = ["margin", "revenue", "2022", "fox", "owl", "dividend", "lease"]
@@ -130,7 +131,7 @@ def test_metadata_of_hosts_say_which_document_is_meant():
 @pytest.mark.parametrize("kappa", [20.0, "fit"])
 def test_what_a_model_of_meaning_did_not_read_is_explained_too(kappa):
     text = "\n\n".join(f"The rent of house {n} is due. It is paid in month {n % 12}." for n in range(70))
-    d3 = D3(model=EmbeddingModel(lambda texts: [[len(t), t.count("1") + 1] for t in texts], kappa=kappa))
+    d3 = paragraph_d3(model=EmbeddingModel(lambda texts: [[len(t), t.count("1") + 1] for t in texts], kappa=kappa))
     found = d3.retrieve("When is the rent of house 61 due?", [text], 70)
     assert [item.details["read"] for item in found] == [True] * 50 + [False] * 20
     assert [entry.total for entry in found.explain()] == pytest.approx([item.score for item in found], abs=1e-9)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank.corpus.documents import paragraphs
+from drillrank.corpus.documents import list_paragraphs
 from drillrank.drilldown.versions import Versions
 from drillrank.structure import parse_document
 from drillrank.text_digests import MAX_DIGESTS, DocumentDigests, text_digests
@@ -75,7 +75,7 @@ OTHER = {
 
 
 def digests_of(text: str, unit: str) -> DocumentDigests:
-    units = paragraphs(parse_document(text, "markdown"), "0", unit)
+    units = list_paragraphs(parse_document(text, "markdown"), "0", unit)
     return DocumentDigests(text_digests(readable.text for _, _, readable in units))
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from drillrank import D3
 from drillrank.cli import main
+from tests.drillrank.helpers import paragraph_d3
 
 LEASE = "# Lease\n\nThe tenant lives in Basel.\n\nThe rent is {} francs a month.\n\nNo dogs.\n\nKeys are returned."
 QUESTION = "How many francs is the rent a month?"
@@ -17,7 +18,7 @@ QUESTION = "How many francs is the rent a month?"
 def rents(question, names, *, as_of=None, dates=(), texts=None):
     """The rents that are found, with details."""
     texts = texts or [LEASE.format(100 * number) for number in range(1, len(names) + 1)]
-    d3 = D3(settings={"as_of": as_of})
+    d3 = paragraph_d3(settings={"as_of": as_of})
     found = d3.retrieve(question, d3.prepare(texts, names, dates), 20)
     return {item.passage.text.split()[3]: item.details for item in found if "rent" in item.passage.text}
 

@@ -279,7 +279,7 @@ def test_one_long_line_is_cut_with_linear_work(piece):
 
 
 test_settings_that_do_not_go_together_are_refused = refuses(
-    (lambda: Chunker(chunking="page"), "chunking is"),
+    (lambda: Chunker(chunking="page"), "chunking must be"),
     *((lambda chunking=chunking: Chunker(chunking, max_tokens=None), "needs max_tokens") for chunking in FIXED),
     (lambda: Chunker(chunking="paragraph", min_tokens=5), "min_tokens"),
     *((lambda name=name: Chunker(**{name: 0}), name) for name in ("max_tokens", "min_tokens")),
