@@ -138,7 +138,7 @@ def _estimate_containment(one: list[int], other: list[int]) -> float:
     if not one or not other:
         return 0.0
     # Below both limits, each document's digests are complete.
-    limit = min(digests[-1] if len(digests) == MAX_DIGESTS else 1 << _LEVEL_BITS for digests in (one, other))
+    limit = min(digests[-1] if len(digests) == _MAX_PER_LENGTH else 1 << _LEVEL_BITS for digests in (one, other))
     one_sample, other_sample = ({digest for digest in digests if digest <= limit} for digests in (one, other))
     n_shorter = min(len(one_sample), len(other_sample))
     if n_shorter < _MIN_SAMPLE and limit < 1 << _LEVEL_BITS:

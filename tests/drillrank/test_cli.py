@@ -157,8 +157,8 @@ def test_a_model_that_cannot_be_loaded_is_told_before_anything_is_shown(manual, 
         ("outline man*", 0, ".*Cleaning.*"),
         ("ask manual.md 'Quantum chromodynamics'", 1, ".*Nothing matched.*"),
         ("ask --explain manual.md xylophone", 1, ".*Nothing matched.*What was opened, read and left.*"),
-        ("ask page.html note.txt soft", 0, r".*page\.html:1 .* Care -\d\.\d+ It is soft\."),
-        ("ask manual.md 'What does the warranty leave out?' --top-n 1", 0,
+        ("ask --unit paragraph page.html note.txt soft", 0, r".*page\.html:1 .* Care -\d\.\d+ It is soft\."),
+        ("ask manual.md 'What does the warranty leave out?' --top-n 1 --unit paragraph", 0,
             r".* 1\. manual\.md:9 88–123 Kettle > Warranty -\d\.\d+ It leaves out damage by lime scale."),
         ("ask utf16.md 'What does the warranty leave out?'", 0, ".*It leaves out damage by lime scale.*"),
         ("ask *.md empty.md lime", 0, ".*It leaves out damage.*"),
@@ -231,7 +231,7 @@ def test_nothing_in_a_document_or_a_question_reaches_the_terminal_as_a_command(c
     status = main(["ask", str(file), f"words {question}"])
     printed = capsys.readouterr()
     # A file that claims to be a PDF is none.
-    assert status < 2 or re.search("is not text|holds no text|pdf", printed.err, re.IGNORECASE)
+    assert status < 2 or re.search("is not text|holds no text|pdf|which drillrank does not read", printed.err, re.IGNORECASE)
     assert main(["outline", str(file)]) in (status, 0, 1)
     outline = capsys.readouterr()
     assert not OBEYED.findall(outline.out + outline.err)

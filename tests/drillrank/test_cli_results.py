@@ -22,6 +22,7 @@ from drillrank.drilldown.answering import CitedAnswer
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput
 from drillrank.passages import Passage, Ranked
+from tests.drillrank.helpers import paragraph_d3
 
 pytestmark = pytest.mark.usefixtures("own_cache", "wide")
 
@@ -235,9 +236,9 @@ def found_by(d3: D3, question: str, **size: int) -> list[str]:
 
 
 def test_evidence_without_a_question_word_does_not_take_the_place_of_the_answer(manual):
-    best_first = found_by(D3(), "warranty heater lime vinegar first", top_n=5)
+    best_first = found_by(paragraph_d3(), "warranty heater lime vinegar first", top_n=5)
     assert len(best_first) == 4
-    d3 = Unmatched()
+    d3 = Unmatched(settings={"unit": "paragraph"})
     assert found_by(d3, "warranty heater lime vinegar first", top_n=1) == [best_first[3]]
     d3.n_unmatched = 100
     assert found_by(d3, "warranty heater lime vinegar first", top_n=1) == [best_first[0]]  # nothing better matches
@@ -247,7 +248,7 @@ def test_an_encoder_finds_answers_without_a_question_word(manual):
     def embed(texts: list[str]) -> np.ndarray:
         return np.array([[1.0, 0.1] if "boil" in text.lower() else [0.1, 1.0] for text in texts])
 
-    texts = found_by(D3(embed=embed), "Boiling the device warranty", top_n=5)
+    texts = found_by(paragraph_d3(embed=embed), "Boiling the device warranty", top_n=5)
     assert len(texts) == 4
     assert "Boil vinegar and water once a month." in texts
 
