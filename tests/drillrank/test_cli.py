@@ -231,7 +231,9 @@ def test_nothing_in_a_document_or_a_question_reaches_the_terminal_as_a_command(c
     status = main(["ask", str(file), f"words {question}"])
     printed = capsys.readouterr()
     # A file that claims to be a PDF is none.
-    assert status < 2 or re.search("is not text|holds no text|pdf|which drillrank does not read", printed.err, re.IGNORECASE)
+    assert status < 2 or re.search(
+        "is not text|holds no text|pdf|which drillrank does not read", printed.err, re.IGNORECASE
+    )
     assert main(["outline", str(file)]) in (status, 0, 1)
     outline = capsys.readouterr()
     assert not OBEYED.findall(outline.out + outline.err)

@@ -20,6 +20,7 @@ from drillrank.vectors import Floats
 
 _PARAGRAPH_MU = 30.0  # words; Dirichlet smoothing of a paragraph, about half as long as a typical one
 _TYPICAL_TOKENS = 20  # of a short unit of evidence
+_MIN_CANDIDATES = 10  # for a small budget: the best unit may not fit
 
 
 def prepare_for_reader(
@@ -92,7 +93,7 @@ def _log_likelihoods(texts: Sequence[str], scores: HierarchicalScores, language:
 
 def count_candidates(max_tokens: int) -> int:
     """Return how many units of evidence may fit into a budget, so that short ones can fill it."""
-    return max(max_tokens // _TYPICAL_TOKENS, 1)
+    return max(max_tokens // _TYPICAL_TOKENS, _MIN_CANDIDATES)
 
 
 def fill_token_budget(
