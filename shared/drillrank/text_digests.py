@@ -17,11 +17,12 @@ import numpy as np
 from drillrank.text import words
 from drillrank.vectors import Integers
 
-MAX_DIGESTS = 256  # for each length of shingles
+_MAX_PER_LENGTH = 256  # digests for each length of shingles
 _MIN_SAMPLE = 8  # shingles of a shorter document in the sample of a longer one; with fewer, it is another document
 # Words of a shingle, the most 2-word shingles of the shorter of two documents that are compared by it, and the share
 # that similar documents have in common. A single change affects a larger share of a short document.
 _LEVELS = ((2, 150, 0.6), (5, 600, 0.7), (20, float("inf"), 0.8))
+MAX_DIGESTS = _MAX_PER_LENGTH * len(_LEVELS)  # of a document
 
 _PARAGRAPH_END = re.compile(r"\n[^\S\n]*\n")
 _LEVEL_BITS = 60  # digests below have the number of their length above these bits
@@ -54,7 +55,7 @@ def text_digests(texts: Iterable[str]) -> list[int]:
     return [
         digest + (level << _LEVEL_BITS)
         for level, (length, _, _) in enumerate(_LEVELS)
-        for digest in _hash_shingles(word_hashes, paragraph_ends, length)[:MAX_DIGESTS].tolist()
+        for digest in _hash_shingles(word_hashes, paragraph_ends, length)[:_MAX_PER_LENGTH].tolist()
     ]
 
 
@@ -128,7 +129,7 @@ def _list_powers(base: int, n_powers: int) -> np.typing.NDArray[np.uint64]:
 
 def _estimate_size(digests: list[int]) -> float:
     """Return the number of shingles. Beyond the sample, the largest digest shows how dense all hashes are."""
-    if len(digests) < MAX_DIGESTS:
+    if len(digests) < _MAX_PER_LENGTH:
         return len(digests)
     return (len(digests) - 1) * float(1 << _LEVEL_BITS) / max(digests[-1], 1)
 

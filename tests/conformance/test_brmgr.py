@@ -25,6 +25,7 @@ from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation.settings_file import keyword_arguments
 from tests.conformance.corpus import ticks_during
 from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
+from tests.examples import examples
 
 QUERY = "Who wrote Emma?"
 FOUND = ["Emma is a novel that Jane Austen wrote.", "Basel lies on the Rhine."]
@@ -196,7 +197,7 @@ options = st.fixed_dictionaries(
 
 
 @both_hosts
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.lists(answers, min_size=1, max_size=4), options)
 def test_no_model_loses_a_retrieved_record_and_async_equals_sync(host, script, fields):
     fields = {**fields, "workers": 1}  # the script is told by the order of the calls, which threads do not keep

@@ -21,6 +21,7 @@ from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts, build, ea
 from tests.conformance.readers import ASKED, BOOK, TARGET, Crowd, about, adversary, scripts
 from tests.conformance.test_multi_view_truth import DictionaryStore
 from tests.conformance.text_store import TextStore
+from tests.examples import examples
 
 TOWN = "# Town {n}\n\nBread.\n\n## People\n\n{n} people live here."
 NOTHING = object()
@@ -35,9 +36,10 @@ def towns(host):
 
 
 def drill(host, *given_ones, llm=NOTHING, **fields):
-    """A retriever over the book, or what is given; with an LLM that finds the target, or what is given."""
+    """A retriever of paragraphs of the book, or what is given; with an LLM that finds the target, or what is given."""
     chooses = host.reader(about("2.3")) if llm is NOTHING else llm
     documents = given_ones or (() if "source" in fields else (book(host),))
+    fields.setdefault("unit", "paragraph")
     return build(host.ext.D3Retriever, list(documents), llm=chooses, **fields)
 
 
@@ -126,7 +128,7 @@ async def test_failures_are_told_and_raised_if_asked_for(host, answer, match):
 @both_hosts
 @pytest.mark.parametrize("wrong", ["no places", "{question} only"])
 def test_a_template_without_its_places_is_an_error(host, wrong):
-    with pytest.raises(InvalidInput, match="prompt"):
+    with pytest.raises(InvalidInput, match="template"):
         drill(host, section_prompt=wrong)
 
 
@@ -218,7 +220,7 @@ def test_what_is_no_source_is_an_error(host, source):
 
 
 @both_hosts
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     scripts,
     st.sampled_from(["base", "hierbase", "likelihood"]),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from drillrank import load_language_model
 from drillrank.errors import InvalidInput
 from tests.conformance.hosts import LangChain, both_hosts
+from tests.examples import examples
 
 QUESTION = "What is the code of the harbour door?"
 SECRET = "9876"
@@ -142,7 +143,7 @@ def test_records_of_two_stores_under_one_id_are_two(name):  # of which LlamaInde
     assert sorted(one.text for one in found) == sorted(texts)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(records, st.booleans())
 def test_what_is_hidden_under_an_equal_id_might_as_well_not_be_there(made, function):
     held = [

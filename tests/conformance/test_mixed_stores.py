@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from drillrank.errors import DrillrankWarning
 from drillrank.views import merge_views
 from tests.conformance.mixed_stores import QUESTION, STORES
+from tests.examples import examples
 
 KINDS = ["new", "foreign"]
 FILL = st.tuples(st.sampled_from(KINDS), st.integers(1, 12), st.sampled_from("ab"))
@@ -28,7 +29,7 @@ def expected(store, k, tenant=None):
 
 
 @pytest.mark.parametrize("name", STORES)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     fills=st.lists(st.lists(FILL, max_size=3), min_size=1, max_size=3),
     k=st.integers(1, 8),

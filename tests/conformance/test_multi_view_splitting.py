@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.text import count_tokens
 from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
+from tests.examples import examples
 
 BOOK = "Preface.\n\n# Rivers\n\nThey carry water.\n\n## The Rhine\n\nIt flows through Basel.\n"
 
@@ -44,7 +45,7 @@ def view_of(record):
 
 
 @both_hosts
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(
         st.sampled_from(["# A\n", "## B\n", "text\n", "\n", "```\n", "# in code\n", "é\u2028x\r\n", "- list\n", "\t"])

@@ -27,6 +27,7 @@ from drillrank.hosts.filters import from_dictionary
 from tests.conformance.corpus import BOOK, QUESTION
 from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
 from tests.conformance.text_store import TextStore
+from tests.examples import examples
 
 VIEWS = ("raw", "keywords", "summary")
 SECRET = BOOK.replace("Basel and Cologne", "the secret caves")
@@ -165,7 +166,7 @@ def texts(found):
     return [text_of(record) for record in found]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.data())
 def test_every_result_s_text_is_what_the_store_holds_at_that_moment(data):
     kind = data.draw(st.sampled_from([*HOSTS]))

@@ -28,6 +28,7 @@ from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
 from drillrank.vectors import TfidfIndex, top
 from tests.conformance.corpus import SlowModel, ticks_during
 from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
+from tests.examples import examples
 
 QUESTION = "Where did the director of The Silent Pier spend her childhood?"
 FILM_TEXT = "The Silent Pier was directed by [Ada Holm](holm.md)."
@@ -212,7 +213,7 @@ GRAPHS = st.lists(
 
 
 @both_hosts
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(GRAPHS, st.integers(1, 6), st.integers(1, 4), st.booleans())
 def test_the_result_is_that_of_the_core(host, graph, retrieved, hops, in_corpus):
     # Numbered: LlamaIndex 0.14.10 drops a node that is equal to another one.

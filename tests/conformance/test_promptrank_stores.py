@@ -27,6 +27,7 @@ from tests.conformance.linked_records import (
     RECORDS,
     TITLES,
 )
+from tests.examples import examples
 
 SAYS = ["Yes.\nFollow up: Who directed it?", "Ada Holm", "So the final answer is: Esbjerg"]
 each_link = pytest.mark.parametrize(
@@ -265,7 +266,7 @@ def records_of(host, records):
 
 @both_hosts
 @pytest.mark.filterwarnings("ignore:PromptRankRetriever. the source brought nothing")
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(RECORDS, st.integers(0, 4), st.sampled_from(["given", "store"]))
 def test_what_is_hidden_might_as_well_not_be_there(host, records, first, where):
     records = records_of(host, records)
@@ -283,7 +284,7 @@ def test_what_is_hidden_might_as_well_not_be_there(host, records, first, where):
 
 
 @both_hosts
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(RECORDS, RECORDS, st.integers(0, 3))
 def test_every_result_is_what_the_store_holds(host, before, after, first):
     held = {id_: (text, metadata) for id_, text, metadata in after}

@@ -23,6 +23,7 @@ from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from drillrank.errors import InvalidInput
 from tests.conformance.corpus import QUERY, TEXTS, VARIANTS, ticks_during
 from tests.conformance.hosts import LangChain, LlamaIndex, build
+from tests.examples import examples
 
 RERANKERS = [
     ("BRMGRRerank", "embedded"),
@@ -183,7 +184,7 @@ def test_score_scales_and_an_inclusive_threshold(host, reranker):
     assert [one.score for one in kept] == [one.score for one in plain if one.score >= plain[1].score]
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(order=st.permutations(range(len(TEXTS))))
 def test_permuting_the_input_keeps_each_score(host, reranker, uniform, order):
     items, component = hits(host), reranker(**uniform)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from drillrank.errors import DrillrankWarning
 from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
 from tests.conformance.mixed_stores import QUESTION, Mixed
+from tests.examples import examples
 
 
 class Stored(Mixed):
@@ -51,7 +52,7 @@ def stored(request):
 
 
 @both_hosts
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     fills=st.lists(st.tuples(st.sampled_from(["new", "foreign"]), st.integers(1, 4)), min_size=1, max_size=3),
     data=st.data(),

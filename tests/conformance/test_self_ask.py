@@ -29,6 +29,7 @@ from tests.conformance import llama_index_reader
 from tests.conformance.corpus import ticks_during
 from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts, each_reader
 from tests.conformance.readers import FACTS, HOPS, Crowd, adversary, reasoner, scripts
+from tests.examples import examples
 from tests.langchain_ext.test_d3 import Log
 
 
@@ -90,7 +91,7 @@ async def test_the_loop_goes_on_while_the_llm_thinks(host, kind):
 
 
 @both_hosts
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(scripts, st.integers(1, 3), st.sampled_from([0, 1]))
 def test_whatever_the_llm_says(host, script, max_steps, kind):
     asked = host.self_ask(SOURCES[host], host.reader(adversary(script), kind=kind), max_steps=max_steps)

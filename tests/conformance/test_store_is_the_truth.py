@@ -31,6 +31,7 @@ from tests.conformance.leaks import (
 )
 from tests.conformance.server_store import ServerStore
 from tests.conformance.text_store import TextStore
+from tests.examples import examples
 
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink]
 
@@ -109,7 +110,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
 @given(st.sampled_from(CASES), steps, st.booleans())
 def test_whatever_happens_to_the_store(case, happens, asynchronous):
     filled, way, theirs, form, build = case.values

@@ -17,6 +17,7 @@ from drillrank.generation import generated_passages
 from drillrank.llm import run, strip_reasoning
 from drillrank.views import parse_keywords
 from tests.drillrank.structure.test_linear_time import lines_run
+from tests.examples import examples
 
 EXAMPLES = int(os.environ.get("DRILLRANK_FUZZ", "0"))
 DATA = Path(__file__).parent / "data"
@@ -50,7 +51,7 @@ name = st.text("ab ,;-.1>é", min_size=1, max_size=12).filter(lambda text: text.
 offers = st.lists(name, min_size=1, max_size=6, unique=True) | st.sampled_from([TITLES, NAMES])
 
 
-@settings(max_examples=EXAMPLES or 300)
+@settings(max_examples=EXAMPLES or examples(300))
 @given(anything, offers)
 def test_whatever_an_answer_says_the_choice_is_of_what_there_is(answer, offered):
     for choice, count in ((parse_names(answer, offered), len(offered)), (parse_ids(answer, 7), 7)):
@@ -87,14 +88,14 @@ NUMBERED = {
 
 
 @pytest.mark.parametrize("form", LISTED)
-@settings(max_examples=EXAMPLES or 15)
+@settings(max_examples=EXAMPLES or examples(15))
 @given(st.sets(st.integers(0, len(NAMES) - 1), min_size=1))
 def test_whatever_names_are_listed_in_a_form_are_read_back(form, wanted):
     assert parse_names(LISTED[form]([NAMES[at] for at in sorted(wanted)]), NAMES) == Choice(tuple(sorted(wanted)), ())
 
 
 @pytest.mark.parametrize("form", NUMBERED)
-@settings(max_examples=EXAMPLES or 10)
+@settings(max_examples=EXAMPLES or examples(10))
 @given(st.sets(st.integers(1, 40), min_size=1, max_size=39))
 def test_whatever_ids_are_written_in_a_form_are_read_back(form, wanted):
     choice = parse_ids(NUMBERED[form](sorted(wanted)), 40)

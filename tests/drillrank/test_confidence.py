@@ -20,6 +20,7 @@ from drillrank.drilldown.confidence import (
     read_stop_words,
 )
 from drillrank.text import terms
+from tests.examples import examples
 
 VOCABULARY = ["fox", "owl", "lease", "rent", "margin", "valve", "Berlin", "2022", "the", "of", "pump"]
 texts = st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=12).map(" ".join)
@@ -47,7 +48,7 @@ def match(question, documents, *, names=(), language="english", cosines=None, sc
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(collections, st.data())
 def test_a_question_whose_content_words_are_in_one_passage_is_never_refused(documents, data):
     passage = data.draw(st.sampled_from([text for texts in documents for text in texts]))
@@ -63,13 +64,13 @@ def test_a_question_whose_content_words_are_in_one_passage_is_never_refused(docu
     assert 0 <= finding.confidence <= 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(collections, texts)
 def test_a_question_that_is_the_name_of_a_document_is_never_refused(documents, name):
     assert judge(match(name, documents, names=[name])).found is not False
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(collections, texts)
 def test_a_judgment_is_the_same_twice(documents, question):
     assert judge(match(question, documents)) == judge(match(question, documents))

@@ -23,6 +23,7 @@ from drillrank.structure import file_key, parse_document, read_document
 from drillrank.text import terms
 from drillrank.vectors import BM25Index, top
 from tests.counting import statistics_of
+from tests.examples import examples
 from tests.linked_passages import linked_passages, questions
 
 WORDS = ["fox", "foxes", "the", "the", "the", "Rhine", "red", "a_b", "é", "狐"]
@@ -104,7 +105,7 @@ class Changes(RuleBasedStateMachine):
 
 
 TestChanges = Changes.TestCase
-TestChanges.settings = settings(max_examples=25, stateful_step_count=12)
+TestChanges.settings = settings(max_examples=examples(25), stateful_step_count=12)
 
 
 def test_another_scorer_is_passed_in():

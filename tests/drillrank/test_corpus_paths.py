@@ -18,6 +18,7 @@ from drillrank.multihop.links import given_links
 from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.search import Nowhere, handlers
 from tests.drillrank.conftest import HashModel
+from tests.examples import examples
 from tests.linked_passages import first_stage, linked_passages, questions
 
 
@@ -37,7 +38,7 @@ def same(found, expected):
         assert one.details["log_prior"] == pytest.approx(other.details["log_prior"], abs=1e-9)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(
     st.integers(0, 10_000),
     st.sampled_from([{}, {"hops": 3, "pairs": 0}, {"link_prior": None}, {"beam": 1, "pairs": 8}, CASCADE]),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from drillrank.errors import InvalidInput
 from drillrank.hosts.filters import answered, from_dictionary, one_by_one
 from drillrank.hosts.metadata import is_section, result_metadata, user_metadata, with_result_metadata
+from tests.examples import examples
 
 NO, UNKNOWN, YES = 0.0, 0.5, 1.0
 ANSWERS = {YES: True, UNKNOWN: None, NO: False}
@@ -129,20 +130,20 @@ def matched(name: str, held: Any, wanted: str) -> float:
 
 
 @pytest.mark.parametrize("name", WANTED)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.data())
 def test_each_operator_says_what_the_evaluation_says(name: str, data: st.DataObject):
     held, wanted = data.draw(held_values), data.draw(WANTED[name])
     assert from_dictionary({"x": {f"${name}": wanted}})({"x": held}) is ANSWERS[compared(name, held, wanted)]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(filters, records)
 def test_a_filter_says_what_an_evaluation_in_three_values_says(filter: dict, record: dict):
     assert from_dictionary(filter)(record) is ANSWERS[judged(filter, record)]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(filters, records)
 def test_stated_one_by_one_it_says_the_same(filter: dict, record: dict):
     single = one_by_one(filter)

@@ -16,6 +16,7 @@ from drillrank.likelihood import EmbeddingModel
 from drillrank.likelihood.unigram import Collection
 from drillrank.text import terms
 from tests.benchmarks.contracts import contracts, found, rankers
+from tests.examples import examples
 
 WORDS = ["margin", "revenue", "2022", "fox", "owl", "dividend", "lease"]
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join)
@@ -23,7 +24,7 @@ sections = st.lists(st.tuples(st.sampled_from(["", "Revenue", "Notes 2022"]), st
 documents = st.lists(st.tuples(st.booleans(), texts, texts, sections.filter(len)), min_size=1, max_size=4)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     documents, st.lists(st.sampled_from([*WORDS, "unseen", "Owl", "Dividend"]), min_size=1, max_size=5).map(" ".join)
 )

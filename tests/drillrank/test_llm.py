@@ -33,6 +33,7 @@ from drillrank.llm import (
     strip_reasoning,
 )
 from drillrank.text import count_tokens
+from tests.examples import examples
 
 prompts = st.text("ab é!?", max_size=5)
 scripts = st.lists(st.lists(prompts, max_size=4), max_size=4)
@@ -121,7 +122,7 @@ EVERY_KIND = [
 
 
 @given(scripts, st.sampled_from(EVERY_KIND), st.integers(1, 5))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_sync_and_async_do_not_differ_whatever_the_llm_is(script, llm, workers):
     sync_usage, async_usage = Usage(), Usage()
     expected = run(scripted(script), answer, usage=sync_usage)

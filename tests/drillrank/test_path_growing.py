@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from drillrank import Corpus, Passage, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
 from drillrank.multihop.path_rerank import named_links
+from tests.examples import examples
 from tests.linked_passages import first_stage
 
 NAMES = ("Ada Holm", "New York", "Åland Pier", "Curzon Ashton", "Wojciech Jerzy Has", "Wojciech Has", "Rhine")
@@ -48,7 +49,7 @@ def shown(search):
     return [[(item.passage.ids, item.score, item.details) for item in ranking] for ranking in rankings]
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.lists(PAGES, min_size=3, max_size=9), st.data())
 def test_a_pool_that_has_changed_is_as_a_fresh_one(pages, data):
     pool = pool_of(pages)
@@ -72,7 +73,7 @@ def test_a_pool_that_has_changed_is_as_a_fresh_one(pages, data):
     assert shown(grown) == shown(PathSearch(PromptRank(), first_stage=corpus, links=LINKS))
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     st.lists(PAGES, min_size=1, max_size=9), st.sampled_from([{}, {"hops": 3, "pairs": 0}, {"beam": 2, "branch": 2}])
 )

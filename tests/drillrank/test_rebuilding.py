@@ -15,6 +15,7 @@ from drillrank.drilldown.rebuilding import prepare_stored, rebuild_sections
 from drillrank.drilldown.stored_chunks import StoredChunk
 from drillrank.structure import breadcrumb
 from drillrank.views import Chunker
+from tests.examples import examples
 
 # fmt: off
 blocks = st.sampled_from([
@@ -57,7 +58,7 @@ def is_whole(text: str, pieces: list[StoredChunk]) -> bool:
     return all(piece.text == text[piece.start : piece.end] for piece in pieces)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     texts,
     cutters.filter(lambda cutter: cutter[2] is None),
@@ -75,7 +76,7 @@ def test_all_pieces_give_the_document_back(text, cutter, order: random.Random, s
     assert tree([section for section in sections if section.path[0] == 0]) == tree(expected)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(texts, cutters, st.data())
 def test_of_some_pieces_nothing_is_invented_and_nothing_lost(text, cutter, data):
     pieces = pieces_of(text, cutter)
@@ -146,7 +147,7 @@ def passages_of(sections):
     return [passage for section in sections for passage in section.readable]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(passage_texts | texts, st.sampled_from([("section",), ("section", 20), ("paragraph",)]), st.randoms())
 def test_passages_of_all_pieces_are_those_of_the_document(text, cutter, order):
     pieces = pieces_of(text, (*cutter, *[None] * (3 - len(cutter))))
@@ -171,7 +172,7 @@ def check_passages(text, passages, paragraphs):
         assert "".join("".join(parts).split()) == "".join(paragraph.text.split())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(passage_texts, cutters.filter(lambda cutter: cutter[2] is None), st.data())
 def test_passages_of_some_pieces_lose_no_paragraph(text, cutter, data):
     pieces = pieces_of(text, cutter)
@@ -186,7 +187,7 @@ def test_passages_of_some_pieces_lose_no_paragraph(text, cutter, data):
     D3(settings={"unit": "passage"}).prepare(sections)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(passage_texts, st.lists(st.tuples(st.integers(0, 800), st.integers(1, 900)), min_size=1, max_size=6), st.data())
 def test_passages_of_spans_of_an_original_lose_no_paragraph(text, drawn, data):
     spans = sorted({(start, min(start + size, len(text))) for start, size in drawn if start < len(text)})

@@ -14,6 +14,7 @@ from drillrank import Corpus, Passage, load_language_model
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
 from drillrank.text import ANALYZER
+from tests.examples import examples
 
 TEXTS = st.lists(st.sampled_from(["a red fox", "Café des Fées", "the river", "狐 42", "", "foxes' rivers"]), max_size=5)
 PAIRS = [("a red fox by the river", "which foxes?"), ("", "Café"), ("42", "a river 42"), ("a red fox", "a red fox")]
@@ -23,7 +24,7 @@ def numbers(model, temperature=1.0):
     return [list(item.log_probs) for item in model.log_likelihood(PAIRS, temperature=temperature)]
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(TEXTS, st.floats(1, 5000), st.sampled_from([1.0, 1.4]))
 def test_what_is_loaded_gives_the_same_numbers(tmp_path_factory, texts, mu, temperature):
     model = UnigramModel(mu).fit(texts)

@@ -22,6 +22,7 @@ from drillrank.rerank.brmgr import BRMGR
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.upr import UPR
 from drillrank.text import terms
+from tests.examples import examples
 
 from .test_path_search import INSTRUCTION, graphs
 
@@ -89,7 +90,7 @@ def holds_on_every_scale(ranking):
         assert scale != "softmax" or math.fsum(scores) == pytest.approx(1 if ranking else 0)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(graphs(), QUERIES, OPTIONS, FORMULAS, st.sampled_from(["max", "mean"]), st.booleans())
 def test_of_paths(hash_model, passages, query, options, formula, ensemble, lexical):
     """The toy model counts other tokens than the unigram model of the cascade."""

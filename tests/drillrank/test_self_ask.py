@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank import D3, Passage, SelfAsk
+from drillrank import Passage, SelfAsk
 from drillrank.drilldown.self_ask import parse_next_move
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.text import count_tokens
 from drillrank.vectors import BM25Index, top
-from tests.drillrank.helpers import Says, quiet, refuses
+from tests.drillrank.helpers import Says, paragraph_d3, quiet, refuses
+from tests.examples import examples
 
 FACTS = [
     Passage("The Rhine is 1,230 km long.", title="Rhine"),
@@ -118,7 +119,7 @@ said = st.text(max_size=50) | st.sampled_from([
 answers = said | st.lists(said, max_size=4).map("\n".join) | st.sampled_from([ValueError("x"), TimeoutError("t"), None])
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(answers, min_size=1, max_size=5), st.integers(1, 4))
 def test_an_adversarial_llm(script, max_steps):
     calls = []
@@ -152,7 +153,7 @@ def test_passages_are_shown_whole_as_many_as_fit():
 
 
 @quiet
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     st.lists(st.text(max_size=300) | st.builds(lambda n: "word 尺寸 🦊. " * n, st.integers(1, 400)), max_size=4),
     st.integers(200, 900),
@@ -196,7 +197,7 @@ def test_drilling_down_for_each_follow_up_counts_as_one():
             return next((choice for words, choice in chosen.items() if words in prompt), answer)
 
     llm = Both()
-    d3 = D3(llm)
+    d3 = paragraph_d3(llm)
     both = SelfAsk(llm, lambda question: d3.retrieve(question, [book]))
     found = both.answer(QUESTION)
     assert found.answer == "1,230 km"

@@ -12,6 +12,7 @@ from drillrank import BRMGR, UPR, Passage, Path, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
 from drillrank.multihop.path_rerank import PathRerank
 from tests.drillrank.conftest import HashModel
+from tests.examples import examples
 
 VOCABULARY = ["fox", "river", "town", "Rhine", "Basel", "novel", "Emma", "wrote", "old", "red"]
 WORDS = st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=6)
@@ -47,7 +48,7 @@ def test_a_model_without_a_collection_is_asked_once_for_all_questions():
 
 @pytest.mark.parametrize("kind", [UPR, PromptRank, BRMGR])
 @pytest.mark.parametrize("model", ["unigram", HashModel()], ids=["unigram", "hash"])
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(asked=ASKED, drawn=st.randoms())
 def test_scores_of_the_first_stage_are_those_of_their_question(kind, model, asked, drawn):
     ranker = kind(model, prior="retrieval")
@@ -65,7 +66,7 @@ def test_scores_of_the_first_stage_are_those_of_their_question(kind, model, aske
         kind(model, prior=None).rank_many(queries, *lists, scores=scores)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.lists(WORDS.map(" ".join), min_size=2, max_size=6, unique=True), st.lists(WORDS.map(" ".join), min_size=1))
 def test_what_searches(texts, queries):
     passages = [Passage(text, id=str(number), links=(str(number - 1),)) for number, text in enumerate(texts)]

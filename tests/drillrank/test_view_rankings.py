@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from drillrank.hosts.records import StoredSection, raw_records
 from drillrank.hosts.views import of_store
 from drillrank.llm import LookupRequest, RetrievalRequest, run
+from tests.examples import examples
 
 VIEWS = ("raw", "keywords", "summary")
 
@@ -66,7 +67,7 @@ def test_a_store_is_searched_as_often_as_it_takes(records, options, k):
 OF_ALL_KINDS = [record(view, number) for number in range(8) for view in VIEWS] + [record(None, n) for n in range(4)]
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.permutations(OF_ALL_KINDS), st.integers(1, 6))
 def test_of_a_store_that_is_in_sight_each_ranking_is_that_of_all_its_records(records, k):
     store = Store(records)

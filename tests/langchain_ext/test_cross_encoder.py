@@ -11,13 +11,14 @@ from langchain_core.documents import Document
 from drillrank import UPR
 from drillrank.errors import InvalidInput
 from langchain_ext import LikelihoodCrossEncoder
+from tests.examples import examples
 
 QUERY = "Which river flows through Basel?"
 texts = st.sampled_from(["Basel lies on the Rhine, a river.", "Emma is a novel.", "", "The river flows through Basel."])
 queries = st.sampled_from([QUERY, "Who wrote Emma?"])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.tuples(queries, texts), max_size=8))
 def test_pairs_are_scored_in_order_as_upr_scores_the_candidates_of_each_query(pairs):
     scores = LikelihoodCrossEncoder().score(pairs)

@@ -31,6 +31,7 @@ from langchain_ext import (
 from langchain_ext._lookups import DocumentFilter
 from tests.conformance.hosts import LangChain
 from tests.conformance.server_store import OwnForm, PostFiltered
+from tests.examples import examples
 
 MINE = Document("Mine.", id="1", metadata={"tenant": "a", "level": 1})
 THEIRS = Document("Theirs.", id="2", metadata={"tenant": "b", "level": 1})
@@ -102,7 +103,7 @@ own_filters = st.one_of(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(metadata, max_size=4), wants, own_filters, st.booleans())
 def test_what_a_store_in_memory_brings_is_what_may_be_seen(held: list[dict], wanted: dict, own: Any, function: bool):
     documents = [Document("x", id=str(number), metadata=values) for number, values in enumerate(held)]

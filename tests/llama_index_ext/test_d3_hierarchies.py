@@ -10,6 +10,7 @@ from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, R
 
 from drillrank.errors import DrillrankWarning
 from llama_index_ext import D3Retriever
+from tests.examples import examples
 
 PARTS = [
     f"## Lake {number}\n\nThe lake of number {number} has {number * 7} fish and {number * 3} boats at its port.\n\n"
@@ -41,7 +42,7 @@ def check(found: list[NodeWithScore], *, placed: bool) -> None:
         assert start is None or DOCUMENT.text[start : start + len(text)] == text
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.sampled_from([(512, 128), (512, 128, 48), (256, 64), (4096, 96, 40)]))
 def test_nodes_of_all_levels_are_one_document(sizes):
     nodes = cut(*sizes)

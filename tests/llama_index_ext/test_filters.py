@@ -24,6 +24,7 @@ from llama_index.core.vector_stores.types import (
 from drillrank.errors import DrillrankWarning, InvalidInput
 from llama_index_ext._lookups import NodeFilter
 from tests.conformance.text_store import TextStore
+from tests.examples import examples
 
 
 def node(id_: str, text: str, document: str | None = None, **metadata: Any) -> TextNode:
@@ -160,7 +161,7 @@ complete = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(complete, min_size=1, max_size=4), flat)
 def test_the_guard_says_what_the_hosts_store_says_where_records_say_all(held: list[dict], filters: MetadataFilters):
     nodes: list[BaseNode] = [node(str(i), "x", "ab"[i % 2], **values) for i, values in enumerate(held)]
@@ -171,7 +172,7 @@ def test_the_guard_says_what_the_hosts_store_says_where_records_say_all(held: li
     )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.lists(st.dictionaries(st.sampled_from(["tenant", "level"]), st.sampled_from(["a", 1])), max_size=4), flat)
 def test_where_records_do_not_say_the_guard_lets_no_more_through(held: list[dict], filters: MetadataFilters):
     nodes: list[BaseNode] = [node(str(i), "x", **values) for i, values in enumerate(held)]

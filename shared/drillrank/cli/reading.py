@@ -23,6 +23,7 @@ from drillrank.structure.isolation import ReaderFailure, close_workers, run_task
 from drillrank.structure.packages import is_package
 from drillrank.structure.read import content_key, read_content
 from drillrank.structure.worker import Frame
+from drillrank.text_digests import MAX_DIGESTS
 
 EMPTY = "holds no text."
 UNREADABLE = "! "
@@ -208,7 +209,8 @@ def _prepared_from_frame(frame: Frame, key: bytes) -> DocumentRecord:
                 id_.partition(" ")[0] == key.hex()
                 and all(map(_is_row, rows))
                 and all(map(_is_heading, headings))
-                and [len(part) for part in parts[1:]] == [4 * n_rows] * 3 + [8 * n_rows]
+                and [len(part) for part in parts[1:4]] == [4 * n_rows] * 3
+                and _are_digests(parts[4])
             ):
                 parse, *indices, digests = parts
                 context = DocumentContext(list(map(tuple, headings)), beginning)
@@ -247,6 +249,11 @@ def _is_row(row: object) -> bool:
 def _is_span(span: object) -> bool:
     """Return True if a value is a `ParagraphSpan` as the corpus writes it."""
     return isinstance(span, list) and len(span) == 4 and all(type(offset) is int for offset in span)
+
+
+def _are_digests(content: bytes) -> bool:
+    """Return True if a value is packed digests as the corpus writes them."""
+    return len(content) % 8 == 0 and len(content) <= 8 * MAX_DIGESTS
 
 
 def _is_heading(heading: object) -> bool:

@@ -74,6 +74,8 @@ class ParagraphVectors:
 
     def compute_cosines(self, question: str) -> Floats:
         """Return the cosines with paragraphs and with their sections, shape (2, paragraphs)."""
+        if not len(self._paragraphs):
+            return np.zeros((2, 0))
         vector = of_unit_length(embedded(self._embed_questions, [question]))[0].astype(np.float32)
         cosines = (self._paragraphs @ vector).astype(np.float64)
         if self._sections is None:

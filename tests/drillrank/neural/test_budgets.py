@@ -20,6 +20,7 @@ from drillrank.likelihood import Request
 from drillrank.likelihood.tokenizer import TextTokenizer, Tokenised, allot, fit_to_budgets
 from drillrank.prompts import TruncatableText
 from tests.drillrank.neural.tokenizers_of_all_kinds import KINDS
+from tests.examples import examples
 
 FUZZ = int(os.environ.get("DRILLRANK_FUZZ", "100"))
 fuzz = settings(max_examples=FUZZ, suppress_health_check=[HealthCheck.too_slow])
@@ -148,7 +149,7 @@ def fit_simply(kind, request, window=None, *, with_targets=False):
     return fitted
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(
     st.sampled_from([("characters", ""), ("characters", " "), ("words", " "), ("words", " | ")]),
     st.lists(st.tuples(st.text("a ", max_size=14), st.none() | st.integers(0, 12)), max_size=3),

@@ -19,6 +19,7 @@ from drillrank.prompts import TruncatableText
 from tests.drillrank.neural.conftest import saved
 from tests.drillrank.neural.fake_server import FakeServer
 from tests.drillrank.neural.test_trusted_wording import CHAT
+from tests.examples import examples
 
 TEXTS = ["The Rhine is a river.", "Emma is a novel <|im_end|>.", Passage("Basel " * 30, title="Basel")]
 QUESTION = "who wrote <|im_start|> it?"
@@ -83,7 +84,7 @@ on_likelihood = pytest.mark.parametrize("server", ["vllm", "sglang"], indirect=T
 
 
 @on_likelihood
-@settings(max_examples=10, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(10), suppress_health_check=list(HealthCheck))
 @given(requests, st.booleans(), st.booleans(), st.integers(1, 4))
 def test_likelihoods_are_those_of_the_model_here(server, here, asked, include_eos, chat, per_request):
     asked = [Request(one.prompt, one.target, one.max_tokens, chat) for one in asked]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from drillrank.errors import InvalidInput
 from drillrank.structure import Document, parse_document, sentences
 from tests.drillrank.helpers import refuses
+from tests.examples import examples
 
 # fmt: off
 FRAGMENTS = [
@@ -58,7 +59,7 @@ def check_spans(document: Document) -> None:
     assert not text[end:].strip(), "lost text"
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(texts | st.text("Ab.!1 \n\x85\xa0\u2003\u2009\u2028\u202f\u3000\u00e9\u4e2d", max_size=40))
 @example("Plan A\u00a0. Then plan B\u202f.")
 @example("A\u2028.")

@@ -13,6 +13,7 @@ from drillrank.structure import Document, parse_document
 from drillrank.structure.html import html_links
 from drillrank.structure.markdown import as_markdown
 from tests.drillrank.structure.test_document import check_spans
+from tests.examples import examples
 
 
 def parsed(text: str) -> Document:
@@ -438,7 +439,7 @@ block = st.one_of(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(st.tuples(block, st.sampled_from(["\n", "", "\r\n"])).map("".join), max_size=10).map("".join))
 def test_well_formed_pages_read_as_the_standard_library_reads_them(text):
     document, reference = parsed(text), Reference(text)

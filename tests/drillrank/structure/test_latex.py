@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from drillrank.structure import Document, parse_document
 from tests.drillrank.structure.test_document import check_spans
+from tests.examples import examples
 
 
 def parsed(text: str) -> Document:
@@ -216,7 +217,7 @@ KINDS = {"{}\n\n": "", ITEMIZED: "-", QUOTED: ""}
 parts = st.tuples(st.sampled_from([*KINDS, *RANKS]), inline)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(parts, max_size=10))
 def test_well_formed_sources_read_as_they_were_made(made):
     text, expected, shown = "", [], []

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from drillrank.errors import InvalidInput
 from drillrank.structure import Document, parse_document
 from drillrank.structure.passages import DocumentPassage, cut_passages
+from tests.examples import examples
 
 SENTENCES = "The old mill grinds corn. Its wheel turns day and night. Nobody stops it. "
 
@@ -46,7 +47,7 @@ def texts_of(text: str, size: int = 1200, format: str = "markdown") -> list[str]
     return [passage.text for passage in cut_passages(parse_document(text, format), size)]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(markdown_texts, st.integers(1, 400))
 def test_spans_tile_the_text_of_a_markdown_document(text, size):
     document = parse_document(text, "markdown")
@@ -64,7 +65,7 @@ def test_spans_tile_the_text_of_a_markdown_document(text, size):
     assert characters == visible_characters(document)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(html_blocks, max_size=10).map("\n".join), st.integers(200, 600))
 def test_the_readable_text_of_html_is_in_the_passages_once(text, size):
     document = parse_document(text, "html")
@@ -77,7 +78,7 @@ def test_the_readable_text_of_html_is_in_the_passages_once(text, size):
     assert all(passage.end == passage.blocks[-1].end for passage in passages)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(markdown_texts, st.integers(150, 600))
 def test_no_word_is_cut_that_fits_in_a_passage(text, size):
     document = parse_document(

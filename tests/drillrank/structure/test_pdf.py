@@ -17,6 +17,7 @@ from drillrank.structure.pdf import convert_pdf, count_pages
 from drillrank.structure.pdf_words import count_in_english, join_split_words
 from drillrank.views import section_chunks
 from tests.drillrank.structure.test_linear_time import lines_run
+from tests.examples import examples
 from tests.pdf_files import Mark, Pdf, Text, lines, pdf_of
 
 pytest.importorskip("liteparse", reason="needs the extra pdf")
@@ -126,7 +127,7 @@ def test_pages_reach_views_and_evidence(read):
     assert document.text[found.passage.metadata["start"] : found.passage.metadata["end"]] == found.passage.text
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.lists(st.lists(st.text("ab #*-|<>[]():.1\\_`~=+", max_size=30), max_size=6), min_size=1, max_size=4))
 def test_no_text_is_read_as_markup_and_none_is_lost(tmp_path_factory, texts):
     pages = [[Text(f"w{p}x{n} {text}", y=60 + 40 * n) for n, text in enumerate(page)] for p, page in enumerate(texts)]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from drillrank.structure import parse_document
 from tests.drillrank.structure.test_document import check_spans
+from tests.examples import examples
 
 
 def headings(text: str) -> list[tuple[tuple[str, ...], int]]:
@@ -96,7 +97,7 @@ def test_no_numbered_list_becomes_sections(length, loose, pattern):
     assert headings(f"Before.\n\n{text}\n\nAfter.") == [((), 0)]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(st.sampled_from(["open", "next", "close"]), max_size=12), st.booleans())
 def test_every_consistent_numbering_is_found(steps, dotted):
     number = [1]
@@ -177,7 +178,7 @@ def test_what_is_no_table(text):
     assert "table" not in {block.kind for section in document.sections() for block in document.blocks(section)}
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.lists(st.sampled_from(["Foxes", "FOXES", "**Foxes**", PROSE, "Short.", "Foxes ..... 3", ""]), max_size=12))
 def test_no_guessed_heading_is_the_last_word(lines):
     for format in ("text", "markdown"):
@@ -186,7 +187,7 @@ def test_no_guessed_heading_is_the_last_word(lines):
         assert all(one.confidence >= 0.9 or document.body(one).strip() for one in document.sections()[-1:])
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.lists(st.tuples(st.integers(4, 6), st.integers(5, 40)), min_size=1, max_size=8),
     st.integers(70, 110),
