@@ -80,6 +80,15 @@ def test_names_of_documents_are_embedded_with_their_passages(corpus):
     assert np.isfinite(matrix(corpus)).all(axis=1).tolist() == [False] * 10 + [True] * 10 + [False] * 10
 
 
+def test_documents_in_memory_are_embedded_as_those_of_a_corpus(corpus):
+    in_memory, stored = Embedder(), Embedder()
+    names = {id_: f"manuals/{id_}_of-tea.v2.md" for id_ in corpus.ids()}
+    D3(embed=in_memory).prepare([document(n) for n in range(3)], list(names.values()))
+    corpus.embed("lengths", stored, names=names)
+    assert in_memory.texts == stored.texts
+    assert stored.texts[0].startswith("d0 of tea.v2 Part 0.0\n")
+
+
 def test_paragraphs_are_embedded_without_headings():
     corpus, embed = Corpus(unit="paragraph"), Embedder()
     corpus.add([("a", parse_document("# Tea\n\nIt is hot."))])
@@ -205,7 +214,7 @@ def test_files_are_embedded_with_their_names_and_again_if_the_model_changes(tmp_
         files = FileCorpus(sources, tmp_path / "cache", "english", unit="passage")
         result = files.ask(d3, lambda prepared: d3.retrieve("Is tea hot?", prepared))
         assert [item.passage.text for item in result] == ["# Tea\n\nIt is hot."]
-        return [text for text in encoder.embedder.texts if "It is hot" in text]
+        return [text for text in encoder.embedder.texts if "It is hot." in text]
 
     assert ask() == ["tea manual 2 Tea\n# Tea\n\nIt is hot."]
     assert ask() == []
