@@ -35,7 +35,7 @@ each_source = pytest.mark.parametrize("source", ["documents", "sections", "chunk
 @both_hosts
 @each_source
 def test_a_passage_joins_paragraphs_and_names_its_best_one(host, source):
-    best, *others = host.both(retriever(host, source, max_tokens=2000), ASKED)
+    best, *others = host.both(retriever(host, source), ASKED)
     assert TARGET in best.text
     assert len(best.text) > 2 * len(TARGET)
     assert best.metadata["drillrank_best_paragraph"] == TARGET
@@ -117,7 +117,7 @@ def test_top_n_is_auto_none_or_positive(host, wrong):
 
 
 def test_limits_and_preset_of_a_retriever_are_serialized():
-    for fields in ({"max_tokens": 60}, {"top_n": 2}, {"preset": "paper"}, {"top_n": None}):
+    for fields in ({"max_tokens": 400}, {"top_n": 2}, {"preset": "paper"}, {"top_n": None}):
         original = LangChain.ext.D3Retriever([LangChain.document(BOOK, "book")], **fields)
         for copy in LangChain.copies(original):
             assert LangChain.retrieve(copy, ASKED) == LangChain.retrieve(original, ASKED)

@@ -80,12 +80,13 @@ async def test_llm_calls_of_the_retriever_count_in_the_usage(host):
     retriever = host.ext.D3Retriever(facts, llm=host.reader(everything, crowd), settings={"unit": "paragraph"})
     asked = host.self_ask(retriever, host.reader(reasoner, crowd))
     costs = []
-    for answer in (host.answer(asked, HOPS), await host.aanswer(asked, HOPS)):
-        cost = usage(host, answer[2])
-        costs.append({name: cost[name] for name in ("llm_calls", "prompt_tokens", "completion_tokens")})
+    for asynchronous in (False, True):
+        crowd.prompts.clear()
+        _, _, metadata = await host.aanswer(asked, HOPS) if asynchronous else host.answer(asked, HOPS)
+        cost = usage(host, metadata)
         assert cost["llm_calls"] == len(crowd.prompts) > 5
         assert cost["prompt_tokens"] == sum(map(count_tokens, crowd.prompts))
-        crowd.prompts.clear()
+        costs.append(cost["completion_tokens"])
     assert costs[0] == costs[1]
 
 
