@@ -281,14 +281,15 @@ class Host:
 
     @classmethod
     def made(cls, name: str, documents: Sequence[Any] = (), /, **fields: Any) -> Any:
-        """Any component, over documents where it takes any, and with an LLM where it needs one."""
+        """Any component, over documents where it takes any, and with an LLM where it needs one; D3 of paragraphs."""
         component, fields = getattr(cls.ext, name), dict(fields)
         if name in ("BRMGRRetriever", "PromptRankRetriever", "SelfAskChain", "SelfAskQueryEngine"):
-            fields.setdefault("source", cls.ext.D3Retriever(documents, top_n=4))
+            fields.setdefault("source", cls.ext.D3Retriever(documents, top_n=4, settings={"unit": "paragraph"}))
         if name in ("BRMGRRetriever", "SelfAskChain", "SelfAskQueryEngine"):
             fields.setdefault("llm", cls.llm(["An answer."]))
         if name == "D3Retriever":
             fields.setdefault("documents", documents)
+            fields.setdefault("settings", {"unit": "paragraph"})
         if name == "MultiViewRetriever":
             fields.setdefault("documents", cls.split(documents))
         return component(**fields)

@@ -103,6 +103,27 @@ def test_a_thousand_citations_are_where_they_say(host, split, lent):
         assert original[one.start : one.start + len(one.text)] == one.text
 
 
+@pytest.mark.parametrize(("host", "split", "lent"), SPLITTERS.values(), ids=SPLITTERS)
+def test_passages_of_chunks_are_cited_where_they_begin(host, split, lent):
+    found = found_in(host, split, [generated(number) for number in range(10)], lent, "passage")
+    assert len(found) >= 20
+    for one, original in found:
+        assert one.start is not None
+        assert remove_white_space(original[one.start :]).startswith(remove_white_space(one.text))
+
+
+def test_a_passage_of_chunks_without_overlap_is_its_source():
+    text = "The fox hunts at night. It sleeps by day.\n\nThe owl hunts, too. " * 4
+    found = found_in(LangChain, recursive(30, 0, index=True), [text.strip()], False, "passage")
+    assert found
+    for one, original in found:
+        assert one.text.replace("\n", " ") == original[one.start : one.start + len(one.text)].replace("\n", " ")
+
+
+def remove_white_space(text: str) -> str:
+    return "".join(text.split())
+
+
 UNSURE = {
     "recursive, no index": (LangChain, recursive(90, 40, index=False)),
     "headings": (LangChain, along_headings(strip=True)),

@@ -122,6 +122,7 @@ def test_the_option_survives_configurations_and_pickles(host, name):
     assert pickle.loads(pickle.dumps(component)).explain
 
 
+PARAGRAPHS = {"unit": "paragraph"}
 FILES = {
     "plain": (
         "# A\n\nBasel lies on the Rhine.\n\n# B\n\nA cat.",
@@ -141,12 +142,12 @@ def test_the_tree_names_documents_as_their_readers_do(host, cut):
     """By the heading above everything, the title or the file name; where two are called alike, with a number."""
     documents = [host.document(text, name, **told) for name, (text, told, _) in FILES.items()]
     given = host.split(documents) if cut else documents
-    _, heard = host.hear(host.ext.D3Retriever(given, top_n=None), QUERY)
+    _, heard = host.hear(host.ext.D3Retriever(given, top_n=None, settings=PARAGRAPHS), QUERY)
     assert not [event for event in heard if event.get("tree")]
-    _, heard = host.hear(host.ext.D3Retriever(given, top_n=None, explain=True), QUERY)
+    _, heard = host.hear(host.ext.D3Retriever(given, top_n=None, settings=PARAGRAPHS, explain=True), QUERY)
     [tree] = [event["tree"] for event in heard if event.get("tree")]
     token = explanation_request.set(comparison := ExplanationRequest(enabled=True))  # as a comparison asks it to
-    host.retrieve(host.ext.D3Retriever(given, top_n=None), QUERY)
+    host.retrieve(host.ext.D3Retriever(given, top_n=None, settings=PARAGRAPHS), QUERY)
     explanation_request.reset(token)
     wanted = [name for *_, name in FILES.values()]
     wanted = [name if wanted.count(name) == 1 else f"{name} ({place})" for place, name in enumerate(wanted, 1)]

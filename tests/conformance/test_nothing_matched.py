@@ -29,14 +29,16 @@ def test_it_is_told_of_each_result_to_no_model_and_forgotten_with_the_next_quest
 
 
 def test_what_the_llm_chose_did_match():
-    found = D3(lambda prompt: "1, 2, 3", settings={"sections_by": "json"}).retrieve("Which foxes sing?", [SECTIONS])
+    found = D3(lambda prompt: "1, 2, 3", settings={"sections_by": "json", "unit": "paragraph"}).retrieve(
+        "Which foxes sing?", [SECTIONS]
+    )
     assert [item.passage.text for item in found] == TEXTS
     assert not any(item.details["nothing_matched"] for item in found)
 
 
 def test_vectors_tell_apart_what_no_word_does():
     vectors = {text: [float(text == "Whales."), 1.0] for text in TEXTS}
-    d3 = D3(embed=lambda texts: [vectors.get(text, [1.0, 0.0]) for text in texts])
+    d3 = D3(embed=lambda texts: [vectors.get(text, [1.0, 0.0]) for text in texts], settings={"unit": "paragraph"})
     found = d3.retrieve("Which foxes sing?", [SECTIONS], top_n=3)
     assert found[0].passage.text == "Whales."
     assert not any(item.details["nothing_matched"] for item in found)

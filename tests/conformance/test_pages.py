@@ -27,7 +27,8 @@ def pages(host, **more):
 
 
 def first(host, question, documents=(), **fields):
-    return host.retrieve(host.ext.D3Retriever(list(documents), top_n=1, **fields), question)[0]
+    settings = {"unit": "paragraph", **fields.pop("settings", {})}
+    return host.retrieve(host.ext.D3Retriever(list(documents), top_n=1, settings=settings, **fields), question)[0]
 
 
 @both_hosts

@@ -41,6 +41,7 @@ BADGER = (
 )
 OWL = "The owl flies without a sound. Its feathers have soft edges, which break the air into small whirls."
 HEADING = {"size": 16, "bold": True}
+PARAGRAPHS = {"unit": "paragraph"}
 ASKED = {  # question, and the page and section of the answer
     "Where does the badger dig its sett?": (2, "2 Badgers", BADGER[0]),
     "Which eggs and fruit does the fox look for along the hedges?": (1, "1 Foxes", f"{FOX[1]} {FOX[2]}"),
@@ -116,10 +117,10 @@ def check(host, retriever) -> None:
 def test_evidence_is_found_on_its_page(host, file, tmp_path):
     documents = READ[host](file)
     sections = host.split(documents)
-    check(host, host.ext.D3Retriever(documents))
+    check(host, host.ext.D3Retriever(documents, settings=PARAGRAPHS))
     check(host, host.ext.MultiViewRetriever(sections))
     store = host.index(*sections)
-    check(host, host.ext.D3Retriever(source=store))
+    check(host, host.ext.D3Retriever(source=store, settings=PARAGRAPHS))
     if host is LangChain:
         store.dump(str(tmp_path / "store.json"))
         loaded = InMemoryVectorStore.load(str(tmp_path / "store.json"), host.embedding())
@@ -127,15 +128,20 @@ def test_evidence_is_found_on_its_page(host, file, tmp_path):
         store.storage_context.persist(str(tmp_path / "index"))
         stored = StorageContext.from_defaults(persist_dir=str(tmp_path / "index"))
         loaded = load_index_from_storage(stored, embed_model=host.embedding())
-    check(host, host.ext.D3Retriever(source=loaded))
+    check(host, host.ext.D3Retriever(source=loaded, settings=PARAGRAPHS))
     second = (lambda one: one.metadata["page"] == 1) if host is LangChain else host.filters(page_label="2")
-    found = host.retrieve(host.ext.D3Retriever(source=store, filters=second, top_n=9), "badgers and foxes")
+    found = host.retrieve(
+        host.ext.D3Retriever(source=store, filters=second, top_n=9, settings=PARAGRAPHS), "badgers and foxes"
+    )
     assert [folded(one.text) for one in found] == list(BADGER)
 
 
 def test_citations_of_llama_index_name_the_page(nodes):
     index = LlamaIndex.index(*LlamaIndex.split(nodes))
-    for retriever in (llama_index_ext.D3Retriever(nodes, top_n=1), llama_index_ext.D3Retriever(source=index, top_n=1)):
+    for retriever in (
+        llama_index_ext.D3Retriever(nodes, top_n=1, settings=PARAGRAPHS),
+        llama_index_ext.D3Retriever(source=index, top_n=1, settings=PARAGRAPHS),
+    ):
         engine = CitationQueryEngine.from_args(index, retriever=retriever, llm=MockLLM())
         answer = engine.query("Where does the badger dig its sett?")
         assert [source.metadata["page_label"] for source in answer.source_nodes] == ["2"]
@@ -150,7 +156,10 @@ def test_a_plain_chain_of_langchain_cites_the_page(documents):
 
     prompts = []
     chain = (
-        {"found": langchain_ext.D3Retriever(documents=documents, top_n=1) | cited, "question": RunnablePassthrough()}
+        {
+            "found": langchain_ext.D3Retriever(documents=documents, top_n=1, settings=PARAGRAPHS) | cited,
+            "question": RunnablePassthrough(),
+        }
         | ChatPromptTemplate.from_template("{found}\n\n{question}")
         | RunnableLambda(lambda prompt: prompts.append(prompt.to_string()) or prompt)
         | FakeListChatModel(responses=["In the forest [p. 2]."])
@@ -165,7 +174,7 @@ def test_pages_that_another_splitter_cut_are_not_joined(documents, size):
     assert len(cut) > len(documents)
     assert join_langchain_pages(cut) == cut
     for question, (page, _, answer) in ASKED.items():
-        found = langchain_ext.D3Retriever(documents=cut, top_n=1).invoke(question)[0]
+        found = langchain_ext.D3Retriever(documents=cut, top_n=1, settings=PARAGRAPHS).invoke(question)[0]
         assert found.metadata["page"] == page - 1
         assert folded(found.page_content)[:30] in answer
 
@@ -204,7 +213,7 @@ def test_a_changed_page_in_a_pipeline_with_a_docstore(file):
 
 def test_an_evidence_paragraph_of_a_store_is_no_heading(documents):
     store = LangChain.index(*LangChain.split(documents, views=["raw"]))
-    found = langchain_ext.D3Retriever(source=store, top_n=20).invoke("badgers, foxes, owls")
+    found = langchain_ext.D3Retriever(source=store, top_n=20, settings=PARAGRAPHS).invoke("badgers, foxes, owls")
     titles = {"1 Foxes", "2 Badgers", "3 Owls"}
     assert {one.metadata["drillrank_section_path"] for one in found} == titles
     assert not titles & {one.page_content.strip() for one in found}

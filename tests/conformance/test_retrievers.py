@@ -38,11 +38,13 @@ def over_retrievers(host: Any, documents: Any, **fields: Any) -> Any:
 
 def drill_down(host: Any, documents: Any, **fields: Any) -> Any:
     """Twins each for itself: other components, and their tests, build on it."""
-    return build(host.ext.D3Retriever, documents, **{"top_n": 3, "settings": {"repeats": True}, **fields})
+    return build(
+        host.ext.D3Retriever, documents, **{"top_n": 3, "settings": {"repeats": True, "unit": "paragraph"}, **fields}
+    )
 
 
 def with_llm(host: Any, documents: Any, **fields: Any) -> Any:
-    return build(host.ext.D3Retriever, documents, llm=host.reader(), **{"top_n": 3, **fields})
+    return build(host.ext.D3Retriever, documents, llm=host.reader(), **{"top_n": 3, "unit": "paragraph", **fields})
 
 
 def over_sections(host: Any, documents: Any, **fields: Any) -> Any:

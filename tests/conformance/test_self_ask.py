@@ -28,7 +28,7 @@ from drillrank.text import count_tokens
 from tests.conformance import llama_index_reader
 from tests.conformance.corpus import ticks_during
 from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts, each_reader
-from tests.conformance.readers import FACTS, HOPS, Crowd, adversary, reasoner, scripts
+from tests.conformance.readers import FACTS, HOPS, Crowd, adversary, everything, reasoner, scripts
 from tests.examples import examples
 from tests.langchain_ext.test_d3 import Log
 
@@ -71,6 +71,23 @@ def test_two_hops_with_every_step_in_sight(host, capsys):
     assert metadata["problems"] == []
     assert usage(host, metadata)["llm_calls"] == len(crowd.prompts) == 5
     assert usage(host, metadata)["prompt_tokens"] == sum(map(count_tokens, crowd.prompts))
+
+
+@both_hosts
+async def test_llm_calls_of_the_retriever_count_in_the_usage(host):
+    crowd = Crowd()
+    facts = [host.record(f"# Fact\n\n{fact}\n\n# Rumor\n\nNothing.", fact) for fact in FACTS]
+    retriever = host.ext.D3Retriever(facts, llm=host.reader(everything, crowd), settings={"unit": "paragraph"})
+    asked = host.self_ask(retriever, host.reader(reasoner, crowd))
+    costs = []
+    for asynchronous in (False, True):
+        crowd.prompts.clear()
+        _, _, metadata = await host.aanswer(asked, HOPS) if asynchronous else host.answer(asked, HOPS)
+        cost = usage(host, metadata)
+        assert cost["llm_calls"] == len(crowd.prompts) > 5
+        assert cost["prompt_tokens"] == sum(map(count_tokens, crowd.prompts))
+        costs.append(cost["completion_tokens"])
+    assert costs[0] == costs[1]
 
 
 @each_reader

@@ -50,7 +50,7 @@ def traced():
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_spans_and_events_of_llama_index(traced, asynchronous):
     spans, events = traced
-    retriever = llama_index_ext.D3Retriever([LlamaIndexDocument(text=TEXT)], top_n=2)
+    retriever = llama_index_ext.D3Retriever([LlamaIndexDocument(text=TEXT)], top_n=2, settings={"unit": "paragraph"})
     reranker = llama_index_ext.UPRRerank(top_n=1)
     engine = RetrieverQueryEngine.from_args(retriever, llm=MockLLM(max_tokens=3), node_postprocessors=[reranker])
     asyncio.run(engine.aquery(QUESTION)) if asynchronous else engine.query(QUESTION)
@@ -63,7 +63,7 @@ def test_spans_and_events_of_llama_index(traced, asynchronous):
     [start], [end] = events.told[ranked]["ReRankStartEvent"], events.told[ranked]["ReRankEndEvent"]
     assert (len(start.nodes), start.top_n, start.model_name, len(end.nodes)) == (2, 1, "unigram", 1)
     [step], [end] = events.told[drilled]["D3StepEvent"], events.told[drilled]["D3EndEvent"]
-    assert (step.kind, step.n_candidates, len(step.chosen)) == ("likelihood", 3, 2)
+    assert (step.kind, step.offered, len(step.chosen)) == ("likelihood", 3, 2)
     assert (end.usage["llm_calls"], end.problems) == (0, [])
 
 
@@ -93,7 +93,8 @@ def test_runs_of_langchain(asynchronous, name):
     runs = Runs()
     reranker = getattr(langchain_ext, name)(top_n=1)
     retriever = ContextualCompressionRetriever(
-        base_retriever=langchain_ext.D3Retriever([Document(TEXT)], top_n=2), base_compressor=reranker
+        base_retriever=langchain_ext.D3Retriever([Document(TEXT)], top_n=2, settings={"unit": "paragraph"}),
+        base_compressor=reranker,
     )
     config = {"callbacks": [runs]}
     found = asyncio.run(retriever.ainvoke(QUESTION, config)) if asynchronous else retriever.invoke(QUESTION, config)

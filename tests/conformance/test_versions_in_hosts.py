@@ -33,7 +33,7 @@ def leases(host, metadata):
 
 
 def found(host, documents=(), as_of=None, **fields):
-    retriever = host.ext.D3Retriever(list(documents), top_n=1, settings={"as_of": as_of}, **fields)
+    retriever = host.ext.D3Retriever(list(documents), top_n=1, settings={"as_of": as_of, "unit": "paragraph"}, **fields)
     return host.both(retriever, QUESTION)
 
 

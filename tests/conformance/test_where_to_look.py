@@ -22,6 +22,7 @@ from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
 
 TEXT = "# Doors\n\nThe code is 1234.\n\n# Windows\n\nThey are shut.\n"
 QUESTION = "What is the code of the door?"
+PARAGRAPHS = {"unit": "paragraph"}
 WHOLE = ["The code is 1234.", "They are shut."]
 
 
@@ -58,7 +59,10 @@ def test_behind_what_wraps_a_retriever_only_what_is_named_is_asked(host, wrap):
     one = host.over(filled, 1)
 
     def texts(**fields):
-        return sorted(found.text for found in host.retrieve(host.ext.D3Retriever(top_n=9, **fields), QUESTION))
+        return sorted(
+            found.text
+            for found in host.retrieve(host.ext.D3Retriever(top_n=9, settings=PARAGRAPHS, **fields), QUESTION)
+        )
 
     assert texts(source=one) == WHOLE
     assert len(texts(source=wrap(one))) == 1
@@ -75,7 +79,7 @@ def test_what_was_given_stands_for_a_document_of_which_a_view_was_found_alone(ho
     views = host.split([whole])
     summaries = [piece for piece in views if piece.metadata["drillrank_view"] == "summary"]
     source = host.finds(lambda question: summaries)
-    retriever = host.ext.D3Retriever(views if cut else [whole], source=source, top_n=9)
+    retriever = host.ext.D3Retriever(views if cut else [whole], source=source, top_n=9, settings=PARAGRAPHS)
     assert sorted(found.text for found in host.retrieve(retriever, QUESTION)) == WHOLE
     with pytest.warns(DrillrankWarning, match="pass them as documents"):
         assert not host.retrieve(host.ext.D3Retriever(host.split([theirs]), source=source), QUESTION)

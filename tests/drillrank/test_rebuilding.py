@@ -213,7 +213,7 @@ def test_chunks_whose_white_space_a_splitter_removed_become_one_passage():
     held = (HeldSpan(0, 21, 0), HeldSpan(23, 39, 1), HeldSpan(41, 56, 2))
     shifts = ((0, 100), (23, 99), (41, 900))  # one blank between the first two, other text before the third
     [section] = rebuild_sections([[CoveredText(text, held, shifts)]], unit="passage")
-    assert [passage.text for passage in section.readable] == [f"{first}\n\n{second}", third]
+    assert [passage.text for passage in section.readable] == [f"{first}\n{second}", third]
     positions = [(p.metadata["start"], p.metadata["end"], p.metadata["chunk"]) for p in section.readable]
     assert positions == [(100, 138, 0), (941, 956, 2)]
 

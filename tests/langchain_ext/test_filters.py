@@ -126,15 +126,18 @@ def test_other_stores_get_each_condition_for_itself():
     assert DocumentFilter(lambda document: False).for_store(STORE, {"view": "raw"}) == {"view": "raw"}
 
 
+PARAGRAPHS = {"unit": "paragraph"}
+
+
 def test_a_store_that_filters_what_it_has_fetched_loses_nothing(monkeypatch: pytest.MonkeyPatch):
     store, text = PostFiltered(LangChain.embedding()), "".join(f"# Part {n}\n\nMeal {n} is hot.\n\n" for n in range(60))
     books = [Document(text, metadata={"source": source}) for source in "ab"]
     store.add_documents(LangChain.split(books, views=["raw"], min_tokens=None))
     one = store.as_retriever(search_kwargs={"k": 1, "filter": {"source": "b"}, "fetch_k": 120})
     assert len(MultiViewRetriever(source=store, filters={"source": "b"}, top_n=60).invoke("meal")) == 60
-    assert len(D3Retriever(source=one, top_n=99).invoke("meal")) == 60
+    assert len(D3Retriever(source=one, top_n=99, settings=PARAGRAPHS).invoke("meal")) == 60
     monkeypatch.setattr("langchain_ext._lookups._ALL", 60)
-    assert len(D3Retriever(source=one, top_n=99).invoke("meal")) == 60  # by the fetch_k of its own
+    assert len(D3Retriever(source=one, top_n=99, settings=PARAGRAPHS).invoke("meal")) == 60  # by the fetch_k of its own
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
@@ -153,8 +156,9 @@ def test_a_store_with_a_form_of_filter_of_its_own(asynchronous: bool):
     for source in (store, store.as_retriever()):
         with pytest.warns(DrillrankWarning, match=r"OwnForm takes no dictionary .* Pass the originals"):
             assert found(D3Retriever(source=source))
+    whole = D3Retriever(source=of_view["raw"], documents=[book], filters={"source": "b"}, settings=PARAGRAPHS)
     with pytest.warns(DrillrankWarning, match="OwnForm"):
-        assert len(found(D3Retriever(source=of_view["raw"], documents=[book], filters={"source": "b"}))) == 2
+        assert len(found(whole)) == 2
 
 
 NO_DOCUMENTS = [None, "a text", {"documents": []}, 7, ["a text"], [Document("one"), None]]

@@ -80,7 +80,9 @@ def test_a_wrapped_model_is_held_to_json(wrap, how):
         raise AssertionError("asked in words")
 
     retriever = D3Retriever(
-        documents=[DOCUMENT], llm=wrap(Clerk(answer=prose)), settings={"sections_by": "json", "on_failure": "raise"}
+        documents=[DOCUMENT],
+        llm=wrap(Clerk(answer=prose)),
+        settings={"sections_by": "json", "on_failure": "raise", "unit": "paragraph"},
     )
     found = retriever.invoke(QUESTION) if how == "invoke" else asyncio.run(retriever.ainvoke(QUESTION))
     assert [document.page_content for document in found] == ["They hunt mice."]
@@ -89,7 +91,9 @@ def test_a_wrapped_model_is_held_to_json(wrap, how):
 def test_what_cannot_be_held_to_json_says_so():
     llm = RunnableLambda(lambda prompt: "[1]")
     with pytest.warns(DrillrankWarning, match="RunnableLambda cannot be held to JSON"):
-        D3Retriever(documents=[DOCUMENT], llm=llm, settings={"sections_by": "json"}).invoke(QUESTION)
+        D3Retriever(documents=[DOCUMENT], llm=llm, settings={"sections_by": "json", "unit": "paragraph"}).invoke(
+            QUESTION
+        )
 
 
 # Runs
@@ -111,7 +115,7 @@ def test_each_step_has_a_name_in_traces():
     inner = D3Retriever(documents=book)
     named = Named()
     config = {"callbacks": [named]}
-    D3Retriever(documents=book, llm=Reader()).invoke(QUESTION, config)
+    D3Retriever(documents=book, llm=Reader(), settings={"unit": "paragraph"}).invoke(QUESTION, config)
     BRMGRRetriever(source=inner, llm=FakeListChatModel(responses=["A river."])).invoke(QUESTION, config)
     SelfAskChain(source=inner, llm=Reader(answer=says)).invoke(QUESTION, config)
     splitter = MultiViewTextSplitter(llm=FakeListChatModel(responses=["[river]"]))
@@ -190,7 +194,9 @@ METERED = {
 @pytest.mark.parametrize("how", ["invoke", "ainvoke"])
 def test_what_a_model_reports_is_what_a_retrieval_has_cost(wrap, model, how):
     log = Customs()
-    retriever = D3Retriever(documents=[DOCUMENT], llm=wrap(model()), settings={"sections_by": "json"})
+    retriever = D3Retriever(
+        documents=[DOCUMENT], llm=wrap(model()), settings={"sections_by": "json", "unit": "paragraph"}
+    )
     config = {"callbacks": [log]}
     found = retriever.invoke(QUESTION, config) if how == "invoke" else asyncio.run(retriever.ainvoke(QUESTION, config))
     cost = {"prompt_tokens": 700, "completion_tokens": 30, "llm_calls": 1}
@@ -198,7 +204,7 @@ def test_what_a_model_reports_is_what_a_retrieval_has_cost(wrap, model, how):
     assert {key: value for key, value in found[0].metadata.items() if "token" in key or "calls" in key} == {
         f"drillrank_{key}": value for key, value in cost.items()
     }
-    assert log.told == [cost | {"problems": []}]
+    assert log.told == [cost | {"problems": [], "found": True}]
     assert log.models == 1  # the surrounding run's handlers are told of the calls as before
 
 
@@ -218,7 +224,9 @@ class Customs(BaseCallbackHandler):
 @pytest.mark.parametrize("usage", [None, {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}])
 def test_what_is_not_reported_is_counted_and_said_to_be_estimated(usage):
     llm = metered('{"ids": [1]}', usage_metadata=usage)
-    [found] = D3Retriever(documents=[DOCUMENT], llm=llm, settings={"sections_by": "json"}).invoke(QUESTION)
+    [found] = D3Retriever(documents=[DOCUMENT], llm=llm, settings={"sections_by": "json", "unit": "paragraph"}).invoke(
+        QUESTION
+    )
     assert found.metadata["drillrank_prompt_tokens"] > 20
     assert found.metadata["drillrank_tokens_estimated"] is True
 

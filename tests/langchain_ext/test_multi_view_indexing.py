@@ -144,9 +144,9 @@ def test_documents_without_an_id_are_followed_by_their_source():
 async def test_drilling_down_puts_the_document_together_under_the_ids_that_the_host_gives():
     indexed = Indexed("sync")
     await indexed.take(book(), note(), cleanup="full")
-    retriever = D3Retriever(source=indexed.store, settings={"max_documents": 1}, top_n=100)
+    retriever = D3Retriever(source=indexed.store, settings={"max_documents": 1, "unit": "paragraph"}, top_n=100)
     found = retriever.invoke(QUESTION)
-    whole = D3Retriever(documents=[book()], top_n=100).invoke(QUESTION)
+    whole = D3Retriever(documents=[book()], top_n=100, settings={"unit": "paragraph"}).invoke(QUESTION)
     assert Counter(hit.page_content for hit in found) == Counter(hit.page_content for hit in whole)
     assert len({hit.metadata["drillrank_section_path"] for hit in found}) > 3  # the store was asked for three hits
     assert await retriever.ainvoke(QUESTION) == found

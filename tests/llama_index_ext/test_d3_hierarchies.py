@@ -1,5 +1,7 @@
 """D3Retriever over nodes whose offsets are not those of their document: of the host's hierarchical parser, or none."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -92,6 +94,9 @@ def test_parents_in_a_circle_say_nothing():
     assert [hit.node.start_char_idx for hit in found] == [None, None]
 
 
+PARAGRAPHS: Any = {"settings": {"unit": "paragraph"}}
+
+
 @pytest.mark.parametrize("indexes", [False, True])
 def test_a_single_chunk_without_an_offset_is_not_taken_for_its_document(indexes):
     chunk = TextNode(
@@ -100,7 +105,7 @@ def test_a_single_chunk_without_an_offset_is_not_taken_for_its_document(indexes)
     )
     source = VectorStoreIndex([chunk], embed_model=EMBEDDING) if indexes else None
     with pytest.warns(DrillrankWarning, match="do not say where"):
-        found = D3Retriever([] if indexes else [chunk], source=source, top_n=2).retrieve("fish or boat?")
+        found = D3Retriever([] if indexes else [chunk], source=source, **PARAGRAPHS).retrieve("fish or boat?")
     assert {hit.node.get_content() for hit in found} == {"A fish is a fish.", "A boat is none."}
     assert {(hit.node.start_char_idx, hit.node.end_char_idx) for hit in found} == {(None, None)}
     assert len({hit.node.node_id for hit in found}) == 2

@@ -112,7 +112,7 @@ each_model = pytest.mark.parametrize("model", METERED.values(), ids=METERED)
 
 
 def retrieved(llm: Any, how: str) -> dict[str, Any]:
-    retriever = D3Retriever([DOCUMENT], llm, settings={"sections_by": "json"})
+    retriever = D3Retriever([DOCUMENT], llm, settings={"sections_by": "json", "unit": "paragraph"})
     [found] = retriever.retrieve(QUESTION) if how == "sync" else asyncio.run(retriever.aretrieve(QUESTION))
     assert found.node.get_content() == "They hunt mice."
     metadata = found.node.metadata.items()
@@ -152,7 +152,10 @@ def follow_ups(prompt: str) -> str:
 def test_events_of_a_call_are_tagged_with_its_step(events, how):
     book = [Document(text=BOOK)]
     inner = D3Retriever(book)
-    retrievers = [D3Retriever(book, Reader()), BRMGRRetriever(inner, Reader(lambda prompt: "A river."))]
+    retrievers = [
+        D3Retriever(book, Reader(), settings={"unit": "paragraph"}),
+        BRMGRRetriever(inner, Reader(lambda prompt: "A river.")),
+    ]
     engine = SelfAskQueryEngine(inner, Reader(follow_ups))
     parser = MultiViewNodeParser(llm=Reader(lambda prompt: "[river]"))
 

@@ -139,6 +139,20 @@ class CoveredText:
             )
         return document_start - document_end <= max(start - end, _MAX_STRIPPED)
 
+    def find_gap(self, end: int, start: int) -> str:
+        """Return the white space between an end and a start in the document.
+
+        Splitters strip it, and only its length is known: a line break, or a blank line for two characters or more.
+        """
+        between = self.text[end:start]
+        if between.strip():
+            return "\n\n"
+        document_end, document_start = self.find_end(end), self.find_offset(start)
+        if self.original or document_end is None or document_start is None:
+            return between
+        n_stripped = document_start - document_end
+        return between if n_stripped == start - end else "\n" * min(max(n_stripped, 0), 2)
+
 
 def covered_sections(
     document_index: int, prefix: str, covered: CoveredText, unit: Unit = "paragraph"
@@ -252,8 +266,7 @@ class _CoveredSections:
                 elif starts_section:
                     groups[-1].append([])
                 if last is not None and last.is_exact and block.is_exact:
-                    between = self._covered.text[last.end : block.start]
-                    block = replace(block, gap="\n\n" if between.strip() else between)
+                    block = replace(block, gap=self._covered.find_gap(last.end, block.start))
                 groups[-1][-1].append(block)
                 last, starts_section = block, False
         return groups
