@@ -32,6 +32,7 @@ from drillrank.views import MultiViewChunker
 
 TEXT = "# Battery\n\nIt lasts nine hours.\n\n# Screen\n\nClean it with a dry cloth."
 QUESTION = "How long does the battery last?"
+PARAGRAPHS = {"unit": "paragraph"}  # a passage is a single candidate, which needs no LLM
 LONG = "Who? " * 20_000
 
 
@@ -65,7 +66,7 @@ CALLS = {
     "words that no model reads": lambda folder: UPR(template="{title} {text} Ask:"),
     "instructions that no model reads": lambda folder: PromptRank(instructions=["Read: {path}"]),
     "BRMGR": lambda folder: BRMGR().rank(LONG, [TEXT], [TEXT]),
-    "D3": lambda folder: D3(fails).retrieve(QUESTION, [TEXT]),
+    "D3": lambda folder: D3(fails, settings=PARAGRAPHS).retrieve(QUESTION, [TEXT]),
     "self-ask": lambda folder: SelfAsk(fails, lambda question: [TEXT]).answer(QUESTION),
     "self-ask, step by step": lambda folder: list(SelfAsk(fails, lambda question: [TEXT]).stream(QUESTION)),
     "passages to write": lambda folder: run(generated_passages(QUESTION, n=2), fails),
@@ -91,7 +92,7 @@ CALLS = {
         settings={"score_threshold": 0.5}
     ).compress_documents(lc, QUESTION),
     "LangChain, a chain": lambda folder: langchain_ext.UPRRerank().as_runnable(lambda question: lc).invoke(LONG),
-    "LangChain, D3": lambda folder: langchain_ext.D3Retriever(lc, llm=lc_llm).invoke(QUESTION),
+    "LangChain, D3": lambda folder: langchain_ext.D3Retriever(lc, llm=lc_llm, settings=PARAGRAPHS).invoke(QUESTION),
     "LangChain, passages to write": lambda folder: langchain_ext.BRMGRRetriever(
         langchain_ext.D3Retriever(lc), lc_llm
     ).invoke(QUESTION),
@@ -106,7 +107,7 @@ CALLS = {
     "LlamaIndex, a threshold": lambda folder: llama_index_ext.UPRRerank(
         settings={"score_threshold": 0.5}
     ).postprocess_nodes(nodes, query_str=QUESTION),
-    "LlamaIndex, D3": lambda folder: llama_index_ext.D3Retriever(li, li_llm).retrieve(QUESTION),
+    "LlamaIndex, D3": lambda folder: llama_index_ext.D3Retriever(li, li_llm, settings=PARAGRAPHS).retrieve(QUESTION),
     "LlamaIndex, passages to write": lambda folder: llama_index_ext.BRMGRRetriever(
         llama_index_ext.D3Retriever(li), li_llm
     ).retrieve(QUESTION),

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank import D3
 from drillrank.structure.imported import (
     SearchedText,
     document_from_docling,
@@ -26,7 +25,7 @@ from drillrank.structure.imported import (
 )
 from drillrank.structure.scan import Heading
 from drillrank.views import MultiViewChunker
-from tests.drillrank.helpers import Says, refuses
+from tests.drillrank.helpers import Says, paragraph_d3, refuses
 
 DATA = Path(__file__).parents[1] / "data" / "parsed"
 HARBOUR = ("Harbour report",)
@@ -54,7 +53,7 @@ def test_docling_as_json_dictionary_and_object_and_its_markdown_gets_its_levels_
         assert outline_of(document) == FROM_DOCLING
         assert "2024" not in document.text  # a running header
         assert GOODS in document.text
-    (cargo,) = D3().retrieve("How much grain?", [document], 1)
+    (cargo,) = paragraph_d3().retrieve("How much grain?", [document], 1)
     assert cargo.passage.metadata["pages"] == (2, 2)
     exported = document_from_docling(read("docling.md"))
     assert exported.text == read("docling.md")
@@ -112,7 +111,7 @@ def test_pageindex_over_pages_keeps_titles_pages_and_summaries():
     found = [((), (1, 1)), (("Sea",), (1, 2)), (("Sea", "Deep Sea"), (2, 2)), (("Land",), (2, 3))]
     assert outline_of(tree.document) == found
     llm = Says(lambda prompt: "Deep Sea" if "section names" in prompt else "1")
-    (found,) = D3(llm, settings={"summarizer": tree.summaries}).retrieve("Is it dark?", [tree.document])
+    (found,) = paragraph_d3(llm, settings={"summarizer": tree.summaries}).retrieve("Is it dark?", [tree.document])
     assert "About the sea." in llm.prompts[0]
     assert "Its depth." in llm.prompts[0]
     assert "dark" in found.passage.text
