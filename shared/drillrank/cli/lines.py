@@ -52,6 +52,15 @@ class LineNumbers:
         text = self._text_by_id[document_id]
         return None if text is None else number_lines(text, *span)
 
+    def find_pages(self, document_id: str, span: tuple[int, int]) -> tuple[int, int] | None:
+        """Return the numbers of the first and the last page of a span; None if the file has no pages."""
+        return self._corpus.document(document_id).page_numbers(*span)
+
+    def find_section(self, document_id: str, span: tuple[int, int]) -> tuple[str, ...]:
+        """Return the headings from the root to the section in which a span begins."""
+        sections = self._corpus.document(document_id).sections()
+        return next((section.path for section in sections if section.start <= span[0] < section.end), ())
+
 
 def is_text_file(file: InputFile) -> bool:
     """Return True if the text of a file's document is the decoded file, so that both have the same lines.

@@ -18,8 +18,8 @@ _TEXT_CHARACTERS = 5 * EXCERPT_CHARACTERS
 _REST_CHARACTERS = 3 * EXCERPT_CHARACTERS  # of a passage, in addition to its best paragraph
 _NOTHING_MATCHED = "Nothing matched: no paragraph has a word of the question, or the LLM chose none."
 _LEGEND = (
-    "Best first; the number is the mean log-likelihood of the question's words, given the text: nearer to 0 is better, "
-    "comparable within one question."
+    "Best first; the number is the mean log-likelihood of the question's words, given the text, and similarity with an "
+    "encoder: higher is better, comparable within one question."
 )
 
 
@@ -77,10 +77,16 @@ def _join_first(items: Iterable[str]) -> str:
 
 
 def _describe_location(item: FileEvidence) -> str:
-    """Return the file with its lines, and the pages, span and headings of evidence, as markup."""
+    """Return the file with its lines, and the pages, span and headings of evidence, as markup.
+
+    The pages and headings are those of the best paragraph if the passage has several.
+    """
     file = item.file if item.lines is None else f"{item.file}:{'-'.join(map(str, dict.fromkeys(item.lines)))}"
     span = ["–".join(map(str, item.span))] if item.span else []
-    return " ".join([_bold(file), *_describe_pages(item.pages), *span, one_line(breadcrumb(item.section))]).rstrip()
+    best = item.best
+    pages = item.pages if best is None or best.pages is None else best.pages
+    section = item.section if best is None or not best.section else best.section
+    return " ".join([_bold(file), *_describe_pages(pages), *span, one_line(breadcrumb(section))]).rstrip()
 
 
 def _describe_pages(pages: Range | None) -> list[str]:

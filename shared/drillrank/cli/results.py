@@ -40,11 +40,15 @@ class BestParagraph:
         text: Text as a reader sees it.
         span: Start and end in characters of the document's text; None if they are unknown.
         lines: Numbers of the first and the last line; None if the file is not text.
+        pages: Numbers of its first and last page, if the passage has several pages; else None.
+        section: Headings from the root to its section, if the passage has several sections.
     """
 
     text: str
     span: Range | None = None
     lines: Range | None = None
+    pages: Range | None = None
+    section: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,13 @@ class FileEvidence:
 
     def to_json(self) -> JsonRecord:
         """Return the evidence as JSON, without what is unknown or empty."""
-        best = self.best and {"text": self.best.text, "span": self.best.span, "lines": self.best.lines}
+        best = self.best and {
+            "text": self.best.text,
+            "pages": self.best.pages,
+            "lines": self.best.lines,
+            "span": self.best.span,
+            "section": self.best.section,
+        }
         return _compact(
             {
                 "rank": self.rank,
@@ -198,8 +208,15 @@ def _find_best_paragraph(item: Ranked[Passage], line_numbers: LineNumbers) -> Be
     best = item.details.get("best_paragraph")
     if best is None or best["text"] == item.passage.text:
         return None
-    span = _as_range(best.get("span"))
-    return BestParagraph(best["text"], span, line_numbers.find(item.passage.metadata["document"], span))
+    metadata, span = item.passage.metadata, _as_range(best.get("span"))
+    document_id = metadata["document"]
+    pages: Range | None = None
+    section: tuple[str, ...] = ()
+    if span is not None and len(set(metadata.get("pages", ()))) > 1:
+        pages = line_numbers.find_pages(document_id, span)
+    if span is not None and len(metadata.get("section_paths", ())) > 1:
+        section = line_numbers.find_section(document_id, span)
+    return BestParagraph(best["text"], span, line_numbers.find(document_id, span), pages, section)
 
 
 def _as_range(numbers: Any) -> Range | None:

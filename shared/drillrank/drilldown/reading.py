@@ -19,6 +19,7 @@ from drillrank.text import TokenCount, terms
 from drillrank.vectors import Floats
 
 _PARAGRAPH_MU = 30.0  # words; Dirichlet smoothing of a paragraph, about half as long as a typical one
+_MIN_WORDS = 3  # a shorter paragraph, such as a label, is the best one only if there are no others
 _TYPICAL_TOKENS = 20  # of a short unit of evidence
 _MIN_CANDIDATES = 10  # for a small budget: the best unit may not fit
 
@@ -69,7 +70,10 @@ def find_best_paragraph(passage: Passage, scores: HierarchicalScores, language: 
         return None
     texts = [passage.text[text_start:text_end] for _, _, text_start, text_end in spans]
     log_likelihoods = _log_likelihoods(texts, scores, language)
-    best = int(log_likelihoods.argmax()) if log_likelihoods.max() > -np.inf else 0
+    is_fragment = np.array([len(text.split()) < _MIN_WORDS for text in texts])
+    if not is_fragment.all():
+        log_likelihoods[is_fragment] = -np.inf
+    best = int(log_likelihoods.argmax()) if log_likelihoods.max() > -np.inf else int(is_fragment.argmin())
     start, end, *_ = spans[best]
     return {"text": texts[best], **({} if start is None else {"span": (start, end)})}
 
