@@ -102,10 +102,15 @@ class QueryRetriever(ConfiguredRetriever):
 
     def _run_arguments(self, query: str, top_n: int | None, config: RunnableConfig) -> dict[str, Any]:
         """What `run` and `arun` take."""
-        usage, top_n = Usage(), self.top_n if top_n is None else top_n  # type: ignore[attr-defined]  # a field of each
+        usage, top_n = Usage(), self._default_top_n if top_n is None else top_n
         check_top_n(top_n)
         requests, llm = self._found(check_query(query), top_n, config, usage), self._framework_llm(config)
         return {"requests": requests, "llm": llm, "usage": usage, "workers": self._at_once}
+
+    @property
+    def _default_top_n(self) -> int | None:
+        """Maximum number of results of a question that is asked without one."""
+        return self.top_n  # type: ignore[attr-defined,no-any-return]  # a field of each
 
     @property
     def _at_once(self) -> int:

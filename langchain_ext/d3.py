@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun, adispatch_custom_event, dispatch_custom_event
 from langchain_core.documents import Document
@@ -21,6 +21,7 @@ from drillrank.drilldown.trace import StepReport
 from drillrank.hosts.components import EXPLAIN, ModelFields
 from drillrank.hosts.drill import Evidence, EvidenceRetrieval, FoundEvidence
 from drillrank.hosts.metadata import PREFIX, RANKING_KEYS
+from drillrank.hosts.settings import ResultLimit, limit_results
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
 from drillrank.passages import check_query, check_top_n
 from drillrank.vectors import Embed
@@ -35,7 +36,7 @@ STEP_EVENT, END_EVENT = "d3_step", "d3_end"
 
 
 class D3Retriever(ModelFields, QueryRetriever):
-    r"""Retrieves evidence paragraphs from long documents: an LLM, or likelihood, opens sections and picks in them.
+    r"""Retrieves evidence passages from long documents: an LLM, or likelihood, opens sections and picks in them.
 
     Args:
         documents: Documents, parsed as `parse_document` does with their metadata; or those of `MultiViewTextSplitter`,
@@ -53,21 +54,29 @@ class D3Retriever(ModelFields, QueryRetriever):
         model: Language model that scores: a `load_language_model` specification, or a ready one.
         embed: An embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
             texts to vectors. Its cosines join the likelihood.
-        top_n: Most paragraphs to return; None returns what the LLM chose, or as many as make the expected F1 largest.
-            `invoke(query, top_n=...)` overrides it.
+        top_n: Maximum number of passages. None returns all that the LLM chose; without an LLM, as many as maximize the
+            expected F1. `"auto"` is 5, or None with `max_tokens` or the paper's preset. `invoke(query, top_n=...)`
+            overrides it.
+        max_tokens: Token limit of all texts together, for the budget of a reader. The best passages that fit are
+            returned; those that are adjacent in a document follow each other in document order.
+        preset: `"paper"` sets what the paper fixes and `settings` leave open, such as paragraphs as the unit.
         explain: Whether results say why they stand where they stand.
         model_options: Options of the language model.
         settings: What is rarely touched: `langchain_ext.settings.D3RetrieverSettings`, or a mapping of its fields.
 
-    Each result is a paragraph, readable text, with the metadata of the record that it stands in, and the score;
-    `start_index`, counted from the page where pages were given, unless that key is the user's own; and, under names
-    that begin with `drillrank_`, `section_path`, `source_id`, `start` and `end`; without an LLM `section_score`; with
-    one `prompt_tokens`, `completion_tokens` and `llm_calls` of the question; `problems`, a string, if anything went
-    wrong, and without an LLM `nothing_matched` if no paragraph holds a word of the question: then the documents' order
-    stays. There are offsets only where they are known: chunks of other splitters need `add_start_index=True`, or the
-    originals as `documents`. LLM calls are children of the retriever's run. For progress the run has custom events,
-    seen by `astream_events` and callback handlers: `d3_step` for each step, `d3_end` with usage and `problems`. What
-    goes wrong is also told in one `DrillrankWarning`.
+    Each result is a passage, or a paragraph with `settings={"unit": "paragraph"}`: readable text, with the metadata of
+    the record that it stands in, and the score; `start_index`, counted from the page where pages were given, unless
+    that key is the user's own; and, under names that begin with `drillrank_`, `section_path`, of the section in which
+    it begins, `section_paths`, if it joins several, `source_id`, `start` and `end`; without an LLM `section_score`;
+    with one `prompt_tokens`, `completion_tokens` and `llm_calls` of the question; `best_paragraph`, `best_start` and
+    `best_end`, text and span of the passage's paragraph that fits the question best; `found` and `confidence`, as in
+    `drillrank.drilldown.result.EvidenceResult`, where they are not None; `problems`, a string, if anything went wrong,
+    and without an LLM `nothing_matched` if no paragraph holds a word of the question: then the documents' order stays.
+    There are offsets only where they are known: chunks of other splitters need `add_start_index=True`, or the originals
+    as `documents`. LLM calls are children of the retriever's run. For progress the run has custom events, seen by
+    `astream_events` and callback handlers: `d3_step` for each step, `d3_end` with usage, `problems`, `found` and
+    `confidence`. A missing `found` does not mean "nothing": `drillrank.drilldown.confidence.describe_finding` puts it
+    into words for an agent. What goes wrong is also told in one `DrillrankWarning`.
 
     Raises:
         InvalidInput: a setting cannot be used, or the question is blank.
@@ -75,8 +84,8 @@ class D3Retriever(ModelFields, QueryRetriever):
 
     >>> manual = Document(page_content="# Battery\n\nIt lasts nine hours.\n\n# Screen\n\nClean it with a cloth.")
     >>> found = D3Retriever([manual], top_n=1).invoke("How long does the battery last?")[0]
-    >>> found.page_content, found.metadata["drillrank_section_path"]
-    ('It lasts nine hours.', 'Battery')
+    >>> found.metadata["drillrank_best_paragraph"], found.metadata["drillrank_section_paths"]
+    ('It lasts nine hours.', 'Battery; Screen')
     """
 
     documents: list[Document] | None = Field(default=None, kw_only=False, description="What is read.")
@@ -87,7 +96,9 @@ class D3Retriever(ModelFields, QueryRetriever):
     embed: Embeddings | Embed | str | None = Field(
         default=None, description="An embedding model, an encoder's specification, or a function."
     )
-    top_n: int | None = Field(default=5, description="Paragraphs to return; None leaves it to the method.")
+    top_n: ResultLimit = Field(default="auto", description='Passages to return; None sets no limit, "auto" is 5.')
+    max_tokens: int | None = Field(default=None, description="Token limit of all texts together.")
+    preset: Literal["paper"] | None = Field(default=None, description="Settings that the paper fixes.")
     explain: bool = Field(default=False, description=EXPLAIN)
     settings: D3RetrieverSettings | dict[str, Any] = Field(
         default=D3RetrieverSettings(), description="What is rarely touched."
@@ -95,7 +106,17 @@ class D3Retriever(ModelFields, QueryRetriever):
 
     _load: ClassVar[Callable[..., LanguageModel]] = staticmethod(load_evidence_model)
 
+    @property
+    def _settings(self) -> D3RetrieverSettings:
+        settings: Any = self.settings  # a mapping was converted
+        return settings.with_preset(self.preset)  # type: ignore[no-any-return]
+
+    @property
+    def _default_top_n(self) -> int | None:
+        return limit_results(self.top_n, self.max_tokens, self._settings)
+
     def _make(self) -> EvidenceRetrieval[Document]:
+        limit_results("auto", self.max_tokens, self._settings)  # checks it now
         prompts: Any = self._settings.prompts  # the host's, or texts
         d3 = D3(
             FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
@@ -127,7 +148,8 @@ class D3Retriever(ModelFields, QueryRetriever):
         found = self.core.retrieve(
             check_query(query),
             access,
-            self.top_n if top_n is None else top_n,
+            self._default_top_n if top_n is None else top_n,
+            max_tokens=self.max_tokens,
             on_step=lambda step: dispatch_custom_event(STEP_EVENT, _event(step), config=config),
         )
         dispatch_custom_event(**self._end(found, config))
@@ -137,7 +159,7 @@ class D3Retriever(ModelFields, QueryRetriever):
         access = DocumentFilter(self.filters, self.source)
         store = None if self.source is None else StoreLookups(query, self.source, access, config, self.store)
         llm = None if self.llm is None else FrameworkLLM(self.llm, "summarise", config)
-        make_requests = partial(self.core.requests, query, store, access, top_n, llm=llm)
+        make_requests = partial(self.core.requests, query, store, access, top_n, max_tokens=self.max_tokens, llm=llm)
         [found] = yield [FunctionRequest(partial(_run, make_requests, config), partial(_arun, make_requests, config))]
         end = self._end(found, config)
         yield [FunctionRequest(partial(dispatch_custom_event, **end), partial(adispatch_custom_event, **end))]
@@ -146,7 +168,8 @@ class D3Retriever(ModelFields, QueryRetriever):
     def _end(self, found: FoundEvidence[Document], config: RunnableConfig) -> dict[str, Any]:
         """The event of the end."""
         tree = {"tree": list(map(asdict, found.tree))} if found.tree else {}
-        return {"name": END_EVENT, "data": {**found.usage, "problems": found.problems, **tree}, "config": config}
+        data = {**found.usage, "problems": found.problems, **found.judgment, **tree}
+        return {"name": END_EVENT, "data": data, "config": config}
 
     def _document(self, evidence: Evidence[Document]) -> Document:
         key, chunk, metadata = self._settings.score_key, evidence.chunk, evidence.metadata

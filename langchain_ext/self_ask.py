@@ -50,7 +50,7 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, Output]):
         on_failure: Where a call fails: `"continue"` with what there is without it, or `"raise"`.
 
     The input is the question. The output has `answer`, `steps` (each with `question`, `answer` and `documents`),
-    `problems` and `usage` (`prompt_tokens`, `completion_tokens` and `llm_calls`, the retriever's own not counted).
+    `problems` and `usage` (`prompt_tokens`, `completion_tokens` and `llm_calls`, with those of a `D3Retriever`).
     `stream` and `astream` yield each step as soon as it is answered, then the rest; the sum of the chunks is the
     output. Retrievals and LLM calls are children of the chain's run. Whatever the LLM says, there is an answer; what
     went wrong is also told in one `DrillrankWarning`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, replace
-from typing import Any
+from typing import Any, Literal, cast
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks import CallbackManager
@@ -21,9 +21,9 @@ from drillrank.drilldown.trace import StepReport
 from drillrank.explanation.explanations import explains
 from drillrank.hosts.drill import Evidence, EvidenceRetrieval, FoundEvidence
 from drillrank.hosts.metadata import PREFIX
-from drillrank.hosts.settings import check_switch
+from drillrank.hosts.settings import ResultLimit, check_switch, limit_results
 from drillrank.llm import Requests, Usage
-from drillrank.passages import check_query, check_top_n
+from drillrank.passages import check_query
 from drillrank.settings import as_settings
 from drillrank.vectors import Embed
 from llama_index_ext._llm import FrameworkLLM, Prompted, embedding_of
@@ -47,7 +47,7 @@ dispatcher = get_dispatcher(__name__)
 
 @dataclass(eq=False, repr=False)
 class D3Retriever(Prompted, QueryRetriever):
-    r"""Retrieves evidence paragraphs from long documents: an LLM, or likelihood, opens sections and picks in them.
+    r"""Retrieves evidence passages from long documents: an LLM, or likelihood, opens sections and picks in them.
 
     Args:
         documents: Documents, parsed as `parse_document` does with their metadata; or nodes of `MultiViewNodeParser`,
@@ -65,7 +65,11 @@ class D3Retriever(Prompted, QueryRetriever):
         model_options: Options of that model.
         embed: An embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
             texts to vectors. Its cosines join the likelihood.
-        top_n: Most paragraphs to return; None returns what the LLM chose, or as many as make the expected F1 largest.
+        top_n: Maximum number of passages. None returns all that the LLM chose; without an LLM, as many as maximize the
+            expected F1. `"auto"` is 5, or None with `max_tokens` or the paper's preset.
+        max_tokens: Token limit of all texts together, for the budget of a reader. The best passages that fit are
+            returned; those that are adjacent in a document follow each other in document order.
+        preset: `"paper"` sets what the paper fixes and `settings` leave open, such as paragraphs as the unit.
         explain: Whether results say why they stand where they stand.
         settings: What is rarely touched: `llama_index_ext.settings.D3RetrieverSettings`, or a mapping of its fields.
         callback_manager: As for every LlamaIndex retriever.
@@ -73,12 +77,17 @@ class D3Retriever(Prompted, QueryRetriever):
 
     `update_prompts` changes the prompts in `settings`, too.
 
-    Each node is a paragraph, readable text, with `start_char_idx` and `end_char_idx` where they are known, the
-    document as SOURCE, and the metadata of the node that it stands in together with, under names that begin with
-    `drillrank_`, `section_path`; without an LLM `section_score`; with one `prompt_tokens`, `completion_tokens` and
-    `llm_calls` of the question; `problems`, a string, if anything went wrong, and without an LLM `nothing_matched` if
-    no paragraph holds a word of the question: then the documents' order stays. No model reads these. Each
-    step is a `D3StepEvent`, usage and problems a `D3EndEvent`. What goes wrong is also told in one `DrillrankWarning`.
+    Each node is a passage, or a paragraph with `settings={"unit": "paragraph"}`: readable text, with `start_char_idx`
+    and `end_char_idx` where they are known, the document as SOURCE, and the metadata of the node that it stands in
+    together with, under names that begin with `drillrank_`, `section_path`, of the section in which it begins, and
+    `section_paths`, if it joins several; without an LLM `section_score`; with one `prompt_tokens`, `completion_tokens`
+    and `llm_calls` of the question; `best_paragraph`, `best_start` and `best_end`, text and span of the passage's
+    paragraph that fits the question best; `found` and `confidence`, as in `drillrank.drilldown.result.EvidenceResult`,
+    where they are not None; `problems`, a string, if anything went wrong, and without an LLM `nothing_matched` if no
+    paragraph holds a word of the question: then the documents' order stays. No model reads these. Each step is a
+    `D3StepEvent`, usage, problems, `found` and `confidence` a `D3EndEvent`. A missing `found` does not mean "nothing":
+    `drillrank.drilldown.confidence.describe_finding` puts it into words for an agent. What goes wrong is also told in
+    one `DrillrankWarning`.
 
     Raises:
         InvalidInput: a setting cannot be used, or the question is blank.
@@ -87,8 +96,8 @@ class D3Retriever(Prompted, QueryRetriever):
     >>> from llama_index.core import Document
     >>> manual = Document(text="# Battery\n\nIt lasts nine hours.\n\n# Screen\n\nClean it with a dry cloth.")
     >>> node = D3Retriever([manual], top_n=1).retrieve("How long does the battery last?")[0]
-    >>> node.text, node.metadata["drillrank_section_path"]
-    ('It lasts nine hours.', 'Battery')
+    >>> node.metadata["drillrank_best_paragraph"], node.metadata["drillrank_section_paths"]
+    ('It lasts nine hours.', 'Battery; Screen')
     """
 
     documents: Sequence[BaseNode] | None = None
@@ -100,7 +109,9 @@ class D3Retriever(Prompted, QueryRetriever):
     model: str | LanguageModel = "unigram"
     model_options: dict[str, Any] | None = None
     embed: BaseEmbedding | Embed | str | None = None
-    top_n: int | None = 5
+    top_n: ResultLimit = "auto"
+    max_tokens: int | None = None
+    preset: Literal["paper"] | None = None
     explain: bool = False
     settings: D3RetrieverSettings | Mapping[str, Any] = D3RetrieverSettings()
     callback_manager: InitVar[CallbackManager | None] = None
@@ -109,9 +120,9 @@ class D3Retriever(Prompted, QueryRetriever):
     def __post_init__(self, callback_manager: CallbackManager | None, verbose: bool) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager, verbose=verbose)
         self.documents = documents = checked_nodes(self, self.documents or [])
-        check_top_n(self.top_n)
         check_switch(explain=self.explain)
-        self.settings = settings = as_settings(D3RetrieverSettings, self.settings)
+        self.settings = settings = as_settings(D3RetrieverSettings, self.settings).with_preset(self.preset)
+        limit_results(self.top_n, self.max_tokens, settings)  # checks them now
         source = self.source
         if source is not None and not isinstance(source, VectorStoreIndex):
             check_retriever(self, source)
@@ -136,13 +147,22 @@ class D3Retriever(Prompted, QueryRetriever):
             return super()._retrieve(query_bundle)
         query = check_query(query_bundle.query_str)
         access = None if self.filters is None else NodeFilter(self.filters)
-        return self._nodes(query, self._evidence.retrieve(query, access, self.top_n, on_step=self._report))
+        found = self._evidence.retrieve(
+            query, access, self._result_limit, max_tokens=self.max_tokens, on_step=self._report
+        )
+        return self._nodes(query, found)
 
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         access = NodeFilter(self.filters, self.source)
         store = None if self.source is None else StoreLookups(query_bundle, self.source, access, index=self.index)
-        found = yield from self._evidence.requests(query, store, access, self.top_n, on_step=self._report)
+        found = yield from self._evidence.requests(
+            query, store, access, self._result_limit, max_tokens=self.max_tokens, on_step=self._report
+        )
         return self._nodes(query, found)
+
+    @property
+    def _result_limit(self) -> int | None:
+        return limit_results(self.top_n, self.max_tokens, cast("D3RetrieverSettings", self.settings))
 
     def _report(self, step: StepReport) -> None:
         problems = list(step.problems)
@@ -156,7 +176,8 @@ class D3Retriever(Prompted, QueryRetriever):
             )
 
     def _nodes(self, query: str, found: FoundEvidence[BaseNode]) -> list[NodeWithScore]:
-        dispatcher.event(D3EndEvent(usage=found.usage, problems=found.problems))
+        end = D3EndEvent(usage=found.usage, problems=found.problems, found=found.found, confidence=found.confidence)
+        dispatcher.event(end)
         nodes = list(map(_node, found.evidence))
         if explains(self.explain):
             send_explanations(query, nodes, [evidence.explanation for evidence in found.evidence], found.tree)

@@ -45,10 +45,15 @@ class D3EndEvent(_Named):
     Attributes:
         usage: `prompt_tokens`, `completion_tokens`, `llm_calls`, and `tokens_estimated` if it is so.
         problems: All that the LLM did wrong and what was done about it.
+        found: False if the documents speak of another subject, or if there is no evidence. None if terms and cosines
+            cannot tell.
+        confidence: Probability that the documents answer the question. None if an LLM chose the evidence.
     """
 
     usage: dict[str, int | bool]
     problems: list[str]
+    found: bool | None = None
+    confidence: float | None = None
 
 
 class PathHopEvent(_Named):

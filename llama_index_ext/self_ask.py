@@ -52,8 +52,8 @@ class SelfAskQueryEngine(Prompted, BaseQueryEngine):
     `update_prompts` changes the prompts, too.
 
     The response has the final answer, the nodes of all steps, each once, as source nodes, and as metadata `steps` (each
-    with `question`, `answer` and `node_ids`), `problems`, `prompt_tokens`, `completion_tokens` and `llm_calls`, in
-    which the retriever's own calls are not counted. Each step is a `SelfAskStepEvent`. Nodes are read as an LLM should
+    with `question`, `answer` and `node_ids`), `problems`, `prompt_tokens`, `completion_tokens` and `llm_calls`, which
+    include the calls of a `D3Retriever`. Each step is a `SelfAskStepEvent`. Nodes are read as an LLM should
     see them, with the metadata meant for it. Whatever the LLM says, there is a response ("Empty Response" at worst);
     what went wrong is also told in one `DrillrankWarning`.
 

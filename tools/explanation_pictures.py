@@ -82,7 +82,7 @@ def pictures() -> dict[str, str]:
     told = {
         "words": UPR().rank(HEATER, WARRANTY, top_n=2).explain(),
         "path": PathSearch(PromptRank(), LIVES, links=TitleMentions()).search(BORN)[:1].explain(),
-        "tree": D3(settings={"sections": 2}).retrieve(NOTICE, contracts[:2], top_n=1).explain(),
+        "tree": D3(settings={"sections": 2, "unit": "paragraph"}).retrieve(NOTICE, contracts[:2], top_n=1).explain(),
         "views": MultiViewIndex(lease).search(NOTICE, top_n=2).explain(),
     }
     return {name: explained.svg() for name, explained in told.items()}

@@ -121,22 +121,26 @@ def main() -> None:
 
 def rankers(documents: list[Document]) -> dict[str, Ranker]:
     """The methods."""
-    d3 = D3()
-    ready = d3.prepare(documents, [f"contract_{number:02}.md" for number in range(1, len(documents) + 1)])
     chunks = [(at, chunk.text) for at, document in enumerate(documents) for chunk in Chunker("fixed", 100)(document)]
     upr, bm25 = UPR(), BM25Index([text for _, text in chunks])
     passages = [Passage(text, id=str(number)) for number, (_, text) in enumerate(chunks)]
 
-    def drilled(question: str) -> list[tuple[int, str]]:
-        return [(i.passage.metadata["document"], i.passage.text) for i in d3.retrieve(question, ready, 40)]
-
     return {
-        "D3": drilled,
+        "D3, paragraphs": _drill_down(documents, "paragraph"),
+        "D3, passages": _drill_down(documents, "passage"),
         "UPR over chunks of 100 tokens": lambda question: [
             chunks[int(item.passage.id)] for item in upr.rank(question, passages, 40)
         ],
         "BM25 over chunks of 100 tokens": lambda question: [chunks[at] for at in top(bm25.scores(question), 40)],
     }
+
+
+def _drill_down(documents: list[Document], unit: str) -> Ranker:
+    d3 = D3(settings={"unit": unit})
+    prepared = d3.prepare(documents, [f"contract_{number:02}.md" for number in range(1, len(documents) + 1)])
+    return lambda question: [
+        (ranked.passage.metadata["document"], ranked.passage.text) for ranked in d3.retrieve(question, prepared, 40)
+    ]
 
 
 def found(ranker: Ranker, asked: Question, limit: int) -> bool:

@@ -48,7 +48,7 @@ def _d3(**settings: object) -> Method:
         def complete_json(self, prompt: str, schema: dict[str, object]) -> object:
             return oracle_of_question[0].complete_json(prompt, schema)
 
-    d3 = D3(CurrentOracle(), settings=settings)  # one object remembers the summaries
+    d3 = D3(CurrentOracle(), settings={"unit": "paragraph", **settings})  # one object remembers the summaries
 
     def method(question: str, ready: PreparedDocuments, oracle: Oracle, usage: Usage) -> set[str]:
         oracle_of_question[:] = [oracle]
@@ -74,7 +74,7 @@ def _with_oracle(questions: int | None, ranker: MonoT5 | None) -> Table:
     if ranker is not None:
         strategies = ("monot5", "base+monot5", "monot5+base")
         methods |= {f"D3-{strategy.upper()}": _d3(paragraphs=strategy, monot5=ranker) for strategy in strategies}
-    read = papers("qasper", D3(), questions)
+    read = papers("qasper", D3(settings={"unit": "paragraph"}), questions)
     found: dict[str, Found] = {name: [] for name in methods}
     for paper in read:
         for question in paper.questions:
@@ -122,7 +122,7 @@ Ranking = Callable[[str, PreparedDocuments], list[str]]
 
 def _without_llm(questions: int | None, ranker: MonoT5 | None) -> Table:
     table = Table("method", "evidence F1", "paragraphs", "recall@10", title="QASPER dev without an LLM")
-    lexical = D3()
+    lexical = D3(settings={"unit": "paragraph"})
     read = papers("qasper", lexical, questions)
     table.add_row("BM25, top 3", *_measured(read, bm25, lambda *asked: bm25(*asked)[:3]))
     if ranker is not None:
@@ -135,7 +135,7 @@ def _without_llm(questions: int | None, ranker: MonoT5 | None) -> Table:
         )
     table.add_row("D3, lexical", *_measured(read, *_drilling(lexical)))
     if INSTALLED:
-        fused = D3(embed=minilm())
+        fused = D3(embed=minilm(), settings={"unit": "paragraph"})
         read = papers("qasper", fused, questions)
         table.add_row("MiniLM, top 3", *_measured(read, dense, lambda *asked: dense(*asked)[:3]))
         table.add_row("D3 with MiniLM", *_measured(read, *_drilling(fused)))

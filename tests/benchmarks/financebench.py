@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
 
@@ -135,9 +136,9 @@ def views(**settings: object) -> Callable[[Report], Method]:
     return of
 
 
-def drilled(report: Report) -> Method:
+def drilled(report: Report, unit: str = "paragraph") -> Method:
     """D3 without an LLM."""
-    d3 = D3()
+    d3 = D3(settings={"unit": unit})
     ready = d3.prepare([report.document])
 
     def ranked(question: str) -> Ranking:
@@ -151,7 +152,8 @@ METHODS: dict[str, Callable[[Report], Method]] = {
     BASELINE: page_bm25,
     "BM25 over chunks of 300 tokens": views(views=["raw"], chunking="fixed", max_tokens=300),
     "three views of sections": views(views=VIEWS, max_tokens=300, context=["headings"]),
-    "D3 without an LLM": drilled,
+    "D3, paragraphs": drilled,
+    "D3, passages": partial(drilled, unit="passage"),
 }
 
 

@@ -51,18 +51,19 @@ def main(model: str = ",".join(MODELS), questions: int | None = None) -> None:
     models = named(model)
     count = questions or QUESTIONS
     warnings.simplefilter("ignore", DrillrankWarning)  # answers that cannot be read are counted
-    read = papers("qasper", D3(), count)
-    bare = papers("qasper", D3(), count, without_names)
+    d3 = D3(settings={"unit": "paragraph"})
+    read = papers("qasper", d3, count)
+    bare = papers("qasper", d3, count, without_names)
     console = Console(width=170)
     table = Table(
         "read by", "paragraphs by", "paper: F1 / tokens / calls / answer F1", "F1", "precision", "recall", "tokens",
         "calls", "left to likelihood", "answer F1", title=f"D3, tables 1 and 3: QASPER dev, {count} questions",
     )  # fmt: skip
-    d3 = D3()
     of_words = [d3.retrieve(question.text, paper.ready) for paper, question in _asked(read)]
     table.add_row("no LLM", "likelihood", "", *_figures(read, of_words), "")
     oracle = [
-        D3(Oracle(paper.ready, question.gold)).retrieve(question.text, paper.ready) for paper, question in _asked(read)
+        D3(Oracle(paper.ready, question.gold), settings={"unit": "paragraph"}).retrieve(question.text, paper.ready)
+        for paper, question in _asked(read)
     ]
     table.add_row("oracle", "base", "", *_figures(read, oracle), "")
     names = Table("read by", "sections", "paper, F1", "F1", "tokens", "calls", title="Table 4: UUIDs for headings")
@@ -83,7 +84,7 @@ def main(model: str = ",".join(MODELS), questions: int | None = None) -> None:
 
 def drilled(writer: KeptWriter, read: Sequence[Paper], **settings: Any) -> list[Any]:
     """What each question finds; where an answer cannot be read, likelihood chooses."""
-    d3 = D3(writer, settings={"max_calls": 10**6, "workers": 4, **settings})
+    d3 = D3(writer, settings={"unit": "paragraph", "max_calls": 10**6, "workers": 4, **settings})
     asks = [partial(d3.retrieve, question.text, paper.ready) for paper, question in _asked(read)]
     return writer.together(asks)
 

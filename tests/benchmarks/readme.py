@@ -94,7 +94,7 @@ def chains(questions: int | None, embed: Embed, kept: Path | None) -> Iterator[l
 
 def paragraphs(questions: int | None, embed: Embed) -> Iterator[list[str]]:
     """Evidence F1 on QASPER's papers: three paragraphs of a ranking, as many as it chooses of D3."""
-    words, meaning = D3(), D3(embed=embed)
+    words, meaning = (D3(embed=encoder, settings={"unit": "paragraph"}) for encoder in (None, embed))
     read_by_words, read_by_both = (papers("qasper", d3, questions) for d3 in (words, meaning))
     f1s: list[list[float]] = [[] for _ in range(5)]
     seconds = 0.0

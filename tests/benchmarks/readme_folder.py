@@ -106,15 +106,15 @@ def main() -> None:
         texts = [document.text for name, document in files.items() if name.startswith(f"{package}/")]
         if not _holds(texts, answer, None):
             Console().print(f"The files of {package} no longer say {answer!r}: {question}")
-    d3, upr = D3(), UPR()
-    ready = d3.prepare(list(files.values()), list(files))
+    upr = UPR()
     texts = [chunk.text for document in files.values() for chunk in Chunker("fixed", 100)(document)]
     passages, bm25 = [Passage(text, id=str(number)) for number, text in enumerate(texts)], BM25Index(texts)
     [*views] = (chunk for of in MultiViewChunker().chunks(list(files.items())) for chunk in of)
     raw, index = {chunk.id: chunk.text for chunk in views if chunk.view == "raw"}, MultiViewIndex(views)
     methods: dict[str, Callable[[str], list[str]]] = {
         "three views": lambda question: [raw[hit.section_id] for hit in index.search(question, 40)],
-        "D3": lambda question: [item.passage.text for item in d3.retrieve(question, ready, 60)],
+        "D3, paragraphs": _drill_down(files, "paragraph"),
+        "D3, passages": _drill_down(files, "passage"),
         "UPR, fixed 100": lambda question: [item.passage.text for item in upr.rank(question, passages, 60)],
         "BM25, fixed 100": lambda question: [texts[place] for place in top(bm25.scores(question), 60)],
     }
@@ -123,6 +123,12 @@ def main() -> None:
         found = [(method(question), answer) for question, _, answer in asked]
         table.add_row(name, *(str(sum(_holds(read, answer, limit) for read, answer in found)) for limit in LIMITS))
     Console(width=140).print(table)
+
+
+def _drill_down(files: dict[str, Document], unit: str) -> Callable[[str], list[str]]:
+    d3 = D3(settings={"unit": unit})
+    prepared = d3.prepare(list(files.values()), list(files))
+    return lambda question: [ranked.passage.text for ranked in d3.retrieve(question, prepared, 60)]
 
 
 def folder() -> dict[str, Document]:

@@ -281,5 +281,5 @@ def _ask_best(folder: Path, case: Case) -> str:
     output = io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(io.StringIO()):
         run_command(["ask", *options, str(folder), case.question])
-    rows = map(json.loads, output.getvalue().splitlines())
-    return " ".join(row.get("text") or "" for row in rows)
+    answers = map(json.loads, output.getvalue().splitlines())
+    return " ".join(evidence["text"] for answer in answers for evidence in answer["evidence"])

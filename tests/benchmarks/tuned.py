@@ -35,7 +35,7 @@ def main(questions: int | None = None) -> None:
 def _paragraphs(part: str, questions: int | None) -> list[dict[str, Any]]:
     """Questions with all paragraphs of their paper, in the order of BM25."""
     rows: list[dict[str, Any]] = []
-    for paper in papers(part, D3(), questions):
+    for paper in papers(part, D3(settings={"unit": "paragraph"}), questions):
         texts = {one.source.id: one.source.text for one in paper.ready.outline.paragraphs}
         for question in paper.questions:
             row, first = str(len(rows)), bm25(question.text, paper.ready)

@@ -99,8 +99,11 @@ def _rankers(chosen: Sequence[Report], models: Sequence[str], folder: Path | Non
             ("names as they are", [f"{report.name}.pdf" for report in chosen]),
             ("names are hashes", [f"{hashlib.sha1(report.name.encode()).hexdigest()}.pdf" for report in chosen]),
         ):
-            yield f"D3, {model}: {name}", _drilled(chosen, D3(model=model), names)
-        yield f"D3, {model}: the report given", _drilled_in_given(chosen, D3(model=model))
+            yield f"D3, {model}: {name}", _drilled(chosen, D3(model=model, settings={"unit": "paragraph"}), names)
+        yield (
+            f"D3, {model}: the report given",
+            _drilled_in_given(chosen, D3(model=model, settings={"unit": "paragraph"})),
+        )
 
 
 def _drilled(chosen: Sequence[Report], d3: D3, names: Sequence[str]) -> Ranker:

@@ -36,9 +36,10 @@ def towns(host):
 
 
 def drill(host, *given_ones, llm=NOTHING, **fields):
-    """A retriever over the book, or what is given; with an LLM that finds the target, or what is given."""
+    """A retriever of paragraphs of the book, or what is given; with an LLM that finds the target, or what is given."""
     chooses = host.reader(about("2.3")) if llm is NOTHING else llm
     documents = given_ones or (() if "source" in fields else (book(host),))
+    fields.setdefault("unit", "paragraph")
     return build(host.ext.D3Retriever, list(documents), llm=chooses, **fields)
 
 
@@ -127,7 +128,7 @@ async def test_failures_are_told_and_raised_if_asked_for(host, answer, match):
 @both_hosts
 @pytest.mark.parametrize("wrong", ["no places", "{question} only"])
 def test_a_template_without_its_places_is_an_error(host, wrong):
-    with pytest.raises(InvalidInput, match="prompt"):
+    with pytest.raises(InvalidInput, match="template"):
         drill(host, section_prompt=wrong)
 
 

@@ -19,6 +19,7 @@ from drillrank.errors import DrillrankWarning
 from tests.conformance.hosts import Found, LangChain, LlamaIndex, both_hosts
 from tests.examples import examples
 
+PARAGRAPHS = {"unit": "paragraph"}
 QUESTION = "When does the fox hunt at night?"
 BLOCKS = [
     "The fox hunts at night. It sleeps by day. The fox hunts at night.",
@@ -64,13 +65,15 @@ def along_headings(strip: bool, again: int = 0) -> Callable[[list[Page]], list[P
     return split
 
 
-def found_in(host: Any, split: Any, originals: Sequence[str], lent: bool) -> list[tuple[Found, str]]:
+def found_in(
+    host: Any, split: Any, originals: Sequence[str], lent: bool, unit: str = "paragraph"
+) -> list[tuple[Found, str]]:
     """All that is found, each with the text of its document."""
     if host is LangChain:
         documents = [host.document(text, source=f"{n}.md") for n, text in enumerate(originals)]
     else:
         documents = [host.document(text, str(n)) for n, text in enumerate(originals)]
-    fields = {"repeats": True, "max_documents": len(documents)}
+    fields = {"repeats": True, "max_documents": len(documents), "unit": unit}
     retriever = host.ext.D3Retriever(
         documents if lent else [], source=host.index(*split(documents)), top_n=10_000, settings=fields
     )
@@ -172,7 +175,7 @@ def test_offsets_in_what_was_cut_again_are_not_those_of_the_document():
 def test_an_update_between_two_questions_is_seen(host, split):
     old, new = (host.document(f"# Fox\n\nThe fox hunts {when}.", "p", source="p.md") for when in ("at night", "by day"))
     store, pieces = host.index(), split([old])
-    retriever = host.ext.D3Retriever([old], source=store)
+    retriever = host.ext.D3Retriever([old], source=store, settings=PARAGRAPHS)
     host.add(store, *pieces)
     assert [one.text for one in host.retrieve(retriever, QUESTION)] == ["The fox hunts at night."]
     if host is LangChain:
@@ -228,6 +231,7 @@ def test_restricted_sections_are_neither_read_nor_named(host):
         source=host.index(*pieces),
         llm=host.llm(["Fox", "1"], prompts=prompts),
         filters=host.filters(role="all"),
+        settings=PARAGRAPHS,
     )
     assert [one.text for one in host.retrieve(retriever, QUESTION)] == ["The fox hunts at night."]
     assert prompts

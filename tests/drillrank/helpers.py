@@ -1,4 +1,4 @@
-"""What many tests of the core need: tables of refusals, an LLM along a script, files of rows, and quiet."""
+"""Helpers of the core's tests: tables of refusals, scripted LLMs, files of rows, and `D3` with the paper's unit."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from drillrank import D3
+from drillrank.corpus.documents import Unit
 from drillrank.errors import InvalidInput
 
+UNITS: tuple[Unit, ...] = ("passage", "paragraph")
 quiet = pytest.mark.filterwarnings("ignore::drillrank.errors.DrillrankWarning")
 
 
@@ -43,3 +46,15 @@ class Says:
 def write_rows(file: str | Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """One JSON object a line."""
     Path(file).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def paragraph_d3(llm: Any = None, model: Any = "unigram", *, embed: Any = None, settings: Any = None) -> D3:
+    """Return `D3` with paragraphs as evidence, the paper's unit.
+
+    Args:
+        llm: As for `D3`.
+        model: As for `D3`.
+        embed: As for `D3`.
+        settings: Settings by name; None for the defaults.
+    """
+    return D3(llm, model, embed=embed, settings={"unit": "paragraph", **(settings or {})})

@@ -17,7 +17,7 @@ from drillrank.drilldown.outline import Outline, outline
 from drillrank.errors import DrillrankWarning, LLMFailure
 from drillrank.explanation.terms import ODDS
 from tests.drillrank.conftest import HashModel
-from tests.drillrank.helpers import quiet
+from tests.drillrank.helpers import UNITS, quiet
 from tests.drillrank.test_d3_explanation import check
 from tests.examples import examples
 
@@ -90,6 +90,7 @@ settings_of_d3 = st.fixed_dictionaries(
         "guard_tokens": st.sampled_from([0, 40]),
         "summarizer": st.sampled_from([None, "llm"]),
         "max_documents": st.integers(1, 3),
+        "unit": st.sampled_from(UNITS),
     }
 )
 
@@ -113,7 +114,7 @@ def test_it_never_raises_nor_invents_nor_repeats_and_tells_what_happened(script,
         found = D3(llm, settings=more).retrieve(QUESTION, texts, top_n)
         again = asyncio.run(D3(Adversary(script, structured), settings=more).aretrieve(QUESTION, texts, top_n))
     assert identified(again) == identified(found)
-    explained = check(found, texts)
+    explained = check(found, texts, options["unit"])
     judged = options["paragraphs"] in ("monot5", "base+monot5")
     assert [bool(item.term(ODDS).terms) for item in explained] == [judged] * len(found)
 
@@ -126,7 +127,7 @@ def test_it_never_raises_nor_invents_nor_repeats_and_tells_what_happened(script,
     assert llm.calls == found.usage.calls
     if options["summarizer"] is None:
         assert llm.calls <= options["max_calls"]
-    tree = Outline(outline(texts))
+    tree = Outline(outline(texts, options["unit"]))
     names = {entry.name for entry in tree.leaves(tree.sections)} | _chapters(tree)
     for step in found.steps:
         offered = names if step.kind in ("sections", "documents") else there
@@ -151,9 +152,11 @@ def _chapters(tree):
 
 
 @quiet
-@given(st.lists(behaviours, min_size=1, max_size=3), documents, st.sampled_from(["names", "json"]))
-def test_asked_to_raise_it_raises_one_error_of_ours_or_gives_what_the_llm_said(script, texts, sections_by):
-    asked = {"sections_by": sections_by, "on_failure": "raise", "workers": 1}
+@given(
+    st.lists(behaviours, min_size=1, max_size=3), documents, st.sampled_from(["names", "json"]), st.sampled_from(UNITS)
+)
+def test_asked_to_raise_it_raises_one_error_of_ours_or_gives_what_the_llm_said(script, texts, sections_by, unit):
+    asked = {"sections_by": sections_by, "on_failure": "raise", "workers": 1, "unit": unit}
     with suppress(LLMFailure):
         found = D3(Adversary(script, structured=False), settings=asked).retrieve(QUESTION, texts)
         assert found.usage.failures == 0

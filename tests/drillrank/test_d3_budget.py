@@ -18,7 +18,7 @@ from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.prompts import truncate_middle, truncate_to_budget
 from drillrank.structure.cutting import cut_text
 from drillrank.text import count_tokens
-from tests.drillrank.helpers import Says
+from tests.drillrank.helpers import UNITS, Says, paragraph_d3
 from tests.examples import examples
 
 COUNTERS = [count_tokens, lambda text: len(text.encode("utf-8", "surrogatepass")) // 2, lambda text: len(text.split())]
@@ -53,8 +53,11 @@ def all_of_it(prompt: str) -> str:
     st.integers(1, 50),
     st.sampled_from(["Which code?", "Which of the codes is it? " * 5]),
     st.sampled_from(COUNTERS),
+    st.sampled_from(UNITS),
 )
-def test_no_prompt_is_above_its_budget(documents, budget, sections_by, strategy, summarise, calls, question, count):
+def test_no_prompt_is_above_its_budget(
+    documents, budget, sections_by, strategy, summarise, calls, question, count, unit
+):
     prompts = []
 
     def llm(prompt):
@@ -66,7 +69,7 @@ def test_no_prompt_is_above_its_budget(documents, budget, sections_by, strategy,
         refused = ""
         try:
             limits = {"max_prompt_tokens": budget, "max_calls": calls, "tokens": count}
-            asked = {"paragraphs": strategy, "sections_by": sections_by, "summarizer": summarise}
+            asked = {"paragraphs": strategy, "sections_by": sections_by, "summarizer": summarise, "unit": unit}
             D3(llm, settings=limits | asked).retrieve(question, documents)
         except InvalidInput as error:
             refused = str(error)
@@ -75,10 +78,10 @@ def test_no_prompt_is_above_its_budget(documents, budget, sections_by, strategy,
 
 
 @settings(max_examples=EXAMPLES or examples(40))
-@given(markdown | html, st.integers(120, 500))
-def test_pieces_tile_their_paragraph_and_are_exact_slices(text, budget):
-    whole = outline([text])
-    ready = D3(settings={"max_prompt_tokens": budget}).prepare([text])
+@given(markdown | html, st.integers(120, 500), st.sampled_from(UNITS))
+def test_pieces_tile_their_paragraph_and_are_exact_slices(text, budget, unit):
+    whole = outline([text], unit)
+    ready = D3(settings={"max_prompt_tokens": budget, "unit": unit}).prepare([text])
     assert [section.passage for section in ready.outline.sections] == [section.passage for section in whole]
     source = parse_document(text)
     for section, parts in zip(whole, ready.outline.sections, strict=True):
@@ -197,6 +200,6 @@ def test_an_endless_heading_is_shown_without_its_middle():
     text = f"# {long}\n\nOne.\n\n## Sub {long}\n\nTwo.\n\n# B\n\nThree."
     llm = Says(all_of_it)
     with pytest.warns(DrillrankWarning, match="without their middle"):
-        found = D3(llm, settings={"max_prompt_tokens": 250}).retrieve("Which chapter?", [text])
+        found = paragraph_d3(llm, settings={"max_prompt_tokens": 250}).retrieve("Which chapter?", [text])
     assert {item.passage.text for item in found} == {"One.", "Two.", "Three."}
     assert all(count_tokens(prompt) <= 250 for prompt in llm.prompts)

@@ -11,6 +11,7 @@ from drillrank import D3
 from drillrank.drilldown.outline import outline
 from drillrank.errors import DrillrankWarning
 from drillrank.explanation.terms import GAINS, NOTHING
+from tests.drillrank.helpers import UNITS, paragraph_d3
 from tests.drillrank.test_explanation import add_up
 
 MANUAL = """# Manual\n\nRead me first.\n
@@ -28,7 +29,7 @@ def embed(texts):
     return np.array([[len(text) % 7 - 3.0, 1.0, len(text) % 5] for text in texts])
 
 
-def check(found, documents):
+def check(found, documents, unit="passage"):
     explained = found.explain()
     add_up(explained, found)
     tree = explained.tree
@@ -41,7 +42,7 @@ def check(found, documents):
     drilled = {node.name for node in tree if node.kind == "document" and node.outcome == "opened"}
     own = [node for node in tree if node.kind == "section" and node.why != "no text of its own"]
     if len(drilled) == len(documents):
-        assert len(own) == len(outline(documents))
+        assert len(own) == len(outline(documents, unit))
     above = None
     for node in tree:  # what was read is in what was opened, or was found by the guard
         if node.kind == "section":
@@ -61,11 +62,12 @@ def check(found, documents):
     st.sampled_from([None, 2]),
     st.sampled_from([1, 8]),
     st.sampled_from([QUESTION, "Xylophone?"]),
+    st.sampled_from(UNITS),
 )
-def test_without_an_llm(sections, guard, embeds, top_n, limit, question):
-    settings = {"sections": sections, "guard_tokens": guard, "max_documents": limit}
+def test_without_an_llm(sections, guard, embeds, top_n, limit, question, unit):
+    settings = {"sections": sections, "guard_tokens": guard, "max_documents": limit, "unit": unit}
     found = D3(settings=settings, embed=embed if embeds else None).retrieve(question, DOCUMENTS, top_n)
-    explained = check(found, DOCUMENTS)
+    explained = check(found, DOCUMENTS, unit)
     opened = [node for node in explained.tree if node.kind == "section" and node.why.startswith("likelihood: rank")]
     assert sum(node.outcome == "opened" for node in opened) == min(sections, len(opened))
     known = {NOTHING, GAINS, "which document"} | ({"cosine", "cosine of the section", "length"} if embeds else set())
@@ -73,7 +75,7 @@ def test_without_an_llm(sections, guard, embeds, top_n, limit, question):
 
 
 def whys(documents=(MANUAL,), llm=None, kind="section", **settings):
-    found = D3(llm, settings=settings).retrieve(QUESTION, documents)
+    found = paragraph_d3(llm, settings=settings).retrieve(QUESTION, documents)
     return {node.name: (node.outcome, node.why) for node in found.explain().tree if node.kind == kind}
 
 
@@ -94,6 +96,7 @@ def test_who_decided():
     documents = whys(DOCUMENTS, kind="document", max_documents=1)
     assert documents["Document 3"] == ("left", "others have likelier paragraphs (max_documents)")
     assert documents["Manual"] == ("opened", "drilled into")
-    cut = D3(lambda prompt: "Battery" if "names" in prompt else "1, 2").retrieve(QUESTION, [MANUAL], 1).explain().tree
+    llm = lambda prompt: "Battery" if "names" in prompt else "1, 2"  # noqa: E731
+    cut = paragraph_d3(llm).retrieve(QUESTION, [MANUAL], 1).explain().tree
     chosen = ["the LLM's choice", "the LLM's choice; behind the first 1"]
     assert [node.why for node in cut if node.kind == "paragraph"] == chosen

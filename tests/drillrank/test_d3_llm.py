@@ -13,7 +13,7 @@ from drillrank.drilldown.outline import outline
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.text import count_tokens
-from tests.drillrank.helpers import Says, quiet
+from tests.drillrank.helpers import Says, paragraph_d3, quiet
 from tests.drillrank.test_llm import Writer
 
 BOOK = "\n\n".join(
@@ -66,7 +66,7 @@ def outcome(ranking):
 def test_finds_what_a_good_llm_finds_in_one_prompt_or_level_by_level(strategy, sections_by, budget):
     llm = Finder()
     asked = {"paragraphs": strategy, "sections_by": sections_by, "max_prompt_tokens": budget}
-    found = D3(llm, settings=asked).retrieve(QUESTION, [BOOK])
+    found = paragraph_d3(llm, settings=asked).retrieve(QUESTION, [BOOK])
     assert texts(found) == [TARGET]
     assert found.usage.calls == len(llm.prompts)
     assert found.usage.prompt_tokens == sum(map(count_tokens, llm.prompts))
@@ -90,7 +90,7 @@ class Judge(Finder):
 )
 async def test_what_d3_is_compared_with_reads_all_sections(strategy, calls):
     llm = Judge()
-    d3 = D3(llm, settings={"paragraphs": strategy, "max_prompt_tokens": 300})
+    d3 = paragraph_d3(llm, settings={"paragraphs": strategy, "max_prompt_tokens": 300})
     found = d3.retrieve(QUESTION, [BOOK])
     assert texts(found) == [TARGET]
     assert found.usage.calls == len(llm.prompts) == calls
@@ -104,19 +104,19 @@ async def test_what_d3_is_compared_with_reads_all_sections(strategy, calls):
 def test_one_by_one_with_few_calls_unreadable_answers_and_no_llm():
     asked = {"paragraphs": "paragraph", "max_calls": 3}
     with pytest.warns(DrillrankWarning, match="39 items need as many calls, 3 are left"):
-        found = D3(Judge(), settings=asked).retrieve(QUESTION, [BOOK])
+        found = paragraph_d3(Judge(), settings=asked).retrieve(QUESTION, [BOOK])
     assert texts(found) == [TARGET]
     with pytest.warns(DrillrankWarning, match="chosen by likelihood"):
-        found = D3(lambda prompt: "Perhaps.", settings=asked).retrieve(QUESTION, [BOOK])
-    assert texts(found) == texts(D3().retrieve(QUESTION, [BOOK]))
-    assert not D3(lambda prompt: "No.", settings=asked | {"max_calls": 99}).retrieve("A", [BOOK])
+        found = paragraph_d3(lambda prompt: "Perhaps.", settings=asked).retrieve(QUESTION, [BOOK])
+    assert texts(found) == texts(paragraph_d3().retrieve(QUESTION, [BOOK]))
+    assert not paragraph_d3(lambda prompt: "No.", settings=asked | {"max_calls": 99}).retrieve("A", [BOOK])
     with pytest.raises(InvalidInput, match="needs an LLM"):
-        D3(settings=asked)
+        paragraph_d3(settings=asked)
 
 
 def test_the_papers_prompts_are_asked():
     llm = Finder()
-    D3(llm).retrieve(QUESTION, [BOOK])
+    paragraph_d3(llm).retrieve(QUESTION, [BOOK])
     sections, paragraphs = llm.prompts
     assert sections.startswith("Document section structure:\n* Section: Part 1\nOf part 1.\n* Section: Part 1 > Chap")
     assert sections.endswith(
@@ -140,7 +140,7 @@ passages = [p for section in outline([BOOK]) for p in section.paragraphs]
 @pytest.mark.parametrize("calls", [1, 2, 3])
 def test_the_last_call_is_kept_for_the_paragraphs(strategy, calls):
     before = ["sections", "summaries"][: min(calls, 2 if strategy == "base" else 3) - 1]
-    found = D3(Finder(), settings={"paragraphs": strategy, "max_calls": calls}).retrieve(QUESTION, [BOOK])
+    found = paragraph_d3(Finder(), settings={"paragraphs": strategy, "max_calls": calls}).retrieve(QUESTION, [BOOK])
     assert [step.kind for step in found.steps if not step.problems] == [*before, "paragraphs"]
     assert found.usage.calls == len(before) + 1
 
@@ -152,8 +152,8 @@ WORDS = ("stone", "river", "castle", "bridge")
 def test_the_guard_takes_the_likeliest_50_paragraphs_as_far_as_they_fit(allowance):
     question = "Which stone castle stands above the river?"
     book = "\n\n".join(f"# {n}\n\n{' '.join(WORDS[: n % 5] + ('filler',) * (n % 7 + 1))} {n}." for n in range(80))
-    found = D3(Finder("none"), settings={"guard_tokens": allowance}).retrieve(question, [book])
-    likely = D3(settings={"sections": 80}).retrieve(question, [book], top_n=80)
+    found = paragraph_d3(Finder("none"), settings={"guard_tokens": allowance}).retrieve(question, [book])
+    likely = paragraph_d3(settings={"sections": 80}).retrieve(question, [book], top_n=80)
     assert len(likely) == 80
     left, expected = allowance, []
     for item in likely[:50]:
@@ -167,17 +167,17 @@ def test_the_guard_takes_the_likeliest_50_paragraphs_as_far_as_they_fit(allowanc
 def test_summaries_by_function_and_by_the_llm_are_made_once_for_each_document():
     long = " ".join(f"Sentence number {n} about stones." for n in range(40))
     document, asked, llm = f"# One\n\n{long}\n\n# Two\n\nShort.", [], Finder("none")
-    d3 = D3(llm, settings={"summarizer": lambda texts: asked.append(texts) or ["A summary."] * len(texts)})
+    d3 = paragraph_d3(llm, settings={"summarizer": lambda texts: asked.append(texts) or ["A summary."] * len(texts)})
     for _ in range(2):
         d3.retrieve(QUESTION, [document])
     assert asked == [[outline([document])[0].passage.text]]
     assert "* Section: One\nA summary.\n* Section: Two\nShort." in llm.prompts[0]
     writes = Says(lambda prompt: "Stones, mostly." if "summarization" in prompt else "none")
-    d3 = D3(writes, settings={"summarizer": "llm"})
+    d3 = paragraph_d3(writes, settings={"summarizer": "llm"})
     assert [d3.retrieve(QUESTION, [document]).usage.calls for _ in range(2)] == [2, 1]
     assert "* Section: One\nStones, mostly." in writes.prompts[1]
     with pytest.raises(InvalidInput, match="summarizer"):
-        D3(llm, settings={"summarizer": lambda texts: []}).retrieve(QUESTION, [document])
+        paragraph_d3(llm, settings={"summarizer": lambda texts: []}).retrieve(QUESTION, [document])
 
 
 def test_the_paper_by_one_word():
@@ -212,7 +212,7 @@ class Summariser(Writer):
 @quiet
 def test_summaries_that_failed_are_asked_for_again_and_no_others():
     llm = Summariser(fails=2)
-    d3 = D3(llm, settings={"summarizer": "llm"})
+    d3 = paragraph_d3(llm, settings={"summarizer": "llm"})
     ready = d3.prepare([STONES])
     assert "2 of 6 summaries failed" in d3.retrieve("Which stones?", ready).problems[0]
     assert d3.retrieve("Which stones?", ready).problems == ()
@@ -250,14 +250,16 @@ MANUAL = "# Battery\n\nIt lasts nine hours.\n\nCharge it over night.\n\n# Screen
 def test_both_steps_may_be_answered_as_json(as_text):
     answers = [{"ids": [1]}, {"ids": [2]}]
     llm = Librarian(*(map(json.dumps, answers) if as_text else answers))
-    found = D3(llm, settings={"sections_by": "json"}).retrieve("When should I charge it?", [MANUAL])
+    found = paragraph_d3(llm, settings={"sections_by": "json"}).retrieve("When should I charge it?", [MANUAL])
     assert texts(found) == ["Charge it over night."]
     assert llm.schemas == [SCHEMA, SCHEMA]
     assert found.problems == ()
-    assert texts(D3(Librarian({"ids": []}), settings={"sections_by": "json"}).retrieve("When?", [MANUAL])) == []
+    assert (
+        texts(paragraph_d3(Librarian({"ids": []}), settings={"sections_by": "json"}).retrieve("When?", [MANUAL])) == []
+    )
     llm = Librarian({"ids": [77, 1]}, {"ids": [1]})
     with pytest.warns(DrillrankWarning, match="'77'"):
-        found = D3(llm, settings={"sections_by": "json"}).retrieve("How long?", [MANUAL])
+        found = paragraph_d3(llm, settings={"sections_by": "json"}).retrieve("How long?", [MANUAL])
     assert texts(found) == ["It lasts nine hours."]
 
 
@@ -269,9 +271,11 @@ def test_chains_with_monot5(strategy, top_n, hash_model):
     inside = [p for p in passages if p.metadata["section_path"][-1].startswith("Chapter 2")]
     inside += [p for p in passages if p.metadata["section_path"] == ("Part 2",)]
     base = [p for p in inside if "hapter 2" in p.text]
-    d3 = D3(llm, lm, settings={"paragraphs": strategy, "max_prompt_tokens": 700})
+    d3 = paragraph_d3(llm, lm, settings={"paragraphs": strategy, "max_prompt_tokens": 700})
     found = d3.retrieve(QUESTION, [BOOK], top_n)
-    assert not D3(lambda prompt: "none", lm, settings={"paragraphs": strategy}).retrieve(QUESTION, [BOOK], top_n)
+    assert not paragraph_d3(lambda prompt: "none", lm, settings={"paragraphs": strategy}).retrieve(
+        QUESTION, [BOOK], top_n
+    )
     kinds = [step.kind for step in found.steps]
     ids = {item.passage.id for item in found}
     if strategy == "monot5+base":
@@ -287,7 +291,7 @@ def test_chains_with_monot5(strategy, top_n, hash_model):
 
 def test_too_few_calls_ask_about_the_likeliest():
     with pytest.warns(DrillrankWarning, match="calls left"):
-        found = D3(Finder(), settings={"max_prompt_tokens": 130, "max_calls": 3}).retrieve(QUESTION, [BOOK])
+        found = paragraph_d3(Finder(), settings={"max_prompt_tokens": 130, "max_calls": 3}).retrieve(QUESTION, [BOOK])
     assert texts(found) == [TARGET]
     assert found.usage.calls <= 3
 
@@ -302,6 +306,6 @@ def test_what_a_template_returns_is_what_the_llm_is_asked():
         "section_prompt": lambda outline, question, **_: Marked(f"{question}\n{outline}"),
         "paragraph_prompt": lambda paragraphs, question, **_: Marked(f"{paragraphs}\n{question}"),
     }
-    D3(llm, settings={"sections_by": "json", **templates}).retrieve(QUESTION, [BOOK])
+    paragraph_d3(llm, settings={"sections_by": "json", **templates}).retrieve(QUESTION, [BOOK])
     assert [type(prompt) for prompt in llm.prompts] == [Marked, Marked]
     assert llm.prompts[0].startswith(f"{QUESTION}\n")

@@ -6,10 +6,12 @@ import pytest
 
 from drillrank import D3, Corpus, parse_document, read_document
 from drillrank.drilldown.outline import outline
+from drillrank.drilldown.rebuilding import rebuild_sections
+from drillrank.drilldown.stored_chunks import StoredChunk
 from drillrank.errors import InvalidInput
-from drillrank.hosts.settings import D3RetrieverSettings
 from drillrank.structure import Document
 from drillrank.structure.passages import cut_passages
+from tests.drillrank.helpers import UNITS, paragraph_d3
 
 HTML = (
     "<html><body><h1>Kettle &amp; pot</h1><p>Fish &amp; <b>chips</b> take ten minutes.</p>"
@@ -43,33 +45,39 @@ def check_result(item, document: Document, text: str, source: str) -> None:
 
 @pytest.mark.parametrize(("content", "format", "question", "text", "source"), CASES)
 @pytest.mark.parametrize("prepared", [False, True])
+@pytest.mark.parametrize("unit", UNITS)
 def test_evidence_in_memory_is_readable_and_its_span_points_into_the_source(
-    content, format, question, text, source, prepared
+    content, format, question, text, source, prepared, unit
 ):
     document = parse_document(content, format)
-    d3 = D3()
+    d3 = D3(settings={"unit": unit})
     item = d3.retrieve(question, d3.prepare([document]) if prepared else [document])[0]
     check_result(item, document, text, source)
 
 
 @pytest.mark.parametrize(("content", "format", "question", "text", "source"), CASES)
-def test_evidence_of_a_corpus_is_the_same_as_in_memory(content, format, question, text, source):
+@pytest.mark.parametrize("unit", UNITS)
+def test_evidence_of_a_corpus_is_the_same_as_in_memory(content, format, question, text, source, unit):
     document = parse_document(content, format)
-    corpus = Corpus()
+    corpus = Corpus(unit=unit)
     corpus.add([document])
-    item = D3().retrieve(question, corpus)[0]
+    d3 = D3(settings={"unit": unit})
+    item = d3.retrieve(question, corpus)[0]
     check_result(item, document, text, source)
-    in_memory = D3().retrieve(question, [document])[0]
+    in_memory = d3.retrieve(question, [document])[0]
     assert (item.passage.text, item.details["span"]) == (in_memory.passage.text, in_memory.details["span"])
 
 
 @pytest.mark.parametrize("strategy", ["base", "hierbase", "paragraph", "chunk"])
-def test_evidence_that_an_llm_chooses_is_readable(strategy):
+@pytest.mark.parametrize("unit", UNITS)
+def test_evidence_that_an_llm_chooses_is_readable(strategy, unit):
     def llm(prompt: str) -> str:
         return "yes" if "yes or no" in prompt else "Care" if "section names" in prompt else "1"
 
     document = parse_document(HTML, "html")
-    for item in D3(llm, settings={"paragraphs": strategy}).retrieve("When is the lid rinsed?", [document]):
+    for item in D3(llm, settings={"paragraphs": strategy, "unit": unit}).retrieve(
+        "When is the lid rinsed?", [document]
+    ):
         assert "<" not in item.passage.text
         assert item.details["span"] == (item.passage.metadata["start"], item.passage.metadata["end"])
 
@@ -77,8 +85,11 @@ def test_evidence_that_an_llm_chooses_is_readable(strategy):
 def test_a_file_that_is_read_gives_readable_evidence(tmp_path):
     path = tmp_path / "a.html"
     path.write_text(HTML)
-    item = D3().retrieve("How long do fish and chips take?", [read_document(str(path))])[0]
+    document = read_document(str(path))
+    item = paragraph_d3().retrieve("How long do fish and chips take?", [document])[0]
     assert item.passage.text == "Fish & chips take ten minutes."
+    item = D3().retrieve("How long do fish and chips take?", [document])[0]
+    assert item.details["best_paragraph"]["text"] == "Fish & chips take ten minutes."
 
 
 def test_parts_of_a_long_html_paragraph_have_the_span_of_the_whole_paragraph():
@@ -142,6 +153,14 @@ def test_a_corpus_with_another_unit_is_refused(unit, other):
         D3(settings={"unit": unit}).retrieve("When is the lid rinsed?", corpus)
 
 
-def test_passages_of_records_are_refused():
-    with pytest.raises(InvalidInput, match="documents in memory"):
-        D3RetrieverSettings(unit="passage")
+def test_records_are_joined_to_passages_of_their_own_texts():
+    text = "".join(f"Kettle {n:02} is new.\n\n" for n in range(100))
+    chunks = [StoredChunk(text[start : start + 19], "Kettles", start) for start in range(0, len(text), 19)]
+    sections = rebuild_sections([chunks], unit="passage")
+    passages = [passage for section in sections for passage in section.readable]
+    assert 1 < len(passages) < 10
+    assert all(text[slice(*map(passage.metadata.get, ("start", "end")))] == passage.text for passage in passages)
+    assert all(any(chunk.text.strip() in passage.text for passage in passages) for chunk in chunks)
+    found = D3().retrieve("Is kettle 77 new?", sections, 1)
+    assert "Kettle 77 is new." in found[0].passage.text
+    assert "Kettle 77 is new." in found[0].details["best_paragraph"]["text"]

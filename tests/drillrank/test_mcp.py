@@ -65,10 +65,12 @@ async def test_a_session_of_an_agent(folder):
         assert found["found"] is True
         assert found["finding"]
         assert found["confidence"] > 0.5
-        assert evidence["lines"] == [5, 5]
+        assert evidence["lines"] == [1, 13]
+        assert evidence["text"].startswith("# Kettle\n\n## Warranty")
+        assert evidence["best"]["lines"] == [5, 5]
+        assert evidence["best"]["text"] == "The warranty covers the heater."
         assert not {"question", "scoring", "found"} & evidence.keys()
-        assert (evidence["file"], evidence["section"]) == ("manual.md", ["Kettle", "Warranty"])
-        assert evidence["text"] == "The warranty covers the heater."
+        assert (evidence["file"], evidence["section"]) == ("manual.md", ["Kettle"])
         assert any("image.png is an image (PNG)" in problem for problem in found["problems"])
         nothing = await call("ask", question="Quantum chromodynamics?")
         assert (nothing["found"], nothing["evidence"]) == (False, [])

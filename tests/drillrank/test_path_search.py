@@ -197,8 +197,8 @@ test_bad_arguments_are_refused_at_once = refuses(
     (lambda: PathSearch(PromptRank()), "needs passages"),
     *((lambda bad=bad: PathSearch(PromptRank(), ["a"], settings=bad), "at least 1")
       for bad in ({"hops": 0}, {"pool": 0}, {"beam": -1}, {"branch": 0}, {"pairs": -1}, {"cascade": 0})),
-    (lambda: PathSearch(PromptRank(), SHARED), r"2 passages share.*such as '1'"),
-    (lambda: PathSearch(PromptRank(), ["same", "same"]), "1 passages share"),
+    (lambda: PathSearch(PromptRank(), SHARED), r"must be unique, got 2 .* such as '1'"),
+    (lambda: PathSearch(PromptRank(), ["same", "same"]), "must be unique, got 1 "),
     (lambda: PathSearch(PromptRank(), "text"), "Expected a list of passages"),
     (lambda: PathSearch(PromptRank(), [5]), "Item 0"),
 )  # fmt: skip

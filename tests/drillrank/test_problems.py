@@ -10,7 +10,7 @@ from llama_index.core import Document
 
 import langchain_ext
 import llama_index_ext
-from drillrank import D3, SelfAsk
+from drillrank import SelfAsk
 from drillrank.errors import DrillrankWarning, LLMFailure
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.generation import generated_passages
@@ -18,7 +18,7 @@ from drillrank.llm import run
 from drillrank.structure import parse_document
 from drillrank.views import Chunker, ViewWriter
 from tests.conformance import langchain_reader, llama_index_reader
-from tests.drillrank.helpers import Says, refuses
+from tests.drillrank.helpers import Says, paragraph_d3, refuses
 from tests.drillrank.test_llm import both_ways, drive
 
 LONG = " ".join(f"Sentence number {n} about stones." for n in range(60))
@@ -44,7 +44,7 @@ def summarising(prompt):
 def test_a_blank_answer_is_what_the_prompt_asks_for_and_is_told(blank, sections_by, how):
     options = {"sections_by": sections_by, "on_failure": "raise"}
     with pytest.warns(DrillrankWarning, match="blank, which stands for nothing relevant"):
-        found = drive(how, D3(down, settings=options).requests(QUESTION, [BOOK]), lambda prompt: blank)
+        found = drive(how, paragraph_d3(down, settings=options).drill_down(QUESTION, [BOOK]), lambda prompt: blank)
     assert list(found) == []
     assert [problem.partition(":")[0] for problem in found.problems] == ["sections"]
 
@@ -56,7 +56,7 @@ def test_all_that_went_wrong_is_told_with_what_was_done():
         return "Rhine, Danube" if "section names" in prompt else "what?"
 
     with pytest.warns(DrillrankWarning):
-        found = D3(llm, settings={"summarizer": "llm"}).retrieve(QUESTION, [BOOK])
+        found = paragraph_d3(llm, settings={"summarizer": "llm"}).retrieve(QUESTION, [BOOK])
     summary, unknown, unread = found.problems
     assert "no route" in summary
     assert summary.endswith("sentences of the text replace them")
@@ -74,8 +74,8 @@ writer = ViewWriter(**RAISE)
 @pytest.mark.parametrize(
     ("requests", "llm"),
     [
-        (lambda: D3(down, settings=RAISE).requests(QUESTION, [BOOK]), down),
-        (lambda: D3(down, settings={**RAISE, "summarizer": "llm"}).requests(QUESTION, [BOOK]), summarising),
+        (lambda: paragraph_d3(down, settings=RAISE).drill_down(QUESTION, [BOOK]), down),
+        (lambda: paragraph_d3(down, settings={**RAISE, "summarizer": "llm"}).drill_down(QUESTION, [BOOK]), summarising),
         (lambda: writer.write([Chunker()(parse_document(BOOK))], views=["keywords"]), down),
         (lambda: writer.write([Chunker()(parse_document(f"# A\n\n{LONG * 2}"))], views=["summary"]), down),
         (lambda: generated_passages(QUESTION, **RAISE), down),
@@ -98,10 +98,10 @@ def test_self_ask_raises_at_each_of_its_calls(fails_at):
         assert isinstance(caught.value.__cause__, Down)
 
 
-d3 = D3(down, settings={**RAISE, "summarizer": "llm"})
+d3 = paragraph_d3(down, settings={**RAISE, "summarizer": "llm"})
 keywords_alone = {"views": ["keywords"]}
 test_blank_summaries_and_keywords_are_failures_too = refuses(
-    (lambda: run(d3.requests(QUESTION, [BOOK]), lambda prompt: " "), "no word"),
+    (lambda: run(d3.drill_down(QUESTION, [BOOK]), lambda prompt: " "), "no word"),
     (lambda: run(writer.write([Chunker()(parse_document(BOOK))], **keywords_alone), lambda prompt: " "), "nothing to"),
     error=LLMFailure,
 )

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank import D3, Passage, SelfAsk
+from drillrank import Passage, SelfAsk
 from drillrank.drilldown.self_ask import parse_next_move
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.text import count_tokens
 from drillrank.vectors import BM25Index, top
-from tests.drillrank.helpers import Says, quiet, refuses
+from tests.drillrank.helpers import Says, paragraph_d3, quiet, refuses
 from tests.examples import examples
 
 FACTS = [
@@ -197,7 +197,7 @@ def test_drilling_down_for_each_follow_up_counts_as_one():
             return next((choice for words, choice in chosen.items() if words in prompt), answer)
 
     llm = Both()
-    d3 = D3(llm)
+    d3 = paragraph_d3(llm)
     both = SelfAsk(llm, lambda question: d3.retrieve(question, [book]))
     found = both.answer(QUESTION)
     assert found.answer == "1,230 km"

@@ -10,7 +10,7 @@ from drillrank import D3, Passage, cli
 from drillrank.drilldown.answering import answer
 from drillrank.errors import InvalidInput, LLMFailure
 from tests.drillrank.chat_server import serving
-from tests.drillrank.helpers import Says
+from tests.drillrank.helpers import Says, paragraph_d3
 
 pytest.importorskip("httpx")
 
@@ -39,7 +39,7 @@ def test_a_served_model_drills_and_its_tokens_are_counted(monkeypatch):
     monkeypatch.setenv("DRILLRANK_API_KEY", "secret")
     with serving(says) as server:
         for address in (server.address, server.root):
-            found = D3(address).retrieve(QUESTION, [MANUAL])
+            found = paragraph_d3(address).retrieve(QUESTION, [MANUAL])
             assert [item.passage.text for item in found] == ["It leaves out damage by lime scale."]
             assert (found.usage.calls, found.usage.prompt_tokens, found.usage.completion_tokens) == (2, 22, 6)
             assert not found.usage.estimated
@@ -50,7 +50,7 @@ def test_a_served_model_drills_and_its_tokens_are_counted(monkeypatch):
 @pytest.mark.parametrize("takes_schemas", [True, False])
 async def test_answers_are_held_to_a_schema_where_the_server_can(takes_schemas):
     with serving(says, takes_schemas=takes_schemas) as server:
-        d3 = D3(server.address)
+        d3 = paragraph_d3(server.address)
         found = await d3.aretrieve(QUESTION, [MANUAL])
         assert [item.passage.text for item in found] == ["It leaves out damage by lime scale."]
         assert found.usage.failures == 0
@@ -64,7 +64,7 @@ def test_what_a_server_does_wrong_is_in_the_failure_of_the_call():
         server.faults = [401, "{", json.dumps({"choices": [{"message": {"content": 3}}]})]
         for expected in ("answered 401", "not as a chat model does", "not as a chat model does"):
             with pytest.raises(LLMFailure, match=expected) as caught:
-                D3(server.address, settings={"on_failure": "raise"}).retrieve(QUESTION, [MANUAL])
+                paragraph_d3(server.address, settings={"on_failure": "raise"}).retrieve(QUESTION, [MANUAL])
             assert len(str(caught.value)) < 500
             assert "\x1b" not in str(caught.value)
 
@@ -127,7 +127,7 @@ def test_a_passage_cannot_pretend_to_be_another_and_the_budget_holds():
 
 def test_ask_with_an_llm_and_an_answer(manual, capsys):
     with serving(says) as server:
-        asked = ["ask", str(manual), QUESTION, "--llm", server.address]
+        asked = ["ask", str(manual), QUESTION, "--unit", "paragraph", "--llm", server.address]
         assert cli.main(asked) == 0
         printed = capsys.readouterr().out
         assert "It leaves out damage by lime scale." in printed
@@ -167,7 +167,8 @@ def test_what_documents_and_models_say_is_text(manual, capsys):
         return "[red]Void\x1b[31m [/red] [1] [2]" if "Contents" in prompt else '{"ids": [1, 2]}'
 
     with serving(hostile) as server:
-        assert cli.main(["ask", str(manual), "What of vinegar?", "--llm", server.address, "--answer"]) == 0
+        asked = ["ask", str(manual), "What of vinegar?", "--unit", "paragraph", "--llm", server.address, "--answer"]
+        assert cli.main(asked) == 0
     out = capsys.readouterr().out
     assert "[red]Void�[31m [/red] [1] [2]" in out
     assert "\x1b" not in out

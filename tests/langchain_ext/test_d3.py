@@ -33,7 +33,7 @@ def finder(crowd: Crowd | None = None, kind: type[Reader] = Reader) -> Reader:
 
 
 def drill(*given: Document, **fields: Any) -> D3Retriever:
-    fields = {"documents": given or [DOCUMENT], "llm": finder(), **fields}
+    fields = {"documents": given or [DOCUMENT], "llm": finder(), "unit": "paragraph", **fields}
     return D3Retriever(**keyword_arguments(D3Retriever, fields))
 
 
@@ -182,7 +182,7 @@ def test_roles_of_a_chat_template_arrive():
 
 def test_a_template_without_its_places_is_an_error():
     for wrong in ("no places", "{question} only", "{outline}{question}{unknown}"):
-        with pytest.raises(InvalidInput, match="prompt"):
+        with pytest.raises(InvalidInput, match="template"):
             drill(section_prompt=wrong)
     with pytest.raises(InvalidInput):
         drill(section_prompt=5)

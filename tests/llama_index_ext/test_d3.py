@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -35,6 +36,11 @@ def texts(nodes: list[NodeWithScore]) -> list[str]:
 
 def finder(crowd: Crowd | None = None, kind: type[Reader] = Reader) -> Reader:
     return kind(about("2.3"), crowd)
+
+
+def drill(*arguments: Any, settings: Mapping[str, Any] = {}, **fields: Any) -> D3Retriever:
+    """A retriever of paragraphs."""
+    return D3Retriever(*arguments, settings={"unit": "paragraph", **settings}, **fields)
 
 
 # Events
@@ -77,7 +83,7 @@ def test_llm_calls_are_children_of_the_retrieval_and_every_event_ends(recorded, 
     events, spans = recorded
     debug = LlamaDebugHandler(print_trace_on_end=False)
     manager = CallbackManager([debug])
-    retriever = D3Retriever([DOCUMENT], ChatReader(answer, callback_manager=manager), callback_manager=manager)
+    retriever = drill([DOCUMENT], ChatReader(answer, callback_manager=manager), callback_manager=manager)
     if how == "sync":
         retriever.retrieve(ASKED)
     else:
@@ -103,7 +109,7 @@ def test_llm_calls_are_children_of_the_retrieval_and_every_event_ends(recorded, 
 def test_steps_and_cost_are_events_even_where_nothing_is_found(recorded, capsys):
     events, _ = recorded
     llm = Reader(lambda prompt: "none")
-    assert D3Retriever([DOCUMENT], llm, verbose=True).retrieve(ASKED) == []
+    assert drill([DOCUMENT], llm, verbose=True).retrieve(ASKED) == []
     [step] = [event for event in events if event.class_name() == "D3StepEvent"]
     assert (step.kind, step.offered, step.chosen, step.problems) == ("sections", 12, [], [])
     [end] = [event for event in events if event.class_name() == "D3EndEvent"]
@@ -115,7 +121,7 @@ def test_steps_and_cost_are_events_even_where_nothing_is_found(recorded, capsys)
 def test_what_went_wrong_is_in_nodes_and_events(recorded):
     events, _ = recorded
     with pytest.warns(DrillrankWarning, match="what"):
-        found = D3Retriever([DOCUMENT], Reader(lambda prompt: "what?")).retrieve(ASKED)
+        found = drill([DOCUMENT], Reader(lambda prompt: "what?")).retrieve(ASKED)
     assert TARGET in texts(found)
     [end] = [event for event in events if event.class_name() == "D3EndEvent"]
     assert len(end.problems) == 2
@@ -125,7 +131,7 @@ def test_what_went_wrong_is_in_nodes_and_events(recorded):
         for excluded in (hit.node.excluded_llm_metadata_keys, hit.node.excluded_embed_metadata_keys):
             assert "drillrank_problems" in excluded
     with pytest.raises(LLMFailure, match="what"):
-        D3Retriever([DOCUMENT], Reader(lambda prompt: "what?"), settings={"on_failure": "raise"}).retrieve(ASKED)
+        drill([DOCUMENT], Reader(lambda prompt: "what?"), settings={"on_failure": "raise"}).retrieve(ASKED)
 
 
 # Prompts
@@ -133,7 +139,7 @@ def test_what_went_wrong_is_in_nodes_and_events(recorded):
 
 def test_prompts_are_edited_as_everywhere_in_the_host():
     crowd = Crowd()
-    retriever = D3Retriever([DOCUMENT], finder(crowd))
+    retriever = drill([DOCUMENT], finder(crowd))
     assert set(retriever.get_prompts()) == {"section_prompt", "paragraph_prompt"}
     mine = PromptTemplate("Mine: {question}\n{outline}")
     retriever.update_prompts({"section_prompt": mine, "of_another": mine})
@@ -150,17 +156,17 @@ def test_roles_of_a_chat_template_arrive():
         ]
     )
     llm = finder(kind=ChatReader)
-    assert texts(D3Retriever([DOCUMENT], llm, settings={"section_prompt": template}).retrieve(ASKED)) == [TARGET]
+    assert texts(drill([DOCUMENT], llm, settings={"section_prompt": template}).retrieve(ASKED)) == [TARGET]
     assert [str(message.role.value) for message in llm._messages[0]] == ["system", "user"]
     assert llm._messages[0][0].content == "You are a librarian."
 
 
 @pytest.mark.parametrize("text", ["no places", "{question} only"])
 def test_a_template_without_its_places_is_an_error(text):
-    with pytest.raises(InvalidInput, match="prompt"):
-        D3Retriever([DOCUMENT], Reader(), settings={"section_prompt": PromptTemplate(text)})
-    retriever = D3Retriever([DOCUMENT], finder())
-    with pytest.raises(InvalidInput, match="prompt"):
+    with pytest.raises(InvalidInput, match="template"):
+        drill([DOCUMENT], Reader(), settings={"section_prompt": PromptTemplate(text)})
+    retriever = drill([DOCUMENT], finder())
+    with pytest.raises(InvalidInput, match="template"):
         retriever.update_prompts({"section_prompt": PromptTemplate(text)})
     assert texts(retriever.retrieve(ASKED)) == [TARGET]
 
@@ -182,7 +188,7 @@ class Clerk(Reader):
 
 @pytest.mark.parametrize("how", ["sync", "async"])
 def test_an_llm_that_calls_functions_is_held_to_the_schema(how):
-    retriever = D3Retriever([DOCUMENT], Clerk(down), settings={"sections_by": "json"})
+    retriever = drill([DOCUMENT], Clerk(down), settings={"sections_by": "json"})
     with pytest.warns(DrillrankWarning, match="77"):
         found = retriever.retrieve(ASKED) if how == "sync" else asyncio.run(retriever.aretrieve(ASKED))
     assert {node.node.metadata["drillrank_section_path"] for node in found} <= {"Part 1", "Part 1 > Chapter 1.1"}
@@ -193,7 +199,7 @@ def test_an_llm_that_calls_functions_is_held_to_the_schema(how):
 
 def test_no_document_is_lost_where_ids_are_the_same_and_none_is_doubled():
     pages = [Document(text=f"Page {n} is about foxes.", id_="scan") for n in (1, 2, 2)]
-    found = D3Retriever(pages, top_n=9).retrieve("Which page is about foxes?")
+    found = drill(pages, top_n=9).retrieve("Which page is about foxes?")
     assert sorted(texts(found)) == [pages[0].text, pages[1].text]
     assert len({node.node.node_id for node in found}) == 2
     assert {node.node.ref_doc_id for node in found} == {"scan"}
@@ -204,7 +210,7 @@ def test_paragraphs_are_read_as_their_document(parsed):
     document = Document(text=BOOK, metadata={"a": 1, "b": 2}, text_template="{metadata_str}: {content}")
     document.metadata_template, document.metadata_separator = "{key}={value}", "; "
     nodes = MultiViewNodeParser()([document]) if parsed else [document]
-    for hit in D3Retriever(nodes).retrieve(ASKED):
+    for hit in drill(nodes).retrieve(ASKED):
         assert hit.node.get_content(MetadataMode.LLM) == f"a=1; b=2: {hit.text}"
 
 
@@ -213,4 +219,4 @@ def test_views_without_their_raw_node_are_told():
     view = next(node for node in nodes if node.metadata["drillrank_view"] == "summary")
     lost = TextNode(text=view.text, metadata=view.metadata, relationships=view.relationships)
     with pytest.warns(DrillrankWarning, match="raw records"):
-        assert D3Retriever(source=Nodes([lost]), llm=finder()).retrieve(ASKED) == []
+        assert drill(source=Nodes([lost]), llm=finder()).retrieve(ASKED) == []

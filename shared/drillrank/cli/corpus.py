@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 import stat
 import sys
@@ -103,7 +102,6 @@ class FileCorpus:
         if not isinstance(d3.embed, Encoder):
             return None
         encoder = d3.embed.fingerprint()
-        names = {id_: re.sub(r"[-_]", " ", Path(name).stem) for id_, name in self.names.items()}
         with ExitStack() as stack:
             bars: list[OnProgress] = []
 
@@ -112,7 +110,7 @@ class FileCorpus:
                     bars.append(stack.enter_context(progress("Embedding")))
                 bars[0](n_done, n_total)
 
-            self._corpus.embed(encoder, d3.embed, names=names, on_progress=on_progress)
+            self._corpus.embed(encoder, d3.embed, names=self.names, on_progress=on_progress)
         return encoder
 
     def _read(self) -> None:

@@ -6,6 +6,7 @@ are written as soon as they are computed and are removed with their document.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,6 +26,7 @@ from drillrank.vectors import Embed, embedded, of_unit_length
 
 PART = 256  # passages of a row, and of a call of the encoder
 _TYPE = np.dtype("<f4")
+_FILE_ENDING = re.compile(r"(?<=.)\.[A-Za-z][A-Za-z0-9]{0,8}$")
 
 
 class _Part(NamedTuple):
@@ -44,13 +46,19 @@ class _Part(NamedTuple):
 def embedding_text(passage: Passage, unit: Unit, document_name: str = "") -> str:
     r"""Return the text that an encoder gets for a passage.
 
-    Passages have their document's name and their headings on the first line. Paragraphs have neither.
+    Passages have their document's name, as words, and their headings on the first line. Paragraphs have neither.
 
-    >>> embedding_text(Passage("It lasts nine hours.", title="Battery"), "passage", "kettle manual")
+    >>> embedding_text(Passage("It lasts nine hours.", title="Battery"), "passage", "manuals/kettle-manual.md")
     'kettle manual Battery\nIt lasts nine hours.'
     """
-    head = " ".join(filter(None, (document_name, passage.title)))
+    head = " ".join(filter(None, (_name_words(document_name), passage.title)))
     return f"{head}\n{passage.text}" if head and unit == "passage" else passage.text
+
+
+def _name_words(document_name: str) -> str:
+    """Return the words of a document's name: of a path, its last part without the file's ending."""
+    last_part = re.split(r"[/\\]", document_name.rstrip("/\\"))[-1]
+    return " ".join(re.sub(r"[-_]", " ", _FILE_ENDING.sub("", last_part)).split())
 
 
 def embed_missing(

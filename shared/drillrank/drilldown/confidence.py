@@ -140,18 +140,31 @@ class FindingFeatures:
     similarity: float | None
 
 
-def match_question(scores: QuestionScores, language: str, scale: EncoderScale | None) -> QuestionMatches:
-    """Return the matches of a question in the paragraphs that were scored for it."""
+def match_question(
+    scores: QuestionScores, language: str, scale: EncoderScale | None, excluded_documents: Sequence[int] = ()
+) -> QuestionMatches:
+    """Return the matches of a question in the paragraphs that were scored for it.
+
+    Args:
+        scores: Scores of the paragraphs.
+        language: Language of the stemmer.
+        scale: Scale of the encoder's cosines; None ignores them.
+        excluded_documents: Indices of documents that are not read, so that their matches do not count.
+    """
     counts = scores.lexical.counts
+    document_of = counts.document_of[counts.section_of]
+    is_read = ~np.isin(document_of, list(excluded_documents))
+    in_names = np.maximum(counts.openings, counts.names)
+    in_names[:, list(excluded_documents)] = 0
     return QuestionMatches(
         counts.words,
-        [paragraph_indices for paragraph_indices, _ in counts.paragraphs],
+        [paragraph_indices[is_read[paragraph_indices]] for paragraph_indices, _ in counts.paragraphs],
         counts.lengths,
-        counts.document_of[counts.section_of],
-        np.maximum(counts.openings, counts.names),
+        document_of,
+        in_names,
         counts.capitalized,
         language,
-        None if scores.cosines is None else scores.cosines[0],
+        None if scores.cosines is None else scores.cosines[0][is_read],
         scale,
     )
 

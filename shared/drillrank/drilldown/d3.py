@@ -8,11 +8,15 @@ Question Answering":
 3. Show the LLM the paragraphs of these sections; it chooses the relevant paragraphs.
 4. Rank the chosen paragraphs by score. (The paper returns an unordered set.)
 
-Without an LLM, steps 1 and 2 keep all sections, and the score chooses in step 3: the question's likelihood given a
-paragraph, plus the similarity of their embeddings if an encoder is known.
+Without an LLM, no section is summarized. All sections are read, or the likeliest ones (`D3Settings.sections`), and the
+score chooses the paragraphs. It is the likelihood of the question given the paragraph, plus a weighted cosine if there
+is an encoder.
 
-If the budget of prompt tokens or calls ends, or an answer is unusable, the likelihood chooses instead of the LLM. The
-result says so in `problems`, and a `DrillrankWarning` is issued once per question.
+No prompt exceeds its token limit: candidates go into several prompts, an outline is read level by level, and a text
+that fits nowhere loses its middle. If calls run short, the LLM is asked about the likeliest candidates only. If no call
+is left, a call fails or an answer is unusable, the score chooses instead, or `on_failure="raise"` raises. `problems`
+lists each case, and at most one `DrillrankWarning` per question reports them. This happens inside the selectors
+(`llm_selectors.py`), which ask `Budget` what a prompt has room for.
 """
 
 from __future__ import annotations
@@ -73,7 +77,8 @@ class D3:
         settings: Settings, as an object or by name.
 
     Scores are mean log-likelihoods per question token (with `embed`, plus weighted cosines, divided by the number of
-    tokens), or MonoT5's if it has the last word. They can be compared within one question only.
+    tokens). With the strategies `monot5` and `base+monot5`, they are MonoT5's. They can be compared within one question
+    only.
 
     `passage.text` is readable text without markup. Each result's `details` have:
 
@@ -81,9 +86,11 @@ class D3:
     - `best_paragraph`: For a passage, the `text` and `span` of its paragraph that fits the question best.
     - `guarded`: True if the paragraph is outside the chosen sections (`D3Settings.guard_tokens`).
     - `section_score`, `section_rank`: Score and rank of its section, without an LLM.
-    - `also_at`: Metadata of paragraphs that say the same, with the same numbers, without an LLM.
-    - `matched`: True if the paragraph or its headings contain a question word; `nothing_matched`: True if no paragraph
-      does, so that the order is that of the documents. Both without an LLM and an encoder.
+    - `also_at`: Metadata of near-duplicates that were left out, without an LLM: nine of ten words are equal, and all
+      numbers.
+    - `matched`: True if the paragraph or its headings contain a question word.
+    - `nothing_matched`: True if no paragraph contains one, so that the order is that of the documents. False with an
+      LLM or an encoder.
     - `problems`: Everything that went wrong; absent if nothing did.
     - The details of `UPR` or `MonoT5`.
 
@@ -104,10 +111,11 @@ class D3:
     ...
     ... Clean the screen with a dry cloth.
     ... '''
-    >>> [item.passage.text for item in D3().retrieve("How many hours does the battery last?", [manual])]
-    ['The battery lasts nine hours.']
+    >>> [passage] = D3().retrieve("How many hours does the battery last?", [manual])
+    >>> passage.details["best_paragraph"]["text"]
+    'The battery lasts nine hours.'
     >>> llm = lambda prompt: "Battery" if "section names" in prompt else "2"
-    >>> result = D3(llm).retrieve("When should I charge it?", [manual])
+    >>> result = D3(llm, settings={"unit": "paragraph"}).retrieve("When should I charge it?", [manual])
     >>> [item.passage.text for item in result], result.usage.calls
     (['Charge it over night.'], 2)
     """
@@ -126,7 +134,7 @@ class D3:
         self.settings = self._complete(as_settings(D3Settings, settings).complete())
         self._count_tokens = token_counter(self.settings.tokens)
         self._preparer = DocumentPreparer(self.settings, self.language_model, self.embed, self._count_tokens)
-        summarizer = None if llm is None else SectionSummarizer(self.settings, self._count_tokens)
+        summarizer = None if self.llm is None else SectionSummarizer(self.settings, self._count_tokens)
         self.section_selector = make_section_selector(self.settings, summarizer)
         self.paragraph_selectors = make_paragraph_selectors(self.settings, summarizer)
 
@@ -137,7 +145,7 @@ class D3:
         top_n: int | None = None,
         *,
         max_tokens: int | None = None,
-        llm: LLM | None = None,
+        llm: LLM | str | None = None,
         on_step: OnStep | None = None,
     ) -> EvidenceResult:
         """Find the paragraphs or passages that answer a question.
@@ -155,7 +163,7 @@ class D3:
             on_step: Callback, called with the report of each step; on a worker thread in asynchronous use.
 
         Returns:
-            Evidence, best first. Equal scores keep document order.
+            Evidence, best first; with `max_tokens`, adjacent texts in document order. Equal scores keep document order.
 
         Raises:
             InvalidInput: The question is blank or too long for a prompt, `top_n` is below 1, a document cannot be used,
@@ -163,9 +171,9 @@ class D3:
             LLMFailure: A call failed or its answer was unusable, and `on_failure` is `"raise"`. The call's own error is
                 the cause.
         """
-        usage = Usage(count=self._count_tokens)
+        llm, usage = self._choose_llm(llm), Usage(count=self._count_tokens)
         requests = self.drill_down(question, documents, top_n, max_tokens=max_tokens, on_step=on_step, usage=usage)
-        return run(requests, llm or self.llm, usage=usage, workers=self.settings.workers)
+        return run(requests, llm, usage=usage, workers=self.settings.workers)
 
     async def aretrieve(
         self,
@@ -174,17 +182,18 @@ class D3:
         top_n: int | None = None,
         *,
         max_tokens: int | None = None,
-        llm: LLM | None = None,
+        llm: LLM | str | None = None,
         on_step: OnStep | None = None,
     ) -> EvidenceResult:
         """Find evidence without blocking the event loop; see `retrieve`. Prompts of one step are sent concurrently."""
-        if self.llm is None:
+        llm = self._choose_llm(llm)
+        if llm is None:
             return await self.language_model.run_in_worker(
                 partial(self.retrieve, question, documents, top_n, max_tokens=max_tokens, on_step=on_step)
             )
         usage = Usage(count=self._count_tokens)
         requests = self.drill_down(question, documents, top_n, max_tokens=max_tokens, on_step=on_step, usage=usage)
-        return await arun(requests, llm or self.llm, usage=usage, workers=self.settings.workers)
+        return await arun(requests, llm, usage=usage, workers=self.settings.workers)
 
     def drill_down(
         self,
@@ -213,7 +222,8 @@ class D3:
         context = self._make_context(question, prepared, n_wanted, reports, on_step)
 
         # Leave out outdated versions, and keep the likeliest documents.
-        candidate_sections = prepared.select_sections(context, self._as_of, self.settings.max_documents)
+        outdated = prepared.find_outdated(question, self._as_of)
+        candidate_sections = prepared.select_sections(context, outdated, self.settings.max_documents)
 
         # 1. and 2. Summarize the sections, and choose the relevant ones by their names and summaries.
         sections = yield from self.section_selector.select(context, candidate_sections)
@@ -234,7 +244,16 @@ class D3:
         ranking = rank_paragraphs(prepared, scores, guard, section_scores, top_n)
         ranking, evidence = prepare_for_reader(context, ranking, kept, max_tokens)
         trace = Trace(
-            question, reports, candidate_sections, sections, section_scores, guard, selections, scores, evidence
+            question,
+            reports,
+            outdated,
+            candidate_sections,
+            sections,
+            section_scores,
+            guard,
+            selections,
+            scores,
+            evidence,
         )
         return self._build_result(trace, prepared, ranking, usage)
 
@@ -306,6 +325,18 @@ class D3:
             sections_by=settings.sections_by or ("json" if follows_schemas else "names"),
         )
 
+    def _choose_llm(self, llm: LLM | str | None) -> LLM | None:
+        """Return the LLM for one question.
+
+        Raises:
+            InvalidInput: There is an LLM for the question, but none in the constructor.
+        """
+        if llm is None:
+            return self.llm
+        if self.llm is None:
+            raise InvalidInput("llm replaces the LLM of the constructor, got none there. Pass llm to D3 too.")
+        return load_llm(llm)
+
     def _check_question(self, question: str, top_n: int | None, max_tokens: int | None) -> str:
         """Return the question; without an LLM, as much of it as is read."""
         check_top_n(top_n)
@@ -355,10 +386,12 @@ class D3:
         self, trace: Trace, prepared: PreparedDocuments, ranking: Sequence[Ranked[Passage]]
     ) -> tuple[bool | None, float | None]:
         """Return `found` and `confidence` of the result."""
-        if self.llm is not None:  # it chooses nothing if nothing is relevant
+        if trace.is_judged_by_llm:  # it chooses nothing if nothing is relevant
             return bool(ranking), None
         scorer = prepared.scorer
-        matches = match_question(scorer.question_scores(trace.question), scorer.language, self._encoder_scale)
+        too_new = prepared.versions.find_too_new(self._as_of)
+        not_read = [index for index, document in enumerate(prepared.documents) if document in too_new]
+        matches = match_question(scorer.question_scores(trace.question), scorer.language, self._encoder_scale, not_read)
         finding = judge(matches)
         return (finding.found if ranking else False), finding.confidence
 

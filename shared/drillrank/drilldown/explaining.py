@@ -51,7 +51,7 @@ def render_tree(trace: Trace, prepared: PreparedDocuments) -> Iterator[Node]:
     for section in outline.sections:
         path = section.path
         if path[:1] not in seen:
-            yield _document_node(prepared, path[0], section in candidates)
+            yield _document_node(trace, prepared, path[0], section in candidates)
         n_hidden = outline.n_title_headings(path[0])
         depth = max(len(path) - 1 - n_hidden, 1)
         if section in candidates:
@@ -67,9 +67,16 @@ def render_tree(trace: Trace, prepared: PreparedDocuments) -> Iterator[Node]:
         yield from paragraph_nodes.of(section, section in opened, depth + 1)
 
 
-def _document_node(prepared: PreparedDocuments, document: int | str, is_candidate: bool) -> Node:
+def _document_node(trace: Trace, prepared: PreparedDocuments, document: int | str, is_candidate: bool) -> Node:
     name = prepared.outline.document_name(document, prepared.names.get(document))
-    reason = "drilled into" if is_candidate else "others have likelier paragraphs (max_documents)"
+    if is_candidate:
+        reason = "drilled into"
+    elif document in trace.outdated_documents:
+        reason = "not read: another version is, or it is later than as_of"
+    elif any(section.path[0] == document for section in trace.candidate_sections):
+        reason = "no evidence in it"
+    else:
+        reason = "others have likelier paragraphs (max_documents)"
     return Node(name, "document", 0, "opened" if is_candidate else "left", reason, id=str(document))
 
 
@@ -84,6 +91,7 @@ class _ParagraphNodes:
         self._scores = trace.all_scores
         self._guards = set(trace.guard_paragraphs)
         self._evidence = set(trace.evidence)
+        self._followed = {paragraph for paragraph, scored in trace.scores.items() if "followed" in scored.details}
         self._behind = trace.scores.keys() - self._evidence
         self._reasons: dict[Paragraph, str] = {}
         for selection in trace.paragraph_selections:
@@ -96,6 +104,8 @@ class _ParagraphNodes:
             if not (is_open or paragraph in self._guards):
                 continue
             why = self._reasons.get(paragraph, NO_ALTERNATIVE)
+            if paragraph in self._followed:
+                why = "referred to by the evidence above it"
             if paragraph in self._guards:
                 why = f"outside, found by the guard; {why}"
             if paragraph in self._behind:

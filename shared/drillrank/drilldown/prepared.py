@@ -7,6 +7,7 @@ read. Evidence is that of the same documents in memory.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -39,6 +40,7 @@ class PreparedDocuments:
     Attributes:
         outline: Sections of all documents.
         scorer: Scores their paragraphs.
+        documents: All scored documents, by their index in the input or their id, in the order of the question scores.
         names: Names of documents, by their index in the input or their id, if they are known.
         versions: Knows which documents are versions of one.
         n_best: Number of paragraphs that maximize the expected F1 over more documents than these; None if these are
@@ -47,19 +49,28 @@ class PreparedDocuments:
 
     outline: Outline
     scorer: ParagraphScorer
+    documents: Sequence[Any] = ()
     names: Mapping[Any, str] = field(default_factory=dict)
     versions: Versions = field(default_factory=lambda: Versions({}, lambda _: ()))
     n_best: int | None = None
 
-    def select_sections(self, context: QuestionContext, as_of: Date | None, max_documents: int | None) -> list[Section]:
+    def find_outdated(self, question: str, as_of: Date | None) -> set[int | str]:
+        """Return the documents not to read: older versions, and documents later than `as_of`."""
+        return self.versions.find_outdated({section.path[0] for section in self.outline.sections}, question, as_of)
+
+    def select_sections(
+        self, context: QuestionContext, outdated: AbstractSet[int | str], max_documents: int | None
+    ) -> list[Section]:
         """Return the sections of the documents to drill into.
 
-        Outdated versions are left out. If there are more documents than `max_documents`, the likeliest are kept.
+        Args:
+            context: The question.
+            outdated: Documents to leave out.
+            max_documents: Number of likeliest documents to keep; None keeps all.
         """
         sections_by_document: dict[int | str, list[Section]] = {}
         for section in self.outline.sections:
             sections_by_document.setdefault(section.path[0], []).append(section)
-        outdated = self.versions.find_outdated(sections_by_document, context.question, as_of)
         current = [document for document in sections_by_document if document not in outdated]
         if max_documents is None or len(current) <= max_documents:
             return [section for document in current for section in sections_by_document[document]]
@@ -96,10 +107,16 @@ class PreparedCorpus:
         self._corpus = corpus
         self._embedded_by = embedded_by
         self._vectors: ParagraphVectors | None = None
+        self._encoder: Embed | None = None
         self.names = names
         self._whole_paths = whole_paths
         self._layout = corpus.layout(names)
         self.versions = Versions({id_: names[id_] for id_ in self._layout.ids}, corpus.digests, dates)
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """Ids of the documents, in the order of the corpus."""
+        return self._layout.ids
 
     def hierarchical_scores(self, question: str, mu: float, collection: Collection | None) -> HierarchicalScores:
         """Return the lexical scores of the paragraphs of all documents."""
@@ -178,15 +195,22 @@ class PreparedCorpus:
             paragraph_indices.append(np.arange(first, end))
         return sections, np.concatenate(paragraph_indices)
 
-    def read_vectors(self, encoder: Embed, weights: EmbeddingWeights) -> ParagraphVectors:
+    def read_vectors(self, encoder: Embed, encoder_name: str | None, weights: EmbeddingWeights) -> ParagraphVectors:
         """Return the vectors of all paragraphs. The corpus computes and stores those that it does not have yet.
 
         The vectors of an encoder without a name are computed once and kept in memory.
+
+        Args:
+            encoder: Function from texts to vectors.
+            encoder_name: Name under which the corpus stores its vectors; None is the name that the corpus was prepared
+                with.
+            weights: Weights of the embedding terms.
         """
-        if self._vectors is None:
+        encoder_name = encoder_name or self._embedded_by
+        if self._vectors is None or self._encoder is not encoder:
             corpus, layout = self._corpus, self._layout
             names = {id_: self.names[id_] for id_ in layout.ids}
-            if self._embedded_by is None:
+            if encoder_name is None:
                 texts = [
                     embedding_text(passage, corpus.unit, names[id_])
                     for id_ in layout.ids
@@ -194,8 +218,8 @@ class PreparedCorpus:
                 ]
                 vectors = embedded(encoder, texts).astype(np.float32) if texts else np.zeros((0, 1), np.float32)
             else:
-                corpus.embed(self._embedded_by, encoder, names=names)
-                vectors = corpus.vectors(self._embedded_by, layout)
+                corpus.embed(encoder_name, encoder, names=names)
+                vectors = corpus.vectors(encoder_name, layout)
             section_of = layout.first_of if weights.section_cosine else None
-            self._vectors = ParagraphVectors(encoder, vectors, section_of)
+            self._vectors, self._encoder = ParagraphVectors(encoder, vectors, section_of), encoder
         return self._vectors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from drillrank.drilldown.settings import D3Settings
 from drillrank.drilldown.versions import Date, Versions
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel
+from drillrank.likelihood.encoders import Encoder
 from drillrank.likelihood.unigram import Collection, UnigramModel
 from drillrank.prompts import MIN_PROMPT_ROOM, fill_template
 from drillrank.structure import Document
@@ -74,7 +75,8 @@ class DocumentPreparer:
         score_lexically = partial(score_index, index, mu=mu, unit=self._unit)
         scores = QuestionScorer(score_lexically, self._embed_paragraphs(tree, name_by_document), self._weights)
         scorer = self._make_scorer(tree, scores, index.frequencies)
-        return PreparedDocuments(tree, scorer, name_by_document, versions)
+        ids = list(dict.fromkeys(section.path[0] for section in tree.sections))
+        return PreparedDocuments(tree, scorer, ids, name_by_document, versions)
 
     def prepare_corpus(
         self,
@@ -103,7 +105,7 @@ class DocumentPreparer:
         """Read those documents of a corpus that have the best paragraphs."""
         settings = self._settings
         lexical = corpus.hierarchical_scores(question, *self._smoothing_parameters)
-        vectors = None if self._embed is None else corpus.read_vectors(self._embed, self._weights)
+        vectors = None if self._embed is None else corpus.read_vectors(self._embed, self._encoder_name, self._weights)
         scores = combine_scores(lexical, question, vectors, self._weights)
         is_neural = not isinstance(self._language_model, UnigramModel)
         n_best = None
@@ -120,7 +122,7 @@ class DocumentPreparer:
         sections, corpus_indices = corpus.read_sections(documents)
         tree = Outline(sections, whole_paths=bool(settings.whole_paths))
         scorer = self._make_scorer(tree, lambda _: scores, lexical.frequencies, corpus_indices)
-        return PreparedDocuments(tree, scorer, corpus.names, corpus.versions, n_best)
+        return PreparedDocuments(tree, scorer, corpus.ids, corpus.names, corpus.versions, n_best)
 
     @property
     def _unit(self) -> Unit:
@@ -131,6 +133,10 @@ class DocumentPreparer:
         """μ, and p(w|C) of a lexical model that was fitted."""
         model = self._language_model
         return (model.mu, model.collection) if isinstance(model, UnigramModel) else (MU, None)
+
+    @cached_property
+    def _encoder_name(self) -> str | None:
+        return self._embed.fingerprint() if isinstance(self._embed, Encoder) else None
 
     @property
     def _weights(self) -> EmbeddingWeights:

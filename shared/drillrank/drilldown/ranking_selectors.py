@@ -128,9 +128,8 @@ class LikelihoodSelector:
         context.report(report)
         ranking = [paragraphs[index] for index in order]
         all_scores = dict(zip(paragraphs, scores.means.tolist(), strict=True))
-        return Selection(
-            in_document_order, [Step(report, paragraphs, list(best), "likelihood", ranking)], kept, all_scores
-        )
+        step = Step(report, paragraphs, sorted(best, key=lambda paragraph: paragraph.index), "likelihood", ranking)
+        return Selection(in_document_order, [step], kept, all_scores)
 
     def _group(self, paragraphs: Sequence[Paragraph], order: Sequence[int], n_best: int) -> Mapping[int, Sequence[int]]:
         """Return the ranks of the best different paragraphs, each with the ranks of those that say the same."""

@@ -68,17 +68,23 @@ def find_best_paragraph(passage: Passage, scores: HierarchicalScores, language: 
         return None
     texts = [passage.text[text_start:text_end] for _, _, text_start, text_end in spans]
     log_likelihoods = _log_likelihoods(texts, scores, language)
-    best = int(log_likelihoods.argmax())
+    best = int(log_likelihoods.argmax()) if log_likelihoods.max() > -np.inf else 0
     start, end, *_ = spans[best]
     return {"text": texts[best], **({} if start is None else {"span": (start, end)})}
 
 
 def _log_likelihoods(texts: Sequence[str], scores: HierarchicalScores, language: str) -> Floats:
-    """Return log p(question | text) with Dirichlet smoothing by the collection, shape (texts,)."""
+    """Return log p(question | text) with Dirichlet smoothing by the collection, shape (texts,).
+
+    Texts without a question word have -inf.
+    """
     log_likelihoods = np.zeros(len(texts))
     for index, text in enumerate(texts):
         counts = Counter(terms(text, language))
         tf = np.array([counts[word] for word in scores.words], dtype=float)  # [n_tokens]
+        if not tf.any():
+            log_likelihoods[index] = -np.inf
+            continue
         gains = np.log1p(tf / (_PARAGRAPH_MU * scores.counts.collection)).sum()
         log_likelihoods[index] = gains - len(scores.words) * np.log1p(counts.total() / _PARAGRAPH_MU)
     return log_likelihoods

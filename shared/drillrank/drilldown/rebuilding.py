@@ -66,7 +66,7 @@ def prepare_stored(d3: D3, documents: Sequence[SourceText], separator: str = " >
     >>> from drillrank import D3
     >>> prepared = prepare_stored(D3(), [[StoredChunk("# Sea\n\nDeep.")]])
     >>> [item.passage.text for item in D3().retrieve("How deep is the sea?", prepared)]
-    ['Deep.']
+    ['# Sea\n\nDeep.']
     """
     metadata = [stored[0].metadata if stored else {} for stored in documents]
     names = list(map(document_name, metadata))

@@ -55,7 +55,10 @@ class EvidenceResult(Sequence[Ranked[Passage]]):
             InvalidInput: This is a copy without the documents.
         """
         if self.why is None:
-            raise InvalidInput("A pickled result does not have the documents that explain it. Retrieve again.")
+            raise InvalidInput(
+                "This copy of a result does not have the documents that explain it. "
+                "Explain the original, or retrieve again."
+            )
         return self.why(self.evidence)
 
     def __len__(self) -> int:

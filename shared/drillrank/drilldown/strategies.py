@@ -54,6 +54,8 @@ def make_paragraph_selectors(settings: D3Settings, summarizer: SectionSummarizer
     base_again = LLMSelector(LLMChooser(prompt, on_failure), asks_about_single=True)
     from_summaries = LLMSelector(LLMChooser(prompt, on_failure, reserved_calls=1), "summaries", summarizer)
     one_by_one = LLMSelector(LLMChooser(YesNoPrompt(), on_failure), "one by one")
+    one_by_one_first = LLMSelector(LLMChooser(YesNoPrompt(), on_failure, reserved_calls=1), "one by one")
+    base_first = LLMSelector(LLMChooser(prompt, on_failure, reserved_calls=1))
     likelihood = LikelihoodSelector(settings.repeats, settings.follow)
     selectors: dict[str, Sequence[ParagraphSelector]]
     if monot5 is None:
@@ -62,8 +64,8 @@ def make_paragraph_selectors(settings: D3Settings, summarizer: SectionSummarizer
             "hierbase": [from_summaries, base_again],
             "paragraph": [one_by_one],
             "chunk": [base],
-            "map-reduce": [one_by_one, base_again],
-            "map-reduce-optimised": [base, base_again],
+            "map-reduce": [one_by_one_first, base_again],
+            "map-reduce-optimised": [base_first, base_again],
         }
         return selectors.get(settings.paragraphs or "", [likelihood])
     selectors = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, TypeVar
@@ -114,6 +114,7 @@ class Trace:
     Attributes:
         question: The question.
         reports: Summaries of all steps, in order.
+        outdated_documents: Documents that were not read: older versions, and documents later than `as_of`.
         candidate_sections: Sections of the documents that were drilled into.
         sections: Selection of sections.
         section_scores: Sections, best first, with their log-posterior per question token. Empty if an LLM chose.
@@ -125,6 +126,7 @@ class Trace:
 
     question: str
     reports: Sequence[StepReport] = ()
+    outdated_documents: Collection[int | str] = ()
     candidate_sections: Sequence[Section] = ()
     sections: Selection[Section] = Selection(())
     section_scores: Mapping[Section, float] = field(default_factory=dict)
@@ -137,6 +139,13 @@ class Trace:
     def problems(self) -> tuple[str, ...]:
         """Problems of all steps, each with the kind of its step."""
         return tuple(f"{report.kind}: {problem}" for report in self.reports for problem in report.problems)
+
+    @property
+    def is_judged_by_llm(self) -> bool:
+        """True if an LLM decided about at least one candidate."""
+        selections: Sequence[Selection[Any]] = (self.sections, *self.paragraph_selections)
+        steps = [step for selection in selections for step in selection.steps]
+        return any(not step.ranked_by and len(step.fallbacks) < len(step.candidates) for step in steps)
 
     @property
     def selected_paragraphs(self) -> list[Paragraph]:

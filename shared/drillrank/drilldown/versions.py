@@ -24,12 +24,16 @@ Date = tuple[int, ...]
 """Year, year and month, or year, month and day."""
 
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-_MONTH = r"(?P<{}>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_MONTH = (
+    r"(?P<{}>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|"
+    r"nov(?:ember)?|dec(?:ember)?)(?![a-z])\.?"
+)
+_DAY = r"(?:0?[1-9]|[12]\d|3[01])"
 _YEAR = r"(?:19|20)\d\d"
 _DATE = re.compile(
     rf"(?<!\d)(?P<y1>{_YEAR})[-_./]?(?P<m1>0[1-9]|1[0-2])(?:[-_./]?(?P<d1>0[1-9]|[12]\d|3[01]))?(?!\d)"
-    rf"|(?:(?<!\d)(?P<d2>\d\d?)[\s_.-]+)?\b{_MONTH.format('m2')}[\s_.-]+(?P<y2>{_YEAR})(?!\d)"
-    rf"|\b{_MONTH.format('m3')}[\s_.-]+(?P<d3>\d\d?),?[\s_.-]+(?P<y3>{_YEAR})(?!\d)"
+    rf"|(?:(?<!\d)(?P<d2>{_DAY})[\s_.-]+)?\b{_MONTH.format('m2')}[\s_.-]+(?P<y2>{_YEAR})(?!\d)"
+    rf"|\b{_MONTH.format('m3')}[\s_.-]+(?P<d3>{_DAY}),?[\s_.-]+(?P<y3>{_YEAR})(?!\d)"
     rf"|(?<!\d)(?P<y4>{_YEAR})(?!\d)"
     r"|\bFY[\s_-]?(?P<y5>\d\d)(?!\d)",
     re.IGNORECASE,
@@ -150,8 +154,7 @@ class Versions:
 
         If the question contains a date, older versions are read, too.
         """
-        date_by_document = {} if as_of is None else self.dates
-        too_new = {document for document, date in date_by_document.items() if date[: len(as_of or ())] > (as_of or ())}
+        too_new = self.find_too_new(as_of)
         reads_all_versions = bool(find_dates(question))
         outdated = set()
         for document in documents:
@@ -161,6 +164,12 @@ class Versions:
             if document in too_new or newest != document:
                 outdated.add(document)
         return outdated
+
+    def find_too_new(self, as_of: Date | None) -> set[Any]:
+        """Return the documents dated after `as_of`; none if it is None."""
+        if as_of is None:
+            return set()
+        return {document for document, date in self.dates.items() if date[: len(as_of)] > as_of}
 
     def details(self, document: Any) -> dict[str, object]:
         """Return a document's date as `version` and the names of its `other_versions`. Empty if it has none."""

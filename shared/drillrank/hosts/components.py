@@ -77,7 +77,8 @@ class HostFields(BaseModel):
     def model_post_init(self, context: Any, /) -> None:
         """Refuse now what would fail at the first question; a model loads its weights then."""
         super().model_post_init(context)
-        check_top_n(getattr(self, "top_n", None))
+        top_n = getattr(self, "top_n", None)
+        check_top_n(None if top_n == "auto" else top_n)
         self.core  # noqa: B018  # made now
 
     @property

@@ -24,9 +24,10 @@ from drillrank.hosts.pages import at_pages, joined, without_page
 from drillrank.hosts.records import ChunkRecord, Name, Record, StoredDocument, check_searched, held_spans
 from drillrank.hosts.settings import D3RetrieverSettings
 from drillrank.hosts.shared import Indexes, Shared, shared
-from drillrank.hosts.store import THE_QUESTION, Answer, Store, answered
+from drillrank.hosts.store import THE_QUESTION, Answer, Store, answered, report_usage
 from drillrank.llm import LLM, FunctionRequest, LookupRequest, Requests, RetrievalRequest
-from drillrank.passages import stable_uuid
+from drillrank.passages import Passage, stable_uuid
+from drillrank.structure import breadcrumb
 
 _REMEMBERED = 4  # collections of a store; each may be large
 _VIEWS = 3  # of a section in a store: to find so many documents, ask for more
@@ -84,7 +85,7 @@ class Candidates(Generic[Record]):
 
 @dataclass(frozen=True, slots=True)
 class Evidence(Generic[Record]):
-    """An evidence paragraph.
+    """An evidence passage or paragraph.
 
     Attributes:
         text: What it says.
@@ -119,13 +120,23 @@ class FoundEvidence(Generic[Record]):
         evidence: Best first.
         usage: What the LLM calls cost, as metadata.
         problems: All that went wrong, in the store and with the LLM.
+        found: False if the documents speak of another subject, or if there is no evidence. None if terms and cosines
+            cannot tell.
+        confidence: Probability that the documents answer the question. None if an LLM chose the evidence.
         tree: What was opened, read and left, and why, if that was asked for.
     """
 
     evidence: list[Evidence[Record]]
     usage: dict[str, int | bool]
     problems: list[str]
+    found: bool | None
+    confidence: float | None
     tree: tuple[Node, ...] = ()
+
+    @property
+    def judgment(self) -> dict[str, bool | float]:
+        """Return `found` and `confidence` by name, where they are known."""
+        return _judgment(self.found, self.confidence)
 
 
 @dataclass(eq=False)
@@ -212,6 +223,7 @@ class EvidenceRetrieval(Generic[Record]):
         access: AccessFilter[Any] | None,
         top_n: int | None,
         *,
+        max_tokens: int | None = None,
         llm: LLM | None = None,
         on_step: Callable[[StepReport], object],
     ) -> FoundEvidence[Record]:
@@ -220,12 +232,14 @@ class EvidenceRetrieval(Generic[Record]):
         Args:
             question: The question.
             access: What may be seen; None is all.
-            top_n: Paragraphs wanted.
+            top_n: Maximum number of results, as for `D3.retrieve`.
+            max_tokens: Token limit of all texts together, as for `D3.retrieve`.
             llm: Is asked in place of that of `d3`.
             on_step: Callback, called with each step, on worker threads in asynchronous use.
         """
         candidates, ready = (access and self._of_given(access)) or self._prepared  # type: ignore[misc]  # prepared
-        return self._found(self.d3.retrieve(question, ready.made, top_n, llm=llm, on_step=on_step), candidates)
+        result = self.d3.retrieve(question, ready.made, top_n, max_tokens=max_tokens, llm=llm, on_step=on_step)
+        return self._found(result, candidates)
 
     def requests(
         self,
@@ -234,6 +248,7 @@ class EvidenceRetrieval(Generic[Record]):
         access: AccessFilter[Any],
         top_n: int | None,
         *,
+        max_tokens: int | None = None,
         llm: LLM | None = None,
         on_step: Callable[[StepReport], object],
     ) -> Requests[FoundEvidence[Record]]:
@@ -246,7 +261,7 @@ class EvidenceRetrieval(Generic[Record]):
             candidates.warn(self._warned)
             [ready] = yield [FunctionRequest(partial(self._of_store, candidates.documents))]
         sync, asynchronous = (
-            partial(function, question, ready, top_n, llm=llm, on_step=on_step)
+            partial(function, question, ready, top_n, max_tokens=max_tokens, llm=llm, on_step=on_step)
             for function in (self.d3.retrieve, self.d3.aretrieve)
         )
         [found] = yield [FunctionRequest(sync, asynchronous)]
@@ -302,7 +317,9 @@ class EvidenceRetrieval(Generic[Record]):
         return result
 
     def _found(self, found: EvidenceResult, candidates: Candidates[Record]) -> FoundEvidence[Record]:
+        report_usage(found.usage)
         usage = found.usage.as_metadata()
+        judgment = _judgment(found.found, found.confidence)
         why = found.explain() if explains(self._explains) else None
         if why is not None and (current_request := explanation_request.get()) is not None:
             current_request.tree = why.tree
@@ -316,6 +333,7 @@ class EvidenceRetrieval(Generic[Record]):
             ours: dict[str, Any] = {name: details[name] for name in ("section_score",) if name in details}
             ours |= {name: details[name] for name in RANKING_NOTES if details.get(name)}
             ours |= usage if self.d3.llm is not None else {}
+            ours |= judgment | _describe_best_paragraph(details)
             if self._settings.guard_tokens:
                 ours["guarded"] = details["guarded"]
             if "also_at" in details:
@@ -324,7 +342,7 @@ class EvidenceRetrieval(Generic[Record]):
             if "other_versions" in details and "version" in details:
                 ours["version"] = details["version"]
             ours |= {name: "; ".join(details[name]) for name in ("other_versions", "problems") if name in details}
-            ours["section_path"] = item.passage.title
+            ours |= _describe_sections(item.passage)
             space, id_ = document.name
             if space:
                 ours["namespace"] = space
@@ -340,7 +358,30 @@ class EvidenceRetrieval(Generic[Record]):
             name = stable_uuid((space, id_) if space else id_, *spot, *where)
             evidence.append(Evidence(text, name, item.score, start, end, chunk, id_, keyed, reason, page_start))
         problems = [*candidates.messages(candidates.problems), *found.problems]
-        return FoundEvidence(evidence, usage, problems, why.tree if why is not None else ())
+        tree = why.tree if why is not None else ()
+        return FoundEvidence(evidence, usage, problems, found.found, found.confidence, tree)
+
+
+def _judgment(found: bool | None, confidence: float | None) -> dict[str, bool | float]:
+    judgment = {"found": found, "confidence": confidence}
+    return {name: value for name, value in judgment.items() if value is not None}
+
+
+def _describe_sections(passage: Passage) -> dict[str, str]:
+    """Return the path of the section in which a passage begins, and all paths if it joins several sections."""
+    described = {"section_path": breadcrumb(passage.metadata["section_path"])}
+    if "section_paths" in passage.metadata:
+        described["section_paths"] = "; ".join(map(breadcrumb, passage.metadata["section_paths"]))
+    return described
+
+
+def _describe_best_paragraph(details: Mapping[str, Any]) -> dict[str, Any]:
+    """Return text and span of a passage's best paragraph as metadata. Stores take no pairs as values."""
+    if "best_paragraph" not in details:
+        return {}
+    best = details["best_paragraph"]
+    start, end = best.get("span", (None, None))
+    return {"best_paragraph": best["text"], **({} if start is None else {"best_start": start, "best_end": end})}
 
 
 def _with_given(

@@ -116,9 +116,15 @@ RANKING_NOTES = ("cut_tokens", "nothing_matched")
 
 _COST = ("prompt_tokens", "completion_tokens", "llm_calls", "tokens_estimated")
 _OF_PATHS = ("path", "path_score", "missing")
-_OF_EVIDENCE = ("section_score", "also_in", "version", "other_versions")
+_OF_EVIDENCE = ("section_score", "also_in", "version", "other_versions", "found", "confidence")
+_BEST_PARAGRAPH = ("best_paragraph", "best_start", "best_end")
 
-RANKING_KEYS = frozenset(map(prefixed, (*RANKING_NOTES, *_OF_PATHS, *_OF_EVIDENCE, "problems", "explanation", *_COST)))
+RANKING_KEYS = frozenset(
+    map(
+        prefixed,
+        (*RANKING_NOTES, *_OF_PATHS, *_OF_EVIDENCE, *_BEST_PARAGRAPH, "problems", "explanation", *_COST),
+    )
+)
 """What an earlier ranking may have left: not how a result was found (`matched_views`), nor who wrote it (`origin`)."""
 
 

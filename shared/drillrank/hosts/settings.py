@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar
 
 from drillrank.drilldown.settings import D3Settings
-from drillrank.errors import InvalidInput, OnFailure, check_positive
+from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
 from drillrank.generation.passages import GENREAD_PROMPTS
 from drillrank.hosts.metadata import check_keys, prefixed
 from drillrank.likelihood import LanguageModel
 from drillrank.multihop.path_settings import PathSettings
+from drillrank.passages import check_top_n
 from drillrank.prompts import check_question_templates
 from drillrank.rerank.brmgr import BRMGRSettings
 from drillrank.rerank.prior import Prior, check_prior
@@ -162,9 +163,41 @@ class SplitterSettings(SectionSettings, ViewSettings):
     """Of what cuts documents into views: `drillrank.views.ViewSettings`, too."""
 
 
+D3SettingsT = TypeVar("D3SettingsT", bound="D3RetrieverSettings")
+
+
 @dataclass(frozen=True, kw_only=True)
 class D3RetrieverSettings(SectionSettings, D3Settings):
     """Settings of `D3Retriever`, together with `drillrank.drilldown.D3Settings`."""
+
+    def with_preset(self: D3SettingsT, preset: Literal["paper"] | None) -> D3SettingsT:
+        """Return the settings with a preset of the component; None keeps theirs."""
+        return self if preset is None else replace(self, preset=preset)
+
+
+ResultLimit = int | Literal["auto"] | None
+"""Maximum number of results of `D3Retriever`."""
+
+_DEFAULT_RESULTS = 5
+
+
+def limit_results(top_n: ResultLimit, max_tokens: int | None, settings: D3RetrieverSettings) -> int | None:
+    """Return `top_n` as `D3.retrieve` takes it.
+
+    `"auto"` is 5. It is None, which sets no limit, with a token budget and with the paper's preset, whose evidence is
+    all that the LLM chose.
+
+    Raises:
+        InvalidInput: `top_n` is not "auto", None or a positive number, or `max_tokens` is not positive.
+
+    >>> limit_results("auto", None, D3RetrieverSettings()), limit_results("auto", 900, D3RetrieverSettings())
+    (5, None)
+    """
+    check_limits(max_tokens=max_tokens)
+    if top_n != "auto":
+        check_top_n(top_n)
+        return top_n
+    return None if max_tokens is not None or settings.preset == "paper" else _DEFAULT_RESULTS
 
 
 def check_switch(**switches: object) -> None:

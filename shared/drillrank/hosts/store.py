@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
@@ -22,6 +23,7 @@ from drillrank.llm import (
     LookupRequest,
     Requests,
     RetrievalRequest,
+    Usage,
     arun,
     merge_requests,
     run,
@@ -106,6 +108,41 @@ class Store(ABC):
         """Records by id or by metadata, as far as they may be seen, in any order."""
 
 
+_reported_usages: ContextVar[list[Usage] | None] = ContextVar("reported_usages", default=None)
+"""Usages of the retrievers that work for one self-ask question, in whatever thread or task they run."""
+
+
+def report_usage(usage: Usage) -> None:
+    """Report what a retriever's LLM calls cost to the self-ask component that called the retriever, if one did."""
+    usages = _reported_usages.get()
+    if usages is not None:
+        usages.append(usage)
+
+
+@dataclass(frozen=True, slots=True)
+class PassagesWithUsage:
+    """Passages of a retriever, and the cost of its LLM calls.
+
+    Attributes:
+        passages: The passages, best first.
+        usages: Usage of each D3 retriever that took part.
+    """
+
+    passages: Sequence[Passage]
+    usages: Sequence[Usage]
+
+    def __iter__(self) -> Iterator[Passage]:
+        return iter(self.passages)
+
+    @property
+    def usage(self) -> Usage:
+        """Usage of all of them."""
+        total = Usage()
+        for usage in self.usages:
+            total.include(usage)
+        return total
+
+
 @dataclass(frozen=True, slots=True)
 class RetrievedPassages:
     """A host's retriever as a retriever of passages, as `drillrank.SelfAsk` takes one.
@@ -118,13 +155,23 @@ class RetrievedPassages:
     store: Callable[[str], Store]
     passage: Callable[[Any], Passage]
 
-    def retrieve(self, question: str) -> list[Passage]:
-        """What the retriever finds."""
-        return run(self._found(question))
+    def retrieve(self, question: str) -> PassagesWithUsage:
+        """Return the passages that the retriever finds, and the cost of its LLM calls."""
+        usages: list[Usage] = []
+        token = _reported_usages.set(usages)
+        try:
+            return PassagesWithUsage(run(self._found(question)), usages)
+        finally:
+            _reported_usages.reset(token)
 
-    async def aretrieve(self, question: str) -> list[Passage]:
-        """As `retrieve`, without blocking the event loop."""
-        return await arun(self._found(question))
+    async def aretrieve(self, question: str) -> PassagesWithUsage:
+        """Run `retrieve` without blocking the event loop."""
+        usages: list[Usage] = []
+        token = _reported_usages.set(usages)
+        try:
+            return PassagesWithUsage(await arun(self._found(question)), usages)
+        finally:
+            _reported_usages.reset(token)
 
     def _found(self, question: str) -> Requests[list[Passage]]:
         records = yield from self.store(question).retrieve(RetrievalRequest(THE_QUESTION, 0))
@@ -135,9 +182,9 @@ def answered(requests: Requests[Result], handlers: Handlers) -> Requests[Result]
     """The same, with the requests that have a handler here handed on as calls of it.
 
     >>> def once():
-    ...     [found] = yield [Retrieve("who?", 1)]
+    ...     [found] = yield [RetrievalRequest("who?", 1)]
     ...     return found
-    >>> run(answered(once(), {Retrieve: lambda request: [request.query]}))
+    >>> run(answered(once(), {RetrievalRequest: lambda request: [request.query]}))
     ['who?']
     """
     answers: Sequence[Any] | None = None
