@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drillrank import D3
 from drillrank.drilldown.confidence import (
     EncoderScale,
     Finding,
@@ -227,3 +228,10 @@ def test_a_description_never_says_nothing(found, part):
     assert "passages" in text
     assert not {"nothing", "no answer", "not found"} & {text.lower()}
     assert "nothing" not in text.lower()
+
+
+def test_a_question_of_stop_words_is_neither_refused_nor_called_answered():
+    manual = "# Kettle\n\nThe kettle boils in four minutes.\n\n# Stove\n\nThe stove is of iron and in the kitchen."
+    result = D3().retrieve("what is the of in and", [manual])
+    assert result.found is None
+    assert 0.4 < result.confidence < 0.7

@@ -193,3 +193,13 @@ def test_every_heading_of_a_passage_counts_in_a_corpus():
     [item] = D3(settings={"unit": "passage"}).retrieve("yew", corpus, 1)
     assert item.details["matched"]
     assert item.passage.title == "Elm > Yew"
+
+
+def test_the_number_of_passages_does_not_depend_on_the_complement():
+    """A complement gains up to the score of the best passage; its gain is no evidence for the number of passages."""
+    texts = ["beta lease", "rent kettle lease beta clean", "stove lease kettle rent"]
+    question = "beta stove lease tenant"
+    corpus = Corpus()
+    corpus.add((str(index), parse_document(text)) for index, text in enumerate(texts))
+    in_memory, stored = D3().retrieve(question, texts), D3().retrieve(question, corpus)
+    assert [item.passage.text for item in in_memory] == [item.passage.text for item in stored]

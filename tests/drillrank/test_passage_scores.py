@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
-from drillrank import D3, parse_document
+from drillrank import D3, Corpus, parse_document
 from drillrank.drilldown.hierarchical_scores import HierarchicalScores, score_index
 from drillrank.drilldown.paragraph_scores import EMBEDDING_WEIGHTS
 from drillrank.drilldown.question_terms import IndexedParagraph, LevelIndex
+from drillrank.errors import InvalidInput
 from drillrank.likelihood.unigram import Collection
 from drillrank.text import terms
 
@@ -123,3 +125,15 @@ A travel account is closed after 4 days. {filler}
 def test_paragraphs_have_no_complement():
     ranking = D3(settings={"unit": "paragraph"}).retrieve("kettle lime warranty", [MANUAL], 9)
     assert not any("complement" in item.details for item in ranking)
+
+
+@pytest.mark.parametrize("documents", [[], [""], Corpus()])
+def test_an_encoder_finds_nothing_in_no_text(documents):
+    result = D3(embed=lambda texts: np.ones((len(texts), 3))).retrieve("How long is the Rhine?", documents)
+    assert (list(result), result.found) == ([], False)
+
+
+def test_an_encoder_whose_number_of_dimensions_changes_is_a_clear_error():
+    d3 = D3(embed=lambda texts: np.ones((len(texts), 3 if len(texts) > 1 else 4)))
+    with pytest.raises(InvalidInput, match=r"4 dimensions for the question, the paragraphs have 3"):
+        d3.retrieve("How long is the Rhine?", ["The Rhine is long.", "The Thames is short."])

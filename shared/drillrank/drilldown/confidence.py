@@ -11,7 +11,7 @@ None, and `confidence` is a calibrated probability.
     c   coverage: largest share of the question's content words that one passage contains
     d   document coverage: largest share of them that one document uses in many of its passages, at most .3
     u   1 if the question has a name that no passage contains, else 0
-    r   1 if one passage contains all content words, else 0
+    r   1 if one passage contains all content words, else 0; 0 if the question has none
     s   similarity: the best cosine, on a scale where unrelated texts have 0 and a question and its answer 1. It counts
         only if the encoder separates both clearly (`EncoderScale`)
 
@@ -248,7 +248,7 @@ def compute_features(matches: QuestionMatches) -> FindingFeatures:
         float(covered.max() / weights) if weights else 1.0,
         min(float(document_coverage.max() / rarities), MAX_DOCUMENT_COVERAGE) if weights else MAX_DOCUMENT_COVERAGE,
         float(has_unknown_name),
-        float(covered_completely.any()),
+        float(covered_completely.any()) if weights else 0.0,
         _best_similarity(matches),
     )
 

@@ -262,6 +262,14 @@ class ParagraphScores:
         """S divided by the number of tokens, shape (paragraphs,)."""
         return self.totals / max(self.n_tokens, 1)
 
+    @property
+    def own_totals(self) -> Floats:
+        """S without the gain of the complement, shape (paragraphs,)."""
+        totals = self.totals.copy()
+        for row, gain in self._details.complements.items():
+            totals[row] -= gain
+        return totals
+
     def details(self, row: int) -> dict[str, Any]:
         """Return the details of one paragraph, without its total.
 

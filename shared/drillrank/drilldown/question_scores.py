@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from drillrank.corpus.documents import Unit
 from drillrank.drilldown.hierarchical_scores import HierarchicalScores
+from drillrank.errors import InvalidInput
 from drillrank.vectors import Floats, Integers, embedded, of_unit_length
 
 Floats32 = npt.NDArray[np.float32]
@@ -73,10 +74,20 @@ class ParagraphVectors:
             self._sections, self._section_of = of_unit_length(sums).astype(np.float32), section_of
 
     def compute_cosines(self, question: str) -> Floats:
-        """Return the cosines with paragraphs and with their sections, shape (2, paragraphs)."""
-        if not len(self._paragraphs):
+        """Return the cosines with paragraphs and with their sections, shape (2, paragraphs).
+
+        Raises:
+            InvalidInput: The question's vector has another number of dimensions than those of the paragraphs.
+        """
+        n_paragraphs, n_dimensions = self._paragraphs.shape
+        if not n_paragraphs:
             return np.zeros((2, 0))
         vector = of_unit_length(embedded(self._embed_questions, [question]))[0].astype(np.float32)
+        if len(vector) != n_dimensions:
+            raise InvalidInput(
+                f"embed returned {len(vector)} dimensions for the question, the paragraphs have {n_dimensions}. "
+                "Prepare the documents with the same encoder."
+            )
         cosines = (self._paragraphs @ vector).astype(np.float64)
         if self._sections is None:
             return np.array([cosines, np.zeros(len(cosines))])

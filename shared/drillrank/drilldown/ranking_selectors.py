@@ -109,7 +109,8 @@ class LikelihoodSelector:
         scorer = context.likelihoods.scorer
         scores = context.likelihoods.score(paragraphs)
         order = np.argsort(-scores.means, kind="stable").tolist()
-        n_best = context.top_n or context.n_best or scorer.count_best(scores.totals)
+        # The posterior is that of the texts themselves, as for the documents of a corpus that are not read.
+        n_best = context.top_n or context.n_best or scorer.count_best(scores.own_totals)
 
         best: dict[Paragraph, ScoredParagraph] = {}
         for rank, repeating_ranks in self._group(paragraphs, order, n_best).items():
