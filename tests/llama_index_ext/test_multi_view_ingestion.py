@@ -249,7 +249,12 @@ def test_an_index_follows_pages_of_one_file_that_are_joined_before():
     index = index_of(*pages("forty"))
     for found, metres in ((False, "forty"), (True, "ninety")):
         assert index.refresh_ref_docs(pages(metres)) == [found]
-        hits = {hit.text for hit in D3Retriever(source=index).retrieve("How many metres do badgers dig?")}
+        hits = {
+            hit.text
+            for hit in D3Retriever(source=index, settings={"unit": "paragraph"}).retrieve(
+                "How many metres do badgers dig?"
+            )
+        }
         assert hits == {"Foxes hunt at night.", f"Badgers dig {metres} metres.", "Owls hoot."}
     index.delete_ref_doc("part_1", delete_from_docstore=True)
     assert in_docstore(index) == []

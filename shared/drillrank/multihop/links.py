@@ -195,7 +195,7 @@ class RetrievedLinks:
 
     >>> passage = Passage("It lies on the Rhine.", title="Basel")
     >>> list(RetrievedLinks(n=3).follow("Which sea does its river reach?", Path((passage,))))
-    [Retrieve(query='Which sea does its river reach? Basel It lies on the Rhine.', n=4, source=None, where={})]
+    [RetrievalRequest(query='Which sea does its river reach? Basel It lies on the Rhine.', n=4, source=None, where={})]
     """
 
     n: int = 3

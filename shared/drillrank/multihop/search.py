@@ -141,7 +141,7 @@ def handlers(source: Source, on_hop: OnHop | None = None) -> Handlers:
 
     >>> from drillrank.llm import run
     >>> def twice():
-    ...     [first], second = yield [Retrieve("who?", 1), Fetch(("a",))]
+    ...     [first], second = yield [RetrievalRequest("who?", 1), LookupRequest(("a",))]
     ...     return first.text, list(second)
     >>> run(twice(), handlers=handlers(as_source(lambda query, n: [Passage(query)])))
     ('who?', [])

@@ -161,7 +161,7 @@ def test_a_target_needs_something_in_front(model):
 def test_the_models_own_tokenizer_counts_where_it_is_named(model):
     text, prompts = "# Basel\n\nIt lies on the Rhine.\n\n# Emma\n\nIt is a novel.", []
     assert token_counter(model)(text) == len(model.engine.tokenizer(text).ids) > 0
-    d3 = D3(lambda prompt: prompts.append(prompt) or "None", model, settings={"tokens": model})
+    d3 = D3(lambda prompt: prompts.append(prompt) or "None", model, settings={"tokens": model, "unit": "paragraph"})
     usage = d3.retrieve("Which river?", [text]).usage
     assert usage.prompt_tokens == model.count_tokens(prompts[0])
     assert not usage.estimated

@@ -252,7 +252,7 @@ BAD = [
     ({"positive": ""}, "positive is a token's text or its id"),
     *(({"negative": wrong}, "negative is a token's text or its id") for wrong in (True, -1)),
     ({"transform": "sigmoid"}, 'transform must be "softmax", "margin" or "logit"'),
-    ({"shift": "1"}, "shift is a finite"),
+    ({"shift": "1"}, "shift must be a finite"),
     *(({"scale": wrong}, "scale must be a finite number") for wrong in (0, math.nan)),
     ({"preset": "qwen"}, "preset is one of monot5, qwen3-reranker"),
     ({"max_passage_tokens": 0}, "max_passage_tokens"),

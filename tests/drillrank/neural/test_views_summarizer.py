@@ -70,7 +70,7 @@ def test_a_sentence_longer_than_the_window_is_cut(summarizer):
 def test_the_outline_shows_what_the_summariser_writes_and_sentences_of_what_it_gives_back(summarizer):
     middling = "Emma is a novel by Jane Austen; who wrote it? " * 8  # the summariser gives it back as it is
     paper, prompts = f"# Towns\n\n{LONG}\n\n# Novels\n\n{middling}\n\n# Rest\n\nShort.", []
-    settings = {"summarizer": summarizer, "summary_words": 20}
+    settings = {"summarizer": summarizer, "summary_words": 20, "unit": "paragraph"}
     D3(lambda prompt: prompts.append(prompt) or "None", settings=settings).retrieve("Which river?", [paper])
     [written] = summarizer([LONG.strip()])
     shown = dict(re.findall(r"^\* Section: (.*)\n(.*)$", prompts[0], re.MULTILINE))
