@@ -139,7 +139,7 @@ def handlers(source: Source, on_hop: OnHop | None = None) -> Handlers:
         source: Answers `RetrievalRequest` and `LookupRequest`.
         on_hop: Callback, called with each `Hop`.
 
-    >>> from drillrank.llm import run
+    >>> from drillrank.llm import LookupRequest, RetrievalRequest, run
     >>> def twice():
     ...     [first], second = yield [RetrievalRequest("who?", 1), LookupRequest(("a",))]
     ...     return first.text, list(second)
