@@ -20,17 +20,18 @@ _DATE_KEYS += ("last_modified_date", "last_modified", "moddate", "creation_date"
 def identifying_words(metadata: Mapping[str, object]) -> str:
     """Return the metadata by which a question may mean a document: names, titles, companies, years.
 
-    Paths and addresses contribute their last two parts. Dates of files, page numbers and ids are left out.
+    Paths and addresses contribute their last two parts. Each part counts once. Dates of files, page numbers and ids are
+    left out.
 
     >>> identifying_words({"file_path": "/home/reports/3M/2018.pdf", "company": "3M", "file_size": 9, "page": 3})
-    '3M 2018.pdf 3M'
+    '3M 2018.pdf'
     """
     words = []
     for key, value in metadata.items():
         text = str(value)
         if isinstance(value, str | int) and 0 < len(text) <= _MAX_VALUE and not _TECHNICAL_KEY.search(key.lower()):
             words += re.split(r"[/\\]", text.rstrip("/\\"))[-2:]
-    return " ".join(words)
+    return " ".join(dict.fromkeys(words))
 
 
 def document_date(metadata: Mapping[str, object]) -> Date | None:
