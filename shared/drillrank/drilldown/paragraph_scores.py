@@ -265,7 +265,7 @@ class ParagraphScores:
     @property
     def own_totals(self) -> Floats:
         """S without the gain of the complement, shape (paragraphs,)."""
-        totals = self.totals.copy()
+        totals: Floats = self.totals.copy()
         for row, gain in self._details.complements.items():
             totals[row] -= gain
         return totals
