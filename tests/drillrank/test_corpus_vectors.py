@@ -220,3 +220,10 @@ def test_files_are_embedded_with_their_names_and_again_if_the_model_changes(tmp_
     assert ask() == []
     model.write_text("another")
     assert len(ask()) == 1
+
+
+def test_vectors_of_another_length_in_a_later_batch_are_refused():
+    corpus, sizes = Corpus(), iter([3, 5])
+    corpus.add((str(n), parse_document(f"# House {n}\n\nThe rent is {n} euros.")) for n in range(300))
+    with pytest.raises(InvalidInput, match="got 5 dimensions after 3"):
+        corpus.embed("changing", lambda texts: np.ones((len(texts), next(sizes))))

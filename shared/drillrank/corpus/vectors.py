@@ -20,6 +20,7 @@ from drillrank.corpus.documents import Unit
 from drillrank.corpus.layout import Layout
 from drillrank.corpus.rows import read_passages
 from drillrank.corpus.store import CorpusStore
+from drillrank.errors import InvalidInput
 from drillrank.passages import Passage
 from drillrank.progress import OnProgress
 from drillrank.vectors import Embed, embedded, of_unit_length
@@ -68,7 +69,7 @@ def embed_missing(
     with store.transaction() as database:
         missing = list(_list_missing(database, encoder, name_by_id))
     n_total, n_done = sum(part.size for part in missing), 0
-    remaining = iter(missing)
+    remaining, n_dimensions = iter(missing), 0
     while batch := _next_batch(remaining):
         with store.transaction() as database:
             passages = {part: read_passages(database, "number", part.numbers) for part in batch}
@@ -80,7 +81,13 @@ def embed_missing(
             for passage in some
         ]
         if texts:
-            _write(store, encoder, list(passages), of_unit_length(embedded(embed, texts)).astype(_TYPE))
+            vectors = of_unit_length(embedded(embed, texts)).astype(_TYPE)
+            n_dimensions = n_dimensions or vectors.shape[1]
+            if vectors.shape[1] != n_dimensions:
+                raise InvalidInput(
+                    f"embed must return vectors of one length, got {vectors.shape[1]} dimensions after {n_dimensions}."
+                )
+            _write(store, encoder, list(passages), vectors)
         n_done += sum(part.size for part in batch)
         if on_progress is not None:
             on_progress(n_done, n_total)
