@@ -28,7 +28,9 @@ def test_eight_first_questions_at_once_prepare_and_summarise_once(host, how):
     crowd = Crowd(0.01)
     llm = host.reader(lambda prompt: "Stones." if "summarization" in prompt else "none", crowd)
     source = host.retriever(host.document(TEXT, "book"))
-    retriever = host.ext.D3Retriever(source=source, llm=llm, settings={"summarizer": "llm"}, embed=embed)
+    retriever = host.ext.D3Retriever(
+        source=source, llm=llm, settings={"summarizer": "llm", "unit": "paragraph"}, embed=embed
+    )
 
     async def all_at_once():
         await asyncio.gather(*(host.aretrieve(retriever, "Which stones?") for _ in range(8)))
