@@ -282,4 +282,4 @@ def _ask_best(folder: Path, case: Case) -> str:
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(io.StringIO()):
         run_command(["ask", *options, str(folder), case.question])
     answers = map(json.loads, output.getvalue().splitlines())
-    return " ".join(evidence["text"] for answer in answers for evidence in answer["evidence"])
+    return " ".join(evidence["text"] for answer in answers for evidence in answer.get("evidence", ()))
