@@ -408,11 +408,7 @@ class D3:
         if problems:
             n_more = len(problems) - _MAX_WARNED_PROBLEMS
             more = f"; and {n_more} more" if n_more > 0 else ""
-<<<<<<< HEAD
-            warn(f"D3 had problems with a question: {'; '.join(problems[:_MAX_WARNED_PROBLEMS])}{more}.")
-=======
             warn(f"Drilling down: {'; '.join(problems[:_MAX_WARNED_PROBLEMS])}{more}.")
->>>>>>> y-user
             ranking = [replace(entry, details={**entry.details, "problems": problems}) for entry in ranking]
         judge = self.settings.monot5 if self.settings.paragraphs in ("monot5", "base+monot5") else None
         return EvidenceResult(
