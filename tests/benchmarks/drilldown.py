@@ -128,7 +128,8 @@ def _without_llm(questions: int | None, ranker: MonoT5 | None) -> Table:
     if ranker is not None:
 
         def monot5(question: str, ready: PreparedDocuments) -> list[str]:
-            return [item.passage.id for item in ranker.rank(question, ready.readable)]
+            passages = [paragraph.passage for paragraph in ready.outline.paragraphs]
+            return [item.passage.id for item in ranker.rank(question, passages)]
 
         table.add_row(
             f"MonoT5 ({ranker.language_model.spec}), top 3", *_measured(read, monot5, lambda *asked: monot5(*asked)[:3])

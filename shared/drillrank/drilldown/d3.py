@@ -243,18 +243,8 @@ class D3:
         section_scores = rank_sections(context, candidate_sections) if self.llm is None else {}
         ranking = rank_paragraphs(prepared, scores, guard, section_scores, top_n)
         ranking, evidence = prepare_for_reader(context, ranking, kept, max_tokens)
-        trace = Trace(
-            question,
-            reports,
-            outdated,
-            candidate_sections,
-            sections,
-            section_scores,
-            guard,
-            selections,
-            scores,
-            evidence,
-        )
+        decisions = (candidate_sections, sections, section_scores, guard, selections, scores, evidence)
+        trace = Trace(question, reports, outdated, *decisions)
         return self._build_result(trace, prepared, ranking, usage)
 
     def prepare(

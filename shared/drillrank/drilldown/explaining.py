@@ -1,4 +1,4 @@
-"""Explanations of D3's evidence: what each score is added up from, and the tree of decisions."""
+"""Explanations of D3's evidence: the terms of each score, and the tree of decisions."""
 
 from __future__ import annotations
 

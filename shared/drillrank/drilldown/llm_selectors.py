@@ -101,7 +101,7 @@ def _describe_problem(reply: Reply, choice: Choice) -> str:
     if not choice.usable:
         return f"the answer {' '.join(reply.text.split())[:_MAX_SHOWN]!r} chooses nothing that was offered"
     if not (strip_reasoning(reply.text) or "").strip():
-        return "the answer was blank, which stands for nothing relevant"
+        return "the answer was blank, which means that nothing is relevant"
     if choice.unknown:
         listed = ", ".join(map(repr, choice.unknown[:3]))
         more = f" and {len(choice.unknown) - 3} more" if len(choice.unknown) > 3 else ""

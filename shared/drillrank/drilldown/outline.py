@@ -53,8 +53,8 @@ class Paragraph:
     """Unit of evidence in an outline: a paragraph, or a passage of several.
 
     Attributes:
-        index: Position among all paragraphs of the outline.
-        section_index: Position of its section in the outline.
+        index: Index among all paragraphs of the outline.
+        section_index: Index of its section in the outline.
         passage: Readable text, with the heading path as title.
         source: The same with the text of the source.
     """
@@ -70,7 +70,7 @@ class Section:
     """Section in an outline.
 
     Attributes:
-        index: Position in the outline.
+        index: Index in the outline.
         path: Document, then the headings from its root.
         passage: The section's own text.
         paragraphs: Its paragraphs, in order.
@@ -122,11 +122,11 @@ def outline(documents: Sequence[Document | str], unit: Unit = "paragraph") -> li
 def _list_sections(number: int, document: Document, unit: Unit) -> Iterator[OutlineSection]:
     for section, entries in groupby(list_paragraphs(document, number, unit), itemgetter(0)):
         sources, readable = zip(*((source, passage) for _, source, passage in entries), strict=True)
-        location = {"document": number, "section_path": section.path}
+        metadata = {"document": number, "section_path": section.path}
         text, title = document.body(section).strip(), breadcrumb(section.path)
         if unit == "passage":  # a passage may contain the sections that follow
             text = "\n\n".join(passage.text for passage in readable)
-        passage = Passage(text, id=f"{number}:{section.start}", title=title, metadata=location)
+        passage = Passage(text, id=f"{number}:{section.start}", title=title, metadata=metadata)
         yield OutlineSection(passage, sources, readable)
 
 
@@ -140,9 +140,9 @@ def stored_sections(id_: str, passages: Sequence[Passage], section_of: Sequence[
     """
     for _, entries in groupby(zip(section_of, passages, strict=True), itemgetter(0)):
         readable = tuple(passage for _, passage in entries)
-        location = {"document": id_, "section_path": readable[0].metadata["section_path"]}
+        metadata = {"document": id_, "section_path": readable[0].metadata["section_path"]}
         text = "\n\n".join(passage.text for passage in readable)
-        section_passage = Passage(text, f"{readable[0].id}:section", readable[0].title, metadata=location)
+        section_passage = Passage(text, f"{readable[0].id}:section", readable[0].title, metadata=metadata)
         yield OutlineSection(section_passage, readable, readable)
 
 

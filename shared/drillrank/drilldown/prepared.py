@@ -1,7 +1,6 @@
 """Documents prepared for drilling down: their outline, their paragraphs and the scores of these.
 
-Of a corpus on disk, term statistics give the scores of all paragraphs, and only the documents with the best ones are
-read. Evidence is that of the same documents in memory.
+In a corpus on disk, stored statistics score all paragraphs. Only the documents with the best ones are read. Evidence is that of the same documents in memory.
 """
 
 from __future__ import annotations

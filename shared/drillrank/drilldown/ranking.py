@@ -1,4 +1,4 @@
-"""Last step of D3: the chosen paragraphs become a ranking."""
+"""Last step of D3: score and sort the chosen paragraphs."""
 
 from __future__ import annotations
 

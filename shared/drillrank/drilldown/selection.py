@@ -1,4 +1,4 @@
-"""What selectors receive and return."""
+"""Context of a question, and protocols of the selectors that decide about it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Likelihoods:
 
 @dataclass(frozen=True)
 class QuestionContext:
-    """What selectors need to know about one question.
+    """Context of one question for selectors.
 
     Attributes:
         outline: Sections of the documents.

@@ -13,7 +13,7 @@ ItemT = TypeVar("ItemT", Paragraph, OutlineEntry, Section)
 
 
 class FallbackReason(Enum):
-    """Why likelihood decided instead of the LLM. The values explain a kept and a dropped item."""
+    """Reason for a fallback to likelihood. Each value has the texts for a kept and for a dropped item."""
 
     BUDGET = (
         "no call was left (budget): likelihood's choice",
