@@ -43,7 +43,7 @@ def summarising(prompt):
 @pytest.mark.parametrize("sections_by", ["names", "json"])
 def test_a_blank_answer_is_what_the_prompt_asks_for_and_is_told(blank, sections_by, how):
     options = {"sections_by": sections_by, "on_failure": "raise"}
-    with pytest.warns(DrillrankWarning, match="blank, which stands for nothing relevant"):
+    with pytest.warns(DrillrankWarning, match="blank, which means that nothing is relevant"):
         found = drive(how, paragraph_d3(down, settings=options).drill_down(QUESTION, [BOOK]), lambda prompt: blank)
     assert list(found) == []
     assert [problem.partition(":")[0] for problem in found.problems] == ["sections"]

@@ -1,6 +1,7 @@
 """Documents prepared for drilling down: their outline, their paragraphs and the scores of these.
 
-In a corpus on disk, stored statistics score all paragraphs. Only the documents with the best ones are read. Evidence is that of the same documents in memory.
+In a corpus on disk, stored statistics score all paragraphs. Only the documents with the best ones are read. Evidence is
+that of the same documents in memory.
 """
 
 from __future__ import annotations

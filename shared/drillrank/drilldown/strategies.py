@@ -31,7 +31,7 @@ def make_section_selector(settings: D3Settings, summarizer: SectionSummarizer | 
 
     Args:
         settings: Settings with a strategy.
-        summarizer: Summarizes sections for the LLM; None if there is no LLM.
+        summarizer: Summarizes sections for the LLM; None if no LLM is given.
     """
     if summarizer is None:
         return KeepAllSections() if settings.sections is None else LikeliestSections(settings.sections)
@@ -46,7 +46,7 @@ def make_paragraph_selectors(settings: D3Settings, summarizer: SectionSummarizer
 
     Args:
         settings: Settings with a strategy.
-        summarizer: Summarizes paragraphs for the LLM; None if there is no LLM.
+        summarizer: Summarizes paragraphs for the LLM; None if no LLM is given.
     """
     _, prompt = make_prompts(settings)
     on_failure, monot5 = settings.on_failure, settings.monot5
