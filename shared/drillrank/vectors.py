@@ -274,7 +274,13 @@ def embedded(embed: Embed, texts: Sequence[str]) -> Floats:
     [[1.0, 1.0], [3.0, 1.0]]
     """
     returned = embed(list(texts))
-    vectors = np.asarray(list(returned) if isinstance(returned, Iterator) else returned, dtype=np.float64)
+    try:
+        vectors = np.asarray(list(returned) if isinstance(returned, Iterator) else returned, dtype=np.float64)
+    except (TypeError, ValueError) as cause:
+        raise InvalidInput(
+            f"embed must return one vector of finite numbers per text, got a {type(returned).__name__} that is no "
+            "such array. Return an array of shape (texts, dimensions)."
+        ) from cause
     if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
         raise InvalidInput(
             f"embed must return one vector of finite numbers per text, got an array of shape {vectors.shape} for "

@@ -109,3 +109,15 @@ def test_a_prepared_corpus_uses_the_encoder_of_whoever_asks():
 )
 def test_months_are_whole_words_and_days_are_possible(text, dates):
     assert find_dates(text) == dates
+
+
+@pytest.mark.parametrize("vectors", ["ab", [["a", "b"]], [None]])
+def test_vectors_that_are_no_numbers_are_an_error_of_ours(vectors):
+    with pytest.raises(InvalidInput, match="embed must return one vector"):
+        D3(embed=lambda texts: [vectors] * len(texts)).prepare([WHALES])
+
+
+def test_a_short_label_is_not_the_best_paragraph():
+    text = "# Bed\n\n[Sidenote: Bed not to be too wide.]\n\nThe bed of a sick person may be three and a half feet wide."
+    [passage] = D3().retrieve("How wide may the bed of a sick person be?", [text])
+    assert passage.details["best_paragraph"]["text"].startswith("The bed of a sick person")

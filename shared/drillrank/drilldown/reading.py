@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from drillrank.drilldown.confidence import read_stop_words
 from drillrank.drilldown.hierarchical_scores import HierarchicalScores
 from drillrank.drilldown.outline import Outline, Paragraph
 from drillrank.drilldown.selection import QuestionContext
@@ -18,7 +19,7 @@ from drillrank.prompts import truncate_middle
 from drillrank.text import TokenCount, terms
 from drillrank.vectors import Floats
 
-_PARAGRAPH_MU = 30.0  # words; Dirichlet smoothing of a paragraph, about half as long as a typical one
+_PARAGRAPH_MU = 100.0  # words; Dirichlet smoothing of a paragraph, so that a short label does not win by its length
 _MIN_WORDS = 3  # a shorter paragraph, such as a label, is the best one only if there are no others
 _TYPICAL_TOKENS = 20  # of a short unit of evidence
 _MIN_CANDIDATES = 10  # for a small budget: the best unit may not fit
@@ -81,17 +82,21 @@ def find_best_paragraph(passage: Passage, scores: HierarchicalScores, language: 
 def _log_likelihoods(texts: Sequence[str], scores: HierarchicalScores, language: str) -> Floats:
     """Return log p(question | text) with Dirichlet smoothing by the collection, shape (texts,).
 
-    Texts without a question word have -inf.
+    Stop words do not count. Texts without a content word of the question have -inf.
     """
+    stop_words = read_stop_words(language)
+    is_content = np.array([word not in stop_words for word in scores.words], dtype=bool)
+    if not is_content.any():
+        is_content[:] = True
     log_likelihoods = np.zeros(len(texts))
     for index, text in enumerate(texts):
         counts = Counter(terms(text, language))
-        tf = np.array([counts[word] for word in scores.words], dtype=float)  # [n_tokens]
+        tf = np.array([counts[word] for word in scores.words], dtype=float) * is_content  # [n_tokens]
         if not tf.any():
             log_likelihoods[index] = -np.inf
             continue
         gains = np.log1p(tf / (_PARAGRAPH_MU * scores.counts.collection)).sum()
-        log_likelihoods[index] = gains - len(scores.words) * np.log1p(counts.total() / _PARAGRAPH_MU)
+        log_likelihoods[index] = gains - is_content.sum() * np.log1p(counts.total() / _PARAGRAPH_MU)
     return log_likelihoods
 
 
