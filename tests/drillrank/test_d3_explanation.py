@@ -71,7 +71,9 @@ def test_without_an_llm(sections, guard, embeds, top_n, limit, question, unit):
     explained = check(found, DOCUMENTS, unit)
     opened = [node for node in explained.tree if node.kind == "section" and node.why.startswith("likelihood: rank")]
     assert sum(node.outcome == "opened" for node in opened) == min(sections, len(opened))
-    known = {NOTHING, GAINS, COMPLEMENT, "which document"} | ({"cosine", "cosine of the section", "length"} if embeds else set())
+    known = {NOTHING, GAINS, COMPLEMENT, "which document"} | (
+        {"cosine", "cosine of the section", "length"} if embeds else set()
+    )
     assert {term.name for item in explained for term in item.terms} <= known
 
 
