@@ -121,3 +121,16 @@ def test_a_short_label_is_not_the_best_paragraph():
     text = "# Bed\n\n[Sidenote: Bed not to be too wide.]\n\nThe bed of a sick person may be three and a half feet wide."
     [passage] = D3().retrieve("How wide may the bed of a sick person be?", [text])
     assert passage.details["best_paragraph"]["text"].startswith("The bed of a sick person")
+
+
+def test_vectors_of_another_encoder_are_not_those_under_the_name_of_the_preparation():
+    corpus = Corpus()
+    corpus.add(zip("ab", map(parse_document, (WHALES, LIGHTHOUSE)), strict=True))
+
+    def prefers(word):
+        return lambda texts: np.array([[1.0, 0.0] if word in text or "?" in text else [0.0, 1.0] for text in texts])
+
+    first, second = D3(embed=prefers("Whales")), D3(embed=prefers("lighthouse"))
+    prepared = first.prepare_corpus(corpus, embedded_by="whales")
+    assert first.retrieve("What is it?", prepared, 1)[0].passage.title == "Whales"
+    assert second.retrieve("What is it?", prepared, 1)[0].passage.title == "Lighthouse"

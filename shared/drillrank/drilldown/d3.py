@@ -48,7 +48,7 @@ from drillrank.drilldown.versions import Date, parse_date
 from drillrank.errors import InvalidInput, check_limits, warn
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.chat import load_llm
-from drillrank.likelihood.encoders import Encoder, as_encoder
+from drillrank.likelihood.encoders import as_encoder
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import Passage, Ranked, check_query, check_top_n, read_query
 from drillrank.rerank.relevance import MonoT5
@@ -289,8 +289,6 @@ class D3:
             embedded_by: Name of `embed`, under which the corpus stores its vectors. None is the fingerprint of an
                 encoder that was given by its specification; vectors of other functions stay in memory.
         """
-        if embedded_by is None and isinstance(self.embed, Encoder):
-            embedded_by = self.embed.fingerprint()
         return self._preparer.prepare_corpus(corpus, names, dates, embedded_by)
 
     def _complete(self, settings: D3Settings) -> D3Settings:

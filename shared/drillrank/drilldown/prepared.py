@@ -93,7 +93,8 @@ class PreparedCorpus:
         names: Names of documents, by their ids. Documents without a name here are not read.
         dates: Dates of documents, by their ids, for names without a date.
         whole_paths: As in `D3Settings`.
-        embedded_by: As for `D3.prepare_corpus`.
+        encoder: Encoder of the `D3` that prepares; None for lexical scores alone.
+        embedded_by: Name under which the corpus stores the vectors of `encoder`; None keeps them in memory.
     """
 
     def __init__(
@@ -102,10 +103,11 @@ class PreparedCorpus:
         names: Mapping[str, str],
         dates: Mapping[str, Date],
         whole_paths: bool,
+        encoder: Embed | None,
         embedded_by: str | None,
     ) -> None:
         self._corpus = corpus
-        self._embedded_by = embedded_by
+        self._prepared_with, self._embedded_by = encoder, embedded_by
         self._vectors: ParagraphVectors | None = None
         self._encoder: Embed | None = None
         self.names = names
@@ -202,11 +204,12 @@ class PreparedCorpus:
 
         Args:
             encoder: Function from texts to vectors.
-            encoder_name: Name under which the corpus stores its vectors; None is the name that the corpus was prepared
-                with.
+            encoder_name: Name under which the corpus stores the vectors of an encoder other than that of the
+                preparation; None keeps them in memory.
             weights: Weights of the embedding terms.
         """
-        encoder_name = encoder_name or self._embedded_by
+        if encoder is self._prepared_with:
+            encoder_name = self._embedded_by
         if self._vectors is None or self._encoder is not encoder:
             corpus, layout = self._corpus, self._layout
             names = {id_: self.names[id_] for id_ in layout.ids}
@@ -218,8 +221,10 @@ class PreparedCorpus:
                 ]
                 vectors = embedded(encoder, texts).astype(np.float32) if texts else np.zeros((0, 1), np.float32)
             else:
-                corpus.embed(encoder_name, encoder, names=names)
                 vectors = corpus.vectors(encoder_name, layout)
+                if not vectors.size or np.isnan(vectors).any():
+                    corpus.embed(encoder_name, encoder, names=names)
+                    vectors = corpus.vectors(encoder_name, layout)
             section_of = layout.first_of if weights.section_cosine else None
             self._vectors, self._encoder = ParagraphVectors(encoder, vectors, section_of), encoder
         return self._vectors

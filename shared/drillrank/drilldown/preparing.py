@@ -97,7 +97,9 @@ class DocumentPreparer:
                 f"Use Corpus(unit={unit!r:.50})."
             )
         names = {id_: id_ for id_ in corpus.ids()} if names is None else names
-        return PreparedCorpus(corpus, names, dates or {}, bool(self._settings.whole_paths), embedded_by)
+        return PreparedCorpus(
+            corpus, names, dates or {}, bool(self._settings.whole_paths), self._embed, embedded_by or self._encoder_name
+        )
 
     def read_candidates(
         self, question: str, corpus: PreparedCorpus, top_n: int | None, as_of: Date | None

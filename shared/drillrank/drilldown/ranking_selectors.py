@@ -18,6 +18,7 @@ from drillrank.drilldown.prompts import ListedText, SelectionPrompt
 from drillrank.drilldown.selection import QuestionContext, report_paragraphs
 from drillrank.drilldown.trace import ScoredParagraph, Selection, Step, StepReport
 from drillrank.llm import Requests
+from drillrank.passages import Passage, Ranked
 from drillrank.rerank.base import log_probability
 from drillrank.rerank.relevance import MonoT5, Relevance
 
@@ -153,14 +154,11 @@ class MonoT5Selector:
         yield from ()  # no LLM requests
         if not paragraphs:
             return Selection(paragraphs)
-        ranking = self.model.rank(context.question, [paragraph.passage for paragraph in paragraphs])
-        order = [paragraphs[entry.details["position"]] for entry in ranking]
-        n_relevant = sum(log_probability(entry) >= _RELEVANT for entry in ranking)
+        ranking = _rank_paragraphs(self.model, context, paragraphs)
+        order = list(ranking)
+        n_relevant = sum(log_probability(entry) >= _RELEVANT for entry in ranking.values())
         selected = set(order[: context.top_n or max(1, n_relevant)])
-        scores = {
-            paragraph: ScoredParagraph(entry.score, entry.details)
-            for paragraph, entry in zip(order, ranking, strict=True)
-        }
+        scores = {paragraph: ScoredParagraph(entry.score, entry.details) for paragraph, entry in ranking.items()}
         return _select_ranked(context, paragraphs, order, selected, scores)
 
 
@@ -181,11 +179,18 @@ class MonoT5FittingSelector:
         yield from ()  # no LLM requests
         if not paragraphs:
             return Selection(paragraphs)
-        ranking = self.model.rank(context.question, [paragraph.passage for paragraph in paragraphs])
-        order = [paragraphs[entry.details["position"]] for entry in ranking]
+        order = list(_rank_paragraphs(self.model, context, paragraphs))
         texts = [ListedText(paragraph.passage.text) for paragraph in order]
         selected = set(order[: context.budget.count_fitting(self.prompt, texts)])
         return _select_ranked(context, paragraphs, order, selected, {})
+
+
+def _rank_paragraphs(
+    model: MonoT5 | Relevance, context: QuestionContext, paragraphs: Sequence[Paragraph]
+) -> dict[Paragraph, Ranked[Passage]]:
+    """Return the paragraphs best first, each with its entry in the model's ranking."""
+    ranking = model.rank(context.question, [paragraph.passage for paragraph in paragraphs])
+    return {paragraphs[entry.details["position"]]: entry for entry in ranking}
 
 
 def _select_ranked(
