@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from drillrank.drilldown.confidence import read_stop_words
 from drillrank.drilldown.hierarchical_scores import HierarchicalScores
 from drillrank.drilldown.outline import Outline, Paragraph
 from drillrank.drilldown.selection import QuestionContext
@@ -82,21 +81,17 @@ def find_best_paragraph(passage: Passage, scores: HierarchicalScores, language: 
 def _log_likelihoods(texts: Sequence[str], scores: HierarchicalScores, language: str) -> Floats:
     """Return log p(question | text) with Dirichlet smoothing by the collection, shape (texts,).
 
-    Stop words do not count. Texts without a content word of the question have -inf.
+    Texts without a question word have -inf.
     """
-    stop_words = read_stop_words(language)
-    is_content = np.array([word not in stop_words for word in scores.words], dtype=bool)
-    if not is_content.any():
-        is_content[:] = True
     log_likelihoods = np.zeros(len(texts))
     for index, text in enumerate(texts):
         counts = Counter(terms(text, language))
-        tf = np.array([counts[word] for word in scores.words], dtype=float) * is_content  # [n_tokens]
+        tf = np.array([counts[word] for word in scores.words], dtype=float)  # [n_tokens]
         if not tf.any():
             log_likelihoods[index] = -np.inf
             continue
         gains = np.log1p(tf / (_PARAGRAPH_MU * scores.counts.collection)).sum()
-        log_likelihoods[index] = gains - is_content.sum() * np.log1p(counts.total() / _PARAGRAPH_MU)
+        log_likelihoods[index] = gains - len(scores.words) * np.log1p(counts.total() / _PARAGRAPH_MU)
     return log_likelihoods
 
 
