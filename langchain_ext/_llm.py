@@ -21,7 +21,7 @@ from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import ensure_config
 
 from drillrank.errors import InvalidInput, warn
-from drillrank.hosts.models import HostEmbedding, filled, host_prompt, reported_tokens
+from drillrank.frameworks.models import HostEmbedding, filled, host_prompt, reported_tokens
 from drillrank.likelihood.encoders import as_encoder
 from drillrank.llm import Reply
 from drillrank.vectors import Embed

@@ -1,4 +1,4 @@
-"""Look-ups in a LangChain vector store, or through retrievers, for one question (see `drillrank.hosts.store`).
+"""Look-ups in a LangChain vector store, or through retrievers, for one question (see `drillrank.frameworks.store`).
 
 What a component may return, and what it may look up, its own filter says, and that of the source that it asks.
 """
@@ -20,8 +20,8 @@ from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
 
 from drillrank.errors import InvalidInput, warn
-from drillrank.hosts.filters import AccessFilter, answered, from_dictionary, one_by_one, parts_of
-from drillrank.hosts.store import Store
+from drillrank.frameworks.filters import AccessFilter, answered, from_dictionary, one_by_one, parts_of
+from drillrank.frameworks.store import Store
 from drillrank.llm import FunctionRequest, LookupRequest, Requests
 
 Filter = Mapping[str, Any] | Callable[[Document], bool]

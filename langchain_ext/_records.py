@@ -10,10 +10,10 @@ from typing import Any
 from langchain_core.documents import Document
 
 from drillrank import LanguageModel, Passage
-from drillrank.hosts.metadata import count, is_section, prefixed, result_metadata, user_metadata
-from drillrank.hosts.pages import pages_of
-from drillrank.hosts.records import ChunkRecord, StoredSection, headings_by_level, stored_section
-from drillrank.hosts.shared import model_fields
+from drillrank.frameworks.metadata import count, is_section, prefixed, result_metadata, user_metadata
+from drillrank.frameworks.pages import pages_of
+from drillrank.frameworks.records import ChunkRecord, StoredSection, headings_by_level, stored_section
+from drillrank.frameworks.shared import model_fields
 from drillrank.llm import LookupRequest
 from drillrank.passages import stable_uuid
 

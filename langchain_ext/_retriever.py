@@ -18,8 +18,8 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import field_validator
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.components import HostFields
-from drillrank.hosts.metadata import copy_metadata, with_notes
+from drillrank.frameworks.components import ComponentFields
+from drillrank.frameworks.metadata import copy_metadata, with_notes
 from drillrank.likelihood import LanguageModel
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import check_query, check_top_n
@@ -29,7 +29,7 @@ Retriever = Runnable[str, list[Document]]
 """A Runnable from a question to documents, or a function; a retriever is one, with fallbacks, retries and all."""
 
 
-class WithSource(HostFields):
+class WithSource(ComponentFields):
     """In front of components that ask a source, which may be a function, too."""
 
     @field_validator("source", mode="before", check_fields=False)
@@ -51,7 +51,7 @@ class Loadable(Serializable):
     What cannot be written, such as a function or a store, is named in its place, and `loads` refuses it.
     """
 
-    model_config = HostFields.model_config  # the last base's counts
+    model_config = ComponentFields.model_config  # the last base's counts
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
@@ -74,7 +74,7 @@ class Loadable(Serializable):
 class ConfiguredRetriever(WithSource, Loadable, BaseRetriever):
     """Base of the retrievers: the host's own keeps all of a run's configuration but the callbacks to itself."""
 
-    model_config = HostFields.model_config
+    model_config = ComponentFields.model_config
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
         """Documents for a question."""

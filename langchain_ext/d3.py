@@ -18,10 +18,10 @@ from pydantic import Field
 from drillrank import D3, LanguageModel
 from drillrank.drilldown.paragraph_scores import load_evidence_model
 from drillrank.drilldown.trace import StepReport
-from drillrank.hosts.components import EXPLAIN, ModelFields
-from drillrank.hosts.drill import Evidence, EvidenceRetrieval, FoundEvidence
-from drillrank.hosts.metadata import PREFIX, RANKING_KEYS
-from drillrank.hosts.settings import ResultLimit, limit_results
+from drillrank.frameworks.components import EXPLAIN, ModelFields
+from drillrank.frameworks.drill import Evidence, EvidenceRetrieval, FoundEvidence
+from drillrank.frameworks.metadata import PREFIX, RANKING_KEYS
+from drillrank.frameworks.settings import ResultLimit, limit_results
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
 from drillrank.passages import check_query, check_top_n
 from drillrank.vectors import Embed

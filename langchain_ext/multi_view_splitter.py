@@ -11,8 +11,8 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from langchain_text_splitters import TextSplitter
 
-from drillrank.hosts.settings import SplitterSettings
-from drillrank.hosts.views import SourceDocument, chunker_of, namespace_of, split
+from drillrank.frameworks.settings import SplitterSettings
+from drillrank.frameworks.views import SourceDocument, chunker_of, namespace_of, split
 from drillrank.llm import Requests, arun, run
 from drillrank.settings import as_settings
 from drillrank.views import (
@@ -64,7 +64,7 @@ class MultiViewTextSplitter(TextSplitter):
             `drillrank.views.HuggingFaceSummarizer`.
         namespace: Of all documents.
         namespace_key: Key of the documents' metadata that holds the namespace of each.
-        settings: What is rarely touched: `drillrank.hosts.settings.SplitterSettings`.
+        settings: What is rarely touched: `drillrank.frameworks.settings.SplitterSettings`.
 
     Raises:
         InvalidInput: unknown views, none, settings that do not go together, or a document without a

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from langchain_core.documents import Document
 
-from drillrank.hosts.metadata import with_result_metadata
-from drillrank.hosts.pages import joined
+from drillrank.frameworks.metadata import with_result_metadata
+from drillrank.frameworks.pages import joined
 
 
 def join_pages(documents: Sequence[Document]) -> list[Document]:

@@ -17,9 +17,9 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import Field
 
 from drillrank import Passage
-from drillrank.hosts.components import EXPLAIN, ModelFields
-from drillrank.hosts.metadata import reasons
-from drillrank.hosts.paths import FoundRecord, PathHost, PathRetrieval, path_rerank, rank_linked
+from drillrank.frameworks.components import EXPLAIN, ModelFields
+from drillrank.frameworks.metadata import reasons
+from drillrank.frameworks.paths import FoundRecord, PathHost, PathRetrieval, path_rerank, rank_linked
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName
 from drillrank.rerank.base import RetrievalScores

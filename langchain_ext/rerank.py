@@ -16,8 +16,14 @@ from pydantic import Field
 
 from drillrank import UPR, LanguageModel, Passage, load_language_model
 from drillrank.errors import InvalidInput
-from drillrank.hosts.components import BRMGRRerankFields, MonoT5Fields, RelevanceFields, RerankerFields, UPRFields
-from drillrank.hosts.metadata import PREFIX, RANKING_KEYS, RANKING_NOTES, copy_metadata
+from drillrank.frameworks.components import (
+    BRMGRRerankFields,
+    MonoT5Fields,
+    RelevanceFields,
+    RerankerComponentFields,
+    UPRFields,
+)
+from drillrank.frameworks.metadata import PREFIX, RANKING_KEYS, RANKING_NOTES, copy_metadata
 from drillrank.passages import Ranking, check_query
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.upr import UPR_PROMPT
@@ -26,7 +32,7 @@ from langchain_ext._retriever import Loadable
 from langchain_ext.settings import BRMGRRerankSettings, RelevanceRerankSettings, RerankSettings
 
 
-class LikelihoodCompressor(RerankerFields, Loadable, BaseDocumentCompressor):
+class LikelihoodCompressor(RerankerComponentFields, Loadable, BaseDocumentCompressor):
     """Base of the rerankers.
 
     Documents come back as copies, best first, with the score in their metadata, and `drillrank_cut_tokens` where the

@@ -13,10 +13,10 @@ from pydantic import Field
 from drillrank import Passage
 from drillrank.errors import check_positive
 from drillrank.explanation import Explanation
-from drillrank.hosts.components import EXPLAIN, BRMGRFields, ModelFields
-from drillrank.hosts.metadata import prefixed, reasons, with_result_metadata
-from drillrank.hosts.store import Answer, retrieved_and_generated
-from drillrank.hosts.views import Merged, ViewRetrieval
+from drillrank.frameworks.components import EXPLAIN, BRMGRFields, ModelFields
+from drillrank.frameworks.metadata import prefixed, reasons, with_result_metadata
+from drillrank.frameworks.store import Answer, retrieved_and_generated
+from drillrank.frameworks.views import Merged, ViewRetrieval
 from drillrank.llm import Requests, Usage
 from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View

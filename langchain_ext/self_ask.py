@@ -23,7 +23,7 @@ from drillrank import Passage, SelfAsk
 from drillrank.drilldown.answering import ANSWER_PROMPT
 from drillrank.drilldown.self_ask import SELF_ASK_PROMPT, FollowUp, SelfAskAnswer
 from drillrank.errors import OnFailure
-from drillrank.hosts.store import RetrievedPassages
+from drillrank.frameworks.store import RetrievedPassages
 from drillrank.text import Tokens
 from langchain_ext._llm import FrameworkLLM, step_prompt
 from langchain_ext._lookups import DocumentFilter, Filter, StoreLookups

@@ -8,8 +8,8 @@ from typing import Any
 from langchain_core.prompts import BasePromptTemplate
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts import settings
-from drillrank.hosts.metadata import check_keys
+from drillrank.frameworks import settings
+from drillrank.frameworks.metadata import check_keys
 from drillrank.multihop.path_settings import MISSING_PROMPT
 from drillrank.prompts import Template
 from drillrank.rerank.relevance import RelevanceSettings
@@ -53,7 +53,7 @@ class DocumentSettings(ScoreSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RerankSettings(DocumentSettings, settings.RerankSettings):
+class RerankSettings(DocumentSettings, settings.BaseRerankSettings):
     """Of every reranker."""
 
 
@@ -89,7 +89,7 @@ class PromptRankRetrieverSettings(DocumentSettings, settings.PathRetrieverSettin
 
 
 @dataclass(frozen=True, kw_only=True)
-class D3RetrieverSettings(ScoreSettings, settings.D3RetrieverSettings):
+class D3RetrieverSettings(ScoreSettings, settings.BaseD3RetrieverSettings):
     """Of `D3Retriever`.
 
     Attributes:

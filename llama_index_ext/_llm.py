@@ -25,7 +25,7 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixin
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.models import STEPS, HostEmbedding, filled, host_prompt, reported_tokens
+from drillrank.frameworks.models import STEPS, HostEmbedding, filled, host_prompt, reported_tokens
 from drillrank.likelihood.encoders import as_encoder
 from drillrank.llm import Reply
 from drillrank.prompts import check_placeholders

@@ -1,4 +1,4 @@
-"""Look-ups in a LlamaIndex index, or through retrievers, for one question (see `drillrank.hosts.store`).
+"""Look-ups in a LlamaIndex index, or through retrievers, for one question (see `drillrank.frameworks.store`).
 
 What a component may return, and what it may look up, its own filter says, and that of the source that it asks.
 
@@ -31,7 +31,7 @@ from llama_index.core.vector_stores.types import (
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 
 from drillrank.errors import InvalidInput, WarnOnce, warn
-from drillrank.hosts.filters import (
+from drillrank.frameworks.filters import (
     AccessFilter,
     Condition,
     all_of,
@@ -42,7 +42,7 @@ from drillrank.hosts.filters import (
     negated,
     parts_of,
 )
-from drillrank.hosts.store import Store
+from drillrank.frameworks.store import Store
 from drillrank.llm import FunctionRequest, LookupRequest, Requests
 
 Filters = MetadataFilters | Callable[[BaseNode], bool]

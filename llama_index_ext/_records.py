@@ -11,9 +11,9 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.schema import BaseNode, NodeWithScore
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.metadata import copy_metadata, is_section, prefixed, result_metadata, user_metadata
-from drillrank.hosts.pages import pages_of
-from drillrank.hosts.records import ChunkRecord, StoredSection, headings_of_path, stored_section
+from drillrank.frameworks.metadata import copy_metadata, is_section, prefixed, result_metadata, user_metadata
+from drillrank.frameworks.pages import pages_of
+from drillrank.frameworks.records import ChunkRecord, StoredSection, headings_of_path, stored_section
 from drillrank.llm import LookupRequest
 from llama_index_ext._lookups import DOCUMENT
 

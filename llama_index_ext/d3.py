@@ -19,9 +19,9 @@ from drillrank import D3, LanguageModel
 from drillrank.drilldown.paragraph_scores import load_evidence_model
 from drillrank.drilldown.trace import StepReport
 from drillrank.explanation.explanations import explains
-from drillrank.hosts.drill import Evidence, EvidenceRetrieval, FoundEvidence
-from drillrank.hosts.metadata import PREFIX
-from drillrank.hosts.settings import ResultLimit, check_switch, limit_results
+from drillrank.frameworks.drill import Evidence, EvidenceRetrieval, FoundEvidence
+from drillrank.frameworks.metadata import PREFIX
+from drillrank.frameworks.settings import ResultLimit, check_switch, limit_results
 from drillrank.llm import Requests, Usage
 from drillrank.passages import check_query
 from drillrank.settings import as_settings

@@ -31,11 +31,11 @@ from llama_index.core.utils import get_tqdm_iterable
 from pydantic import PrivateAttr, computed_field, model_validator
 
 from drillrank.errors import InvalidInput, WarnOnce, warn
-from drillrank.hosts.components import HostFields
-from drillrank.hosts.metadata import prefixed
-from drillrank.hosts.pages import PAGES
-from drillrank.hosts.settings import SplitterSettings
-from drillrank.hosts.views import SourceDocument, chunker_of, namespace_of, split
+from drillrank.frameworks.components import ComponentFields
+from drillrank.frameworks.metadata import prefixed
+from drillrank.frameworks.pages import PAGES
+from drillrank.frameworks.settings import SplitterSettings
+from drillrank.frameworks.views import SourceDocument, chunker_of, namespace_of, split
 from drillrank.llm import Requests, arun, run
 from drillrank.settings import as_json
 from drillrank.views import (
@@ -57,7 +57,7 @@ _IMAGE = ("image", "image_path", "image_url", "image_mimetype")  # of a document
 UNREAD = ("section_path", "section_level", "section_id", "view", "start", "end", "namespace", *PAGES)
 
 
-class MultiViewNodeParser(HostFields, NodeParser):
+class MultiViewNodeParser(ComponentFields, NodeParser):
     r"""Cuts documents along their own sections and indexes each section as raw text, keywords and summary.
 
     The raw view is a `TextNode` whose text is the section, byte for byte, in later parts of a long table behind the
@@ -106,7 +106,7 @@ class MultiViewNodeParser(HostFields, NodeParser):
             `drillrank.views.HuggingFaceSummarizer`.
         namespace: Of all documents.
         namespace_key: Key of the documents' metadata that holds the namespace of each.
-        settings: What is rarely touched: `drillrank.hosts.settings.SplitterSettings`.
+        settings: What is rarely touched: `drillrank.frameworks.settings.SplitterSettings`.
 
     Raises:
         InvalidInput: unknown views, none, settings that do not go together, or a document without a

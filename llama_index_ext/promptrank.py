@@ -27,9 +27,9 @@ from pydantic import Field
 
 from drillrank import LanguageModel, Passage, load_language_model
 from drillrank.explanation.explanations import explains
-from drillrank.hosts.metadata import with_notes
-from drillrank.hosts.paths import FoundRecord, PathHost, PathRetrieval, path_rerank, rank_linked
-from drillrank.hosts.settings import check_switch
+from drillrank.frameworks.metadata import with_notes
+from drillrank.frameworks.paths import FoundRecord, PathHost, PathRetrieval, path_rerank, rank_linked
+from drillrank.frameworks.settings import check_switch
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName
 from drillrank.passages import Ranking, check_top_n

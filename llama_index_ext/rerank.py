@@ -20,8 +20,14 @@ from pydantic import Field
 from drillrank import LanguageModel, Passage
 from drillrank.errors import InvalidInput, warn
 from drillrank.explanation.explanations import explains
-from drillrank.hosts.components import BRMGRRerankFields, MonoT5Fields, RelevanceFields, RerankerFields, UPRFields
-from drillrank.hosts.metadata import RANKING_KEYS, RANKING_NOTES, added_metadata, with_notes
+from drillrank.frameworks.components import (
+    BRMGRRerankFields,
+    MonoT5Fields,
+    RelevanceFields,
+    RerankerComponentFields,
+    UPRFields,
+)
+from drillrank.frameworks.metadata import RANKING_KEYS, RANKING_NOTES, added_metadata, with_notes
 from drillrank.passages import Ranking
 from llama_index_ext._records import RankedNode, unread
 from llama_index_ext.events import send_explanations
@@ -50,7 +56,7 @@ class _CutOff(NullSpanHandler):
 get_dispatcher(SimilarityPostprocessor.__module__).add_span_handler(_CutOff())
 
 
-class LikelihoodRerank(RerankerFields, BaseNodePostprocessor):
+class LikelihoodRerank(RerankerComponentFields, BaseNodePostprocessor):
     """Base of the rerankers.
 
     Nodes are handed back unchanged, best first, with the new score. Copied are those with something to say in their

@@ -17,10 +17,10 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Query
 from drillrank import LanguageModel, Passage
 from drillrank.errors import check_positive, warn
 from drillrank.explanation.explanations import explains
-from drillrank.hosts.metadata import prefixed, with_result_metadata
-from drillrank.hosts.records import StoredSection
-from drillrank.hosts.store import retrieved_and_generated
-from drillrank.hosts.views import ViewRetrieval
+from drillrank.frameworks.metadata import prefixed, with_result_metadata
+from drillrank.frameworks.records import StoredSection
+from drillrank.frameworks.store import retrieved_and_generated
+from drillrank.frameworks.views import ViewRetrieval
 from drillrank.llm import FunctionRequest, Requests, Usage
 from drillrank.passages import check_top_n
 from drillrank.rerank.prior import Prior

@@ -20,7 +20,7 @@ from drillrank import Passage, SelfAsk
 from drillrank.drilldown.answering import ANSWER_PROMPT
 from drillrank.drilldown.self_ask import SELF_ASK_PROMPT, FollowUp, SelfAskAnswer
 from drillrank.errors import OnFailure
-from drillrank.hosts.store import RetrievedPassages
+from drillrank.frameworks.store import RetrievedPassages
 from drillrank.passages import check_query
 from drillrank.text import Tokens
 from llama_index_ext._llm import FrameworkLLM, Prompted

@@ -8,7 +8,7 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import MetadataMode
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts import settings
+from drillrank.frameworks import settings
 from drillrank.multihop.path_settings import MISSING_PROMPT
 from drillrank.prompts import Template
 from drillrank.rerank.relevance import RelevanceSettings
@@ -34,7 +34,7 @@ class ModeSettings(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RerankSettings(ModeSettings, settings.RerankSettings):
+class RerankSettings(ModeSettings, settings.BaseRerankSettings):
     """Of every reranker.
 
     Attributes:
@@ -88,7 +88,7 @@ class PromptRankRetrieverSettings(ModeSettings, settings.PathRetrieverSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class D3RetrieverSettings(settings.D3RetrieverSettings):
+class D3RetrieverSettings(settings.BaseD3RetrieverSettings):
     """Of `D3Retriever`.
 
     Attributes:

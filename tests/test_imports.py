@@ -36,7 +36,7 @@ DISTRIBUTIONS = {
 }
 
 
-FROM_EITHER_HOST = {(f"drillrank.hosts.{module}", "pydantic") for module in ("components",)}
+FROM_EITHER_HOST = {(f"drillrank.frameworks.{module}", "pydantic") for module in ("components",)}
 
 
 # A package imports only from those in front of it; the modules of the core in no package are the ground.

@@ -44,7 +44,7 @@ KNOWN: dict[str, str] = {}
 """Modules whose growth is known, with the reason."""
 
 TEXT_PARAMETERS = {"text", "answer", "reply", "title", "heading", "query", "question", "paragraph", "word", "line"}
-NOT_PARSERS = ("drillrank.likelihood", "drillrank.cli", "drillrank.hosts", "drillrank.generation")
+NOT_PARSERS = ("drillrank.likelihood", "drillrank.cli", "drillrank.frameworks", "drillrank.generation")
 
 # Parts from which texts are put together, by the name of a format: · is a space, ⏎ a line end and ⇥ a tab.
 HTML_TAGS = """a b i p br h1 h2 div span ul ol li dl dt dd table caption colgroup col thead tbody tr td th form input

@@ -38,7 +38,7 @@ def loaded_by(statement: str) -> set[str]:
 HEAVY = {"torch", "transformers", "sentence_transformers", "sklearn", "scipy", "pyromark"}
 
 
-@pytest.mark.parametrize("module", ["drillrank", "drillrank.views", "drillrank.hosts", "drillrank.cli"])
+@pytest.mark.parametrize("module", ["drillrank", "drillrank.views", "drillrank.frameworks", "drillrank.cli"])
 def test_importing_the_core_loads_no_framework_and_no_heavy_library(module):
     loaded = loaded_by(f"import {module}")
     assert "drillrank" in loaded

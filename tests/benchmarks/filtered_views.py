@@ -24,7 +24,7 @@ from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
 import langchain_ext
 import llama_index_ext
-from tests.conformance.hosts import LangChain, LlamaIndex
+from tests.conformance.frameworks import LangChain, LlamaIndex
 from tests.linked_passages import linked_passages, questions
 
 from .stores import vector

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from drillrank import parse_document
 from drillrank.errors import InvalidInput, require
-from drillrank.hosts.pages import joined
+from drillrank.frameworks.pages import joined
 from drillrank.structure import Block, Document, Section
 
 from .financebench import METHODS, Method, Report, drilled, print_tables, reports

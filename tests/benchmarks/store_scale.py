@@ -21,7 +21,7 @@ from langchain_core.vectorstores import VectorStore
 
 from drillrank.passages import Passage
 from langchain_ext import MultiViewRetriever, MultiViewTextSplitter, PromptRankRetriever
-from tests.conformance.hosts import LangChain
+from tests.conformance.frameworks import LangChain
 from tests.linked_passages import linked_passages, questions
 
 from .growth import print_growth, sizes_of

@@ -11,7 +11,7 @@ import zlib
 from rich.console import Console
 from rich.table import Table
 
-from tests.conformance.hosts import LangChain, LlamaIndex
+from tests.conformance.frameworks import LangChain, LlamaIndex
 from tests.conformance.test_costs import Stored
 
 from .data import read

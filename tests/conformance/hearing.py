@@ -16,9 +16,9 @@ from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
 from pydantic import PrivateAttr
 
 from drillrank.errors import DrillrankError
-from drillrank.hosts.metadata import result_metadata
+from drillrank.frameworks.metadata import result_metadata
 from llama_index_ext import SelfAskQueryEngine
-from tests.conformance.hosts import LangChain
+from tests.conformance.frameworks import LangChain
 
 _STORES_LOGS = "llama_index.vector_stores"  # of the rows that they found
 _SEARCHES_LOG = "llama_index.core.indices.utils"

@@ -20,11 +20,11 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo
 from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter, MetadataFilters
 
-from drillrank.hosts.filters import one_by_one
-from drillrank.hosts.metadata import result_metadata
+from drillrank.frameworks.filters import one_by_one
+from drillrank.frameworks.metadata import result_metadata
 from drillrank.passages import stable_uuid
+from tests.conformance.frameworks import LangChain, LlamaIndex
 from tests.conformance.hearing import Heard
-from tests.conformance.hosts import LangChain, LlamaIndex
 
 TENANTS = ("a", "b")
 DOCUMENTS = ("guide", "rules")

@@ -12,8 +12,8 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core import StorageContext
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo
 
-from drillrank.hosts.metadata import result_metadata
-from tests.conformance.hosts import LangChain, LlamaIndex
+from drillrank.frameworks.metadata import result_metadata
+from tests.conformance.frameworks import LangChain, LlamaIndex
 from tests.conformance.text_store import TextStore
 
 QUESTION = "question"

@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from drillrank.hosts.filters import Condition, from_dictionary
+from drillrank.frameworks.filters import Condition, from_dictionary
 
 
 class ServerStore(VectorStore):

@@ -24,7 +24,7 @@ from drillrank import BRMGR, Passage
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation.settings_file import keyword_arguments
 from tests.conformance.corpus import ticks_during
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
+from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 from tests.examples import examples
 
 QUERY = "Who wrote Emma?"
@@ -54,7 +54,7 @@ def origins(found):
     return [one.metadata.get("drillrank_origin") for one in found]
 
 
-@both_hosts
+@both_frameworks
 def test_the_reranker_is_the_core_s(host):
     reranker = host.ext.BRMGRRerank(guard=0.2, settings={"first": "retrieved"}, top_n=None)
     merged = host.rerank(reranker, QUERY, *generated(host, [TRUE, FALSE]), *records(host))
@@ -63,7 +63,7 @@ def test_the_reranker_is_the_core_s(host):
     assert [(one.text, one.score) for one in merged] == [(item.passage.text, item.score) for item in expected]
 
 
-@both_hosts
+@both_frameworks
 def test_the_key_that_marks_generated_records_is_configurable(host):
     mode = {"metadata_mode": MetadataMode.NONE} if host is LlamaIndex else {}
     reranker = host.ext.BRMGRRerank(settings={"origin_key": "source", **mode}, top_n=None)
@@ -71,7 +71,7 @@ def test_the_key_that_marks_generated_records_is_configurable(host):
     assert [one.text for one in merged] == [item.passage.text for item in BRMGR().rank(QUERY, [*FOUND, FALSE], [TRUE])]
 
 
-@both_hosts
+@both_frameworks
 def test_what_a_generated_record_says_about_itself_is_not_scored(host):
     fields = {"metadata_fields": ("why",)} if host is LangChain else {}
     record = host.record(TRUE, drillrank_origin="generated", why="London " * 50)
@@ -80,7 +80,7 @@ def test_what_a_generated_record_says_about_itself_is_not_scored(host):
     assert alone.score == plain.score
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("top_n", [1, 2, 3, 4, None])
 def test_the_share_holds_for_the_records_returned(host, top_n):
     reranker = host.ext.BRMGRRerank(generated_share=1 / 3, top_n=top_n)
@@ -89,7 +89,7 @@ def test_the_share_holds_for_the_records_returned(host, top_n):
     assert len(merged) == min(top_n or 3, 3)
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("fields", [{"guard": 2}, {"generated_share": -1}, {"first": "best"}])
 def test_bad_fields_are_rejected_at_construction(host, fields):
     with pytest.raises(ValueError, match=next(iter(fields))):
@@ -98,7 +98,7 @@ def test_bad_fields_are_rejected_at_construction(host, fields):
         retriever(host, [TRUE], **fields)
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("guard", [False, True, 0.5, 1.0])
 def test_the_guard_survives_the_round_trip(host, guard):
     fields = {"first": "retrieved", "origin_key": "k"}
@@ -108,7 +108,7 @@ def test_the_guard_survives_the_round_trip(host, guard):
     assert copy.model_dump() == component.model_dump()
 
 
-@both_hosts
+@both_frameworks
 def test_generated_records_are_marked_and_merged(host):
     found = host.retrieve(retriever(host, [TRUE, FALSE], n_generated=2), QUERY)
     expected = BRMGR().rank(QUERY, FOUND, [Passage(TRUE), Passage(FALSE)], scores=EVIDENCE[host])
@@ -124,7 +124,7 @@ def test_no_model_reads_who_wrote_a_node():
         assert hit.node.ref_doc_id is None
 
 
-@both_hosts
+@both_frameworks
 def test_options_reach_the_merge(host):
     fields = {"top_n": 3, "first": "retrieved", "guard": 0.2, "generated_share": 0.4, "origin_key": "by"}
     found = host.retrieve(retriever(host, [TRUE, FALSE, "Emma was a queen."], n_generated=3, **fields), QUERY)
@@ -152,7 +152,7 @@ def test_any_kind_of_model_writes(llm):
     assert [one.text for one in found if one.metadata.get("drillrank_origin") == "generated"] == [TRUE]
 
 
-@both_hosts
+@both_frameworks
 def test_prompts_reach_the_model(host):
     llm = MockLLM() if host is LlamaIndex else RunnableLambda(lambda prompt: prompt)  # answers with the prompt
     prompts = ["1 {question} {x}", "2 {question}"]
@@ -196,7 +196,7 @@ options = st.fixed_dictionaries(
 )
 
 
-@both_hosts
+@both_frameworks
 @settings(deadline=None, max_examples=examples(40))
 @given(st.lists(answers, min_size=1, max_size=4), options)
 def test_no_model_loses_a_retrieved_record_and_async_equals_sync(host, script, fields):
@@ -211,14 +211,14 @@ def test_no_model_loses_a_retrieved_record_and_async_equals_sync(host, script, f
     assert len(written) == len(found) - len(FOUND) == len(set(written)) <= len(script)
 
 
-@both_hosts
+@both_frameworks
 def test_a_failing_model_is_a_warning(host):
     with pytest.warns(DrillrankWarning, match="3 failed .*no quota"):
         found = host.retrieve(retriever(host, [ValueError("no quota")]), QUERY)
     assert [one.text for one in found] == FOUND
 
 
-@both_hosts
+@both_frameworks
 async def test_the_model_s_own_async_call_is_awaited_with_bounded_workers(host):
     llm = host.llm(["one", "two", "three", "four", "five", "six"], seconds=0.05)
     component = retriever(host, [], llm=llm, n_generated=6, workers=2)
@@ -226,7 +226,7 @@ async def test_the_model_s_own_async_call_is_awaited_with_bounded_workers(host):
     assert (llm.script.most, llm.script.calls) == (2, 6)
 
 
-@both_hosts
+@both_frameworks
 async def test_an_error_of_the_inner_retriever_is_raised_and_ends_the_writing(host):
     source = listed(host)
 
@@ -286,7 +286,7 @@ def test_calls_are_children_of_the_retrieval_and_runs_are_balanced(asynchronous)
     assert sorted(map(str, runs.ended)) == sorted(map(str, runs.started))
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize(
     "fields",
     [{"n_generated": 0}, {"top_n": 0}, {"workers": 0}, {"prompts": []}, {"prompts": "x"}, {"prompts": ["none"]}],

@@ -10,7 +10,7 @@ from llama_index.core import StorageContext
 from llama_index.core.node_parser import SentenceSplitter
 
 from tests.conformance.corpus import BOOK, QUESTION
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts, build
+from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks, build
 from tests.conformance.leaks import letters
 from tests.conformance.server_store import ServerStore
 from tests.conformance.text_store import TextStore
@@ -94,7 +94,7 @@ class Failing(Counter[str]):
             raise ConnectionError("the store went away")
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize(
     ("name", "fields"),

@@ -17,7 +17,7 @@ from llama_index.core.node_parser import SentenceSplitter
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
 from drillrank.text import count_tokens
 from tests.conformance.corpus import ticks_during
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts, build, each_reader
+from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks, build, each_reader
 from tests.conformance.readers import ASKED, BOOK, TARGET, Crowd, about, adversary, scripts
 from tests.conformance.test_multi_view_truth import DictionaryStore
 from tests.conformance.text_store import TextStore
@@ -57,7 +57,7 @@ def check_target(host, retriever):
     return found
 
 
-@both_hosts
+@both_frameworks
 def test_the_llm_chooses_and_its_cost_is_told(host):
     crowd = Crowd()
     retriever = drill(host, llm=host.reader(about("2.3"), crowd))
@@ -113,7 +113,7 @@ def down(prompt: str) -> str:
     raise ConnectionError("no route")
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize(("answer", "match"), [(down, "no route"), (lambda prompt: "what?", "what")])
 async def test_failures_are_told_and_raised_if_asked_for(host, answer, match):
     with pytest.warns(DrillrankWarning, match=match):
@@ -125,14 +125,14 @@ async def test_failures_are_told_and_raised_if_asked_for(host, answer, match):
         await host.aretrieve(strict, ASKED)
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("wrong", ["no places", "{question} only"])
 def test_a_template_without_its_places_is_an_error(host, wrong):
     with pytest.raises(InvalidInput, match="template"):
         drill(host, section_prompt=wrong)
 
 
-@both_hosts
+@both_frameworks
 def test_the_hosts_embedding_model_takes_part(host):
     """Texts are near questions if they are of the same colour, which questions say in their own way."""
     colours = host.document("# One\n\nIt is red here.\n\n# Two\n\nIt is blue here.", "colours")
@@ -159,7 +159,7 @@ FIELDS = [
 ]
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("fields", FIELDS, ids=str)
 def test_a_store_of_sections_leads_into_the_structure_of_the_document(host, fields):
     pieces = host.split([book(host)], **fields)
@@ -181,14 +181,14 @@ def test_a_store_of_sections_leads_into_the_structure_of_the_document(host, fiel
         assert crowd.prompts[0].count("* Section: ") == 12
 
 
-@both_hosts
+@both_frameworks
 def test_sections_alone_are_drilled_into_where_there_is_no_more_to_be_had(host):
     pieces = host.sections(("book", BOOK), *((f"town {n}", TOWN.format(n=n)) for n in range(4)))
     retriever = drill(host, source=host.ext.MultiViewRetriever(pieces, top_n=2))
     assert TARGET in texts(host.both(retriever, ASKED))
 
 
-@both_hosts
+@both_frameworks
 def test_whole_documents_and_chunks_lead_to_the_documents_at_hand(host):
     records = [*towns(host), book(host)]
     assert texts(host.retrieve(drill(host, *records), ASKED)) == [TARGET]
@@ -200,7 +200,7 @@ def test_whole_documents_and_chunks_lead_to_the_documents_at_hand(host):
     assert texts(host.retrieve(drill(host, *records, source=source), ASKED)) == [TARGET]
 
 
-@both_hosts
+@both_frameworks
 def test_the_best_few_documents_are_drilled_into(host):
     records = towns(host)
     source = host.retriever(*records, records[0], book(host))
@@ -208,7 +208,7 @@ def test_the_best_few_documents_are_drilled_into(host):
     assert texts(host.retrieve(drill(host, source=source, max_documents=5), ASKED)) == [TARGET]
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("source", [5, "index"])
 def test_what_is_no_source_is_an_error(host, source):
     for given_ones in ([], [book(host)]):
@@ -219,7 +219,7 @@ def test_what_is_no_source_is_an_error(host, source):
 # Adversaries
 
 
-@both_hosts
+@both_frameworks
 @settings(max_examples=examples(25), deadline=None)
 @given(
     scripts,
@@ -263,7 +263,7 @@ PAPER = "\\section{Kettle}\nFish \\& \\emph{chips} fry.\n\n\\section{Care}\nDry 
 
 
 @pytest.mark.parametrize("text", [PAGE, PAPER], ids=["html", "latex"])
-@both_hosts
+@both_frameworks
 def test_evidence_of_a_text_with_markup_is_readable_and_starts_where_its_source_does(host, text):
     retriever = drill(host, host.document(text, "page"), llm=None, top_n=1)
     [found] = host.both(retriever, "Do fish and chips fry?")

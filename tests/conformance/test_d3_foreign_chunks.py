@@ -16,7 +16,7 @@ from langchain_text_splitters import MarkdownHeaderTextSplitter, RecursiveCharac
 from llama_index.core.node_parser import MarkdownNodeParser, SentenceSplitter
 
 from drillrank.errors import DrillrankWarning
-from tests.conformance.hosts import Found, LangChain, LlamaIndex, both_hosts
+from tests.conformance.frameworks import Found, LangChain, LlamaIndex, both_frameworks
 from tests.examples import examples
 
 PARAGRAPHS = {"unit": "paragraph"}
@@ -239,7 +239,7 @@ def test_what_is_given_with_another_label_gives_way():
     assert [(one.text, one.metadata["tenant"]) for one in found] == [("The fox hunts at night.", "a")]
 
 
-@both_hosts
+@both_frameworks
 def test_restricted_sections_are_neither_read_nor_named(host):
     text = "# Fox\n\nThe fox hunts at night.\n\n## Secret den\n\nBelow the oak.\n\n# Owl\n\nIt hunts at night, too."
     pieces = [

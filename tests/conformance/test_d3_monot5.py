@@ -7,10 +7,10 @@ import pytest
 from drillrank import MonoT5, Relevance
 from drillrank.errors import InvalidInput
 from tests.conformance.corpus import BOOK, QUESTION
-from tests.conformance.hosts import both_hosts
+from tests.conformance.frameworks import both_frameworks
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("strategy", ["monot5", "base+monot5", "monot5+base"])
 def test_any_judge_of_relevance_does_the_same_and_without_one_it_is_an_error(host, tiny_monot5, strategy):
     """Log-odds are no logarithms of a probability: what is rather relevant than not has another bound there."""

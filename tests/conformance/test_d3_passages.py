@@ -10,7 +10,7 @@ from llama_index.core.node_parser import SentenceSplitter
 
 from drillrank.errors import InvalidInput
 from drillrank.text import count_tokens
-from tests.conformance.hosts import LangChain, both_hosts
+from tests.conformance.frameworks import LangChain, both_frameworks
 from tests.conformance.readers import ASKED, BOOK, TARGET, everything
 
 OTHER_SUBJECT = "Which orchestra did Herbert Blomstedt conduct?"
@@ -32,7 +32,7 @@ def retriever(host: Any, source: str, **fields: Any) -> Any:
 each_source = pytest.mark.parametrize("source", ["documents", "sections", "chunks"])
 
 
-@both_hosts
+@both_frameworks
 @each_source
 def test_a_passage_joins_paragraphs_and_names_its_best_one(host, source):
     best, *others = host.both(retriever(host, source), ASKED)
@@ -48,7 +48,7 @@ def test_a_passage_joins_paragraphs_and_names_its_best_one(host, source):
         assert item.metadata["drillrank_section_path"] in item.metadata["drillrank_section_paths"]
 
 
-@both_hosts
+@both_frameworks
 @each_source
 def test_ids_of_passages_are_unique_and_the_same_for_each_question(host, source):
     found = retriever(host, source, top_n=99)
@@ -60,7 +60,7 @@ def test_ids_of_passages_are_unique_and_the_same_for_each_question(host, source)
             assert starts.setdefault(item.id, item.start) == item.start
 
 
-@both_hosts
+@both_frameworks
 @each_source
 @pytest.mark.parametrize("max_tokens", [1, 60, 400])
 def test_evidence_fits_into_a_token_budget(host, source, max_tokens):
@@ -75,7 +75,7 @@ def test_evidence_fits_into_a_token_budget(host, source, max_tokens):
     assert len(items) > (5 if max_tokens == 400 else 0)
 
 
-@both_hosts
+@both_frameworks
 def test_a_token_budget_sets_no_other_limit_unless_top_n_is_given(host):
     many = retriever(host, "documents", max_tokens=400, settings={"unit": "paragraph"})
     few = retriever(host, "documents", max_tokens=400, top_n=2, settings={"unit": "paragraph"})
@@ -83,14 +83,14 @@ def test_a_token_budget_sets_no_other_limit_unless_top_n_is_given(host):
     assert len(host.retrieve(few, ASKED)) == 2
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("wrong", [0, -1])
 def test_a_token_budget_is_positive(host, wrong):
     with pytest.raises(InvalidInput, match="max_tokens"):
         retriever(host, "documents", max_tokens=wrong)
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("is_setting", [False, True])
 def test_the_papers_preset_returns_all_paragraphs_that_the_llm_chose(host, is_setting):
     settings = {"summarizer": lambda texts: [text[:20] for text in texts]}
@@ -102,14 +102,14 @@ def test_the_papers_preset_returns_all_paragraphs_that_the_llm_chose(host, is_se
     assert len(host.retrieve(few, ASKED)) == 4
 
 
-@both_hosts
+@both_frameworks
 def test_without_a_preset_five_results_are_returned(host):
     settings = {"unit": "paragraph"}
     items = host.retrieve(retriever(host, "documents", llm=host.reader(everything), settings=settings), ASKED)
     assert len(items) == 5
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("wrong", ["all", 0, -1])
 def test_top_n_is_auto_none_or_positive(host, wrong):
     with pytest.raises(InvalidInput, match="top_n"):
@@ -123,7 +123,7 @@ def test_limits_and_preset_of_a_retriever_are_serialized():
             assert LangChain.retrieve(copy, ASKED) == LangChain.retrieve(original, ASKED)
 
 
-@both_hosts
+@both_frameworks
 @each_source
 def test_found_and_confidence_are_in_metadata_and_the_last_event(host, source):
     items, events = host.hear(retriever(host, source), ASKED)
@@ -136,7 +136,7 @@ def test_found_and_confidence_are_in_metadata_and_the_last_event(host, source):
     assert all(item.metadata["drillrank_found"] is False for item in items)
 
 
-@both_hosts
+@both_frameworks
 def test_found_of_an_llm_has_no_confidence(host):
     items, events = host.hear(retriever(host, "documents", llm=host.reader(everything)), ASKED)
     assert all(item.metadata["drillrank_found"] is True for item in items)

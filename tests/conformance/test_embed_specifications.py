@@ -9,7 +9,7 @@ import pytest
 from drillrank.errors import InvalidInput
 from drillrank.likelihood.encoders import ENCODERS, Encoder
 from tests.conformance.corpus import BOOK, QUERY, QUESTION, TEXTS
-from tests.conformance.hosts import LangChain, both_hosts, hashed
+from tests.conformance.frameworks import LangChain, both_frameworks, hashed
 from tests.langchain_ext.test_load import restored
 
 
@@ -38,7 +38,7 @@ def view_retriever(host, embed):
 RETRIEVERS = [evidence_retriever, view_retriever]
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("make", RETRIEVERS)
 def test_a_retriever_takes_a_specification_and_can_be_pickled(host, make):
     retriever = make(host, "hashing:x")
@@ -47,7 +47,7 @@ def test_a_retriever_takes_a_specification_and_can_be_pickled(host, make):
     assert host.retrieve(pickle.loads(pickle.dumps(retriever)), QUESTION) == expected
 
 
-@both_hosts
+@both_frameworks
 def test_a_reranker_takes_a_specification_and_can_be_copied(host):
     records = [host.record(text, f"id {index}") for index, text in enumerate(TEXTS)]
     expected = host.rerank(host.ext.PromptRankRerank(embed=HashingEncoder("y")), QUERY, *records)
@@ -67,7 +67,7 @@ def test_langchain_writes_a_specification_and_reads_it_again(make):
     assert LangChain.retrieve(again, QUESTION) == LangChain.retrieve(retriever, QUESTION)
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("make", RETRIEVERS)
 @pytest.mark.parametrize("embed", ["minilm", "onnx:no/such/folder"])
 def test_a_wrong_specification_is_refused_when_a_component_is_built(host, make, embed):

@@ -10,10 +10,10 @@ from llama_index.core.schema import QueryBundle
 
 from drillrank.views import VIEWS
 from tests.conformance.corpus import BOOK, QUESTION
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts, hashed
+from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks, hashed
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("where", ["store", "a retriever for each view", "memory"])
 def test_one_embedding_a_question(host, where):
     model, records = host.embedding(), host.sections(("book", BOOK))

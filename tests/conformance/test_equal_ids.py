@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from drillrank import load_language_model
 from drillrank.errors import InvalidInput
-from tests.conformance.hosts import LangChain, both_hosts
+from tests.conformance.frameworks import LangChain, both_frameworks
 from tests.examples import examples
 
 QUESTION = "What is the code of the harbour door?"
@@ -58,7 +58,7 @@ BUILD = {
 }
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("build", BUILD.values(), ids=BUILD)
 def test_the_one_that_the_filter_shows_is_seen(host, build):
     for filters in (host.filters(tenant="a"), mine):
@@ -67,7 +67,7 @@ def test_the_one_that_the_filter_shows_is_seen(host, build):
         assert SECRET not in repr(found)
 
 
-@both_hosts
+@both_frameworks
 def test_components_that_share_documents_do_not_share_what_their_filters_show(host):
     given = documents(host)
     retrievers = [host.ext.D3Retriever(given, filters=host.filters(tenant=tenant), top_n=9) for tenant in ("a", "b")]
@@ -75,13 +75,13 @@ def test_components_that_share_documents_do_not_share_what_their_filters_show(ho
     assert shown == [["a"], ["b"]] * 2
 
 
-@both_hosts
+@both_frameworks
 def test_the_filter_of_the_source_decides_as_well(host):
     found = host.retrieve(paths(host, store=True, source_filter={"tenant": "a"}), QUESTION)
     assert [one.text for one in found] == [TEXTS["a"]]
 
 
-@both_hosts
+@both_frameworks
 def test_who_asks_may_change_from_question_to_question(host):
     """One component for both tenants: what it has prepared for one is not shown to the other."""
     asking = ["a"]
@@ -96,7 +96,7 @@ def test_who_asks_may_change_from_question_to_question(host):
         assert {one.text for one in host.retrieve(retriever, QUESTION)} == {"See the Doors.", TEXTS[tenant]}
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize(
     ("build", "said"),
     [

@@ -21,7 +21,7 @@ from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import SimpleVectorStore
 
 from tests.conformance.corpus import BOOK, QUESTION
-from tests.conformance.hosts import COMPONENTS, DocumentEmbeddings, LangChain, LlamaIndex
+from tests.conformance.frameworks import COMPONENTS, DocumentEmbeddings, LangChain, LlamaIndex
 from tests.conformance.readers import Judge, everything
 
 PATIENCE = 5.0  # seconds until a loop counts as held up

@@ -15,7 +15,7 @@ from drillrank.explanation import Explainable
 from drillrank.explanation.explanations import ExplanationRequest, explanation_request
 from drillrank.likelihood.base import NextTokens
 from llama_index_ext.events import ExplanationEvent
-from tests.conformance.hosts import COMPONENTS, LangChain, LlamaIndex, both_hosts
+from tests.conformance.frameworks import COMPONENTS, LangChain, LlamaIndex, both_frameworks
 from tests.drillrank.conftest import HashModel
 
 QUERY = "What lies on the Rhine?"
@@ -114,7 +114,7 @@ def test_on_another_scale_the_reasons_stay_those_of_the_log_likelihood(host, nam
     assert [total(entry) for entry in reasons] == pytest.approx([one.score for one in plain], abs=1e-6)
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("name", ["UPRRerank", "PromptRankRerank"])
 def test_the_option_survives_configurations_and_pickles(host, name):
     component = getattr(host.ext, name)(explain=True)
@@ -136,7 +136,7 @@ FILES = {
 }
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("cut", [False, True])
 def test_the_tree_names_documents_as_their_readers_do(host, cut):
     """By the heading above everything, the title or the file name; where two are called alike, with a number."""

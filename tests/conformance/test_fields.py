@@ -12,7 +12,7 @@ from drillrank.components import component as row_of
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.likelihood import LanguageModel, UnigramModel
 from drillrank.rerank.upr import UPR_PROMPT
-from tests.conformance.hosts import COMPONENTS, LangChain, LlamaIndex, both_hosts
+from tests.conformance.frameworks import COMPONENTS, LangChain, LlamaIndex, both_frameworks
 from tests.conformance.readers import Reading
 
 TEXTS = ["# A\n\nBasel lies on the Rhine.", "# B\n\nA cat.\n\n# C\n\nThe Rhine."]
@@ -72,7 +72,7 @@ class Longest(LanguageModel):
         return likelihoods
 
 
-@both_hosts
+@both_frameworks
 def test_an_assigned_model_ranks(host):
     texts = ["Basel on the Rhine.", "A long text about chess, cats and much else."]
     reranker = made(host, "UPRRerank")
@@ -99,7 +99,7 @@ def test_an_assigned_model_ranks(host):
 WRONG = {"top_n": 0, "score": "cosine", "prior": "unknown", "template": "no place", "guard": 7, "links": ("n",)}
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("name", ["UPRRerank", "BRMGRRerank", "PromptRankRerank", "MonoT5Rerank"])
 def test_a_reranker_refuses_wrong_fields_equals_itself_alone_and_keeps_what_a_subclass_holds(host, name):
     """A wrong field is refused when it is built, and an assigned one with the next question."""

@@ -9,7 +9,7 @@ import pytest
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
 from drillrank.errors import InvalidInput
-from tests.conformance.hosts import LangChain, LlamaIndex
+from tests.conformance.frameworks import LangChain, LlamaIndex
 from tests.conformance.leaks import FILTERS, World, cases, letters, scene
 from tests.conformance.server_store import ServerStore
 from tests.conformance.test_store_is_the_truth import CASES, STORES, asked

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from drillrank import UPR, Passage
 from drillrank.errors import InvalidInput
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts, build
+from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks, build
 
 TEXTS = [f"The {town} bridge crosses the river." for town in ("Basel", "Bonn", "Cologne", "Mainz", "Worms")]
 QUERY = "Which bridge crosses the river?"  # which words cannot tell apart
@@ -41,7 +41,7 @@ def by(scores):
 
 
 @for_each
-@both_hosts
+@both_frameworks
 @for_each_prior
 def test_the_first_stage_decides_what_words_cannot(host, name, prior):
     assert found(host, name, COSINES) == (TEXTS if name == "PromptRankRerank" else by(COSINES))  # by default
@@ -54,13 +54,13 @@ def test_the_first_stage_decides_what_words_cannot(host, name, prior):
 
 @given(scores=st.permutations([3.0, 7.5, -2.0, 0.25, 100.0]))
 @for_each
-@both_hosts
+@both_frameworks
 def test_any_scale_will_do_for_ranks(host, name, scores):
     assert found(host, name, scores, prior="retrieval") == by(scores)
 
 
 @for_each
-@both_hosts
+@both_frameworks
 def test_where_no_score_is_brought_the_order_counts_in_langchain_and_for_paths(host, name):
     component = reranker(host, name, prior="retrieval")
     for texts in (TEXTS, TEXTS[::-1]):
@@ -72,7 +72,7 @@ def test_where_no_score_is_brought_the_order_counts_in_langchain_and_for_paths(h
 
 
 @for_each
-@both_hosts
+@both_frameworks
 def test_missing_scores_count_as_average_ones_and_what_is_no_cosine_or_prior_is_refused(host, name):
     missing = found(host, name, [0.9, None, 0.1, 0.6, 0.2], prior="cosine")
     assert missing == [TEXTS[place] for place in (0, 3, 1, 4, 2)]
@@ -85,7 +85,7 @@ def test_missing_scores_count_as_average_ones_and_what_is_no_cosine_or_prior_is_
 @for_each
 @for_each_prior
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
-@both_hosts
+@both_frameworks
 def test_a_bad_score_is_refused_and_its_text_named(host, name, prior, wrong):
     if host is LangChain:  # whose metadata anybody may have stored: it is none
         assert found(host, name, [0.5, wrong], prior=prior) == found(host, name, [0.5, None], prior=prior)
@@ -106,7 +106,7 @@ def test_metadata_that_is_no_score_counts_as_none(name, wrong):
 
 
 @for_each
-@both_hosts
+@both_frameworks
 @for_each_prior
 def test_the_setting_makes_the_round_trip_and_takes_effect_when_assigned(host, name, prior):
     with_prior, without = reranker(host, name, prior=prior), reranker(host, name)
@@ -118,7 +118,7 @@ def test_the_setting_makes_the_round_trip_and_takes_effect_when_assigned(host, n
         assert [one.text for one in ranked(host, without, COSINES)] == expected
 
 
-@both_hosts
+@both_frameworks
 def test_nothing_found_what_an_llm_wrote(host):
     """The order of generated texts is as without a prior, and they may carry anything for a score."""
     wrote = ["A bridge crosses the river.", "Whales sing."]
@@ -139,7 +139,7 @@ class Scored(type(LlamaIndex.retriever())):
         return [LlamaIndex.hit(node, score) for node, score in zip(self.nodes, COSINES, strict=True)]
 
 
-@both_hosts
+@both_frameworks
 def test_retrieval_with_generation_hands_it_on(host):
     hits = [LlamaIndex.record(text) for text in TEXTS]
     if host is LangChain:
@@ -149,7 +149,7 @@ def test_retrieval_with_generation_hands_it_on(host):
     assert [one.text for one in host.retrieve(merging, QUERY) if one.text in TEXTS] == by(COSINES)
 
 
-@both_hosts
+@both_frameworks
 def test_a_retriever_of_paths_counts_the_order_of_what_it_found_and_has_no_cosines(host):
     def paths(prior):
         source = host.finds(lambda question: [host.record(text) for text in TEXTS[::-1]])

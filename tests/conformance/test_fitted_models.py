@@ -12,7 +12,7 @@ from drillrank.drilldown.question_terms import LevelIndex
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
 from drillrank.likelihood.unigram import Collection
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
+from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 
 TEXTS = ["Basel lies on the Rhine.", "Zurich lies on a lake.", "A cat sat on the Rhine's bank."]
 QUERY = "What lies on the Rhine?"
@@ -31,7 +31,7 @@ def outcome(found):
     return [(one.text, pytest.approx(one.score)) for one in found]
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("name", ["UPRRerank", "BRMGRRerank", "PromptRankRerank"])
 def test_rerankers(host, name, saved):
     cls, records = getattr(host.ext, name), [host.record(text, str(i)) for i, text in enumerate(TEXTS)]

@@ -18,7 +18,7 @@ import langchain_ext
 from drillrank.errors import InvalidInput
 from langchain_ext._retriever import ConfiguredRetriever
 from tests.conformance.corpus import QUERY, QUESTION, QUESTIONS, TEXTS, VARIANTS
-from tests.conformance.hosts import LangChain, build
+from tests.conformance.frameworks import LangChain, build
 from tests.conformance.langchain_reader import Reader
 from tests.conformance.readers import Judge
 from tests.conformance.test_retrievers import BUILD

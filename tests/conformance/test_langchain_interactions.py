@@ -48,7 +48,7 @@ from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 import langchain_ext
 from tests.conformance.corpus import BOOK, NOTE, QUESTION
-from tests.conformance.hosts import LangChain
+from tests.conformance.frameworks import LangChain
 
 EVIDENCE = "The Rhine flows through Basel"
 DOCUMENTS = [Document(BOOK, id="book", metadata={"source": "b"}), Document(NOTE, id="note", metadata={"source": "n"})]

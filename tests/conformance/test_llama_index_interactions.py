@@ -48,7 +48,7 @@ from llama_index.core.workflow import Context, StartEvent, StopEvent, Workflow, 
 
 import llama_index_ext
 from tests.conformance.corpus import BOOK, NOTE, QUESTION
-from tests.conformance.hosts import LlamaIndex
+from tests.conformance.frameworks import LlamaIndex
 
 EVIDENCE = "The Rhine flows through Basel"
 DOCUMENTS = [LlamaIndex.document(BOOK, "book"), LlamaIndex.document(NOTE, "note")]

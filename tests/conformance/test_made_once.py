@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.conformance.hosts import both_hosts
+from tests.conformance.frameworks import both_frameworks
 from tests.conformance.readers import Crowd
 
 TEXT = "\n\n".join(
@@ -16,7 +16,7 @@ TEXT = "\n\n".join(
 )
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("how", ["threads", "tasks"])
 def test_eight_first_questions_at_once_prepare_and_summarise_once(host, how):
     embedded = []

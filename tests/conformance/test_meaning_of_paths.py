@@ -7,7 +7,7 @@ import pytest
 from drillrank import Passage, PromptRank
 from drillrank.errors import InvalidInput
 from drillrank.multihop.path_rerank import PathRerank
-from tests.conformance.hosts import LangChain, both_hosts, build
+from tests.conformance.frameworks import LangChain, both_frameworks, build
 
 QUESTION = "In which port did the director of The Silent Pier grow up?"
 TEXTS = {
@@ -35,7 +35,7 @@ def made(host, kind, **fields):
     return build(host.ext.PromptRankRetriever, source=host.retriever(records[0]), documents=records, **fields), []
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("kind", ["rerank", "retrieve"])
 def test_what_a_path_leads_to_is_chosen_by_meaning_each_text_embedded_once(host, kind):
     model = host.embedding(vector)
@@ -52,7 +52,7 @@ def test_what_a_path_leads_to_is_chosen_by_meaning_each_text_embedded_once(host,
     assert {id_ for id_, _ in found()} == {"film", "aunt"}
 
 
-@both_hosts
+@both_frameworks
 def test_scores_are_those_of_the_core_and_a_model_is_no_part_of_a_configuration_and_kept_by_copies(host):
     passages = [Passage(text, id=name, links=tuple(LINKS.get(name, ()))) for name, text in TEXTS.items()]
     expected = PathRerank(PromptRank(), embed=vectors).rank(QUESTION, passages)
@@ -64,7 +64,7 @@ def test_scores_are_those_of_the_core_and_a_model_is_no_part_of_a_configuration_
     assert host.rerank(component.model_copy(update={"top_n": 1}), QUESTION, *records) == found[:1]
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("kind", ["rerank", "retrieve"])
 @pytest.mark.parametrize("wrong", [5, "openai"])
 def test_what_embeds_nothing_is_refused(host, kind, wrong):

@@ -9,7 +9,7 @@ from llama_index.core.schema import MetadataMode
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel, NextTokens
 from drillrank.prompts import TruncatableText
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
+from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 
 
 class Undecided(LanguageModel):
@@ -47,7 +47,7 @@ def test_the_model_reads_the_record_as_asked_within_its_limit(host, settings, te
     ]
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize(
     ("score", "expected"), [("log_likelihood", np.log(0.25)), ("probability", 0.25), ("softmax", 0.5)]
 )
@@ -56,7 +56,7 @@ def test_score_scales(host, score, expected):
     assert [one.score for one in found] == pytest.approx([expected] * 2)
 
 
-@both_hosts
+@both_frameworks
 def test_a_model_that_reads_no_instructions_is_refused_at_construction(host):
     with pytest.raises(InvalidInput, match="'unigram' does not read: give a neural model"):
         host.ext.MonoT5Rerank("unigram")
@@ -64,7 +64,7 @@ def test_a_model_that_reads_no_instructions_is_refused_at_construction(host):
         host.ext.MonoT5Rerank.model_validate({"model": "unigram", "top_n": 2})
 
 
-@both_hosts
+@both_frameworks
 def test_the_model_must_be_named(host):
     with pytest.raises(InvalidInput, match="needs model: A neural model"):
         host.ext.MonoT5Rerank(top_n=3)

@@ -17,7 +17,7 @@ from llama_index.core.storage.docstore import SimpleDocumentStore
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.views import VIEWS
 from tests.conformance.corpus import BOOK, QUESTION, QUESTIONS
-from tests.conformance.hosts import AsyncFinds, LangChain, LlamaIndex, both_hosts
+from tests.conformance.frameworks import AsyncFinds, LangChain, LlamaIndex, both_frameworks
 
 SECTIONS = {host: host.sections(("book", BOOK)) for host in (LlamaIndex, LangChain)}
 
@@ -66,7 +66,7 @@ def ids_of(host, *order):
     return [one.id for one in found]
 
 
-@both_hosts
+@both_frameworks
 async def test_one_store_with_a_view_filter(host):
     found = await both_ways(host, retriever(host, store(host), top_n=2))
     assert found[0].metadata["drillrank_section_path"] == "Rivers > The Rhine"
@@ -81,7 +81,7 @@ async def test_one_store_with_a_view_filter(host):
         assert fewer == retriever(host, store(host), top_n=1).invoke(QUESTION)
 
 
-@both_hosts
+@both_frameworks
 async def test_a_retriever_for_each_view_and_a_single_one(host):
     orders = {"raw": (0, 1), "keywords": (2, 1), "summary": (1, 2)}
     asked = []
@@ -98,7 +98,7 @@ async def test_a_retriever_for_each_view_and_a_single_one(host):
     assert sorted(asked) == sorted([*orders] * 2)
 
 
-@both_hosts
+@both_frameworks
 async def test_retrievers_of_any_kind(host):
     if host is LlamaIndex:
         summaries = host.over(store(host, of_view(host, "summary")), 3)
@@ -121,7 +121,7 @@ async def test_retrievers_of_any_kind(host):
     assert sorted(one.id for one in found) == sorted(ids_of(host, *range(len(of_view(host, "raw")))))
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("hidden", [False, True])
 async def test_a_store_for_each_view_is_asked_for_raw_texts_as_its_retriever_shows_them(host, hidden):
     shown = {"drillrank_section_path": "Towns"} if hidden else {}
@@ -140,7 +140,7 @@ async def test_a_retriever_is_any_runnable():
             assert outcome(await both_ways(LangChain, retriever(LangChain, source))) == expected
 
 
-@both_hosts
+@both_frameworks
 def test_eight_threads_over_one_store(host):
     component = retriever(host, store(host), expand="neighbours")
     expected = [outcome(host.retrieve(component, question)) for question in QUESTIONS]
@@ -148,7 +148,7 @@ def test_eight_threads_over_one_store(host):
         assert list(pool.map(lambda question: outcome(host.retrieve(component, question)), QUESTIONS)) == expected
 
 
-@both_hosts
+@both_frameworks
 def test_weights(host):
     source = {"raw": scripted(host, "raw", 0), "keywords": scripted(host, "keywords", 1)}
     for heavy, first in (("raw", 0), ("keywords", 1)):
@@ -156,7 +156,7 @@ def test_weights(host):
         assert [one.id for one in host.retrieve(component, QUESTION)] == ids_of(host, first)
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize(
     ("expand", "expected"),
     [
@@ -179,7 +179,7 @@ def test_expansion_in_memory_and_in_a_store(host, expand, expected):
         assert origins == [None, *[found[0].id] * (len(found) - 1)]
 
 
-@both_hosts
+@both_frameworks
 def test_what_is_nowhere_is_left_out_with_a_warning(host):
     lonely = {"keywords": scripted(host, "keywords", 0)}
     with pytest.warns(DrillrankWarning, match="pass documents, too"):
@@ -220,13 +220,13 @@ def test_inner_retrievers_are_children_of_the_run():
     assert runs.ended == 3
 
 
-@both_hosts
+@both_frameworks
 def test_an_empty_store_finds_nothing_and_says_so(host):
     with pytest.warns(DrillrankWarning, match="holds nothing"):
         assert host.retrieve(retriever(host, store(host, [])), QUESTION) == []
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize(
     ("fields", "match"),
     [

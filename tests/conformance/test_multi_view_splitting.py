@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.text import count_tokens
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
+from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 from tests.examples import examples
 
 BOOK = "Preface.\n\n# Rivers\n\nThey carry water.\n\n## The Rhine\n\nIt flows through Basel.\n"
@@ -44,7 +44,7 @@ def view_of(record):
     return record.metadata["drillrank_view"]
 
 
-@both_hosts
+@both_frameworks
 @settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(
@@ -70,7 +70,7 @@ def test_raw_pieces_tile_the_document_and_spans_are_exact(host, text):
         assert tuple(map(piece.metadata.get, names)) == spans[piece.metadata["drillrank_section_id"]]
 
 
-@both_hosts
+@both_frameworks
 def test_ids_are_unique_and_the_same_in_every_run_and_documents_are_not_mutated(host):
     given_ones = documents(host)
     before = dumped(given_ones)
@@ -80,7 +80,7 @@ def test_ids_are_unique_and_the_same_in_every_run_and_documents_are_not_mutated(
     assert dumped(split(host)) == dumped(pieces)
 
 
-@both_hosts
+@both_frameworks
 def test_other_views_lead_to_their_section_and_hold_no_copy_of_it(host):
     pieces = split(host)
     raw = {host.id_of(piece): piece for piece in pieces if view_of(piece) == "raw"}
@@ -92,7 +92,7 @@ def test_other_views_lead_to_their_section_and_hold_no_copy_of_it(host):
         assert not any(section in str(value) for value in piece.metadata.values())
 
 
-@both_hosts
+@both_frameworks
 def test_metadata_is_kept_and_flat_and_the_path_is_whole(host):
     pieces = split(host, documents(host)[:1], settings={"separator": " / "})
     assert {piece.metadata["source"] for piece in pieces} == {"a.md"}
@@ -101,7 +101,7 @@ def test_metadata_is_kept_and_flat_and_the_path_is_whole(host):
     assert paths == ["", "Rivers", "Rivers / The Rhine"]
 
 
-@both_hosts
+@both_frameworks
 async def test_async_equals_sync_and_runs_on_a_thread(host):
     threads = []
 
@@ -116,7 +116,7 @@ async def test_async_equals_sync_and_runs_on_a_thread(host):
     assert threading.get_ident() not in threads
 
 
-@both_hosts
+@both_frameworks
 def test_empty_input_and_pickle(host):
     blank = [host.document(text) for text in ("", " \n")]
     assert split(host, []) == split(host, blank, views=["raw"]) == []
@@ -124,7 +124,7 @@ def test_empty_input_and_pickle(host):
     assert dumped(cut(copy, documents(host))) == dumped(split(host, views=["raw"]))
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize(
     ("fields", "match"),
     [
@@ -144,7 +144,7 @@ def test_senseless_fields_are_refused(host, fields, match):
         host.splitter(**fields)
 
 
-@both_hosts
+@both_frameworks
 def test_records_of_another_splitter_are_ranked_as_they_are_with_a_warning(host):
     plain = [host.record("plain", "p", view="of the lake"), host.record("other", "o")]
     with pytest.warns(DrillrankWarning, match="did not make"):
@@ -155,7 +155,7 @@ def test_records_of_another_splitter_are_ranked_as_they_are_with_a_warning(host)
         host.ext.MultiViewRetriever([piece for piece in split(host) if view_of(piece) != "raw"])
 
 
-@both_hosts
+@both_frameworks
 async def test_a_model_writes_the_views_once(host, capsys):
     prompts, cache = [], {}
     llm = host.llm(['["written words"]'], prompts=prompts)
@@ -170,7 +170,7 @@ async def test_a_model_writes_the_views_once(host, capsys):
     assert len(prompts) == 3
 
 
-@both_hosts
+@both_frameworks
 def test_what_counts_tokens_is_named(host):
     fields = {"views": ["raw"], "chunking": "fixed", "max_tokens": 4}
     text = "One two three four five six seven eight nine."
@@ -216,7 +216,7 @@ MANUAL = (
 )
 
 
-@both_hosts
+@both_frameworks
 def test_passages_are_whole_and_their_spans_exact(host):
     raw = [
         record for record in split(host, [host.document(MANUAL, "d")], chunking="passage") if view_of(record) == "raw"

@@ -23,9 +23,9 @@ from llama_index.core.vector_stores.types import FilterCondition, FilterOperator
 import langchain_ext
 import llama_index_ext
 from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.hosts.filters import from_dictionary
+from drillrank.frameworks.filters import from_dictionary
 from tests.conformance.corpus import BOOK, QUESTION
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
+from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 from tests.conformance.text_store import TextStore
 from tests.examples import examples
 
@@ -245,7 +245,7 @@ def test_stale_records_give_way(kind):
     assert told == []
 
 
-@both_hosts
+@both_frameworks
 def test_documents_stand_in_where_no_store_can_be_asked_unless_they_differ(host):
     made = pieces(host, version=1)
     keywords = of_view(made, "keywords")
@@ -414,7 +414,7 @@ def test_a_neighbour_that_the_store_has_deleted_is_not_lent_by_documents(kind):
     assert "not at hand" in "".join(told)
 
 
-@both_hosts
+@both_frameworks
 def test_neighbours_are_not_lent_by_a_document_that_has_changed(host):
     later = pieces(host, BOOK.replace("Basel and Cologne", "Basel and Strasbourg"))
     rhine = next(record for record in of_view(later, "raw") if "Strasbourg" in text_of(record))
@@ -427,7 +427,7 @@ def test_neighbours_are_not_lent_by_a_document_that_has_changed(host):
     assert told == []
 
 
-@both_hosts
+@both_frameworks
 def test_what_is_given_is_under_the_component_s_filter_too(host):
     made = two_tenants(host)
     source = host.finds(lambda question: of_view(made, "keywords"))
@@ -439,7 +439,7 @@ def test_what_is_given_is_under_the_component_s_filter_too(host):
     assert asked(host, marked, source=source, filters=host.filters(open="True"))[0] == []
 
 
-@both_hosts
+@both_frameworks
 def test_marks_of_an_earlier_question_do_not_stay(host):
     first, _ = asked(host, pieces(host), top_n=1, expand="neighbours")
     [again], _ = asked(host, source=host.finds(lambda question: first[1:2]), top_n=1)
@@ -447,7 +447,7 @@ def test_marks_of_an_earlier_question_do_not_stay(host):
     assert again.metadata["drillrank_matched_views"] == "raw:1"
 
 
-@both_hosts
+@both_frameworks
 def test_two_tenants_with_equal_ids_in_one_store(host):
     made = two_tenants(host)
     assert len(set(map(id_of, made))) == len(made)
@@ -483,7 +483,7 @@ def test_a_filter_that_shows_nothing_is_told_without_a_name(kind):
         assert not any(id_of(record) in told[0] for record in made)
 
 
-@both_hosts
+@both_frameworks
 def test_what_is_no_filter_is_refused(host):
     with pytest.raises(InvalidInput, match="filter"):
         asked(host, pieces(host), filters="tenant")

@@ -11,7 +11,7 @@ from llama_index.core.storage.kvstore import SimpleKVStore
 
 from drillrank.errors import InvalidInput
 from tests.conformance.corpus import BOOK
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
+from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 
 TENANTS = [(BOOK, "guide", {"tenant": tenant}) for tenant in ("a", "b", 3)]
 
@@ -22,7 +22,7 @@ def cut(host, documents, **settings):
     return [(host.id_of(piece), piece.metadata) for piece in pieces]
 
 
-@both_hosts
+@both_frameworks
 def test_equal_ids_in_two_namespaces_lead_to_different_sections_and_hosts_agree_on_them(host):
     made = cut(host, TENANTS, namespace_key="tenant")
     ids = [id_ for id_, _ in made]
@@ -37,14 +37,14 @@ def test_equal_ids_in_two_namespaces_lead_to_different_sections_and_hosts_agree_
     assert "drillrank_namespace" not in metadata
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("metadata", [{}, {"tenant": None}, {"tenant": " "}, {"tenant": ["a"]}, {"tenant": True}])
 def test_a_document_without_a_namespace_is_named(host, metadata):
     with pytest.raises(InvalidInput, match=r"'guide' has .* under 'tenant'"):
         cut(host, [*TENANTS, (BOOK, "guide", metadata)], namespace_key="tenant")
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize(
     "settings", [{"namespace": " "}, {"namespace_key": ""}, {"namespace": "a", "namespace_key": "b"}]
 )

@@ -6,14 +6,14 @@ import pytest
 from llama_index.core.schema import MetadataMode
 
 from drillrank import D3
-from tests.conformance.hosts import LlamaIndex, both_hosts
+from tests.conformance.frameworks import LlamaIndex, both_frameworks
 
 TEXTS = ["It was a town of many long streets and squares.", "Whales.", "It was a town."]
 SECTIONS = "".join(f"# {title}\n\n{text}\n\n" for title, text in zip("ABC", TEXTS, strict=True))
 KEY = "drillrank_nothing_matched"
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("name", ["UPRRerank", "BRMGRRerank", "PromptRankRerank", "D3Retriever"])
 def test_it_is_told_of_each_result_to_no_model_and_forgotten_with_the_next_question(host, name):
     component = host.made(name, [host.document(SECTIONS)], top_n=3)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from drillrank.hosts.pages import file_metadata, joined, pages_of
+from drillrank.frameworks.pages import file_metadata, joined, pages_of
 from drillrank.structure import Pages, parse_document
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
+from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 
 PAGES = [
     "1 Foxes\n\nThe fox hunts mice.\n\nAt night it goes",
@@ -31,7 +31,7 @@ def first(host, question, documents=(), **fields):
     return host.retrieve(host.ext.D3Retriever(list(documents), top_n=1, settings=settings, **fields), question)[0]
 
 
-@both_hosts
+@both_frameworks
 def test_evidence_has_its_page_and_the_whole_files_sections(host):
     given = pages(host)
     found = first(host, QUESTION, given)
@@ -55,7 +55,7 @@ def test_an_offset_counts_on_the_page_that_is_named_beside_it(stored):
     assert found.metadata["drillrank_first_page"] == found.metadata["drillrank_last_page"] == page + 1
 
 
-@both_hosts
+@both_frameworks
 def test_sections_have_their_pages_and_so_has_evidence_out_of_a_store(host):
     pieces = host.split(pages(host))
     raw = {p.metadata["drillrank_section_path"]: p for p in pieces if p.metadata["drillrank_view"] == "raw"}
@@ -71,7 +71,7 @@ def test_sections_have_their_pages_and_so_has_evidence_out_of_a_store(host):
         assert all("drillrank_pages" not in node.get_content("llm") for node in pieces)
 
 
-@both_hosts
+@both_frameworks
 def test_a_file_of_one_page_says_so_too(host):
     page = pages(host, **({"page_number": 1} if host is LlamaIndex else {}))[0]
     for found in (first(host, "What hunts mice?", [page]), host.split([page])[0]):

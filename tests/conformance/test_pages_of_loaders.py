@@ -23,10 +23,10 @@ from llama_index.core.vector_stores import SimpleVectorStore
 
 import langchain_ext
 import llama_index_ext
-from drillrank.hosts.pages import joined
+from drillrank.frameworks.pages import joined
 from langchain_ext.pages import join_pages as join_langchain_pages
 from llama_index_ext.pages import join_pages as join_llama_pages
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
+from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 from tests.pdf_files import Text, lines, pdf_of
 
 FOX = (
@@ -113,7 +113,7 @@ def check(host, retriever) -> None:
         assert found.metadata["drillrank_section_path"] == section
 
 
-@both_hosts
+@both_frameworks
 def test_evidence_is_found_on_its_page(host, file, tmp_path):
     documents = READ[host](file)
     sections = host.split(documents)

@@ -11,7 +11,7 @@ from drillrank.likelihood import LanguageModel, Likelihood
 from drillrank.multihop.prior import PathPrior
 from drillrank.prompts import prompt_text
 from drillrank.rerank.promptrank import Demonstration
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
+from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 
 SHOTS = (Demonstration(Path((Passage("It lies on the Rhine.", title="Basel"),)), "Where is Basel?", "bridge"),)
 SETTINGS = {
@@ -54,7 +54,7 @@ def whale(host):
     return host.record("Whales sing.", id="whale")
 
 
-@both_hosts
+@both_frameworks
 def test_settings_and_demonstrations_survive_json(host):
     with pytest.warns(DrillrankWarning, match="(instructions|demonstrations) does nothing with 'unigram'"):
         given = host.ext.PromptRankRerank(settings=SETTINGS)
@@ -63,7 +63,7 @@ def test_settings_and_demonstrations_survive_json(host):
     assert {name: getattr(again.settings, name) for name in SETTINGS} == SETTINGS
 
 
-@both_hosts
+@both_frameworks
 def test_they_reach_the_language_model(host):
     model = WordModel()
     host.rerank(host.ext.PromptRankRerank(model, settings=SETTINGS), "what colour", host.record("a red fox"))
@@ -74,7 +74,7 @@ def test_they_reach_the_language_model(host):
     assert model.temperatures == [1.4]
 
 
-@both_hosts
+@both_frameworks
 def test_linked_records_are_fetched_from_a_docstore(host):
     store = host.store(film(host), holm(host), whale(host))
     given = film(host), whale(host)
@@ -94,14 +94,14 @@ def test_what_was_not_retrieved_has_no_retrieval_score():
     assert {one.id: one.metadata["retrieval_score"] for one in found} == {"film": 0.5, "holm": None}
 
 
-@both_hosts
+@both_frameworks
 def test_a_retriever_brings_what_no_link_names(host):
     reranker = host.ext.PromptRankRerank(source=host.retriever(whale(host), holm(host)), links=())
     found = host.rerank(reranker, QUESTION, host.record("The Silent Pier was directed by somebody.", id="film"))
     assert sorted(one.id for one in found) == ["film", "holm", "whale"]
 
 
-@both_hosts
+@both_frameworks
 async def test_expansion_is_the_same_asynchronously(host):
     source = host.retriever(whale(host), holm(host))
     reranker = host.ext.PromptRankRerank(store=host.store(holm(host)), source=source)
@@ -115,7 +115,7 @@ def test_a_given_document_without_an_id_is_not_fetched_once_more():
     assert len(LangChain.rerank(reranker, QUESTION, *nameless)) == 2
 
 
-@both_hosts
+@both_frameworks
 def test_stores_and_retrievers_are_no_part_of_the_configuration(host):
     links = ("titles", "relationships") if host is LlamaIndex else ("titles",)
     given = host.ext.PromptRankRerank(store=host.store(), source=host.retriever(), links=links)
@@ -123,14 +123,14 @@ def test_stores_and_retrievers_are_no_part_of_the_configuration(host):
     assert (again.links, again.store, again.source) == (links, None, None)
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("links", [("title",), ("retrieval",), "titles"])
 def test_unknown_links_are_refused(host, links):
     with pytest.raises(InvalidInput, match="links"):
         host.ext.PromptRankRerank(links=links)
 
 
-@both_hosts
+@both_frameworks
 def test_settings_of_the_search_survive_json_and_reach_it(host):
     search = {"hops": 3, "beam": 2, "branch": 1, "pairs": 0, "link_prior": PathPrior(jump=0.1), "cascade": 7}
     budgets = {"demonstrations_per_prompt": 1, "max_document_tokens": 5, "max_prompt_tokens": 40}

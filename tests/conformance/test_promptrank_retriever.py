@@ -27,7 +27,7 @@ from drillrank.errors import InvalidInput
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
 from drillrank.vectors import TfidfIndex, top
 from tests.conformance.corpus import SlowModel, ticks_during
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
+from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 from tests.examples import examples
 
 QUESTION = "Where did the director of The Silent Pier spend her childhood?"
@@ -75,7 +75,7 @@ def ids(found):
     return sorted(one.id for one in found)
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("where", ["documents", "store", "index"])
 @pytest.mark.parametrize("links", ["metadata", "hyperlinks", "titles"])
 async def test_reaches_what_was_not_retrieved(host, where, links):
@@ -106,7 +106,7 @@ def test_a_document_of_a_key_value_store_is_called_by_its_key_and_bytes_are_refu
         LangChain.retrieve(retriever(LangChain, base, store=held), QUESTION)
 
 
-@both_hosts
+@both_frameworks
 def test_a_second_retrieval_whose_query_is_the_path(host):
     queries = []
     base = words(host, all_of(host), 2, queries)
@@ -126,7 +126,7 @@ def test_relationships_are_links_but_the_source_of_a_node_is_no_further_evidence
     assert ids(LlamaIndex.retrieve(component, QUESTION)) == expected
 
 
-@both_hosts
+@both_frameworks
 def test_links_to_nowhere_and_cycles_end(host):
     one = host.record("a red fox", "1", links=["2", "nowhere", "1"])
     store = host.store(one, host.record("a river", "2", links=["1", "2"]))
@@ -134,7 +134,7 @@ def test_links_to_nowhere_and_cycles_end(host):
     assert ids(host.retrieve(component, "which red fox")) == ["1", "2"]
 
 
-@both_hosts
+@both_frameworks
 def test_copies_carry_the_path_and_the_given_records_do_not_change(host):
     records = all_of(host)
     before = [record.model_dump_json() for record in records]
@@ -149,7 +149,7 @@ def test_copies_carry_the_path_and_the_given_records_do_not_change(host):
         assert one.text == text_of(originals[one.id])
 
 
-@both_hosts
+@both_frameworks
 def test_a_users_own_path_stays_and_a_later_ranking_forgets_ours(host):
     own = film(host, path="films/pier.md", path_score="mine")
     component = retriever(host, words(host, [own]))
@@ -172,13 +172,13 @@ def test_documents_without_ids_are_told_apart_and_recognised():
     assert {name for one in found for name in one.metadata["drillrank_path"].split(" > ")} <= set(ids(found))
 
 
-@both_hosts
+@both_frameworks
 def test_a_record_that_is_retrieved_twice_comes_once(host):
     found = host.retrieve(retriever(host, host.finds(lambda query: 2 * all_of(host)), top_n=None), QUESTION)
     assert ids(found) == ["film", "holm", "river", "whale"]
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("asynchronous", [False, True])
 async def test_async_equals_sync(host, asynchronous):
     records = all_of(host)
@@ -192,7 +192,7 @@ async def test_async_equals_sync(host, asynchronous):
     assert [outcome(found) for found in many] == [expected] * 40
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("slow", ["model", "retriever"])
 async def test_the_event_loop_is_not_blocked(host, slow):
     records = all_of(host)
@@ -212,7 +212,7 @@ GRAPHS = st.lists(
 )  # fmt: skip
 
 
-@both_hosts
+@both_frameworks
 @settings(deadline=None, max_examples=examples(40))
 @given(GRAPHS, st.integers(1, 6), st.integers(1, 4), st.booleans())
 def test_the_result_is_that_of_the_core(host, graph, retrieved, hops, in_corpus):
@@ -237,7 +237,7 @@ def test_the_result_is_that_of_the_core(host, graph, retrieved, hops, in_corpus)
     ]
 
 
-@both_hosts
+@both_frameworks
 def test_every_hop_is_told(host):
     records = all_of(host)
     _, heard = host.hear(retriever(host, documents=records, settings={"hops": 4}), QUESTION)
@@ -312,7 +312,7 @@ def test_a_reranker_in_a_run_tells_of_its_hops_and_of_what_it_retrieves():
     assert [parent for _, parent in listener.starts[1:]] == [run, reranking, reranking]
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -335,7 +335,7 @@ def test_settings_that_cannot_be_used_are_refused_at_once(host, wrong):
         retriever(host, **wrong)
 
 
-@both_hosts
+@both_frameworks
 def test_settings_reach_the_search(host):
     fields = {"settings": {"hops": 1, "instructions": [PROMPTRANK_INSTRUCTIONS[7]]}}
     found = host.retrieve(retriever(host, documents=all_of(host), **fields), QUESTION)

@@ -16,7 +16,7 @@ from llama_index.core.schema import NodeRelationship, RelatedNodeInfo
 import langchain_ext
 from drillrank import load_language_model
 from drillrank.errors import DrillrankWarning, InvalidInput
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
+from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 from tests.conformance.linked_records import (
     FILM_METADATA,
     FILM_TEXT,
@@ -73,7 +73,7 @@ async def test_a_linked_text_is_what_the_store_holds_now(host, links, stored):
     assert await host.aretrieve(retriever, QUESTION) == found
 
 
-@both_hosts
+@both_frameworks
 def test_a_hit_wins_over_a_given_record(host):
     new, old = holm(host, text="She grew up in Ribe.", version=2), holm(host, version=1)
     with pytest.warns(DrillrankWarning, match="'holm'"):
@@ -109,7 +109,7 @@ class FilmsOnly(InMemoryVectorStore):
         return [found for found in super().similarity_search(query, k=9) if "Pier" in found.page_content]
 
 
-@both_hosts
+@both_frameworks
 def test_a_store_with_ids_of_its_own_says_so_and_nothing_comes_twice(host):
     documents = [film(host), holm(host)]
     if host is LlamaIndex:
@@ -202,7 +202,7 @@ async def test_nothing_hidden_is_returned_named_or_told(host, links, way, declar
     assert "'holm'" not in told.replace(repr(FILM_METADATA)[1:-1], "")
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("way", ["documents", "docstore"])
 def test_the_filters_of_the_source_govern_what_is_linked(host, way):
     hidden = holm(host, "b", "SECRET")
@@ -216,7 +216,7 @@ def test_the_filters_of_the_source_govern_what_is_linked(host, way):
             host.retrieve(paths(host, **fields), QUESTION)
 
 
-@both_hosts
+@both_frameworks
 def test_a_reranker_reads_nothing_hidden(host):
     hidden = holm(host, "b", "SECRET")
     for options in ({}, {"store": host.store(hidden)}, {"source": host.retriever(hidden)}):
@@ -232,7 +232,7 @@ def test_a_reranker_takes_its_own_documents_out_of_a_store_once():
     assert texts(LangChain.rerank(reranker, QUESTION, *nameless)) == sorted([FILM_TEXT, HOLM_TEXT])
 
 
-@both_hosts
+@both_frameworks
 async def test_no_prompt_holds_what_is_hidden(host):
     records, mine = (holm(host, "b", "SECRET"), film(host)), host.filters(tenant="a")
     prompts = []
@@ -246,7 +246,7 @@ async def test_no_prompt_holds_what_is_hidden(host):
     assert texts(await host.aretrieve(merging, QUESTION)) == sorted([FILM_TEXT, "x"])
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("filters", [7, "tenant", {"tenant": {"$near": "a"}}], ids=str)
 def test_filters_that_nobody_knows_are_refused_at_once(host, filters):
     source, llm = host.retriever(), host.llm(["x"])
@@ -264,7 +264,7 @@ def records_of(host, records):
     return [host.record(text, id_, **metadata) for id_, text, metadata in records]
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.filterwarnings("ignore:PromptRankRetriever. the source brought nothing")
 @settings(deadline=None, max_examples=examples(60))
 @given(RECORDS, st.integers(0, 4), st.sampled_from(["given", "store"]))
@@ -283,7 +283,7 @@ def test_what_is_hidden_might_as_well_not_be_there(host, records, first, where):
     assert found(records, hits, filters=host.filters(tenant="a")) == alone
 
 
-@both_hosts
+@both_frameworks
 @settings(deadline=None, max_examples=examples(60))
 @given(RECORDS, RECORDS, st.integers(0, 3))
 def test_every_result_is_what_the_store_holds(host, before, after, first):

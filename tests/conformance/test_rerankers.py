@@ -22,7 +22,7 @@ from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 
 from drillrank.errors import InvalidInput
 from tests.conformance.corpus import QUERY, TEXTS, VARIANTS, ticks_during
-from tests.conformance.hosts import LangChain, LlamaIndex, build
+from tests.conformance.frameworks import LangChain, LlamaIndex, build
 from tests.examples import examples
 
 RERANKERS = [

@@ -18,7 +18,7 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 
 from drillrank.errors import DrillrankWarning, InvalidInput
 from tests.conformance.corpus import BOOK, NOTE, QUESTION, QUESTIONS, section_path, threads_at_work
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts, build
+from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks, build
 
 DOCUMENTS = {
     host: [host.document(BOOK, "book", source="book.md"), host.document(NOTE, name, source="note.txt")]
@@ -88,7 +88,7 @@ def asked(host: Any, make: Any, question: str = QUESTION, **fields: Any) -> Any:
     return host.retrieve(make(host, DOCUMENTS[host], **fields), question)
 
 
-@both_hosts
+@both_frameworks
 @for_each
 def test_finds_the_evidence_and_a_query_that_is_not_blank(host, make):
     best = asked(host, make)[0]
@@ -98,7 +98,7 @@ def test_finds_the_evidence_and_a_query_that_is_not_blank(host, make):
         asked(host, make, "  ")
 
 
-@both_hosts
+@both_frameworks
 @for_each
 @pytest.mark.parametrize("empty", [False, True])
 def test_nothing_to_search_is_said(host, make, empty):
@@ -106,14 +106,14 @@ def test_nothing_to_search_is_said(host, make, empty):
         host.retrieve(make(host, [host.document("")] if empty else []), QUESTION)
 
 
-@both_hosts
+@both_frameworks
 @for_each
 def test_one_document_without_headings(host, make):
     [found] = host.retrieve(make(host, DOCUMENTS[host][1:]), "Vienna?")
     assert (found.text, section_path(found.metadata)) == (NOTE, "")
 
 
-@both_hosts
+@both_frameworks
 @for_each
 @pytest.mark.parametrize("top_n", [1, 2, 99])
 def test_top_n_and_no_result_twice(host, make, top_n):
@@ -126,7 +126,7 @@ def test_top_n_and_no_result_twice(host, make, top_n):
         assert outcome(LangChain._found(called)) == outcome(found)
 
 
-@both_hosts
+@both_frameworks
 @for_each
 @pytest.mark.parametrize("top_n", [0, -3])
 def test_senseless_top_n_is_rejected(host, make, top_n):
@@ -145,7 +145,7 @@ def test_equal_documents_without_ids_give_different_ids(make):
     assert len(ids) == len(set(ids)) == 2
 
 
-@both_hosts
+@both_frameworks
 @for_each
 def test_scores_offsets_and_metadata(host, make):
     scores = [one.score for one in asked(host, make)]
@@ -162,7 +162,7 @@ def test_scores_offsets_and_metadata(host, make):
         assert hit.node.end_char_idx == hit.node.start_char_idx + len(hit.node.text)
 
 
-@both_hosts
+@both_frameworks
 @for_each
 def test_documents_are_not_mutated_and_results_can_be(host, make):
     before = [document.model_dump_json() for document in DOCUMENTS[host]]
@@ -177,7 +177,7 @@ def test_documents_are_not_mutated_and_results_can_be(host, make):
     assert all(one.metadata["source"] != "changed" for one in again)
 
 
-@both_hosts
+@both_frameworks
 @for_each
 async def test_async_equals_sync_and_does_not_block(host, make, monkeypatch):
     retriever = make(host, DOCUMENTS[host])
@@ -189,7 +189,7 @@ async def test_async_equals_sync_and_does_not_block(host, make, monkeypatch):
     assert threading.get_ident() not in threads
 
 
-@both_hosts
+@both_frameworks
 @for_each
 def test_batches_and_eight_threads_give_serial_results(host, make):
     retriever = make(host, DOCUMENTS[host])
@@ -200,7 +200,7 @@ def test_batches_and_eight_threads_give_serial_results(host, make):
         assert [outcome(LangChain._found(found)) for found in retriever.batch(QUESTIONS)] == expected
 
 
-@both_hosts
+@both_frameworks
 @for_each
 def test_pickle_and_rebuilding_from_its_fields(host, make):
     retriever = make(host, DOCUMENTS[host], top_n=2)
@@ -218,7 +218,7 @@ def test_events_are_balanced(make):
     assert len(debug.get_event_pairs(CBEventType.RETRIEVE)) == 1
 
 
-@both_hosts
+@both_frameworks
 @for_each
 def test_a_whole_query_with_the_reranker_behind_it(host, make):
     inner, reranker = make(host, DOCUMENTS[host]), host.ext.UPRRerank(top_n=1)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank.errors import DrillrankWarning
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
+from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 from tests.conformance.mixed_stores import QUESTION, Mixed
 from tests.examples import examples
 
@@ -51,7 +51,7 @@ def stored(request):
     return Stored(request.param)
 
 
-@both_hosts
+@both_frameworks
 @settings(max_examples=examples(15), deadline=None)
 @given(
     fills=st.lists(st.tuples(st.sampled_from(["new", "foreign"]), st.integers(1, 4)), min_size=1, max_size=3),
@@ -106,7 +106,7 @@ def test_a_filter_governs_what_views_lead_to(stored):
     assert {text for _, text, _ in found} == mine
 
 
-@both_hosts
+@both_frameworks
 def test_context_is_of_the_index_alone(host):
     pieces = host.split([host.document("# Elm\n\nIt falls ill.\n", "elm")], context=["headings", "keywords"])
     retriever = host.ext.PromptRankRetriever(source=host.over(host.index(*pieces), 9))

@@ -27,7 +27,7 @@ from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
 from drillrank.text import count_tokens
 from tests.conformance import llama_index_reader
 from tests.conformance.corpus import ticks_during
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts, each_reader
+from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks, each_reader
 from tests.conformance.readers import FACTS, HOPS, Crowd, adversary, everything, reasoner, scripts
 from tests.examples import examples
 from tests.langchain_ext.test_d3 import Log
@@ -49,7 +49,7 @@ def down(prompt: str) -> str:
     raise ConnectionError("no route")
 
 
-@both_hosts
+@both_frameworks
 def test_two_hops_with_every_step_in_sight(host, capsys):
     crowd = Crowd()
     answer, texts, metadata = host.answer(
@@ -73,7 +73,7 @@ def test_two_hops_with_every_step_in_sight(host, capsys):
     assert usage(host, metadata)["prompt_tokens"] == sum(map(count_tokens, crowd.prompts))
 
 
-@both_hosts
+@both_frameworks
 async def test_llm_calls_of_the_retriever_count_in_the_usage(host):
     crowd = Crowd()
     facts = [host.record(f"# Fact\n\n{fact}\n\n# Rumor\n\nNothing.", fact) for fact in FACTS]
@@ -107,7 +107,7 @@ async def test_the_loop_goes_on_while_the_llm_thinks(host, kind):
     assert await ticks_during(host.aanswer(asking(host, Crowd(0.1), kind), HOPS)) >= 15
 
 
-@both_hosts
+@both_frameworks
 @settings(max_examples=examples(40), deadline=None)
 @given(scripts, st.integers(1, 3), st.sampled_from([0, 1]))
 def test_whatever_the_llm_says(host, script, max_steps, kind):
@@ -129,7 +129,7 @@ def test_whatever_the_llm_says(host, script, max_steps, kind):
 SOURCES = {host: source(host) for host in (LlamaIndex, LangChain)}
 
 
-@both_hosts
+@both_frameworks
 async def test_failures_and_bad_questions_are_raised(host):
     asked = asking(host, answer=down, on_failure="raise")
     with pytest.raises(LLMFailure, match="no route"):
@@ -146,7 +146,7 @@ async def test_failures_and_bad_questions_are_raised(host):
             asking(host, prompt=wrong)
 
 
-@both_hosts
+@both_frameworks
 async def test_without_an_answer_there_is_a_result_that_says_why(host):
     asked = asking(host, answer=down)
     with pytest.warns(DrillrankWarning, match="no route"):

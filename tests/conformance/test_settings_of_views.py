@@ -10,7 +10,7 @@ from drillrank.errors import InvalidInput
 from drillrank.structure import parse_document
 from drillrank.views import VIEWS, MultiViewChunker, MultiViewIndex
 from tests.conformance.corpus import BOOK, QUESTION
-from tests.conformance.hosts import both_hosts
+from tests.conformance.frameworks import both_frameworks
 
 
 def vector(text):
@@ -40,7 +40,7 @@ def found(host, searched, **fields):
     return [(hit["drillrank_section_path"], {*hit["drillrank_matched_views"].split()}) for hit in hits]
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("views", [("raw",), ("summary",), ("keywords", "summary"), ("raw", "keywords", "summary")])
 @pytest.mark.parametrize(("merge", "top_n"), [("union", 3), ("fusion", 9)])
 @pytest.mark.parametrize("searched", ["memory", "store", "one retriever", "retrievers"])
@@ -62,7 +62,7 @@ def test_everywhere_as_the_core_has_it(host, views, merge, top_n, searched):
         assert {place.split(":")[0] for _, places in hits for place in places} == {*views}
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize(
     ("searched", "fields", "match"),
     [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.conformance.hosts import both_hosts
+from tests.conformance.frameworks import both_frameworks
 
 QUERY = "Which town lies on the Rhine?"
 STALE = {
@@ -15,7 +15,7 @@ STALE = {
 KEPT = {"drillrank_matched_views": "raw:1", "problems": "the user's own", "page": 3}
 
 
-@both_hosts
+@both_frameworks
 def test_notes_of_a_search_before_go_and_all_else_stays(host):
     earlier = host.record("Basel is a town on the Rhine.", "basel", **STALE, **KEPT)
     for found in (

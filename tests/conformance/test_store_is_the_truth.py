@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from llama_index.core import VectorStoreIndex
 
+from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 from tests.conformance.hearing import Heard, ask
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
 from tests.conformance.leaks import (
     DOCUMENTS,
     OVER_RETRIEVERS,
@@ -62,7 +62,7 @@ async def asked(world: World, component: Any, llm: Any, theirs: bool, asynchrono
     return await ask(world.host, component, QUESTION, llm, theirs, asynchronous)
 
 
-@both_hosts
+@both_frameworks
 def test_every_component_is_in_the_test_or_fetches_nothing(host):
     fetch = {"source", "retriever", "docstore", "filter", "filters"}
     arguments = {name: {*inspect.signature(getattr(host.ext, name)).parameters} for name in host.ext.__all__}

@@ -8,7 +8,7 @@ import pytest
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo
 
 from drillrank.errors import DrillrankWarning
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
+from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 
 OAK = "# Oak\n\nThe oak is tall.\n\n# Ash\n\nThe ash is tough.\n\n# Elm\n\nThe elm is rare.\n"
 FOX = OAK.replace("oak", "fox").replace("Oak", "Fox")
@@ -90,7 +90,7 @@ def test_chunks_without_offsets_are_told_once_for_each_document(stored):
     assert told(stored.host, component) == []
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize(
     ("name", "fields", "said"),
     [

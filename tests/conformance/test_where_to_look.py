@@ -18,7 +18,7 @@ from llama_index.core.retrievers import (
 )
 
 from drillrank.errors import DrillrankWarning
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
+from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 
 TEXT = "# Doors\n\nThe code is 1234.\n\n# Windows\n\nThey are shut.\n"
 QUESTION = "What is the code of the door?"
@@ -72,7 +72,7 @@ def test_behind_what_wraps_a_retriever_only_what_is_named_is_asked(host, wrap):
     assert texts(source=wrap(host.over(filled)), **named, filters=shut) == ["They are shut."]
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("cut", [False, True])
 def test_what_was_given_stands_for_a_document_of_which_a_view_was_found_alone(host, cut):
     whole, theirs = (host.document(text, "guide", tenant=text[-3]) for text in (TEXT, "# Doors\n\nThe code is 9.\n"))

@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 from drillrank.errors import DrillrankWarning
-from tests.conformance.hosts import both_hosts
+from tests.conformance.frameworks import both_frameworks
 
 TEXT = "# Doors\n\nThe code is 1234.\n\n# Windows\n\nThey are closed.\n"
 QUESTION = "What is the code of the door?"
@@ -22,7 +22,7 @@ def made(host, name, where, filters):
     return getattr(host.ext, name)(**place, **fields, filters=filters)
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize(
     ("name", "where"),
     [

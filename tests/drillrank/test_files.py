@@ -19,7 +19,7 @@ from langchain_core.documents import Document as LangChainDocument
 
 from drillrank import D3, parse_document, read_document
 from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.hosts.pages import at_pages, joined
+from drillrank.frameworks.pages import at_pages, joined
 from drillrank.structure import Document, Pages
 from drillrank.structure.imported import (
     document_from_docling,

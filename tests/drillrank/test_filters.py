@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
-from drillrank.hosts.filters import answered, from_dictionary, one_by_one
-from drillrank.hosts.metadata import is_section, result_metadata, user_metadata, with_result_metadata
+from drillrank.frameworks.filters import answered, from_dictionary, one_by_one
+from drillrank.frameworks.metadata import is_section, result_metadata, user_metadata, with_result_metadata
 from tests.examples import examples
 
 NO, UNKNOWN, YES = 0.0, 0.5, 1.0

@@ -176,7 +176,7 @@ def test_any_text_has_labels_without_harm(text):
     caption_label(text)
 
 
-def test_by_name_in_both_hosts():
+def test_by_name_in_both_frameworks():
     texts = {"3": "Notice of the end is given as Section 8 says.", "8": "In writing, by letter."}
     meta = {name: {"file_name": "a", "drillrank_section_path": f"Lease > {name} X"} for name in texts}
     question, options = "How is notice given, by letter?", {"links": ("references",), "settings": {"pairs": 0}}

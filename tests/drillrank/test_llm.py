@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput, LLMFailure
-from drillrank.hosts.models import reported_tokens
+from drillrank.frameworks.models import reported_tokens
 from drillrank.llm import (
     CacheEntry,
     LLMRequest,

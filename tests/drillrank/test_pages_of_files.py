@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from drillrank.hosts.pages import at_pages, file_metadata, joined, pages_of, without_page
+from drillrank.frameworks.pages import at_pages, file_metadata, joined, pages_of, without_page
 from drillrank.structure import Pages, parse_document
 from drillrank.structure.pages import page_range
 from tests.drillrank.helpers import refuses

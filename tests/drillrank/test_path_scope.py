@@ -12,7 +12,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 import langchain_ext
 from drillrank import Passage, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
-from drillrank.hosts.paths import GivenPassages, RecordNames
+from drillrank.frameworks.paths import GivenPassages, RecordNames
 from drillrank.llm import run
 from drillrank.multihop.links import given_links
 from drillrank.multihop.search import handlers

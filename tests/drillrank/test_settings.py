@@ -24,7 +24,7 @@ import llama_index_ext.settings
 from drillrank.components import COMPONENTS
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput
-from drillrank.hosts.settings import D3RetrieverSettings, LinkedRecordSettings, SplitterSettings
+from drillrank.frameworks.settings import D3RetrieverSettings, LinkedRecordSettings, SplitterSettings
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.search import Nowhere
 from drillrank.rerank.brmgr import BRMGRSettings
@@ -189,7 +189,7 @@ def test_settings_of_hosts_keep_names_types_and_defaults(core):
             assert (get_type_hints(heir)[item.name] == hints[item.name]) or item.name in OF_THE_HOST
 
 
-def test_what_both_hosts_have_is_called_alike_but_for_what_is_known():
+def test_what_both_frameworks_have_is_called_alike_but_for_what_is_known():
     known = {"show_progress", "title_key", "settings", "index", "store"}
     for row in COMPONENTS:
         for of_llama_index, of_langchain in zip(row.llama_index, row.langchain, strict=False):

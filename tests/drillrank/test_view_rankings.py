@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank.hosts.records import StoredSection, raw_records
-from drillrank.hosts.views import of_store
+from drillrank.frameworks.records import StoredSection, raw_records
+from drillrank.frameworks.views import of_store
 from drillrank.llm import LookupRequest, RetrievalRequest, run
 from tests.examples import examples
 

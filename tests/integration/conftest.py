@@ -21,7 +21,7 @@ from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
 from llama_index.core.storage.docstore import SimpleDocumentStore
 
 from tests.benchmarks.minilm import INSTALLED, minilm
-from tests.conformance.hosts import LangChain, LlamaIndex
+from tests.conformance.frameworks import LangChain, LlamaIndex
 
 Rows = Callable[[], list[tuple[str, str]]]
 

@@ -146,7 +146,7 @@ def test_control_tokens_in_a_document_are_text(lm):
 
 
 @pytest.mark.parametrize("spec", ["hf:{}", "unigram+hf:{}"])
-def test_both_hosts_rank_as_the_core(lm, name, spec):
+def test_both_frameworks_rank_as_the_core(lm, name, spec):
     model, texts = spec.format(FOLDER / name), [passage.text for passage in PASSAGES]
     options = {"dtype": "float32"}
     # LangChain hands documents over in the order of the first stage, which counts unless there is no prior.

@@ -11,7 +11,7 @@ from llama_index.core.retrievers import VectorIndexRetriever
 from llama_index.core.schema import MetadataMode
 from llama_index.core.vector_stores.types import VectorStoreQuery
 
-from tests.conformance.hosts import LangChain, LlamaIndex
+from tests.conformance.frameworks import LangChain, LlamaIndex
 from tests.integration.conftest import STORES
 from tests.integration.corpus import WRITTEN, changed, check_matched, once, papers, writers
 

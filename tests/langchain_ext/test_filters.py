@@ -29,7 +29,7 @@ from langchain_ext import (
     UPRRerank,
 )
 from langchain_ext._lookups import DocumentFilter
-from tests.conformance.hosts import LangChain
+from tests.conformance.frameworks import LangChain
 from tests.conformance.server_store import OwnForm, PostFiltered
 from tests.examples import examples
 

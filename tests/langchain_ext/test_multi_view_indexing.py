@@ -10,7 +10,7 @@ from langchain_core.indexing import InMemoryRecordManager, aindex, index
 
 from langchain_ext import D3Retriever, MultiViewRetriever, MultiViewTextSplitter
 from tests.conformance.corpus import BOOK, NOTE, QUESTION
-from tests.conformance.hosts import LangChain
+from tests.conformance.frameworks import LangChain
 
 SPLITTER = MultiViewTextSplitter()
 LATER = BOOK.replace("The Thames flows through London.", "The Thames rises in Gloucestershire.").partition("# Towns")[0]

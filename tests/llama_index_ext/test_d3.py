@@ -23,7 +23,7 @@ from pydantic import Field
 
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
 from llama_index_ext import D3Retriever, MultiViewNodeParser
-from tests.conformance.hosts import Nodes
+from tests.conformance.frameworks import Nodes
 from tests.conformance.llama_index_reader import ChatReader, Reader
 from tests.conformance.readers import ASKED, BOOK, TARGET, Crowd, about
 

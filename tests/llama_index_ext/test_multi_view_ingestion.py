@@ -18,7 +18,7 @@ from drillrank.views import Chunker
 from llama_index_ext import D3Retriever, MultiViewNodeParser, MultiViewRetriever
 from llama_index_ext.pages import join_pages
 from tests.conformance.corpus import BOOK, NOTE, QUESTION
-from tests.conformance.hosts import LlamaIndex
+from tests.conformance.frameworks import LlamaIndex
 
 
 def digest(text: str) -> list[float]:

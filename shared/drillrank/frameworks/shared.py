@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from drillrank.drilldown.last_used import LastUsed
 from drillrank.errors import InvalidInput
-from drillrank.hosts.filters import AccessFilter
+from drillrank.frameworks.filters import AccessFilter
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.unigram import UNSAVED
 from drillrank.llm import FunctionRequest, Requests

@@ -16,7 +16,7 @@ from drillrank.drilldown.covered_text import CoveredText, HeldSpan
 from drillrank.drilldown.rebuilding import SourceText
 from drillrank.drilldown.stored_chunks import HeadingPath, StoredChunk
 from drillrank.errors import InvalidInput, warn
-from drillrank.hosts.metadata import is_section, prefixed, result_metadata
+from drillrank.frameworks.metadata import is_section, prefixed, result_metadata
 from drillrank.llm import LookupRequest, Requests
 from drillrank.structure import Pages, parse_document
 from drillrank.views import Expansion

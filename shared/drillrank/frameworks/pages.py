@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from drillrank.hosts.metadata import count, prefixed, with_result_metadata
+from drillrank.frameworks.metadata import count, prefixed, with_result_metadata
 from drillrank.structure import Document, Pages
 
 KEYS = ("page", "page_number", "page_label")

@@ -15,8 +15,8 @@ from functools import partial
 from threading import Lock
 from typing import Any, TypeVar, cast
 
+from drillrank.frameworks.settings import GenerationSettings
 from drillrank.generation import generated_passages
-from drillrank.hosts.settings import GenerationSettings
 from drillrank.llm import (
     FunctionRequest,
     Handlers,

@@ -242,7 +242,7 @@ class ScriptedChatModel(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=AIMessage(await self.script.anext(messages)))])
 
 
-class Host:
+class Framework:
     """What both do by what each does."""
 
     ext: ModuleType
@@ -295,7 +295,7 @@ class Host:
         return component(**fields)
 
 
-class LlamaIndex(Host):
+class LlamaIndex(Framework):
     """Nodes."""
 
     ext = llama_index_ext
@@ -448,7 +448,7 @@ class LlamaIndex(Host):
         yield component.model_copy(deep=True)
 
 
-class LangChain(Host):
+class LangChain(Framework):
     """Documents."""
 
     ext = langchain_ext
@@ -603,5 +603,5 @@ each_reader = pytest.mark.parametrize(
     ids=["llama_index", "llama_index, asynchronous", "langchain", "langchain, asynchronous"],
 )
 HOSTS = {"llama_index": LlamaIndex, "langchain": LangChain}
-both_hosts = pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
+both_frameworks = pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
 COMPONENTS = [pytest.param(host, name, id=f"{id_}-{name}") for id_, host in HOSTS.items() for name in host.ext.__all__]

@@ -18,13 +18,13 @@ from drillrank.drilldown.trace import StepReport
 from drillrank.errors import WarnOnce, warn
 from drillrank.explanation import Explanation, Node
 from drillrank.explanation.explanations import explains, explanation_request
-from drillrank.hosts.filters import AccessFilter
-from drillrank.hosts.metadata import PREFIX, RANKING_NOTES, copy_metadata
-from drillrank.hosts.pages import at_pages, joined, without_page
-from drillrank.hosts.records import ChunkRecord, Name, Record, StoredDocument, check_searched, held_spans
-from drillrank.hosts.settings import D3RetrieverSettings
-from drillrank.hosts.shared import Indexes, Shared, shared
-from drillrank.hosts.store import THE_QUESTION, Answer, Store, answered, report_usage
+from drillrank.frameworks.filters import AccessFilter
+from drillrank.frameworks.metadata import PREFIX, RANKING_NOTES, copy_metadata
+from drillrank.frameworks.pages import at_pages, joined, without_page
+from drillrank.frameworks.records import ChunkRecord, Name, Record, StoredDocument, check_searched, held_spans
+from drillrank.frameworks.settings import BaseD3RetrieverSettings
+from drillrank.frameworks.shared import Indexes, Shared, shared
+from drillrank.frameworks.store import THE_QUESTION, Answer, Store, answered, report_usage
 from drillrank.llm import LLM, FunctionRequest, LookupRequest, Requests, RetrievalRequest
 from drillrank.passages import Passage, stable_uuid
 from drillrank.structure import breadcrumb
@@ -163,7 +163,7 @@ class EvidenceRetrieval(Generic[Record]):
 
     def __post_init__(self, component: Any, access: AccessFilter[Any]) -> None:
         check_searched(component)
-        self._settings: D3RetrieverSettings = component.settings
+        self._settings: BaseD3RetrieverSettings = component.settings
         self._explains: bool = component.explain
         self._most = self._settings.max_documents or MAX_DOCUMENTS
         self._warned = WarnOnce()

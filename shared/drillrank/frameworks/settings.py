@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeVar
 
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
+from drillrank.frameworks.metadata import check_keys, prefixed
 from drillrank.generation.passages import GENREAD_PROMPTS
-from drillrank.hosts.metadata import check_keys, prefixed
 from drillrank.likelihood import LanguageModel
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.passages import check_top_n
@@ -22,7 +22,7 @@ from drillrank.views import ViewSettings
 
 
 @dataclass(frozen=True, kw_only=True)
-class RerankSettings(Settings):
+class BaseRerankSettings(Settings):
     """Of every reranker.
 
     Attributes:
@@ -163,11 +163,11 @@ class SplitterSettings(SectionSettings, ViewSettings):
     """Of what cuts documents into views: `drillrank.views.ViewSettings`, too."""
 
 
-D3SettingsT = TypeVar("D3SettingsT", bound="D3RetrieverSettings")
+D3SettingsT = TypeVar("D3SettingsT", bound="BaseD3RetrieverSettings")
 
 
 @dataclass(frozen=True, kw_only=True)
-class D3RetrieverSettings(SectionSettings, D3Settings):
+class BaseD3RetrieverSettings(SectionSettings, D3Settings):
     """Settings of `D3Retriever`, together with `drillrank.drilldown.D3Settings`."""
 
     def with_preset(self: D3SettingsT, preset: Literal["paper"] | None) -> D3SettingsT:
@@ -181,7 +181,7 @@ ResultLimit = int | Literal["auto"] | None
 _DEFAULT_RESULTS = 5
 
 
-def limit_results(top_n: ResultLimit, max_tokens: int | None, settings: D3RetrieverSettings) -> int | None:
+def limit_results(top_n: ResultLimit, max_tokens: int | None, settings: BaseD3RetrieverSettings) -> int | None:
     """Return `top_n` as `D3.retrieve` takes it.
 
     `"auto"` is 5. It is None, which sets no limit, with a token budget and with the paper's preset, whose evidence is
@@ -190,7 +190,7 @@ def limit_results(top_n: ResultLimit, max_tokens: int | None, settings: D3Retrie
     Raises:
         InvalidInput: `top_n` is not "auto", None or a positive number, or `max_tokens` is not positive.
 
-    >>> limit_results("auto", None, D3RetrieverSettings()), limit_results("auto", 900, D3RetrieverSettings())
+    >>> limit_results("auto", None, BaseD3RetrieverSettings()), limit_results("auto", 900, BaseD3RetrieverSettings())
     (5, None)
     """
     check_limits(max_tokens=max_tokens)

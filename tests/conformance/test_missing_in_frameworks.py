@@ -8,7 +8,7 @@ from llama_index.core import PromptTemplate
 
 from drillrank.errors import InvalidInput
 from drillrank.vectors import TfidfIndex, top
-from tests.conformance.hosts import LangChain, LlamaIndex, both_hosts
+from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 from tests.conformance.readers import Crowd
 
 TEXTS = {
@@ -27,7 +27,7 @@ def made(host, crowd=None, says=lambda prompt: "nothing", **settings):
     return host.ext.PromptRankRetriever(source=source, llm=llm, settings={"hops": 3, **settings})
 
 
-@both_hosts
+@both_frameworks
 def test_what_it_names_is_found_and_its_cost_is_told(host):
     crowd = Crowd()
     component = made(host, crowd, lambda prompt: "article on Ada Holm" if "child" not in prompt else "nothing")

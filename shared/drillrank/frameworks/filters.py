@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Generic, TypeVar
 
 from drillrank.errors import InvalidInput, warn
-from drillrank.hosts.metadata import in_views
+from drillrank.frameworks.metadata import in_views
 
 Condition = Callable[[Mapping[str, Any]], "bool | None"]
 """From a record's metadata to whether it may be seen; None is no."""

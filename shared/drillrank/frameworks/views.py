@@ -11,11 +11,11 @@ from typing import Any
 from drillrank.errors import InvalidInput, WarnOnce, warn
 from drillrank.explanation import Explanation
 from drillrank.explanation.explanations import explains
-from drillrank.hosts.filters import AccessFilter
-from drillrank.hosts.metadata import prefixed, result_metadata, user_metadata, with_result_metadata
-from drillrank.hosts.models import HostEmbedding
-from drillrank.hosts.pages import at_pages, pages_of
-from drillrank.hosts.records import (
+from drillrank.frameworks.filters import AccessFilter
+from drillrank.frameworks.metadata import prefixed, result_metadata, user_metadata, with_result_metadata
+from drillrank.frameworks.models import HostEmbedding
+from drillrank.frameworks.pages import at_pages, pages_of
+from drillrank.frameworks.records import (
     AROUND,
     Read,
     StoredSection,
@@ -25,9 +25,9 @@ from drillrank.hosts.records import (
     raw_sections,
     warn_missing,
 )
-from drillrank.hosts.settings import SplitterSettings, check_switch
-from drillrank.hosts.shared import Indexes, Shared, shared
-from drillrank.hosts.store import THE_QUESTION, Store, answered
+from drillrank.frameworks.settings import SplitterSettings, check_switch
+from drillrank.frameworks.shared import Indexes, Shared, shared
+from drillrank.frameworks.store import THE_QUESTION, Store, answered
 from drillrank.llm import LLM, FunctionRequest, Requests, RetrievalRequest
 from drillrank.passages import stable_uuid
 from drillrank.settings import check_one_of

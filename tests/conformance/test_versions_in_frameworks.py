@@ -7,7 +7,7 @@ import datetime
 import pytest
 from llama_index.core import MockEmbedding, SimpleDirectoryReader, VectorStoreIndex
 
-from tests.conformance.hosts import LlamaIndex, both_hosts
+from tests.conformance.frameworks import LlamaIndex, both_frameworks
 
 LEASE = "# Rent\n\nThe rent is {} francs.\n\n# Pets\n\nNo dogs.\n\nNo cats.\n\nNo parrots.\n\nNo snakes.\n\nNo mice.\n"
 QUESTION = "What is the rent?"
@@ -41,7 +41,7 @@ def rents(hits):
     return [int(one.text.split()[3]) for one in hits]
 
 
-@both_hosts
+@both_frameworks
 @pytest.mark.parametrize("metadata", DATES.values(), ids=DATES)
 def test_the_newest_version_is_read_or_that_of_a_date(host, metadata):
     documents = leases(host, metadata)
@@ -66,7 +66,7 @@ def test_what_a_reader_of_files_writes_is_enough(tmp_path):
             assert rents(found(LlamaIndex, as_of=as_of, **given)) == [rent]
 
 
-@both_hosts
+@both_frameworks
 def test_versions_in_a_store_of_sections(host):
     documents = leases(host, [{"source": "lease 2021.md"}, {"source": "lease 2023.md"}])
     store = host.index(*host.split(documents))

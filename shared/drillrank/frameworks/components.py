@@ -43,8 +43,8 @@ _OF_A_RUN = ("callback_manager", "metadata", "name", "tags", "top_n")  # fields 
 _making = threading.RLock()
 
 
-class HostFields(BaseModel):
-    """In front of the host's class: `class UPRRerank(HostFields, HostsClass)`.
+class ComponentFields(BaseModel):
+    """In front of the host's class: `class UPRRerank(ComponentFields, HostsClass)`.
 
     Fields with `kw_only=False` may be given by position. A field `settings` is a dataclass, which may be given by name.
     A component equals itself alone.
@@ -126,7 +126,7 @@ def _what_is_wrong(cls: type[BaseModel], given: Mapping[str, Any], problem: Vali
     return f"{cls.__name__} has no field {name!r:.200}{hint}"
 
 
-class ModelFields(HostFields):
+class ModelFields(ComponentFields):
     """A component that a language model scores for."""
 
     model: LanguageModel | str = Field(default="unigram", description="A language model, or its specification.")
@@ -151,7 +151,7 @@ class ModelFields(HostFields):
         return self.model.spec if info.field_name == "model" else self.model.options
 
 
-class RerankerFields(ModelFields):
+class RerankerComponentFields(ModelFields):
     """A reranker: its `core` is the ranker."""
 
     model: LanguageModel | str = Field(
@@ -183,7 +183,7 @@ class RerankerFields(ModelFields):
         return list(zip(best, why, strict=True))
 
 
-class UPRFields(RerankerFields):
+class UPRFields(RerankerComponentFields):
     """Of `UPRRerank`."""
 
     prior: Prior | None = Field(default="retrieval", description="What scores say before the texts are read.")
@@ -205,7 +205,7 @@ class UPRFields(RerankerFields):
         )
 
 
-class MonoT5Fields(RerankerFields):
+class MonoT5Fields(RerankerComponentFields):
     """Of `MonoT5Rerank`."""
 
     model: LanguageModel | str = Field(kw_only=False, description="A neural model, or its specification.")
@@ -233,7 +233,7 @@ class RelevanceFields(MonoT5Fields):
         )
 
 
-class BRMGRFields(HostFields):
+class BRMGRFields(ComponentFields):
     """Of `BRMGRRerank` and `BRMGRRetriever`."""
 
     prior: Prior | None = Field(default="retrieval", description="What scores say, as for UPRRerank.")
@@ -241,7 +241,7 @@ class BRMGRFields(HostFields):
     generated_share: float = Field(default=1.0, description="Largest share of what an LLM wrote among the results.")
 
 
-class BRMGRRerankFields(BRMGRFields, RerankerFields):
+class BRMGRRerankFields(BRMGRFields, RerankerComponentFields):
     """Of `BRMGRRerank`; each passage's metadata say under `generated` whether an LLM wrote it."""
 
     def _make(self) -> BRMGR:

@@ -11,12 +11,12 @@ from typing import Any, Generic, TypeVar
 from drillrank.errors import InvalidInput, WarnOnce, warn
 from drillrank.explanation import Explanation, Explanations
 from drillrank.explanation.explanations import explains
-from drillrank.hosts.filters import AccessFilter
-from drillrank.hosts.metadata import added_metadata, path_notes
-from drillrank.hosts.records import StoredSection, deduplicate_sections, warn_missing
-from drillrank.hosts.settings import LinkedRecordSettings
-from drillrank.hosts.shared import Indexes, Shared, shared
-from drillrank.hosts.store import THE_QUESTION, Answer, Store, answered
+from drillrank.frameworks.filters import AccessFilter
+from drillrank.frameworks.metadata import added_metadata, path_notes
+from drillrank.frameworks.records import StoredSection, deduplicate_sections, warn_missing
+from drillrank.frameworks.settings import LinkedRecordSettings
+from drillrank.frameworks.shared import Indexes, Shared, shared
+from drillrank.frameworks.store import THE_QUESTION, Answer, Store, answered
 from drillrank.llm import FunctionRequest, Handlers, LookupRequest, Requests, RetrievalRequest, Usage
 from drillrank.multihop.path_rerank import LinkName, PathRerank, named_links
 from drillrank.multihop.prior import check_by_order
