@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 from uuid import uuid4
 
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 from langchain_core.embeddings import Embeddings
+from langchain_core.exceptions import OutputParserException
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.outputs import LLMResult
@@ -20,7 +21,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableWithFallb
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import ensure_config
 
-from drillrank.errors import InvalidInput, warn
+from drillrank.errors import UnusableAnswer, warn
 from drillrank.frameworks.models import HostEmbedding, filled, host_prompt, reported_tokens
 from drillrank.likelihood.encoders import as_encoder
 from drillrank.llm import Reply
@@ -96,12 +97,14 @@ class FrameworkLLM:
     def complete(self, prompt: str, schema: dict[str, Any] | None = None) -> Reply:
         """The model's answer, held to a schema if there is one and it can be."""
         value, config, report = self._run(prompt)
-        return report.answer(_as_text(self._held_to(schema).invoke(value, config)))
+        with _schema_errors():
+            return report.answer(_as_text(self._held_to(schema).invoke(value, config)))
 
     async def acomplete(self, prompt: str, schema: dict[str, Any] | None = None) -> Reply:
         """As `complete`, by the model's own asynchronous call."""
         value, config, report = self._run(prompt)
-        return report.answer(_as_text(await self._held_to(schema).ainvoke(value, config)))
+        with _schema_errors():
+            return report.answer(_as_text(await self._held_to(schema).ainvoke(value, config)))
 
     complete_json, acomplete_json = complete, acomplete
 
@@ -161,7 +164,16 @@ def _identity(llm: Runnable[Any, Any]) -> str | None:
     return None
 
 
+@contextmanager
+def _schema_errors() -> Iterator[None]:
+    """Convert the error for an answer that does not follow the schema. Its message has the answer."""
+    try:
+        yield
+    except OutputParserException as cause:
+        raise UnusableAnswer("it does not follow the schema") from cause
+
+
 def _as_text(answer: Any) -> str:
     if answer is None:
-        raise InvalidInput("The model gave no structured output.")
+        raise UnusableAnswer("it has no structured output")
     return answer if isinstance(answer, str) else json.dumps(answer)

@@ -80,7 +80,7 @@ class D3Retriever(ModelFields, QueryRetriever):
 
     Raises:
         InvalidInput: a setting cannot be used, or the question is blank.
-        LLMFailure: a call failed, and `on_failure` is `"raise"`.
+        LLMFailure: A call failed or its answer is unusable, and `on_failure` says to raise.
 
     >>> manual = Document(page_content="# Battery\n\nIt lasts nine hours.\n\n# Screen\n\nClean it with a cloth.")
     >>> found = D3Retriever([manual], top_n=1).invoke("How long does the battery last?")[0]

@@ -11,7 +11,7 @@ from typing import Any
 
 from llama_index.core import PromptTemplate, Settings
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.bridge.pydantic import BaseModel, Field, create_model
+from llama_index.core.bridge.pydantic import BaseModel, Field, ValidationError, create_model
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.dispatcher import (  # type: ignore[attr-defined]
     active_instrument_tags,
@@ -24,7 +24,7 @@ from llama_index.core.llms import LLM, CustomLLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixin
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import InvalidInput, UnusableAnswer
 from drillrank.frameworks.models import STEPS, HostEmbedding, filled, host_prompt, reported_tokens
 from drillrank.likelihood.encoders import as_encoder
 from drillrank.llm import Reply
@@ -163,7 +163,8 @@ class FrameworkLLM:
         with step(name) as report:
             if schema is None or not llm.metadata.is_function_calling_model:
                 return report.answer(llm.predict(template, **values))
-            answer = llm.structured_predict(_model_of(schema), template, **values)
+            with _schema_errors(report):
+                answer = llm.structured_predict(_model_of(schema), template, **values)
             return report.answer(answer.model_dump_json())
 
     async def _aask(self, prompt: str, schema: dict[str, Any] | None = None) -> Reply:
@@ -172,8 +173,23 @@ class FrameworkLLM:
         with step(name) as report:
             if schema is None or not llm.metadata.is_function_calling_model:
                 return report.answer(await llm.apredict(template, **values))
-            answer = await llm.astructured_predict(_model_of(schema), template, **values)
+            with _schema_errors(report):
+                answer = await llm.astructured_predict(_model_of(schema), template, **values)
             return report.answer(answer.model_dump_json())
+
+
+@contextmanager
+def _schema_errors(report: Report) -> Iterator[None]:
+    """Convert the error for an answer that does not follow the schema. Its message may have the answer.
+
+    LlamaIndex raises a plain `ValueError` for it, as LLMs may do without an answer, which report no call.
+    """
+    try:
+        yield
+    except ValueError as cause:
+        if isinstance(cause, ValidationError) or report.calls:
+            raise UnusableAnswer("it does not follow the schema") from cause
+        raise
 
 
 def identity(llm: LLM) -> str | None:

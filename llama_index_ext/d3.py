@@ -91,7 +91,7 @@ class D3Retriever(Prompted, QueryRetriever):
 
     Raises:
         InvalidInput: a setting cannot be used, or the question is blank.
-        LLMFailure: a call failed, and `on_failure` is `"raise"`.
+        LLMFailure: A call failed or its answer is unusable, and `on_failure` says to raise.
 
     >>> from llama_index.core import Document
     >>> manual = Document(text="# Battery\n\nIt lasts nine hours.\n\n# Screen\n\nClean it with a dry cloth.")

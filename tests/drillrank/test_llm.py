@@ -44,7 +44,7 @@ def scripted(script):
     replies = []
     for batch in script:
         memory = sum(len(reply.text) for reply in replies)
-        replies += yield [LLMRequest(f"{prompt}{memory}") for prompt in batch]
+        replies += yield [LLMRequest(f"{prompt}{memory}", on_failure="fallback") for prompt in batch]
     return replies
 
 
@@ -342,7 +342,7 @@ SCHEMA = {"type": "object"}
 
 
 def held():
-    replies = yield [LLMRequest("Which ones?", SCHEMA), LLMRequest("Why?")]
+    replies = yield [LLMRequest("Which ones?", SCHEMA, on_failure="fallback"), LLMRequest("Why?")]
     return [reply.text for reply in replies]
 
 
@@ -380,8 +380,12 @@ def test_only_requests_with_a_schema_are_held_to_it_and_what_is_no_json_is_a_fai
 # Remembered answers
 
 
-def remembering(answers, *prompts, useful=bool):
-    replies = yield [LLMRequest(prompt, cache_entry=CacheEntry(answers, prompt, useful)) for prompt in prompts]
+def remembering(answers, *prompts, useful=bool, on_failure="fallback"):
+    entries = [CacheEntry(answers, prompt, useful) for prompt in prompts]
+    replies = yield [
+        LLMRequest(prompt, cache_entry=entry, on_failure=on_failure)
+        for prompt, entry in zip(prompts, entries, strict=True)
+    ]
     return [reply.text for reply in replies]
 
 
