@@ -14,7 +14,7 @@ from drillrank.drilldown.outline import OutlineEntry, Paragraph, Section
 from drillrank.drilldown.prompts import ListedText, SelectionPrompt
 from drillrank.drilldown.selection import QuestionContext, report_paragraphs
 from drillrank.drilldown.trace import FallbackReason, Selection, Step, StepReport
-from drillrank.errors import OnFailure, raise_or_fall_back
+from drillrank.errors import OnFailure, UnusableAnswer, raise_or_fall_back
 from drillrank.llm import LLMRequest, Reply, Requests, strip_reasoning, unusable_answer
 
 _MAX_SHOWN = 120  # characters of an answer that could not be used
@@ -102,7 +102,8 @@ class LLMChooser:
 def _describe_problem(reply: Reply, choice: Choice) -> str:
     """Return what was wrong with an answer; empty if nothing was."""
     if reply.failure:
-        return f"the LLM failed ({reply.failure.reason})"
+        what = "the answer cannot be used" if isinstance(reply.failure, UnusableAnswer) else "the LLM failed"
+        return f"{what} ({reply.failure.reason})"
     if not choice.usable:
         return f"the answer {' '.join(reply.text.split())[:_MAX_SHOWN]!r} chooses nothing that was offered"
     if not (strip_reasoning(reply.text) or "").strip():
