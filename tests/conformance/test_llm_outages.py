@@ -143,7 +143,9 @@ RETRIEVERS = {
         [NodesDocument(text=TEXT)], llm, settings=PARAGRAPHS, **more
     ),
     "BRMGRRetriever": lambda llm, **more: llama_index_ext.BRMGRRetriever(node_source(), llm, **more),
-    "PromptRankRetriever": lambda llm, **more: llama_index_ext.PromptRankRetriever(source=node_source(), llm=llm, **more),
+    "PromptRankRetriever": lambda llm, **more: llama_index_ext.PromptRankRetriever(
+        source=node_source(), llm=llm, **more
+    ),
 }
 each_retriever = pytest.mark.parametrize("name", RETRIEVERS)
 
