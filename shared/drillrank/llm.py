@@ -573,8 +573,10 @@ def unusable_answer(step: str, problem: str) -> UnusableAnswer:
         step: Task of the LLM, as for `LLMRequest`.
         problem: Description of what is wrong with the answer, without text of the answer, which messages must not show.
 
-    >>> unusable_answer("choose sections (D3)", "it names no section")  # doctest: +ELLIPSIS
-    UnusableAnswer("The answer of the LLM, asked to choose sections (D3), cannot be used: it names no section...")
+    >>> raise unusable_answer("choose sections (D3)", "it names no section")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    drillrank.errors.UnusableAnswer: The answer of the LLM, asked to choose sections (D3), cannot be used: it names...
     """
     failure = UnusableAnswer(
         f"The answer of the LLM, asked to {step}, cannot be used: {problem}. Use an LLM that follows the prompt, or "
