@@ -23,7 +23,7 @@ from drillrank.errors import OnFailure
 from drillrank.frameworks.store import RetrievedPassages
 from drillrank.passages import check_query
 from drillrank.text import Tokens
-from llama_index_ext._llm import FrameworkLLM, Prompted
+from llama_index_ext._llm import FrameworkLLM, StepPrompts
 from llama_index_ext._lookups import Filters, NodeFilter, StoreLookups
 from llama_index_ext._records import check_retriever
 from llama_index_ext.events import SelfAskStepEvent
@@ -32,7 +32,7 @@ dispatcher = get_dispatcher(__name__)
 
 
 @dataclass(eq=False, repr=False)
-class SelfAskQueryEngine(Prompted, BaseQueryEngine):
+class SelfAskQueryEngine(StepPrompts, BaseQueryEngine):
     r"""Answers multi-hop questions by follow-up questions, each answered from what a retriever finds.
 
     Args:

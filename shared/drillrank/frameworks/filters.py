@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Generic, TypeVar
 
 from drillrank.errors import InvalidInput, warn
-from drillrank.frameworks.metadata import in_views
+from drillrank.frameworks.metadata import list_view_metadata
 
 Condition = Callable[[Mapping[str, Any]], "bool | None"]
 """From a record's metadata to whether it may be seen; None is no."""
@@ -337,7 +337,7 @@ class AccessFilter(Generic[Record]):
         """Whether what the source searches for may be a view of the record's section."""
         if not self._inherited:
             return True
-        forms = [record.model_copy(update={"metadata": form}) for form in in_views(record.metadata)]
+        forms = [record.model_copy(update={"metadata": form}) for form in list_view_metadata(record.metadata)]
         return all(any(map(holds, forms)) for holds in self._inherited if not isinstance(holds, str))
 
     @property
