@@ -53,12 +53,12 @@ AREAS = {
         " mentions twins explanation corpus_paths first_stage",
     ),
     "filters": Area(
-        "hosts/filters",
+        "frameworks/filters",
         "filters conformance/filters_bad_input conformance/equal_ids langchain_ext/filters"
         " langchain_ext/filters_inside llama_index_ext/filters llama_index_ext/filters_inside",
     ),
     "merging": Area("views/index views/chunks", "drillrank/views/index drillrank/views/chunks drillrank/views/views"),
-    "pages": Area("structure/plain structure/pages hosts/pages", "drillrank/structure/plain files pages_of_files"),
+    "pages": Area("structure/plain structure/pages frameworks/pages", "drillrank/structure/plain files pages_of_files"),
     "answers": Area("drilldown/answers drilldown/answer_vocabularies", "answers"),
 }
 OUTCOMES = {1: "killed", 3: "killed", 0: "survived", 5: "survived", 33: "survived", 24: "timed out", -24: "timed out"}
