@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 
 from drillrank import LanguageModel, Passage
 from drillrank.frameworks.metadata import count, is_section, prefixed, result_metadata, user_metadata
-from drillrank.frameworks.pages import pages_of
+from drillrank.frameworks.pages import read_pages
 from drillrank.frameworks.records import ChunkRecord, StoredSection, headings_by_level, stored_section
 from drillrank.frameworks.shared import model_fields
 from drillrank.llm import LookupRequest
@@ -146,7 +146,7 @@ def _chunk(document: Document, name: str) -> ChunkRecord[Document]:
         page=next((page for page in pages if isinstance(page, int | str)), None),
         aliases=(name,),
         metadata=metadata,
-        pages=pages_of(document.metadata),
+        pages=read_pages(document.metadata),
     )
 
 
@@ -164,5 +164,5 @@ def _section(document: Document) -> ChunkRecord[Document]:
         start=found.get("start"),
         end=found.get("end"),
         metadata=user_metadata(document.metadata),
-        pages=pages_of(document.metadata),
+        pages=read_pages(document.metadata),
     )

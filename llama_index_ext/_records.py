@@ -12,7 +12,7 @@ from llama_index.core.schema import BaseNode, NodeWithScore
 
 from drillrank.errors import InvalidInput
 from drillrank.frameworks.metadata import copy_metadata, is_section, prefixed, result_metadata, user_metadata
-from drillrank.frameworks.pages import pages_of
+from drillrank.frameworks.pages import read_pages
 from drillrank.frameworks.records import ChunkRecord, StoredSection, headings_of_path, stored_section
 from drillrank.llm import LookupRequest
 from llama_index_ext._lookups import DOCUMENT
@@ -174,7 +174,7 @@ def _chunk(node: BaseNode, known: Mapping[str, BaseNode]) -> ChunkRecord[BaseNod
     found, metadata, text = result_metadata(node.metadata), user_metadata(node.metadata), node.get_content()
     document = str(found.get("namespace") or ""), node.ref_doc_id or node.node_id
     start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
-    location: dict[str, Any] = {"metadata": metadata, "pages": pages_of(node.metadata)}
+    location: dict[str, Any] = {"metadata": metadata, "pages": read_pages(node.metadata)}
     if is_section(node.metadata):
         raw = found["view"] == "raw"
         if start is not None:  # if not, it was cut out of what another parser cut

@@ -33,7 +33,7 @@ from pydantic import PrivateAttr, computed_field, model_validator
 from drillrank.errors import InvalidInput, WarnOnce, warn
 from drillrank.frameworks.components import ComponentFields
 from drillrank.frameworks.metadata import prefixed
-from drillrank.frameworks.pages import PAGES
+from drillrank.frameworks.pages import PAGE_NAMES
 from drillrank.frameworks.settings import SplitterSettings
 from drillrank.frameworks.views import SourceDocument, chunker_of, namespace_of, split
 from drillrank.llm import Requests, arun, run
@@ -54,7 +54,7 @@ from llama_index_ext.pages import join_pages
 
 VERSION = metadata.version("drillrank")
 _IMAGE = ("image", "image_path", "image_url", "image_mimetype")  # of a document that is one
-UNREAD = ("section_path", "section_level", "section_id", "view", "start", "end", "namespace", *PAGES)
+UNREAD = ("section_path", "section_level", "section_id", "view", "start", "end", "namespace", *PAGE_NAMES)
 
 
 class MultiViewNodeParser(ComponentFields, NodeParser):

@@ -23,7 +23,7 @@ from llama_index.core.vector_stores import SimpleVectorStore
 
 import langchain_ext
 import llama_index_ext
-from drillrank.frameworks.pages import joined
+from drillrank.frameworks.pages import join_pages
 from langchain_ext.pages import join_pages as join_langchain_pages
 from llama_index_ext.pages import join_pages as join_llama_pages
 from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
@@ -183,7 +183,7 @@ def test_pages_that_another_splitter_cut_are_not_joined(documents, size):
 def test_pages_are_joined_only_where_each_is_whole(parts, copies):
     """Of each page of a file how many parts there are; and how often the file is there."""
     one = [(f"{page}.{part}", {"source": "a.pdf", "page": page}) for page, n in enumerate(parts) for part in range(n)]
-    groups = [group.members for group in joined(one * copies)]
+    groups = [group.page_indices for group in join_pages(one * copies)]
     assert [at for group in groups for at in group] == list(range(len(one) * copies))
     if max(parts) == 1 and len(parts) > 1:
         assert groups == [tuple(range(at, at + len(one))) for at in range(0, copies * len(one), len(one))]
@@ -222,7 +222,7 @@ def test_an_evidence_paragraph_of_a_store_is_no_heading(documents):
 def test_spans_of_pages_in_the_joined_text(documents, nodes):
     for host, read in ((LangChain, documents), (LlamaIndex, nodes)):
         texts = list(map(host.text_of, read))
-        [one] = joined((text, page.metadata) for text, page in zip(texts, read, strict=True))
+        [one] = join_pages((text, page.metadata) for text, page in zip(texts, read, strict=True))
         assert one.pages is not None
         assert one.pages.numbers == (1, 2, 3)
         spans = pairwise([*one.pages.starts, len(one.text)])

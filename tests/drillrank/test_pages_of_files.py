@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from drillrank.frameworks.pages import at_pages, file_metadata, joined, pages_of, without_page
+from drillrank.frameworks.pages import file_metadata, join_pages, read_pages, with_pages_of_span, without_page_keys
 from drillrank.structure import Pages, parse_document
 from drillrank.structure.pages import page_range
 from tests.drillrank.helpers import refuses
@@ -13,7 +13,7 @@ ROMAN = Pages((0, 40, 90), (3, 4, 6), ("iii", "iv", "1"))
 
 
 def members(*metadata):
-    return [one.members for one in joined(("Text.", one) for one in metadata)]
+    return [one.page_indices for one in join_pages(("Text.", one) for one in metadata)]
 
 
 @pytest.mark.parametrize(
@@ -65,18 +65,18 @@ def test_two_pages(first, second, are_joined):
     ],
 )
 def test_what_stands_between_pages(before, after, between):
-    [one] = joined([(before, {"source": "a", "page": 4}), (after, {"source": "a", "page": 6})])
+    [one] = join_pages([(before, {"source": "a", "page": 4}), (after, {"source": "a", "page": 6})])
     assert one.text == before + between + after
     assert one.pages == Pages((0, len(before + between)), (5, 7), ("5", "7"))
 
 
 def test_labels_and_numbers_of_joined_pages():
     labels = [("A.", {"source": "a", "page_label": label}) for label in ("i", "ii", "1")]
-    assert joined(labels)[0].pages == Pages((0, 4, 8), (1, 2, 3), ("i", "ii", "1"))
+    assert join_pages(labels)[0].pages == Pages((0, 4, 8), (1, 2, 3), ("i", "ii", "1"))
     counted = [("A.", {"source": "a", "page_number": n, "page_label": f"S{n}"}) for n in (2, 3)]
-    assert joined(counted)[0].pages == Pages((0, 4), (2, 3), ("S2", "S3"))
+    assert join_pages(counted)[0].pages == Pages((0, 4), (2, 3), ("S2", "S3"))
     kept = Pages((0, 3), (1, 2), ("1", "2"))
-    assert joined([("One two", {"source": "a", "drillrank_pages": kept.as_json()})])[0].pages == kept
+    assert join_pages([("One two", {"source": "a", "drillrank_pages": kept.as_json()})])[0].pages == kept
 
 
 @pytest.mark.parametrize(
@@ -91,30 +91,30 @@ def test_labels_and_numbers_of_joined_pages():
     ],
 )
 def test_a_page_that_stands_alone(metadata, pages):
-    assert joined([("Text.", metadata)])[0].pages == pages
+    assert join_pages([("Text.", metadata)])[0].pages == pages
 
 
 def test_the_pages_that_a_record_tells():
-    assert pages_of({"drillrank_pages": ROMAN.as_json(), "drillrank_first_page": 9}) == ROMAN
-    assert pages_of({"drillrank_first_page": 3}) == Pages((0,), (3,), ("3",))
-    assert pages_of({"drillrank_first_page": 3.0}) == Pages((0,), (3,), ("3",))
-    assert pages_of({"drillrank_first_page": "3"}) is None
-    assert pages_of({"page": 3}) is None
+    assert read_pages({"drillrank_pages": ROMAN.as_json(), "drillrank_first_page": 9}) == ROMAN
+    assert read_pages({"drillrank_first_page": 3}) == Pages((0,), (3,), ("3",))
+    assert read_pages({"drillrank_first_page": 3.0}) == Pages((0,), (3,), ("3",))
+    assert read_pages({"drillrank_first_page": "3"}) is None
+    assert read_pages({"page": 3}) is None
 
 
 def test_metadata_of_a_part():
     given = {"page": 2, "page_number": 3, "page_label": "iii", "x": 1}
     ours = {"drillrank_first_page": 4, "drillrank_last_page": 6}
     both = Pages((40, 90), (4, 6), ("iv", "1"))
-    found = at_pages(given, ROMAN, 50, 95)
+    found = with_pages_of_span(given, ROMAN, 50, 95)
     assert found == {"page": 3, "page_number": 4, "page_label": "iv", "x": 1, **ours, "drillrank_pages": both.as_json()}
-    assert at_pages({"page_label": "iii"}, ROMAN, 90, 95)["page_label"] == "1"
-    assert at_pages({"page": "2"}, ROMAN, 90, 95)["page"] == "2"
-    assert at_pages({"page": 2.0}, ROMAN, 90, 95)["page"] == 5
-    assert at_pages({}, ROMAN, None, 5)["drillrank_last_page"] == 6
-    assert at_pages({}, ROMAN, 5, None)["drillrank_last_page"] == 6
-    assert at_pages(given, None, 1, 2) == given
-    assert "drillrank_pages" not in at_pages(given, ROMAN, 0, 5)
+    assert with_pages_of_span({"page_label": "iii"}, ROMAN, 90, 95)["page_label"] == "1"
+    assert with_pages_of_span({"page": "2"}, ROMAN, 90, 95)["page"] == "2"
+    assert with_pages_of_span({"page": 2.0}, ROMAN, 90, 95)["page"] == 5
+    assert with_pages_of_span({}, ROMAN, None, 5)["drillrank_last_page"] == 6
+    assert with_pages_of_span({}, ROMAN, 5, None)["drillrank_last_page"] == 6
+    assert with_pages_of_span(given, None, 1, 2) == given
+    assert "drillrank_pages" not in with_pages_of_span(given, ROMAN, 0, 5)
     assert given == {"page": 2, "page_number": 3, "page_label": "iii", "x": 1}
 
 
@@ -124,7 +124,7 @@ def test_metadata_of_a_file():
     object.__setattr__(document, "pages", ROMAN)
     told = {"source": "a.pdf", "page": 0, "page_label": "iii", "drillrank_pages": ROMAN.as_json()}
     assert file_metadata(document, "a.pdf") == told
-    assert without_page(told | {"page_number": 1, "x": 2}).keys() == {"source", "drillrank_pages", "x"}
+    assert without_page_keys(told | {"page_number": 1, "x": 2}).keys() == {"source", "drillrank_pages", "x"}
 
 
 test_pages_that_are_none = refuses(

@@ -20,7 +20,7 @@ from drillrank.explanation import Explanation, Node
 from drillrank.explanation.explanations import explains, explanation_request
 from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.metadata import PREFIX, RANKING_NOTES, copy_metadata
-from drillrank.frameworks.pages import at_pages, joined, without_page
+from drillrank.frameworks.pages import join_pages, with_pages_of_span, without_page_keys
 from drillrank.frameworks.records import ChunkRecord, Name, Record, StoredDocument, check_searched, held_spans
 from drillrank.frameworks.settings import BaseD3RetrieverSettings
 from drillrank.frameworks.shared import Indexes, Shared, shared
@@ -208,8 +208,8 @@ class EvidenceRetrieval(Generic[Record]):
         ):
             return chunks
         found = []
-        for one in joined((chunk.text, chunk.metadata) for chunk in chunks):
-            members = [chunks[at] for at in one.members]
+        for one in join_pages((chunk.text, chunk.metadata) for chunk in chunks):
+            members = [chunks[at] for at in one.page_indices]
             first = replace(members[0], pages=members[0].pages or one.pages, joined=len(members) > 1)
             if len(members) > 1:
                 aliases = tuple(dict.fromkeys(alias for page in members for alias in (*page.aliases, page.id)))
@@ -347,9 +347,11 @@ class EvidenceRetrieval(Generic[Record]):
             if space:
                 ours["namespace"] = space
             whole: Any = document.original or chunk
-            metadata = chunk.metadata if chunk.pages is None else at_pages(chunk.metadata, chunk.pages, start, end)
+            metadata = (
+                chunk.metadata if chunk.pages is None else with_pages_of_span(chunk.metadata, chunk.pages, start, end)
+            )
             if chunk.pages is None and whole.pages is not None:  # a page's or a chunk's own, which names its page
-                metadata = {**metadata, **at_pages({}, whole.pages, start, end)}
+                metadata = {**metadata, **with_pages_of_span({}, whole.pages, start, end)}
             page_start = whole.pages.within(start, end).starts[0] if whole.joined and start is not None else 0
             keyed = copy_metadata({**metadata, **{PREFIX + name: value for name, value in ours.items()}})
             where = [*([str(location["part"])] if "part" in location else []), *([text] if document.apart else [])]
@@ -394,7 +396,7 @@ def _with_given(
     """The document with what was given of it; None if that does not agree with the records, or where there are none."""
     for chunks in given:
         first = chunks[0]
-        labels = first.metadata if first.pages is None else without_page(first.metadata)
+        labels = first.metadata if first.pages is None else without_page_keys(first.metadata)
         if (first.is_bare or not records) and any(
             record.metadata.get(key, value) != value
             for record in records or hits
