@@ -16,6 +16,7 @@ from drillrank.frameworks.pages import read_pages
 from drillrank.frameworks.records import ChunkRecord, StoredSection, headings_of_path, stored_section
 from drillrank.llm import LookupRequest
 from llama_index_ext._lookups import DOCUMENT
+from llama_index_ext.reader import convert_documents
 
 
 def check_kind(component: object, kind: type, **given: object) -> None:
@@ -50,12 +51,12 @@ def check_retriever(component: object, retriever: object) -> None:
 
 
 def checked_nodes(component: object, given: object) -> list[BaseNode]:
-    """The nodes that a component is given, in a list of its own.
+    """The nodes that a component is given, in a list of its own; documents of drillrank are converted.
 
     Raises:
         InvalidInput: it is no list of nodes: says where an index goes.
     """
-    nodes: list[Any] = list(given) if isinstance(given, Iterable) and not isinstance(given, str | BaseNode) else []
+    nodes = convert_documents(given) if isinstance(given, Iterable) and not isinstance(given, str | BaseNode) else []
     strange = given if given and not nodes else next((node for node in nodes if not isinstance(node, BaseNode)), None)
     if strange is not None:
         raise InvalidInput(

@@ -28,6 +28,7 @@ from drillrank.frameworks.store import THE_QUESTION, Answer, Store, answered, re
 from drillrank.llm import LLM, FunctionRequest, LookupRequest, Requests, RetrievalRequest
 from drillrank.passages import Passage, stable_uuid
 from drillrank.structure import breadcrumb
+from drillrank.structure.read import FORMAT_KEY
 
 _REMEMBERED = 4  # collections of a store; each may be large
 _VIEWS = 3  # of a section in a store: to find so many documents, ask for more
@@ -353,6 +354,7 @@ class EvidenceRetrieval(Generic[Record]):
             if chunk.pages is None and whole.pages is not None:  # a page's or a chunk's own, which names its page
                 metadata = {**metadata, **with_pages_of_span({}, whole.pages, start, end)}
             page_start = whole.pages.within(start, end).starts[0] if whole.joined and start is not None else 0
+            metadata = {key: value for key, value in metadata.items() if key != FORMAT_KEY}  # of the source, not of it
             keyed = copy_metadata({**metadata, **{PREFIX + name: value for name, value in ours.items()}})
             where = [*([str(location["part"])] if "part" in location else []), *([text] if document.apart else [])]
             known = start is not None and chunk.page is None and not document.apart

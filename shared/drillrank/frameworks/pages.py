@@ -14,7 +14,8 @@ from itertools import pairwise
 from typing import Any
 
 from drillrank.frameworks.metadata import count, prefixed, with_result_metadata
-from drillrank.structure import Document, Pages
+from drillrank.structure import Pages
+from drillrank.structure.read import FORMAT_KEY
 
 PAGE_KEYS = ("page", "page_number", "page_label")
 """Keys under which loaders write the index, the number and the printed label of a page."""
@@ -171,7 +172,8 @@ def with_pages_of_span(
     """Return a copy of metadata with the pages of a span.
 
     Args:
-        metadata: Metadata of the record that contains the span, or of the first page of its document.
+        metadata: Metadata of the record that contains the span, or of the first page of its document. Those of a file
+            that drillrank read have no page, so that the span gets `page_label`, and LangChain's `page`, too.
         pages: Pages of that record or document; None if it has none.
         start: Offset of the span in the document; None if unknown, so that the span may be on any of the pages.
         end: Offset just after the span; None likewise.
@@ -188,7 +190,10 @@ def with_pages_of_span(
     for key in _FIRST_VALUES:
         if (number := count(described.get(key))) is not None:
             described[key] = number + first_page - pages.numbers[0]
-    if "page_label" in described:
+    is_file = FORMAT_KEY in metadata  # which is on no single page itself
+    if is_file and start is not None and "total_pages" in metadata:
+        described["page"] = first_page - 1 + _FIRST_VALUES["page"]
+    if "page_label" in described or (is_file and start is not None):
         described["page_label"] = span_pages.labels[0]
     marks = span_pages.as_json() if first_page < last_page else None
     return with_result_metadata(described, first_page=first_page, last_page=last_page, pages=marks)
@@ -197,15 +202,3 @@ def with_pages_of_span(
 def without_page_keys(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata that all pages of a file share."""
     return {key: value for key, value in metadata.items() if key not in PAGE_KEYS}
-
-
-def file_metadata(document: Document, path: str) -> dict[str, Any]:
-    """Return metadata for a framework's document with the whole text of a file that `read_document` read.
-
-    >>> file_metadata(Document("A", (), (), pages=Pages((0,), (1,), ("i",))), "a.pdf")
-    {'source': 'a.pdf', 'page': 0, 'page_label': 'i', 'drillrank_pages': '[[0,1,"i"]]'}
-    """
-    pages = document.pages
-    if pages is None:
-        return {"source": path}
-    return {"source": path, "page": 0, "page_label": pages.labels[0], prefixed("pages"): pages.as_json()}
