@@ -12,10 +12,10 @@ from langchain_core.documents import Document
 from drillrank import LanguageModel, Passage
 from drillrank.frameworks.metadata import count, is_section, prefixed, result_metadata, user_metadata
 from drillrank.frameworks.pages import read_pages
-from drillrank.frameworks.records import ChunkRecord, StoredSection, headings_by_level, stored_section
+from drillrank.frameworks.records import headings_by_level
 from drillrank.frameworks.shared import model_fields
-from drillrank.llm import LookupRequest
 from drillrank.passages import stable_uuid
+from drillrank.structure.stored_chunks import StoredChunk
 
 
 def document_names(documents: Iterable[Document]) -> list[str]:
@@ -74,25 +74,6 @@ def passage_of(document: Document, id: str, title_key: str, metadata_fields: Ite
     )
 
 
-def stored_sections(documents: list[Document]) -> list[StoredSection]:
-    """What each of some documents is; no two are the same, if they have no ids."""
-    named = zip(document_names(documents), documents, strict=True)
-    return [stored_section(document, document.metadata, _text(document), id=name) for name, document in named]
-
-
-def read_section(document: Document) -> StoredSection:
-    """What one document is."""
-    return stored_sections([document])[0]
-
-
-def _text(document: Document) -> str:
-    """Of the view; the raw one may have context in front of it in the store."""
-    if not is_section(document.metadata):
-        return document.page_content
-    names = result_metadata(document.metadata)
-    return str(names.get("section_text", document.page_content)) if names["view"] == "raw" else document.page_content
-
-
 def as_raw(document: Document, text: str) -> Document:
     """The section itself; its id is the section's, whatever the store calls the record."""
     names = result_metadata(document.metadata)
@@ -106,40 +87,35 @@ SOURCE = "source"
 _PAGE = ("page", "page_number")
 
 
-def given_chunks(documents: Iterable[Document]) -> list[ChunkRecord[Document]]:
+def given_chunks(documents: Iterable[Document]) -> list[StoredChunk[Document]]:
     """What each of the documents given to a component is a piece of; no two are the same, if they have no ids."""
     documents = list(documents)
-    return [_chunk(document, name) for document, name in zip(documents, document_names(documents), strict=True)]
+    return [read_chunk(document, name) for document, name in zip(documents, document_names(documents), strict=True)]
 
 
-def found_chunks(documents: Iterable[Document]) -> list[ChunkRecord[Document]]:
+def found_chunks(documents: Iterable[Document]) -> list[StoredChunk[Document]]:
     """As `given_chunks`, for what a store or retriever brings, perhaps the same one more than once."""
-    return [_chunk(document, document_names([document])[0]) for document in documents]
+    return list(map(read_chunk, documents))
 
 
-def metadata_query(chunk: ChunkRecord[Document]) -> LookupRequest | None:
-    """Asks a store for all records of a chunk's document."""
-    space, id_ = chunk.document
-    if chunk.kind != "section":
-        return LookupRequest(where={SOURCE: id_}) if isinstance(chunk.metadata.get(SOURCE), str) else None
-    return LookupRequest(where={prefixed("source_id"): id_, **({prefixed("namespace"): space} if space else {})})
-
-
-def _chunk(document: Document, name: str) -> ChunkRecord[Document]:
+def read_chunk(document: Document, id: str | None = None) -> StoredChunk[Document]:
+    """What a document is a piece of, and where in it it stands; without an id of its own it is called as given."""
     if is_section(document.metadata):
         return _section(document)
+    name = id or document_names([document])[0]
     metadata = user_metadata(document.metadata)
     source, start = metadata.get(SOURCE), count(metadata.get("start_index"))
     headings = headings_by_level(metadata)
     start = None if start is None or start < 0 else start
     pages = [count(value) if isinstance(value, float) else value for value in map(metadata.get, _PAGE)]
     cut = isinstance(source, str) or start is not None or bool(headings)
-    return ChunkRecord(
+    return StoredChunk(
         document,
         name,
         document.page_content,
         ("", source if isinstance(source, str) else name),
         kind="chunk" if cut else "document",
+        view_text=document.page_content,
         path=headings,
         # Splitters that write headings know no offsets: what has one was cut again, and it counts from there.
         start=None if headings else start,
@@ -147,22 +123,29 @@ def _chunk(document: Document, name: str) -> ChunkRecord[Document]:
         aliases=(name,),
         metadata=metadata,
         pages=read_pages(document.metadata),
+        siblings={SOURCE: source} if isinstance(source, str) else None,
     )
 
 
-def _section(document: Document) -> ChunkRecord[Document]:
+def _section(document: Document) -> StoredChunk[Document]:
     found: dict[str, Any] = result_metadata(document.metadata)
-    raw = found["view"] == "raw"
-    return ChunkRecord(
+    is_raw = found["view"] == "raw"
+    space, source = str(found.get("namespace") or ""), str(found.get("source_id") or found["section_id"])
+    text = str(found.get("section_text", document.page_content if is_raw else ""))
+    links = {name: str(found[name]) for name in ("parent_id", "previous_id", "next_id") if found.get(name) is not None}
+    return StoredChunk(
         document,
         str(found["section_id"]),
-        str(found.get("section_text", document.page_content if raw else "")),
-        (str(found.get("namespace") or ""), str(found.get("source_id") or found["section_id"])),
+        text,
+        (space, source),
         kind="section",
-        raw=raw,
+        view=found["view"],
+        view_text=text if is_raw else document.page_content,
         path=str(found.get("section_path", "")),
         start=found.get("start"),
         end=found.get("end"),
         metadata=user_metadata(document.metadata),
         pages=read_pages(document.metadata),
+        links=links,
+        siblings={prefixed("source_id"): source, **({prefixed("namespace"): space} if space else {})},
     )

@@ -25,10 +25,11 @@ from drillrank.frameworks.settings import ResultLimit, limit_results
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
 from drillrank.passages import check_query, check_top_n
 from drillrank.vectors import Embed
+from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM, embedding_of, step_prompt
-from langchain_ext._lookups import DocumentFilter, Filter, StoreLookups
-from langchain_ext._records import found_chunks, given_chunks, index_fields, metadata_query
+from langchain_ext._records import given_chunks, index_fields
 from langchain_ext._retriever import QueryRetriever, Retriever, child_config
+from langchain_ext._store import LangChainStore
 from langchain_ext.loader import convert_document
 from langchain_ext.settings import D3RetrieverSettings
 
@@ -141,8 +142,6 @@ class D3Retriever(ModelFields, QueryRetriever):
             self,
             d3,
             given_chunks(map(convert_document, self.documents or [])),
-            found_chunks,
-            metadata_query,
             DocumentFilter(self.filters),
             index_fields(self, self.language_model),
         )
@@ -166,7 +165,7 @@ class D3Retriever(ModelFields, QueryRetriever):
 
     def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
         access = DocumentFilter(self.filters, self.source)
-        store = None if self.source is None else StoreLookups(query, self.source, access, config, self.store)
+        store = None if self.source is None else LangChainStore(self.source, access, config, self.store, question=query)
         llm = None if self.llm is None else FrameworkLLM(self.llm, "summarise", config)
         make_requests = partial(self.core.requests, query, store, access, top_n, max_tokens=self.max_tokens, llm=llm)
         [found] = yield [FunctionRequest(partial(_run, make_requests, config), partial(_arun, make_requests, config))]

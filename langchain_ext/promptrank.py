@@ -25,10 +25,11 @@ from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank,
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.prior import Prior
 from drillrank.vectors import Embed
+from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM, embedding_of, step_prompt
-from langchain_ext._lookups import DocumentFilter, Filter, StoreLookups, underlying_store
-from langchain_ext._records import as_raw, document_names, index_fields, names_of, passage_of, read_section
+from langchain_ext._records import as_raw, document_names, index_fields, names_of, passage_of, read_chunk
 from langchain_ext._retriever import QueryRetriever, Retriever, WithSource, with_score
+from langchain_ext._store import LangChainStore, underlying_store
 from langchain_ext.rerank import LikelihoodCompressor
 from langchain_ext.settings import PromptRankRerankSettings, PromptRankRetrieverSettings
 
@@ -45,12 +46,11 @@ def _host(component: Any, config: RunnableConfig | None = None) -> PathHost[Docu
         retrieves=source is not None,
         docstore=store,
         certain=underlying_store(source) is not None,
-        lookups=lambda question, warns: StoreLookups(question, source, access_filter, config, store, warns),
-        by_id=lambda: StoreLookups("", source if store is None else None, DocumentFilter(None), config, store),
+        lookups=partial(LangChainStore, source, access_filter, config, store),
+        by_id=lambda: LangChainStore(source if store is None else None, DocumentFilter(None), config, store),
         own_id=attrgetter("id"),
         names=names_of,
         passage=partial(passage_of, title_key=settings.title_key, metadata_fields=settings.metadata_fields),
-        section=read_section,
         event=lambda hop: FunctionRequest(
             partial(dispatch_custom_event, HOP_EVENT, hop, config=config),
             partial(adispatch_custom_event, HOP_EVENT, hop, config=config),
@@ -235,7 +235,7 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
 
     def _document(self, found: FoundRecord[Document]) -> Document:
         described = found.added_metadata | reasons(found.explanation)
-        section = read_section(found.record)
+        section = read_chunk(found.record)
         record = as_raw(found.record, section.text) if section.view == "raw" else found.record
         metadata = with_score(record.metadata, self._settings.score_key, found.score, described)
         return record.model_copy(update={"id": found.id, "metadata": metadata})

@@ -27,7 +27,7 @@ from drillrank.frameworks.metadata import PREFIX, RANKING_KEYS, RANKING_NOTES, c
 from drillrank.passages import Ranking, check_query
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.upr import UPR_PROMPT
-from langchain_ext._lookups import DocumentFilter
+from langchain_ext._filters import DocumentFilter
 from langchain_ext._retriever import Loadable
 from langchain_ext.settings import BRMGRRerankSettings, RelevanceRerankSettings, RerankSettings
 

@@ -24,11 +24,13 @@ from drillrank.drilldown.answering import ANSWER_PROMPT
 from drillrank.drilldown.self_ask import SELF_ASK_PROMPT, FollowUp, SelfAskAnswer
 from drillrank.errors import OnFailure
 from drillrank.frameworks.store import RetrievedPassages
+from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.text import Tokens
+from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM, step_prompt
-from langchain_ext._lookups import DocumentFilter, Filter, StoreLookups
 from langchain_ext._records import passage_of
 from langchain_ext._retriever import Loadable, Retriever, WithSource
+from langchain_ext._store import LangChainStore
 
 Output = dict[str, Any]
 
@@ -140,8 +142,8 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, Output]):
             yield _chunk(item)
 
     def _self_ask(self, config: RunnableConfig) -> SelfAsk:
-        def store(question: str) -> StoreLookups:
-            return StoreLookups(question, self.source, DocumentFilter(self.filters), config, component="SelfAskChain")
+        def store() -> LangChainStore:
+            return LangChainStore(self.source, DocumentFilter(self.filters), config, component="SelfAskChain")
 
         return SelfAsk(
             FrameworkLLM(self.llm, "ask", config),
@@ -154,7 +156,8 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, Output]):
             answer_prompt=step_prompt("answer_prompt", self.answer_prompt),
         )
 
-    def _passage(self, found: Document) -> Passage:
+    def _passage(self, chunk: StoredChunk[Document]) -> Passage:
+        found = chunk.record
         passage = passage_of(found, found.id or "", self.title_key)
         return replace(passage, metadata={"document": found})
 

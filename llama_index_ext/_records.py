@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -13,9 +14,8 @@ from llama_index.core.schema import BaseNode, NodeWithScore
 from drillrank.errors import InvalidInput
 from drillrank.frameworks.metadata import copy_metadata, is_section, prefixed, result_metadata, user_metadata
 from drillrank.frameworks.pages import read_pages
-from drillrank.frameworks.records import ChunkRecord, StoredSection, headings_of_path, stored_section
-from drillrank.llm import LookupRequest
-from llama_index_ext._lookups import DOCUMENT
+from drillrank.frameworks.records import headings_of_path
+from drillrank.structure.stored_chunks import StoredChunk
 from llama_index_ext.reader import convert_documents
 
 
@@ -121,34 +121,18 @@ def _annotated(kind: type[BaseNode]) -> type[BaseNode]:
     return Annotated
 
 
-def read_section(found: BaseNode | NodeWithScore) -> StoredSection:
-    """What a node, or a hit, is."""
-    node = found.node if isinstance(found, NodeWithScore) else found
-    links = {"parent_id": node.parent_node, "previous_id": node.prev_node, "next_id": node.next_node}
-    return stored_section(
-        node,
-        node.metadata,
-        node.get_content(),
-        id=node.node_id,
-        document=node.ref_doc_id,
-        around={name: link.node_id for name, link in links.items() if link is not None},
-    )
-
-
 _HEADINGS = "header_path"  # of the host's parser of Markdown: those above the heading that the text begins with
 
 
-def chunks_of(nodes: Iterable[BaseNode | NodeWithScore]) -> list[ChunkRecord[BaseNode]]:
-    """What each node is a piece of, and where in it it stands."""
-    listed = [found.node if isinstance(found, NodeWithScore) else found for found in nodes]
-    known = {node.node_id: node for node in listed}
-    return [_chunk(node, known) for node in listed]
+DOCUMENT = "ref_doc_id"
+"""Metadata key of a node's document. Stores filter by it, although metadata do not have it."""
 
 
-def metadata_query(chunk: ChunkRecord[BaseNode]) -> LookupRequest | None:
-    """Asks a store for all records of a chunk's document."""
-    space, id_ = chunk.document
-    return None if chunk.kind == "document" else LookupRequest(where={DOCUMENT: id_, **_namespace(space)})
+def read_chunks(nodes: Iterable[BaseNode | NodeWithScore]) -> list[StoredChunk[BaseNode]]:
+    """What each node, or hit, is a piece of, and where in it it stands."""
+    hits = [found if isinstance(found, NodeWithScore) else NodeWithScore(node=found) for found in nodes]
+    known = {hit.node.node_id: hit.node for hit in hits}
+    return [replace(_chunk(hit.node, known), score=hit.score) for hit in hits]
 
 
 def _namespace(space: str) -> dict[str, str]:
@@ -171,21 +155,34 @@ def _start(node: BaseNode, known: Mapping[str, BaseNode], below: frozenset[str] 
     return None if first is None or above.get_content()[start : start + len(text)] != text else first + start
 
 
-def _chunk(node: BaseNode, known: Mapping[str, BaseNode]) -> ChunkRecord[BaseNode]:
+def _chunk(node: BaseNode, known: Mapping[str, BaseNode]) -> StoredChunk[BaseNode]:
     found, metadata, text = result_metadata(node.metadata), user_metadata(node.metadata), node.get_content()
-    document = str(found.get("namespace") or ""), node.ref_doc_id or node.node_id
+    space, document = str(found.get("namespace") or ""), node.ref_doc_id or node.node_id
     start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
-    location: dict[str, Any] = {"metadata": metadata, "pages": read_pages(node.metadata)}
+    related = {"parent_id": node.parent_node, "previous_id": node.prev_node, "next_id": node.next_node}
+    links = {name: link.node_id for name, link in related.items() if link is not None}
+    chunk = StoredChunk(
+        node,
+        node.node_id,
+        text,
+        (space, document),
+        view_text=text,
+        metadata=metadata,
+        pages=read_pages(node.metadata),
+        links=links,
+        vector=node.embedding,
+    )
+    if not is_section(node.metadata) and node.ref_doc_id in (None, node.node_id):
+        return chunk
+    chunk = replace(chunk, kind="chunk", siblings={DOCUMENT: document, **_namespace(space)})
     if is_section(node.metadata):
-        raw = found["view"] == "raw"
-        if start is not None:  # if not, it was cut out of what another parser cut
-            location |= {"path": str(found.get("section_path", "")), "start": start, "end": end}
-        id_, kind = node.node_id if raw else str(found["section_id"]), "chunk" if start is None else "section"
-        return ChunkRecord(node, id_, text if raw else "", document, kind, raw, **location)  # type: ignore[arg-type]
-    if node.ref_doc_id is None or node.ref_doc_id == node.node_id:
-        return ChunkRecord(node, node.node_id, text, document, **location)
+        view = str(found["view"])
+        chunk = replace(chunk, id=str(found["section_id"]), view=view, text=text if view == "raw" else "")
+        if start is None:  # it was cut out of what another parser cut
+            return chunk
+        return replace(chunk, kind="section", path=str(found.get("section_path", "")), start=start, end=end)
     headings, begin = headings_of_path(metadata.get(_HEADINGS)), _start(node, known)
-    location = {"metadata": metadata, "path": headings, "above": _HEADINGS in metadata}
+    chunk = replace(chunk, path=headings, is_below_path=_HEADINGS in metadata)
     if not headings or (begin != 0 and text.startswith("#")):  # if not, it was cut again, and offsets count from there
-        location |= {"start": begin, "end": end if begin == start else None}
-    return ChunkRecord(node, node.node_id, text, document, "chunk", **location)
+        chunk = replace(chunk, start=begin, end=end if begin == start else None)
+    return chunk

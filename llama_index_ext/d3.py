@@ -27,19 +27,19 @@ from drillrank.passages import check_query
 from drillrank.settings import as_settings
 from drillrank.structure import Document
 from drillrank.vectors import Embed
+from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, Prompted, embedding_of
-from llama_index_ext._lookups import Filters, NodeFilter, StoreLookups
 from llama_index_ext._records import (
     RankedNode,
     check_kind,
     check_retriever,
     checked_nodes,
-    chunks_of,
     forms,
-    metadata_query,
+    read_chunks,
     unread,
 )
 from llama_index_ext._retriever import QueryRetriever
+from llama_index_ext._store import LlamaIndexStore
 from llama_index_ext.events import D3EndEvent, D3StepEvent, send_explanations
 from llama_index_ext.settings import D3RetrieverSettings
 
@@ -140,9 +140,7 @@ class D3Retriever(Prompted, QueryRetriever):
                 paragraph_prompt=self._step_prompt("paragraph_prompt", prompts[1]),
             ),
         )
-        self._evidence = EvidenceRetrieval(
-            self, d3, chunks_of(documents), chunks_of, metadata_query, NodeFilter(self.filters)
-        )
+        self._evidence = EvidenceRetrieval(self, d3, read_chunks(documents), NodeFilter(self.filters))
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if self.source is not None:
@@ -156,7 +154,7 @@ class D3Retriever(Prompted, QueryRetriever):
 
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         access = NodeFilter(self.filters, self.source)
-        store = None if self.source is None else StoreLookups(query_bundle, self.source, access, index=self.index)
+        store = None if self.source is None else LlamaIndexStore(query_bundle, self.source, access, index=self.index)
         found = yield from self._evidence.requests(
             query, store, access, self._result_limit, max_tokens=self.max_tokens, on_step=self._report
         )

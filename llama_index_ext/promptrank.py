@@ -37,10 +37,11 @@ from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.prior import Prior
 from drillrank.settings import as_settings
 from drillrank.vectors import Embed
+from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, Prompted, embedding_of
-from llama_index_ext._lookups import Filters, NodeFilter, StoreLookups, underlying_index
-from llama_index_ext._records import RankedNode, check_kind, check_retriever, checked_nodes, read_section, unread
+from llama_index_ext._records import RankedNode, check_kind, check_retriever, checked_nodes, unread
 from llama_index_ext._retriever import QueryRetriever
+from llama_index_ext._store import LlamaIndexStore, underlying_index
 from llama_index_ext.events import PathHopEvent, send_explanations
 from llama_index_ext.rerank import LikelihoodRerank
 from llama_index_ext.settings import PromptRankRerankSettings, PromptRankRetrieverSettings
@@ -51,14 +52,13 @@ dispatcher = get_dispatcher(__name__)
 _FOLLOWED = (NodeRelationship.NEXT, NodeRelationship.PREVIOUS, NodeRelationship.CHILD, NodeRelationship.PARENT)
 
 
-def _host(component: Any) -> PathHost[BaseNode]:
+def _host(component: Any, query_bundle: QueryBundle | None = None) -> PathHost[BaseNode]:
     """Of one question."""
     source, store, settings = component.source, component.store, component.settings
     access_filter = NodeFilter(component.filters, source)
 
-    def lookups(question: str | QueryBundle, warns: str = "") -> StoreLookups:
-        query_bundle = QueryBundle(question) if isinstance(question, str) else question
-        return StoreLookups(query_bundle, source, access_filter, store, warns)
+    def lookups(warns: str = "") -> LlamaIndexStore:
+        return LlamaIndexStore(query_bundle or QueryBundle(""), source, access_filter, store, warns)
 
     return PathHost(
         access_filter=access_filter,
@@ -66,11 +66,10 @@ def _host(component: Any) -> PathHost[BaseNode]:
         docstore=store,
         certain=underlying_index(source) is not None,
         lookups=lookups,
-        by_id=lambda: StoreLookups(QueryBundle(""), source if store is None else None, NodeFilter(None), store),
+        by_id=lambda: LlamaIndexStore(QueryBundle(""), source if store is None else None, NodeFilter(None), store),
         own_id=_id_of,
         names=lambda nodes: list(map(_id_of, nodes)),
         passage=partial(passage_of, title_key=settings.title_key, metadata_mode=settings.metadata_mode),
-        section=read_section,
         event=lambda hop: FunctionRequest(partial(dispatcher.event, PathHopEvent(**hop))),
     )
 
@@ -283,7 +282,7 @@ class PromptRankRetriever(Prompted, QueryRetriever):
         )
 
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
-        found = yield from self._paths.retrieve(query, _host(self), self.top_n, usage, host_query=query_bundle)
+        found = yield from self._paths.retrieve(query, _host(self, query_bundle), self.top_n, usage)
         nodes = list(map(_node, found))
         if explains(self.explain):
             send_explanations(query, nodes, [one.explanation for one in found])

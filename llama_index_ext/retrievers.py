@@ -18,19 +18,20 @@ from drillrank import LanguageModel, Passage
 from drillrank.errors import check_positive, warn
 from drillrank.explanation.explanations import explains
 from drillrank.frameworks.metadata import prefixed, with_result_metadata
-from drillrank.frameworks.records import StoredSection
-from drillrank.frameworks.store import retrieved_and_generated
+from drillrank.frameworks.store import retrieve_and_generate
 from drillrank.frameworks.views import ViewRetrieval
 from drillrank.llm import FunctionRequest, Requests, Usage
 from drillrank.passages import check_top_n
 from drillrank.rerank.prior import Prior
 from drillrank.settings import as_settings
+from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, MergedSection, RetrieverName, View
+from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, embedding_of
-from llama_index_ext._lookups import Filters, NodeFilter, StoreLookups, underlying_index
-from llama_index_ext._records import check_retriever, checked_nodes, read_section, unread
+from llama_index_ext._records import check_retriever, checked_nodes, read_chunks, unread
 from llama_index_ext._retriever import QueryRetriever
+from llama_index_ext._store import LlamaIndexStore, underlying_index
 from llama_index_ext.events import send_explanations
 from llama_index_ext.rerank import BRMGRRerank
 from llama_index_ext.settings import BRMGRRetrieverSettings
@@ -113,17 +114,15 @@ class MultiViewRetriever(QueryRetriever):
         NodeFilter(self.filters)  # says now what is wrong with them
         self._views = ViewRetrieval(
             self,
-            list(map(read_section, documents)),
+            read_chunks(documents),
             lambda: [node.get_content(metadata_mode=MetadataMode.EMBED) for node in documents],
-            read_section,
-            store=VectorStoreIndex,
             maker="MultiViewNodeParser",
             embed=embedding_of(self.embed),
         )
 
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         access_filter = NodeFilter(self.filters, self.source)
-        store = StoreLookups(query_bundle, self.source, access_filter)  # type: ignore[arg-type]  # a mapping by view
+        store = LlamaIndexStore(query_bundle, self.source, access_filter)  # type: ignore[arg-type]  # a mapping by view
         found = yield from self._views.retrieve(query, store, access_filter, self.top_n)
         nodes = [_node(*merged) for merged, _ in found]
         if explains(self.explain):
@@ -131,7 +130,7 @@ class MultiViewRetriever(QueryRetriever):
         return nodes
 
 
-def _node(section: StoredSection, merged: MergedSection, origin: str | None) -> NodeWithScore:
+def _node(section: StoredChunk[BaseNode], merged: MergedSection, origin: str | None) -> NodeWithScore:
     matched = merged.matched_views if origin is None else None
     metadata = with_result_metadata(section.record.metadata, matched_views=matched, expanded_from=origin)
     added = [prefixed(name) for name in ("matched_views", "expanded_from")]
@@ -215,9 +214,11 @@ class BRMGRRetriever(QueryRetriever):
 
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         access_filter = NodeFilter(self.filters, self.source)
-        store = StoreLookups(query_bundle, self.source, access_filter, component=type(self).__name__)
-        found, written = yield from retrieved_and_generated(self._settings, query, self.n_generated, store)
-        retrieved = [NodeWithScore(node=self._retrieved(hit.node), score=hit.score) for hit in found or ()]
+        store = LlamaIndexStore(query_bundle, self.source, access_filter, component=type(self).__name__)
+        found, written = yield from retrieve_and_generate(
+            self._settings, query, self.n_generated, store, self.top_n or 10
+        )
+        retrieved = [NodeWithScore(node=self._retrieved(hit.record), score=hit.score) for hit in found]
         rerank, arguments = self._rerank, ([*retrieved, *map(self._node, written)], query_bundle)
         [merged] = yield [
             FunctionRequest(

@@ -13,7 +13,7 @@ from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.utils import print_text
 
 from drillrank import Passage, SelfAsk
@@ -22,10 +22,12 @@ from drillrank.drilldown.self_ask import SELF_ASK_PROMPT, FollowUp, SelfAskAnswe
 from drillrank.errors import OnFailure
 from drillrank.frameworks.store import RetrievedPassages
 from drillrank.passages import check_query
+from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.text import Tokens
+from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, Prompted
-from llama_index_ext._lookups import Filters, NodeFilter, StoreLookups
 from llama_index_ext._records import check_retriever
+from llama_index_ext._store import LlamaIndexStore
 from llama_index_ext.events import SelfAskStepEvent
 
 dispatcher = get_dispatcher(__name__)
@@ -99,9 +101,9 @@ class SelfAskQueryEngine(Prompted, BaseQueryEngine):
             on_failure=self.on_failure,
         )
 
-    def _store(self, question: str) -> StoreLookups:
+    def _store(self) -> LlamaIndexStore:
         access_filter = NodeFilter(self.filters, self.source)
-        return StoreLookups(QueryBundle(question), self.source, access_filter, component="SelfAskQueryEngine")
+        return LlamaIndexStore(QueryBundle(""), self.source, access_filter, component="SelfAskQueryEngine")
 
     def _get_prompt_modules(self) -> PromptMixinType:
         return {"retriever": self.source}
@@ -136,9 +138,10 @@ class SelfAskQueryEngine(Prompted, BaseQueryEngine):
         return Response(item.answer or "Empty Response", source_nodes=list(nodes.values()), metadata=metadata)
 
 
-def _passage(found: NodeWithScore) -> Passage:
-    text = found.node.get_content(metadata_mode=MetadataMode.LLM)
-    return Passage(text, id=found.node.node_id, metadata={"node": found})
+def _passage(chunk: StoredChunk[BaseNode]) -> Passage:
+    node = chunk.record
+    text = node.get_content(metadata_mode=MetadataMode.LLM)
+    return Passage(text, id=node.node_id, metadata={"node": NodeWithScore(node=node, score=chunk.score)})
 
 
 def _shown(step: FollowUp) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from langchain_ext import (
     SelfAskChain,
     UPRRerank,
 )
-from langchain_ext._lookups import DocumentFilter
+from langchain_ext._filters import DocumentFilter
 from tests.conformance.frameworks import LangChain
 from tests.conformance.server_store import OwnForm, PostFiltered
 from tests.examples import examples
@@ -136,7 +136,7 @@ def test_a_store_that_filters_what_it_has_fetched_loses_nothing(monkeypatch: pyt
     one = store.as_retriever(search_kwargs={"k": 1, "filter": {"source": "b"}, "fetch_k": 120})
     assert len(MultiViewRetriever(source=store, filters={"source": "b"}, top_n=60).invoke("meal")) == 60
     assert len(D3Retriever(source=one, top_n=99, settings=PARAGRAPHS).invoke("meal")) == 60
-    monkeypatch.setattr("langchain_ext._lookups._ALL", 60)
+    monkeypatch.setattr("langchain_ext._store._ALL", 60)
     assert len(D3Retriever(source=one, top_n=99, settings=PARAGRAPHS).invoke("meal")) == 60  # by the fetch_k of its own
 
 

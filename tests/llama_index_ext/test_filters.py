@@ -22,7 +22,7 @@ from llama_index.core.vector_stores.types import (
 )
 
 from drillrank.errors import DrillrankWarning, InvalidInput
-from llama_index_ext._lookups import NodeFilter
+from llama_index_ext._filters import NodeFilter
 from tests.conformance.text_store import TextStore
 from tests.examples import examples
 

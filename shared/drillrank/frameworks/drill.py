@@ -21,14 +21,17 @@ from drillrank.explanation.explanations import explains, explanation_request
 from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.metadata import PREFIX, RANKING_NOTES, copy_metadata
 from drillrank.frameworks.pages import join_pages, with_pages_of_span, without_page_keys
-from drillrank.frameworks.records import ChunkRecord, Name, Record, StoredDocument, check_searched, held_spans
+from drillrank.frameworks.records import Record, StoredDocument, held_spans
+from drillrank.frameworks.sections import check_searched
 from drillrank.frameworks.settings import BaseD3RetrieverSettings
 from drillrank.frameworks.shared import Indexes, Shared, shared
-from drillrank.frameworks.store import THE_QUESTION, Answer, Store, answered, report_usage
-from drillrank.llm import LLM, FunctionRequest, LookupRequest, Requests, RetrievalRequest
+from drillrank.frameworks.store import report_usage
+from drillrank.llm import LLM, FunctionRequest, Requests
 from drillrank.passages import Passage, stable_uuid
 from drillrank.structure import breadcrumb
 from drillrank.structure.read import FORMAT_KEY
+from drillrank.structure.record_store import RecordStore, find_request, search_request
+from drillrank.structure.stored_chunks import DocumentName, StoredChunk
 
 _REMEMBERED = 4  # collections of a store; each may be large
 _VIEWS = 3  # of a section in a store: to find so many documents, ask for more
@@ -59,10 +62,10 @@ class Candidates(Generic[Record]):
     """
 
     documents: list[StoredDocument[Record]] = field(default_factory=list)
-    problems: dict[str, list[Name]] = field(default_factory=dict)
+    problems: dict[str, list[DocumentName]] = field(default_factory=dict)
     nothing: str = ""
 
-    def messages(self, problems: Mapping[str, Sequence[Name]]) -> list[str]:
+    def messages(self, problems: Mapping[str, Sequence[DocumentName]]) -> list[str]:
         """What is wrong, in words."""
         found = [_PROBLEMS[kind].format(len(names), names[0][1]) for kind, names in problems.items() if names]
         return found + ([self.nothing] if self.nothing else [])
@@ -72,7 +75,7 @@ class Candidates(Generic[Record]):
         for message in self.messages({kind: warned.new(kind, names) for kind, names in self.problems.items()}):
             warn(message)
 
-    def add(self, found: Iterable[tuple[StoredDocument[Record], Sequence[ChunkRecord[Record]]]]) -> None:
+    def add(self, found: Iterable[tuple[StoredDocument[Record], Sequence[StoredChunk[Record]]]]) -> None:
         """Documents as they are, or, of one that contradicts itself, each record that was found."""
         for document, hits in found:
             if document.contradicts_itself():
@@ -106,7 +109,7 @@ class Evidence(Generic[Record]):
     score: float
     start: int | None
     end: int | None
-    chunk: ChunkRecord[Record]
+    chunk: StoredChunk[Record]
     document: str
     metadata: dict[str, Any]
     explanation: Explanation | None
@@ -148,17 +151,13 @@ class EvidenceRetrieval(Generic[Record]):
         component: Whose fields say how documents are put together, and whether results are explained.
         d3: Finds evidence.
         given: What was given to it.
-        read: Reads what a host's store brings.
-        metadata_query: Asks a store for all records of a chunk's document; None if it is one by itself.
         access: What may be seen: of records that are given without a source, which are prepared now.
         fields: Of some records what an index of them is made of, if components of equal fields are to share it.
     """
 
     component: InitVar[Any]
     d3: D3
-    given: Sequence[ChunkRecord[Record]]
-    read: Callable[[Iterable[Any]], list[ChunkRecord[Record]]]
-    metadata_query: Callable[[ChunkRecord[Record]], LookupRequest | None]
+    given: Sequence[StoredChunk[Record]]
     access: InitVar[AccessFilter[Any]]
     fields: Callable[[Sequence[Record]], Mapping[str, object]] | None = None
 
@@ -202,16 +201,16 @@ class EvidenceRetrieval(Generic[Record]):
     def _of_given(self, access: AccessFilter[Any]) -> tuple[Candidates[Record], Shared[PreparedDocuments]]:
         return self._indexes.of(self._indexes.numbers(access))
 
-    def _joined(self, chunks: list[ChunkRecord[Record]]) -> list[ChunkRecord[Record]]:
+    def _joined(self, chunks: list[StoredChunk[Record]]) -> list[StoredChunk[Record]]:
         """Records that are pages of one file, each whole, as one; the others as they are."""
         if not self._settings.join_pages or not all(
-            chunk.is_bare and (chunk.kind == "document" or chunk.page is not None) for chunk in chunks
+            chunk.has_no_place and (chunk.kind == "document" or chunk.page is not None) for chunk in chunks
         ):
             return chunks
         found = []
         for one in join_pages((chunk.text, chunk.metadata) for chunk in chunks):
             members = [chunks[at] for at in one.page_indices]
-            first = replace(members[0], pages=members[0].pages or one.pages, joined=len(members) > 1)
+            first = replace(members[0], pages=members[0].pages or one.pages, is_joined=len(members) > 1)
             if len(members) > 1:
                 aliases = tuple(dict.fromkeys(alias for page in members for alias in (*page.aliases, page.id)))
                 first = replace(first, text=one.text, kind="document", page=None, pages=one.pages, aliases=aliases)
@@ -245,7 +244,7 @@ class EvidenceRetrieval(Generic[Record]):
     def requests(
         self,
         question: str,
-        store: Store | None,
+        store: RecordStore | None,
         access: AccessFilter[Any],
         top_n: int | None,
         *,
@@ -258,7 +257,7 @@ class EvidenceRetrieval(Generic[Record]):
             [(candidates, made)] = yield [FunctionRequest(partial(self._of_given, access))]
             ready = made.made
         else:
-            candidates = yield from answered(self._candidates(store, access), store.handlers)
+            candidates = yield from self._candidates(question, store, access)
             candidates.warn(self._warned)
             [ready] = yield [FunctionRequest(partial(self._of_store, candidates.documents))]
         sync, asynchronous = (
@@ -268,33 +267,33 @@ class EvidenceRetrieval(Generic[Record]):
         [found] = yield [FunctionRequest(sync, asynchronous)]
         return self._found(found, candidates)
 
-    def _candidates(self, store: Store, access: AccessFilter[Any]) -> Requests[Candidates[Record]]:
+    def _candidates(self, question: str, store: RecordStore, access: AccessFilter[Any]) -> Requests[Candidates[Record]]:
         """The documents of the best records, looked up.
 
         What was given beside the source lends structure, and stands in for what cannot be looked up, as far as it
         agrees with what the source found.
         """
         given = self._joined([self.given[number] for number in (yield from self._indexes.seen(access))])
-        beside: dict[str, dict[Name, list[ChunkRecord[Record]]]] = {}
+        beside: dict[str, dict[DocumentName, list[StoredChunk[Record]]]] = {}
         for name, of_document in _by_document(given).items():
             for alias in dict.fromkeys([name[1], *(alias for chunk in of_document for alias in chunk.aliases)]):
                 beside.setdefault(alias, {})[name] = of_document
-        [brought] = yield [RetrievalRequest(THE_QUESTION, _VIEWS * self._most)]
-        hits = _by_document(self.read(brought or ()))
+        [nearest] = yield [search_request(store, question, _VIEWS * self._most)]
+        hits = _by_document(nearest)
         names = list(hits)[: self._most]
-        wanted = {name: fetch for name in names if (fetch := self.metadata_query(hits[name][0])) is not None}
-        answers: Sequence[Answer] = (yield list(wanted.values())) if wanted else []
+        wanted = {name: siblings for name in names if (siblings := hits[name][0].siblings) is not None}
+        answers = (yield [find_request(store, where) for where in wanted.values()]) if wanted else []
         stored = {
             name: chunks
             for name, answer in zip(wanted, answers, strict=True)
-            if (chunks := [chunk for chunk in self.read(answer or ()) if chunk.document == name])
+            if (chunks := [chunk for chunk in answer or () if chunk.document == name])
         }
         result: Candidates[Record] = Candidates(problems={"outdated": [], "missing": []})
         found = []
         for name in names:
             is_stored = name in stored
             records = [
-                chunk for chunk in stored.get(name, hits[name]) if chunk.raw or (chunk.text and not is_stored)
+                chunk for chunk in stored.get(name, hits[name]) if chunk.is_raw or (chunk.text and not is_stored)
             ]  # a view may carry some of the text, which counts where its section cannot be had
             others = [
                 of_document for their, of_document in beside.get(name[1], {}).items() if their[0] in ("", name[0])
@@ -309,7 +308,7 @@ class EvidenceRetrieval(Generic[Record]):
             ids = {hit.id for hit in hits[name]}
             found.append((document, [record for record in records if record.id in ids] or records))
         result.add(found)
-        if not hits and (access.restricts or not store.retrieves):
+        if not hits and (access.restricts or store.obeys_limits):
             shown = "found nothing that the filter shows" if access.restricts else "holds nothing"
             result.nothing = f"The source {shown}: there is nothing to drill into."
         texts = [chunk.text for document in result.documents for chunk in document.chunks]
@@ -353,7 +352,7 @@ class EvidenceRetrieval(Generic[Record]):
             )
             if chunk.pages is None and whole.pages is not None:  # a page's or a chunk's own, which names its page
                 metadata = {**metadata, **with_pages_of_span({}, whole.pages, start, end)}
-            page_start = whole.pages.within(start, end).starts[0] if whole.joined and start is not None else 0
+            page_start = whole.pages.within(start, end).starts[0] if whole.is_joined and start is not None else 0
             metadata = {key: value for key, value in metadata.items() if key != FORMAT_KEY}  # of the source, not of it
             keyed = copy_metadata({**metadata, **{PREFIX + name: value for name, value in ours.items()}})
             where = [*([str(location["part"])] if "part" in location else []), *([text] if document.apart else [])]
@@ -389,17 +388,17 @@ def _describe_best_paragraph(details: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_given(
-    name: Name,
-    records: list[ChunkRecord[Record]],
-    hits: list[ChunkRecord[Record]],
+    name: DocumentName,
+    records: list[StoredChunk[Record]],
+    hits: list[StoredChunk[Record]],
     is_stored: bool,
-    given: Sequence[list[ChunkRecord[Record]]],
+    given: Sequence[list[StoredChunk[Record]]],
 ) -> StoredDocument[Record] | None:
     """The document with what was given of it; None if that does not agree with the records, or where there are none."""
     for chunks in given:
         first = chunks[0]
         labels = first.metadata if first.pages is None else without_page_keys(first.metadata)
-        if (first.is_bare or not records) and any(
+        if (first.has_no_place or not records) and any(
             record.metadata.get(key, value) != value
             for record in records or hits
             for key, value in labels.items()
@@ -408,13 +407,13 @@ def _with_given(
             continue  # another one's, of the same name
         if not records:  # views alone were found
             return StoredDocument(name, chunks)
-        if len(chunks) == 1 and first.is_bare:
+        if len(chunks) == 1 and first.has_no_place:
             original = StoredDocument(name, records, first, whole=not is_stored)
             if held_spans(first.text, original.chunks) is not None:
                 by_itself = is_stored and records[0].kind == "section"  # which knows its place
                 return StoredDocument(name, records) if by_itself else original
             continue
-        known = {chunk.id: chunk for chunk in chunks if chunk.raw} or {chunk.id: chunk for chunk in chunks}
+        known = {chunk.id: chunk for chunk in chunks if chunk.is_raw} or {chunk.id: chunk for chunk in chunks}
         if all(
             record.id in known
             and known[record.id].text == record.text
@@ -422,16 +421,18 @@ def _with_given(
             for record in records
         ):
             placed = [
-                replace(record, start=known[record.id].start, end=known[record.id].end) if record.is_bare else record
+                replace(record, start=known[record.id].start, end=known[record.id].end)
+                if record.has_no_place
+                else record
                 for record in records
             ]
             return StoredDocument(name, placed if is_stored else [*placed, *chunks])
     return None if given or not records else StoredDocument(name, records)
 
 
-def _by_document(chunks: Iterable[ChunkRecord[Record]]) -> dict[Name, list[ChunkRecord[Record]]]:
+def _by_document(chunks: Iterable[StoredChunk[Record]]) -> dict[DocumentName, list[StoredChunk[Record]]]:
     """Chunks by their documents; of different whole documents with one id, the later ones are numbered."""
-    documents: dict[Name, list[ChunkRecord[Record]]] = {}
+    documents: dict[DocumentName, list[StoredChunk[Record]]] = {}
     for chunk in chunks:
         space, id_ = name = chunk.document
         copies = count(2)

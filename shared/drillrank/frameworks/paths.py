@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -13,10 +14,9 @@ from drillrank.explanation import Explanation, Explanations
 from drillrank.explanation.explanations import explains
 from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.metadata import added_metadata, path_notes
-from drillrank.frameworks.records import StoredSection, deduplicate_sections, warn_missing
+from drillrank.frameworks.sections import deduplicate_sections, warn_missing
 from drillrank.frameworks.settings import LinkedRecordSettings
 from drillrank.frameworks.shared import Indexes, Shared, shared
-from drillrank.frameworks.store import THE_QUESTION, Answer, Store, answered
 from drillrank.llm import FunctionRequest, Handlers, LookupRequest, Requests, RetrievalRequest, Usage
 from drillrank.multihop.path_rerank import LinkName, PathRerank, named_links
 from drillrank.multihop.prior import check_by_order
@@ -24,9 +24,12 @@ from drillrank.multihop.search import Hop, PathSearch
 from drillrank.passages import Passage, Ranking, by_id, stable_uuid
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
+from drillrank.structure.record_store import RecordStore, get_request, search_request
+from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.vectors import Embed
 
 Record = TypeVar("Record")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -38,13 +41,12 @@ class PathHost(Generic[Record]):
         retrieves: Whether there is a retriever.
         docstore: Knows records by id, if there is one; without one, the store behind the retriever knows the given.
         certain: Whether all that the retriever brings is from one store, which is asked for more.
-        lookups: From a question to the retriever and, for raw records of sections, the store behind it or else the
-            docstore; and the component that warns if the filter hides all that is found, empty if none does.
+        lookups: From the component that warns if the filter hides all that is found, empty if none does, to the source
+            and, for raw records of sections, the store behind it or else the docstore.
         by_id: The docstore, or without one the store behind the retriever, without regard to what may be seen.
         own_id: What the store calls a record.
         names: Of each record a name that no other one has: its id, if it has one.
         passage: From a record and its name to what is ranked.
-        section: What a record, or a hit, is of a section.
         event: Sends the host's event of a hop: `query`, `hop`, `paths`, `best_path` and `best_score`.
     """
 
@@ -52,12 +54,11 @@ class PathHost(Generic[Record]):
     retrieves: bool
     docstore: object | None
     certain: bool
-    lookups: Callable[[Any, str], Store]
-    by_id: Callable[[], Store]
+    lookups: Callable[[str], RecordStore]
+    by_id: Callable[[], RecordStore]
     own_id: Callable[[Record], str | None]
     names: Callable[[Sequence[Record]], list[str]]
     passage: Callable[[Record, str], Passage]
-    section: Callable[[Any], StoredSection]
     event: Callable[[dict[str, Any]], FunctionRequest]
 
 
@@ -146,19 +147,20 @@ class RecordSource(Generic[Record]):
         """Who answers a search's requests: the host's retriever and stores, and for hops its event."""
         return {RetrievalRequest: self._retrieve, LookupRequest: self._fetch, Hop: partial(self._send, query)}
 
-    def found(self, question: Any, component: str = "") -> Requests[list[Passage]]:
+    def found(self, question: str, n: int, component: str = "") -> Requests[list[Passage]]:
         """What the retriever brings and may be seen, remembered and turned into passages; of a section one."""
-        return answered(self._retrieved(), self.host.lookups(question, component).handlers)
+        return self._retrieved(self.host.lookups(component), question, n)
 
     def _retrieve(self, request: RetrievalRequest) -> Requests[Sequence[Passage]]:
         if not self.host.retrieves:
             return ()
-        return (yield from self.found(request.query))[: request.n]
+        return (yield from self.found(request.query, request.n))[: request.n]
 
     def _fetch(self, request: LookupRequest) -> Requests[Sequence[tuple[str, Passage]]]:
         """The records with these ids that there are, as the store has them now."""
         wanted = self._known(request.ids)
-        return self._answered(wanted, (yield from self.host.by_id().fetch(LookupRequest(wanted))) if wanted else ())
+        [chunks] = (yield [get_request(self.host.by_id(), wanted)]) if wanted else [()]
+        return self._answered(wanted, chunks)
 
     def _send(self, query: str, hop: Hop) -> Requests[None]:
         """Have the host send its event of a hop; one without paths has none."""
@@ -177,10 +179,10 @@ class RecordSource(Generic[Record]):
         """What the records are called where they come from."""
         return [self.record_names.own_id(name) for name in names]
 
-    def _retrieved(self) -> Requests[list[Passage]]:
+    def _retrieved(self, store: RecordStore, question: str, n: int) -> Requests[list[Passage]]:
         host = self.host
-        [hits] = yield [RetrievalRequest(THE_QUESTION, 0)]  # of a retriever, which knows how many it brings
-        records, missing = yield from deduplicate_sections(hits or (), host.section, self.given, sure=host.certain)
+        [hits] = yield [search_request(store, question, n)]
+        records, missing = yield from deduplicate_sections(hits, store, self.given, is_store_of_hits=host.certain)
         if not host.access_filter.restricts:  # perhaps they are hidden: nothing is said of them
             warn_missing("PromptRank", self.warned.new("raw", missing))
         texts: dict[str, str] = {}
@@ -196,14 +198,14 @@ class RecordSource(Generic[Record]):
         """A store that nobody named need not understand ids that nobody gave."""
         return tuple(ids) if self.host.docstore is not None else tuple(id_ for id_ in ids if id_ in self.given)
 
-    def _answered(self, ids: Sequence[str], found: Answer) -> list[tuple[str, Passage]]:
+    def _answered(self, ids: Sequence[str], found: Sequence[StoredChunk[Record]] | None) -> list[tuple[str, Passage]]:
         if found is None and self.host.docstore is not None:
             docstore = type(self.host.docstore).__name__
             raise InvalidInput(f"{docstore} finds no documents by id: pass another store.")
         if found is None:  # no store that can be asked
             given = ((id_, self.given[id_]) for id_ in ids)
             return [(id_, self._remembered(self.host.passage(record, id_), record)) for id_, record in given]
-        named = [(id_, record) for record in found if (id_ := self.host.own_id(record))]
+        named = [(id_, chunk.record) for chunk in found if (id_ := self.host.own_id(chunk.record))]
         self.missed |= {id_ for id_ in ids if id_ in self.given}.difference(id_ for id_, _ in named)
         permitted = set(map(id, self.host.access_filter.filter_fetched(record for _, record in named)))
         seen = ((id_, record) for id_, record in named if id(record) in permitted)
@@ -217,13 +219,36 @@ class RecordSource(Generic[Record]):
         return self._met[name]
 
 
+def bind_handlers(requests: Requests[Result], handlers: Handlers) -> Requests[Result]:
+    """Run a generator, and turn its requests that have a handler here into calls of the handler.
+
+    >>> from drillrank.llm import run
+    >>> def once():
+    ...     [results] = yield [RetrievalRequest("who?", 1)]
+    ...     return results
+    >>> run(bind_handlers(once(), {RetrievalRequest: lambda request: [request.query]}))
+    ['who?']
+    """
+    answers: Sequence[Any] | None = None
+    with closing(requests):
+        while True:
+            try:
+                step = requests.send(answers)  # type: ignore[arg-type]  # None starts the generator
+            except StopIteration as stop:
+                return stop.value  # type: ignore[no-any-return]
+            answers = yield [
+                FunctionRequest(partial(handlers[type(request)], request)) if type(request) in handlers else request
+                for request in step
+            ]
+
+
 def rank_linked(
     reranker: PathRerank, query: str, passages: Sequence[Passage], scores: RetrievalScores, host: PathHost[Any]
 ) -> Requests[Ranking[Passage]]:
     """Given passages and those that were reached from them; `details["reached"]` is the record of one of these."""
     source = RecordSource(host, RecordNames(GivenPassages(passages)))
     counted = scores if reranker.counts_first_stage else None
-    ranking = yield from answered(reranker.requests(query, passages, scores=counted), source.handlers(query))
+    ranking = yield from bind_handlers(reranker.requests(query, passages, scores=counted), source.handlers(query))
     for item in ranking:
         if item.details["position"] >= len(passages):
             item.details["reached"] = source.records[item.passage.id]
@@ -297,6 +322,7 @@ class PathRetrieval(Generic[Record]):
         self._reranks = partial(path_rerank, settings, prompt_rank, tuple(links), embed)
         self._fields, self._component, self._explains = fields, type(component).__name__, component.explain
         self._missing = None if component.llm is None else replace(settings, missing_prompt=missing_prompt)
+        self._n_candidates = settings.pool
         self._warned = WarnOnce()
         self._indexes = Indexes(records, self._index)
         if not host.access_filter.restricts:
@@ -320,7 +346,7 @@ class PathRetrieval(Generic[Record]):
         return shared("paths", self._fields and self._fields(records), made)
 
     def retrieve(
-        self, query: str, host: PathHost[Record], top_n: int | None, usage: Usage, *, host_query: Any = None
+        self, query: str, host: PathHost[Record], top_n: int | None, usage: Usage
     ) -> Requests[list[FoundRecord[Record]]]:
         """Records for a question, best first.
 
@@ -329,16 +355,15 @@ class PathRetrieval(Generic[Record]):
             host: Of this question.
             top_n: Records wanted; None wants all.
             usage: Where the caller counts what the LLM costs that names what a path lacks.
-            host_query: The question as the host asks its retriever, if that is not the string.
         """
         seen = yield from self._indexes.seen(host.access_filter)
         [made] = yield [FunctionRequest(partial(self._indexes.of, seen))]
         given, search = made.made
         records = {self._names[number]: self._indexes.records[number] for number in seen}
         source = RecordSource(host, RecordNames(given), records, self._warned)
-        first = yield from source.found(query if host_query is None else host_query, self._component)
+        first = yield from source.found(query, self._n_candidates, self._component)
         requests = search.requests(query, top_n, candidates=first, fetched=True, missing=self._missing, usage=usage)
-        ranking = yield from answered(requests, source.handlers(query))
+        ranking = yield from bind_handlers(requests, source.handlers(query))
         why = ranking.explain() if explains(self._explains) else None
         return self._found(ranking, source, why)
 
