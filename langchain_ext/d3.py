@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import VectorStore
-from pydantic import Field, InstanceOf, field_validator
+from pydantic import Field, field_validator
 
 from drillrank import D3, LanguageModel, structure
 from drillrank.drilldown.paragraph_scores import load_evidence_model
@@ -91,7 +91,7 @@ class D3Retriever(ModelFields, QueryRetriever):
     ('It lasts nine hours.', 'Battery; Screen')
     """
 
-    documents: Sequence[Document | InstanceOf[structure.Document]] | None = Field(
+    documents: Sequence[Document | structure.Document] | None = Field(
         default=None, kw_only=False, description="What is read."
     )
     llm: Runnable[Any, Any] | None = Field(default=None, description="Chooses; None lets likelihood choose.")
@@ -109,10 +109,11 @@ class D3Retriever(ModelFields, QueryRetriever):
         default=D3RetrieverSettings(), description="What is rarely touched."
     )
 
-    @field_validator("documents")
+    @field_validator("documents", mode="before")
     @classmethod
-    def _convert(cls, documents: Sequence[Document | structure.Document] | None) -> list[Document] | None:
-        return None if documents is None else list(map(convert_document, documents))
+    def _convert(cls, documents: Any) -> Any:
+        is_list = isinstance(documents, Iterable) and not isinstance(documents, str | Document)
+        return list(map(convert_document, documents)) if is_list else documents
 
     _load: ClassVar[Callable[..., LanguageModel]] = staticmethod(load_evidence_model)
 

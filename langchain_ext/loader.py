@@ -64,7 +64,7 @@ def convert_document(document: Document | structure.Document) -> Document:
     Raises:
         InvalidInput: Another tool found the sections of the document.
     """
-    if isinstance(document, Document):
+    if not isinstance(document, structure.Document):
         return document
     check_sections(document)
     return _build_document(stable_uuid("document", document.text), document, {})

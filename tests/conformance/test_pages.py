@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from drillrank.frameworks.pages import file_metadata, join_pages, read_pages
+from drillrank.frameworks.pages import join_pages, read_pages
 from drillrank.structure import Pages, parse_document
+from langchain_ext.loader import convert_document
 from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 
 PAGES = [
@@ -131,7 +132,7 @@ def test_a_file_that_drillrank_read_keeps_its_pages_in_a_host():
     text = "# Foxes\n\nThey hunt.\n\n# Badgers\n\nThey dig setts.\n"
     document = parse_document(text)
     object.__setattr__(document, "pages", Pages((0, text.index("# Badgers")), (1, 2), ("1", "2")))
-    whole = LangChain.document(text, **file_metadata(document, "a.pdf"))
+    whole = convert_document(document)
     found = first(LangChain, "Who digs setts?", [whole])
     assert (found.metadata["page"], found.metadata["drillrank_first_page"]) == (1, 2)
     pieces = LangChain.split([whole], views=["raw"])

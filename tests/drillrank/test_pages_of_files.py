@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from drillrank.frameworks.pages import file_metadata, join_pages, read_pages, with_pages_of_span, without_page_keys
+from drillrank.frameworks.files import file_metadata
+from drillrank.frameworks.pages import join_pages, read_pages, with_pages_of_span, without_page_keys
 from drillrank.structure import Pages, parse_document
 from drillrank.structure.pages import page_range
 from tests.drillrank.helpers import refuses
@@ -120,11 +121,12 @@ def test_metadata_of_a_part():
 
 def test_metadata_of_a_file():
     document = parse_document("Foxes.")
-    assert file_metadata(document, "a.md") == {"source": "a.md"}
+    assert file_metadata(document) == {"drillrank_format": "text"}
     object.__setattr__(document, "pages", ROMAN)
-    told = {"source": "a.pdf", "page": 0, "page_label": "iii", "drillrank_pages": ROMAN.as_json()}
-    assert file_metadata(document, "a.pdf") == told
-    assert without_page_keys(told | {"page_number": 1, "x": 2}).keys() == {"source", "drillrank_pages", "x"}
+    described = {"drillrank_format": "text", "drillrank_pages": ROMAN.as_json()}
+    assert file_metadata(document) == described
+    pages = {"page": 0, "page_label": "iii", "page_number": 1}
+    assert without_page_keys(described | pages | {"x": 2}) == described | {"x": 2}
 
 
 test_pages_that_are_none = refuses(
