@@ -20,8 +20,7 @@ def join_pages(nodes: Sequence[BaseNode]) -> list[BaseNode]:
         nodes: Documents of a reader. Only neighbors are joined.
 
     Returns:
-        The documents in order. Documents that are not pages are returned as they are, and so are all nodes if one of
-        them is a part of another document.
+        The documents in order. Documents that are not pages, and nodes that a parser cut, are returned as they are.
 
     >>> from llama_index.core.schema import Document
     >>> pages = [Document(text=text, metadata={"file_path": "a.pdf", "page_label": text}) for text in ("1", "2")]
@@ -29,10 +28,9 @@ def join_pages(nodes: Sequence[BaseNode]) -> list[BaseNode]:
     [('1\n\n2', '1')]
     """
     nodes = list(nodes)
-    if any(node.ref_doc_id not in (None, node.node_id) for node in nodes):
-        return nodes
+    may_be_page = [node.ref_doc_id in (None, node.node_id) for node in nodes]
     documents = []
-    for joined in pages.join_pages((node.get_content(), node.metadata) for node in nodes):
+    for joined in pages.join_pages(((node.get_content(), node.metadata) for node in nodes), may_be_page):
         document = nodes[joined.page_indices[0]]
         if joined.pages is not None:
             metadata = with_result_metadata(document.metadata, pages=joined.pages.as_json())

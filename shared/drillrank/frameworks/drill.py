@@ -202,13 +202,12 @@ class EvidenceRetrieval(Generic[Record]):
         return self._indexes.of(self._indexes.numbers(access))
 
     def _joined(self, chunks: list[StoredChunk[Record]]) -> list[StoredChunk[Record]]:
-        """Records that are pages of one file, each whole, as one; the others as they are."""
-        if not self._settings.join_pages or not all(
-            chunk.has_no_place and (chunk.kind == "document" or chunk.page is not None) for chunk in chunks
-        ):
+        """Join records that are pages of one file, each whole. Other records stay as they are."""
+        if not self._settings.join_pages:
             return chunks
+        may_be_page = [chunk.has_no_place and (chunk.kind == "document" or chunk.page is not None) for chunk in chunks]
         found = []
-        for one in join_pages((chunk.text, chunk.metadata) for chunk in chunks):
+        for one in join_pages(((chunk.text, chunk.metadata) for chunk in chunks), may_be_page):
             members = [chunks[at] for at in one.page_indices]
             first = replace(members[0], pages=members[0].pages or one.pages, is_joined=len(members) > 1)
             if len(members) > 1:
@@ -216,6 +215,17 @@ class EvidenceRetrieval(Generic[Record]):
                 first = replace(first, text=one.text, kind="document", page=None, pages=one.pages, aliases=aliases)
             found.append(first)
         return found
+
+    def _join_stored(
+        self, records: list[StoredChunk[Record]]
+    ) -> tuple[list[StoredChunk[Record]], list[list[StoredChunk[Record]]]]:
+        """Join the records of a document if they are its pages: return them with offsets, and the joined document."""
+        pages = sorted(records, key=lambda record: record.page if isinstance(record.page, int) else -1)
+        joined = self._joined(pages)
+        if len(joined) != 1 or joined[0].pages is None or not joined[0].is_joined:
+            return records, []
+        starts = joined[0].pages.starts
+        return [replace(page, start=start) for page, start in zip(pages, starts, strict=True)], [joined]
 
     def retrieve(
         self,
@@ -298,6 +308,8 @@ class EvidenceRetrieval(Generic[Record]):
             others = [
                 of_document for their, of_document in beside.get(name[1], {}).items() if their[0] in ("", name[0])
             ]
+            if is_stored and not others:  # all of its records are known, so that none is a part of a page
+                records, others = self._join_stored(records)
             document = _with_given(name, records, hits[name], is_stored, others)
             if document is None and not records:
                 result.problems["missing"].append(name)

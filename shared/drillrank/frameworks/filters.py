@@ -271,7 +271,9 @@ def require_sync_predicate(predicate: Callable[[Any], Any]) -> Callable[[Any], b
         if inspect.isawaitable(answer):
             if inspect.iscoroutine(answer):
                 answer.close()
-            raise InvalidInput("A filter function must return True or False, got an awaitable: the function is asynchronous. Use a plain function.")
+            raise InvalidInput(
+                "A filter function must return True or False, got an awaitable: the function is asynchronous. Use a plain function."
+            )
         return bool(answer)
 
     return passes

@@ -24,6 +24,7 @@ PAGE_NAMES = ("first_page", "last_page", "pages")
 """Names, without prefix, under which drillrank writes the pages of a record."""
 
 _FILE_KEYS = ("file_path", "source", "file_name")
+_MAX_DIGITS = 9
 _FIRST_VALUES = {"page": 0, "page_number": 1}  # of the first page: LangChain's loaders count `page` from 0
 
 TextWithMetadata = tuple[str, Mapping[str, Any]]
@@ -44,7 +45,7 @@ class JoinedPages:
     pages: Pages | None
 
 
-def join_pages(documents: Iterable[TextWithMetadata]) -> list[JoinedPages]:
+def join_pages(documents: Iterable[TextWithMetadata], may_be_page: Sequence[bool] | None = None) -> list[JoinedPages]:
     r"""Join neighbors that are pages of one file.
 
     Two neighbors are pages of one file if their metadata name the same file and rising pages, and agree in all other
@@ -52,24 +53,31 @@ def join_pages(documents: Iterable[TextWithMetadata]) -> list[JoinedPages]:
 
     Args:
         documents: Text and metadata of each document.
+        may_be_page: True for each document that may be a page, False for others, such as parts of a page. None if all
+            may be pages.
 
     >>> pages = [("A", {"source": "a.pdf", "page": 0}), ("B", {"source": "a.pdf", "page": 1}), ("C", {})]
     >>> [(joined.page_indices, joined.text) for joined in join_pages(pages)]
     [((0, 1), 'A\n\nB'), ((2,), 'C')]
     """
-    listed = list(documents)
+    listed = [(text, _with_page_number(metadata)) for text, metadata in documents]
+    may_be_page = [True] * len(listed) if may_be_page is None else may_be_page
     n_documents_by_file = Counter(_file_names(metadata) for _, metadata in listed)
     return [
-        _join(listed, group, is_whole_file=n_documents_by_file[_file_names(listed[group[0]][1])] == len(group))
-        for group in _group_pages([metadata for _, metadata in listed])
+        _join(
+            listed,
+            group,
+            is_whole_file=may_be_page[group[0]] and n_documents_by_file[_file_names(listed[group[0]][1])] == len(group),
+        )
+        for group in _group_pages([metadata for _, metadata in listed], may_be_page)
     ]
 
 
-def _group_pages(metadata: Sequence[Mapping[str, Any]]) -> list[list[int]]:
+def _group_pages(metadata: Sequence[Mapping[str, Any]], may_be_page: Sequence[bool]) -> list[list[int]]:
     """Return the indices of the documents, grouped by file where they are whole pages."""
     groups: list[list[int]] = []
     for index, page_metadata in enumerate(metadata):
-        if groups and _is_next_page(metadata[groups[-1][-1]], page_metadata):
+        if groups and all(may_be_page[index - 1 : index + 1]) and _is_next_page(metadata[index - 1], page_metadata):
             groups[-1].append(index)
         else:
             groups.append([index])
@@ -133,10 +141,32 @@ def _is_next_page(before: Mapping[str, Any], metadata: Mapping[str, Any]) -> boo
     if known_numbers := [(last, current) for last, current in numbers if current is not None]:
         return all(last is not None and last < current for last, current in known_numbers)
     last_label, label = str(before.get("page_label", "")), str(metadata.get("page_label", ""))
-    if last_label.isdecimal() and label.isdecimal():
+    last_number, number = _decimal(last_label), _decimal(label)
+    if last_number is not None and number is not None:
         follows_preface = label == "1" and file_keys != {"file_name"}  # two files may have one name
-        return int(last_label) < int(label) or follows_preface
+        return last_number < number or follows_preface
     return bool(label) and last_label != label
+
+
+def _decimal(label: object) -> int | None:
+    """Return the number that a label is; None if it is something else, or has too many digits for a page."""
+    is_number = isinstance(label, str) and label.isdecimal() and len(label) <= _MAX_DIGITS
+    return int(label) if is_number else None  # type: ignore[call-overload]
+
+
+def _page_in_source(metadata: Mapping[str, Any]) -> int | None:
+    """Return the page number that LlamaIndex's `PyMuPDFReader` writes as `source`; None if `source` is a name."""
+    if not {"file_path", "total_pages"} <= metadata.keys():
+        return None
+    return _decimal(metadata.get("source"))
+
+
+def _with_page_number(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return metadata in which `page_number` replaces a page number in `source`."""
+    number = _page_in_source(metadata)
+    if number is None:
+        return metadata
+    return {"page_number": number, **{key: value for key, value in metadata.items() if key != "source"}}
 
 
 def _page_number(metadata: Mapping[str, Any]) -> int | None:
@@ -190,6 +220,8 @@ def with_pages_of_span(
     for key in _FIRST_VALUES:
         if (number := count(described.get(key))) is not None:
             described[key] = number + first_page - pages.numbers[0]
+    if _page_in_source(metadata) is not None:
+        described["source"] = str(first_page)
     is_file = FORMAT_KEY in metadata  # which is on no single page itself
     if is_file and start is not None and "total_pages" in metadata:
         described["page"] = first_page - 1 + _FIRST_VALUES["page"]
@@ -201,4 +233,4 @@ def with_pages_of_span(
 
 def without_page_keys(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata that all pages of a file share."""
-    return {key: value for key, value in metadata.items() if key not in PAGE_KEYS}
+    return {key: value for key, value in _with_page_number(metadata).items() if key not in PAGE_KEYS}
