@@ -17,6 +17,7 @@ from langchain_text_splitters import RecursiveCharacterTextSplitter
 from llama_index.core import MockEmbedding, StorageContext, load_index_from_storage
 from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
 from llama_index.core.llms import MockLLM
+from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.query_engine import CitationQueryEngine
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import SimpleVectorStore
@@ -134,6 +135,71 @@ def test_evidence_is_found_on_its_page(host, file, tmp_path):
         host.ext.D3Retriever(source=store, filters=second, top_n=9, settings=PARAGRAPHS), "badgers and foxes"
     )
     assert [folded(one.text) for one in found] == list(BADGER)
+
+
+CATS = "# Cats\n\nCats sleep on the sofa."
+
+
+@both_frameworks
+def test_pages_are_joined_next_to_other_documents(host, file):
+    read = READ[host](file)
+    whole = host.document(CATS, "cats", **({"source": "cats.md"} if host is LangChain else {}))
+    sections = host.split([host.document(CATS, "other cats")])
+    for others in ([whole], sections, [*sections, whole]):
+        for documents in ([*read, *others], [*others, *read]):
+            retriever = host.ext.D3Retriever(documents, settings=PARAGRAPHS)
+            check(host, retriever)
+            assert host.retrieve(retriever, "Where do cats sleep?")[0].text == "Cats sleep on the sofa."
+
+
+@both_frameworks
+def test_pages_and_documents_lend_structure_to_the_pages_that_a_source_returns(host, file):
+    read = READ[host](file)
+    sections = host.split([host.document(CATS, "cats")])
+    for source in (host.index(*read), host.over(host.index(*read)), host.finds(lambda question: read)):
+        check(host, host.ext.D3Retriever([*read, *sections], source=source, settings=PARAGRAPHS))
+
+
+def test_pages_of_a_store_are_joined_by_their_source(documents):
+    blank = [Document("Left blank.", metadata={**documents[0].metadata, "page": at}) for at in (3, 4)]
+    for page in blank:
+        page.metadata["page_label"] = str(page.metadata["page"] + 1)
+    store = LangChain.index(*reversed([*documents, *blank]))
+    retriever = langchain_ext.D3Retriever(source=store, top_n=20, settings=PARAGRAPHS)
+    check(LangChain, retriever)
+    found = [one for one in LangChain.retrieve(retriever, "What is left blank?") if one.text == "Left blank."]
+    for one in found:  # a page whose text is that of another
+        assert one.metadata["page"] + 1 == one.metadata["drillrank_first_page"] >= 4
+    hides = langchain_ext.D3Retriever(
+        source=store, filters=lambda one: one.metadata["page"] != 1, top_n=20, settings=PARAGRAPHS
+    )
+    assert "badger" not in " ".join(one.text for one in LangChain.retrieve(hides, "fox, badger, owl")).casefold()
+
+
+def test_parts_of_pages_that_a_function_returns_are_not_joined(documents):
+    parts = [Document(one.page_content[:60], metadata=one.metadata) for one in documents]
+    retriever = langchain_ext.D3Retriever(source=LangChain.finds(lambda question: parts), settings=PARAGRAPHS)
+    assert "drillrank_first_page" not in LangChain.retrieve(retriever, "foxes and owls")[0].metadata
+
+
+def test_pages_whose_source_is_their_number(file):
+    """As LlamaIndex's `PyMuPDFReader` describes them."""
+    names = {"total_pages": 3, "file_path": str(file)}
+    read = [
+        LlamaIndex.document(page.text, **names, source=str(number))
+        for number, page in enumerate(read_by_llama_index(file), 1)
+    ]
+    for fields in ({}, {"source": LlamaIndex.index(*read)}):
+        retriever = llama_index_ext.D3Retriever(read, settings=PARAGRAPHS, **fields)
+        for question, (page, section, _) in ASKED.items():
+            [best] = LlamaIndex.both(retriever, question)[:1]
+            assert (best.metadata["source"], best.metadata["drillrank_first_page"]) == (str(page), page)
+            assert best.metadata["drillrank_section_path"] == section
+
+
+def test_pages_next_to_nodes_that_a_parser_cut_are_split_as_one_document(nodes):
+    cut = SentenceSplitter(chunk_size=100, chunk_overlap=0)([LlamaIndex.document(CATS, "cats")])
+    assert [node.node_id for node in join_llama_pages([*cut, *nodes])] == [cut[0].node_id, nodes[0].node_id]
 
 
 def test_citations_of_llama_index_name_the_page(nodes):

@@ -37,6 +37,18 @@ def members(*metadata):
         ({"file_path": "a", "page_label": "iv"}, {"file_path": "a", "page_label": "1"}, True),
         ({"file_path": "a", "page_label": "iv"}, {"file_path": "a", "page_label": "v"}, True),
         ({"file_path": "a", "page_label": "iv"}, {"file_path": "a", "page_label": ""}, False),
+        ({"file_path": "a", "page_label": "9" * 5_000}, {"file_path": "a", "page_label": "10"}, True),  # no number
+        (
+            {"file_path": "a", "total_pages": 2, "source": "1"},
+            {"file_path": "a", "total_pages": 2, "source": "2"},
+            True,
+        ),
+        (
+            {"file_path": "a", "total_pages": 2, "source": "2"},
+            {"file_path": "a", "total_pages": 2, "source": "1"},
+            False,
+        ),
+        ({"file_path": "a", "source": "1"}, {"file_path": "a", "source": "2"}, False),
         ({"source": "a", "page": "0"}, {"source": "a", "page": "1"}, False),  # no numbers, and no labels
         ({"source": "a", "page": "0"}, {"source": "a", "page": 1}, False),
         ({"source": "a"}, {"source": "a"}, False),
@@ -149,3 +161,11 @@ def test_pages_of_spans():
     damaged = ("", "1", "[]", "[[0]]", '[["a",1,"1"]]', "[[1,1,1],[0,1,1]]")
     assert {Pages.from_json(text) for text in damaged} == {None}
     assert (page_range((3, 3)), page_range((3, 5))) == ("p. 3", "pp. 3–5")
+
+
+def test_documents_that_cannot_be_pages_stay_as_they_are():
+    metadata = [{"source": "a", "page": number} for number in range(5)]
+    documents = [("Text.", one) for one in metadata]
+    joined = join_pages(documents, [True, True, False, True, True])
+    assert [one.page_indices for one in joined] == [(0, 1), (2,), (3, 4)]
+    assert joined[1].pages is None
