@@ -272,7 +272,7 @@ def require_sync_predicate(predicate: Callable[[Any], Any]) -> Callable[[Any], b
             if inspect.iscoroutine(answer):
                 answer.close()
             raise InvalidInput(
-                "A filter function must return True or False, got an awaitable: the function is asynchronous. Use a plain function."
+                "A filter function must return True or False, got an awaitable. Replace the asynchronous function."
             )
         return bool(answer)
 
