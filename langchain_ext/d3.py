@@ -126,7 +126,7 @@ class D3Retriever(ModelFields, QueryRetriever):
     def _default_top_n(self) -> int | None:
         return limit_results(self.top_n, self.max_tokens, self._settings)
 
-    def _make(self) -> EvidenceRetrieval[Document]:
+    def _build_core(self) -> EvidenceRetrieval[Document]:
         limit_results("auto", self.max_tokens, self._settings)  # checks it now
         prompts: Any = self._settings.prompts  # the host's, or texts
         d3 = D3(
