@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 
 from drillrank import LanguageModel, Passage
 from drillrank.frameworks.metadata import count, is_section, prefixed, result_metadata, user_metadata
-from drillrank.frameworks.pages import pages_of
+from drillrank.frameworks.pages import read_pages
 from drillrank.frameworks.records import headings_by_level
 from drillrank.frameworks.shared import model_fields
 from drillrank.passages import stable_uuid
@@ -127,7 +127,7 @@ def read_chunk(document: Document, id: str | None = None) -> StoredChunk[Documen
         page=next((page for page in pages if isinstance(page, int | str)), None),
         aliases=(chunk_id,),
         metadata=metadata,
-        pages=pages_of(document.metadata),
+        pages=read_pages(document.metadata),
         siblings={SOURCE: source} if isinstance(source, str) else None,
     )
 
@@ -151,7 +151,7 @@ def _read_section(document: Document) -> StoredChunk[Document]:
         start=names.get("start"),
         end=names.get("end"),
         metadata=user_metadata(document.metadata),
-        pages=pages_of(document.metadata),
+        pages=read_pages(document.metadata),
         links={name: str(names[name]) for name in link_names if names.get(name) is not None},
         siblings={prefixed("source_id"): source, **({prefixed("namespace"): namespace} if namespace else {})},
     )

@@ -14,10 +14,11 @@ from llama_index.core.schema import BaseNode, NodeWithScore
 
 from drillrank.errors import InvalidInput
 from drillrank.frameworks.metadata import copy_metadata, is_section, prefixed, result_metadata, user_metadata
-from drillrank.frameworks.pages import pages_of
+from drillrank.frameworks.pages import read_pages
 from drillrank.frameworks.records import headings_of_path
 from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import StoredChunk
+from llama_index_ext.reader import convert_documents
 
 
 def check_kind(component: object, kind: type, **given: object) -> None:
@@ -64,12 +65,12 @@ def check_retriever(component: object, source: object, *, takes_store: bool = Tr
 
 
 def checked_nodes(component: object, given: object) -> list[BaseNode]:
-    """The nodes that a component is given, in a list of its own.
+    """The nodes that a component is given, in a list of its own; documents of drillrank are converted.
 
     Raises:
         InvalidInput: it is no list of nodes: says where an index goes.
     """
-    nodes: list[Any] = list(given) if isinstance(given, Iterable) and not isinstance(given, str | BaseNode) else []
+    nodes = convert_documents(given) if isinstance(given, Iterable) and not isinstance(given, str | BaseNode) else []
     strange = given if given and not nodes else next((node for node in nodes if not isinstance(node, BaseNode)), None)
     if strange is not None:
         raise InvalidInput(
@@ -158,7 +159,7 @@ def _read_node(node: BaseNode, node_by_id: Mapping[str, BaseNode]) -> StoredChun
         (namespace, document),
         view_text=text,
         metadata=metadata,
-        pages=pages_of(node.metadata),
+        pages=read_pages(node.metadata),
         links={name: info.node_id for name, info in related.items() if info is not None},
         vector=node.embedding,
     )
