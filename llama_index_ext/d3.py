@@ -31,12 +31,12 @@ from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, StepPrompts, embedding_of
 from llama_index_ext._records import (
     RankedNode,
-    check_kind,
-    check_retriever,
-    checked_nodes,
-    forms,
+    annotate_node,
+    check_nodes,
+    check_source,
+    check_type,
+    copy_templates,
     read_chunks,
-    unread,
 )
 from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext._store import LlamaIndexStore
@@ -121,14 +121,14 @@ class D3Retriever(StepPrompts, QueryRetriever):
 
     def __post_init__(self, callback_manager: CallbackManager | None, verbose: bool) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager, verbose=verbose)
-        self.documents = documents = checked_nodes(self, self.documents or [])
+        self.documents = documents = check_nodes(self, self.documents or [])
         check_switch(explain=self.explain)
         self.settings = settings = as_settings(D3RetrieverSettings, self.settings).with_preset(self.preset)
         limit_results(self.top_n, self.max_tokens, settings)  # checks them now
         source = self.source
         if source is not None and not isinstance(source, VectorStoreIndex):
-            check_retriever(self, source)
-        check_kind(self, VectorStoreIndex, index=self.index)
+            check_source(self, source)
+        check_type(self, VectorStoreIndex, index=self.index)
         prompts: Any = settings.prompts  # the host's, or texts
         d3 = D3(
             FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
@@ -197,6 +197,6 @@ def _node(evidence: Evidence[BaseNode]) -> NodeWithScore:
         excluded_embed_metadata_keys=origin.excluded_embed_metadata_keys,
         excluded_llm_metadata_keys=origin.excluded_llm_metadata_keys,
         relationships={NodeRelationship.SOURCE: origin.as_related_node_info() if whole else origin.source_node},
-        **forms(origin),
+        **copy_templates(origin),
     )
-    return RankedNode(node=unread(paragraph, evidence.metadata, ours), score=evidence.score)
+    return RankedNode(node=annotate_node(paragraph, evidence.metadata, ours), score=evidence.score)

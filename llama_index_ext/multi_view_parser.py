@@ -50,7 +50,7 @@ from drillrank.views import (
     View,
 )
 from llama_index_ext._llm import FrameworkLLM, cache_key
-from llama_index_ext._records import forms
+from llama_index_ext._records import copy_templates
 from llama_index_ext.pages import join_pages
 from llama_index_ext.reader import convert_documents
 
@@ -258,7 +258,7 @@ class MultiViewNodeParser(ComponentFields, NodeParser):
                 "metadata": metadata,
                 "excluded_embed_metadata_keys": [*node.excluded_embed_metadata_keys, *unread],
                 "excluded_llm_metadata_keys": [*node.excluded_llm_metadata_keys, *unread, prefixed("context")],
-                **forms(node),
+                **copy_templates(node),
             }
             if chunk.view == "raw":
                 nodes.append(raw.setdefault(chunk.id, ImageNode(**fields, **image) if image else TextNode(**fields)))
