@@ -12,9 +12,9 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.schema import BaseNode, NodeWithScore
 
 from drillrank.errors import InvalidInput
+from drillrank.frameworks.headings import headings_of_path
 from drillrank.frameworks.metadata import copy_metadata, is_section, prefixed, result_metadata, user_metadata
 from drillrank.frameworks.pages import pages_of
-from drillrank.frameworks.records import headings_of_path
 from drillrank.structure.stored_chunks import StoredChunk
 
 
