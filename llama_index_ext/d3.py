@@ -25,9 +25,10 @@ from drillrank.frameworks.settings import ResultLimit, check_switch, limit_resul
 from drillrank.llm import Requests, Usage
 from drillrank.passages import check_query
 from drillrank.settings import as_settings
+from drillrank.structure import Document
 from drillrank.vectors import Embed
 from llama_index_ext._filters import Filters, NodeFilter
-from llama_index_ext._llm import FrameworkLLM, Prompted, embedding_of
+from llama_index_ext._llm import FrameworkLLM, StepPrompts, embedding_of
 from llama_index_ext._records import (
     RankedNode,
     check_kind,
@@ -46,12 +47,13 @@ dispatcher = get_dispatcher(__name__)
 
 
 @dataclass(eq=False, repr=False)
-class D3Retriever(Prompted, QueryRetriever):
+class D3Retriever(StepPrompts, QueryRetriever):
     r"""Retrieves evidence passages from long documents: an LLM, or likelihood, opens sections and picks in them.
 
     Args:
-        documents: Documents, parsed as `parse_document` does with their metadata; or nodes of `MultiViewNodeParser`,
-            from which the documents' section trees are rebuilt. Without a `source`, all are prepared once.
+        documents: Documents, parsed as `parse_document` does with their metadata; those of `read_document`; or nodes of
+            `MultiViewNodeParser`, from which the documents' section trees are rebuilt. Without a `source`, all are
+            prepared once.
         llm: Chooses sections and paragraphs; None lets likelihood choose.
         source: Proposes documents, sections, or nodes of any parser; the documents of its best results are drilled
             into. A `VectorStoreIndex`, or any retriever. A node's document is put together from the index; from
@@ -100,7 +102,7 @@ class D3Retriever(Prompted, QueryRetriever):
     ('It lasts nine hours.', 'Battery; Screen')
     """
 
-    documents: Sequence[BaseNode] | None = None
+    documents: Sequence[BaseNode | Document] | None = None
     llm: LLM | None = None
     _: KW_ONLY
     source: VectorStoreIndex | BaseRetriever | None = None
