@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from math import isfinite
 from numbers import Real
 from typing import Any
@@ -23,6 +23,7 @@ from drillrank.frameworks.components import (
     RerankerComponentFields,
     UPRFields,
 )
+from drillrank.frameworks.constructors import component
 from drillrank.frameworks.metadata import PREFIX, copy_metadata, describe_explanation, with_notes
 from drillrank.passages import Ranking, check_query
 from drillrank.rerank.base import RetrievalScores
@@ -156,7 +157,9 @@ class UPRRerank(UPRFields, LikelihoodCompressor):
             `score_key` in the metadata. LangChain's retrievers usually write none; then the order of the documents
             counts, so use None for documents in an arbitrary order. `"cosine"` reads the scores as cosines of a
             sentence encoder and requires them. None ignores scores and order.
-        score: Scale of the new scores: `"log_likelihood"`, at most 0; `"probability"`; or `"softmax"`.
+        score: Scale of the new scores: `"log_likelihood"`, at most 0; `"probability"`, its exponential; or
+            `"softmax"`, the share among all candidates. For a cut-off on scores, use `"softmax"` or the setting
+            `min_share`: likelihoods of a perfect match differ by question, and are small on every scale.
         explain: Explain the rank of each result.
         template: Prompt with `{text}` and optionally `{title}` before it.
         max_passage_tokens: Maximum number of tokens of a passage; None means the model's own limit.
@@ -271,6 +274,8 @@ class BRMGRRerank(BRMGRRerankFields, LikelihoodCompressor):
         return replace(passage, text=text, metadata={"generated": generated})
 
 
+@component
+@dataclass(eq=False, repr=False)
 class LikelihoodCrossEncoder(BaseCrossEncoder):
     """Scores (query, text) pairs by the likelihood of the query, for components such as `CrossEncoderReranker`.
 
@@ -287,14 +292,13 @@ class LikelihoodCrossEncoder(BaseCrossEncoder):
     True
     """
 
-    def __init__(
-        self,
-        model: str | LanguageModel = "unigram",
-        *,
-        model_options: dict[str, Any] | None = None,
-        template: str = UPR_PROMPT,
-    ) -> None:
-        self._upr = UPR(load_language_model(model, **(model_options or {})), template=template)
+    model: str | LanguageModel = "unigram"
+    _: KW_ONLY
+    model_options: dict[str, Any] | None = None
+    template: str = UPR_PROMPT
+
+    def __post_init__(self) -> None:
+        self._upr = UPR(load_language_model(self.model, **(self.model_options or {})), template=self.template)
 
     def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
         """Return the score of each pair. The pairs of one query are scored together as its candidates.

@@ -71,10 +71,6 @@ def forms(node: BaseNode) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(node, name, None)) is not None}
 
 
-class RankedNode(NodeWithScore):
-    """A hit with a score of ours: so that nothing is said of the scores of others."""
-
-
 def unread(node: BaseNode, metadata: dict[str, Any], keys: Iterable[str]) -> BaseNode:
     """A copy of a node with this metadata, of which no model reads the keys, and with the hash of the node.
 

@@ -27,6 +27,7 @@ from pydantic import Field
 
 from drillrank import LanguageModel, Passage, load_language_model
 from drillrank.explanation.explanations import explains
+from drillrank.frameworks.constructors import component
 from drillrank.frameworks.metadata import with_notes
 from drillrank.frameworks.paths import FoundRecord, PathHost, PathRetrieval, path_rerank, rank_linked
 from drillrank.frameworks.settings import check_switch
@@ -39,7 +40,7 @@ from drillrank.settings import as_settings
 from drillrank.vectors import Embed
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, StepPrompts, embedding_of
-from llama_index_ext._records import RankedNode, check_kind, check_retriever, checked_nodes, unread
+from llama_index_ext._records import check_kind, check_retriever, checked_nodes, unread
 from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext._store import LlamaIndexStore, underlying_index
 from llama_index_ext.events import PathHopEvent, send_explanations
@@ -188,6 +189,7 @@ class PromptRankRerank(LikelihoodRerank):
         return rank_linked(self.core, query, passages, scores, _host(self))
 
 
+@component
 @dataclass(eq=False, repr=False)
 class PromptRankRetriever(StepPrompts, QueryRetriever):
     """Finds nodes that answer a question together, by searching paths of linked nodes (multi-hop questions).
@@ -294,4 +296,4 @@ class PromptRankRetriever(StepPrompts, QueryRetriever):
 
 def _node(found: FoundRecord[BaseNode]) -> NodeWithScore:
     metadata = with_notes(found.record.metadata, found.details) | found.added_metadata
-    return RankedNode(node=unread(found.record, metadata, found.added_metadata), score=found.score)
+    return NodeWithScore(node=unread(found.record, metadata, found.added_metadata), score=found.score)

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from inspect import BoundArguments
 from typing import Any
 
 from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events.exception import ExceptionEvent
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
-from llama_index.core.instrumentation.span_handlers import NullSpanHandler
-from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 from pydantic import Field
 
 from drillrank import LanguageModel, Passage
-from drillrank.errors import InvalidInput, warn
+from drillrank.errors import InvalidInput
 from drillrank.explanation.explanations import explains
 from drillrank.frameworks.components import (
     BRMGRRerankFields,
@@ -29,31 +26,11 @@ from drillrank.frameworks.components import (
 )
 from drillrank.frameworks.metadata import RANKING_KEYS, RANKING_NOTES, describe_details, with_notes
 from drillrank.passages import Ranking
-from llama_index_ext._records import RankedNode, unread
+from llama_index_ext._records import unread
 from llama_index_ext.events import send_explanations
 from llama_index_ext.settings import BRMGRRerankSettings, RelevanceRerankSettings, RerankSettings
 
 dispatcher = get_dispatcher(__name__)
-
-
-class _CutOff(NullSpanHandler):
-    """Warns if the framework's cut-off on similarities drops all nodes because their scores are logarithms."""
-
-    def span_exit(
-        self, id_: str, bound_args: BoundArguments, instance: Any = None, result: Any = None, **kwargs: Any
-    ) -> None:
-        """Check the result of a postprocessor of the framework."""
-        nodes = [] if result else bound_args.arguments["nodes"]
-        negative = nodes and all(isinstance(hit, RankedNode) and (hit.score or 0) < 0 for hit in nodes)
-        if negative and isinstance(instance, SimilarityPostprocessor):
-            warn(
-                f"SimilarityPostprocessor(similarity_cutoff={instance.similarity_cutoff}) drops all {len(nodes)} "
-                "nodes: their scores are negative, as logarithms of likelihoods are. Take it away, or give a reranker "
-                'score="probability", which is between 0 and 1.'
-            )
-
-
-get_dispatcher(SimilarityPostprocessor.__module__).add_span_handler(_CutOff())
 
 
 class LikelihoodRerank(RerankerComponentFields, BaseNodePostprocessor):
@@ -129,7 +106,7 @@ class LikelihoodRerank(RerankerComponentFields, BaseNodePostprocessor):
             if old_score or any(map(item.details.get, RANKING_NOTES)) or not RANKING_KEYS.isdisjoint(node.metadata):
                 metadata = with_notes(node.metadata, item.details) | old_score
                 node = unread(node, metadata, [*describe_details(item.details), *old_score])
-            results.append(RankedNode(node=node, score=item.score))
+            results.append(NodeWithScore(node=node, score=item.score))
             explanations.append(explanation)
         if explains(self.explain):
             send_explanations(query, results, explanations)
@@ -146,7 +123,9 @@ class UPRRerank(UPRFields, LikelihoodRerank):
             any scale. `"cosine"` reads them as cosines of a sentence encoder, as most vector indexes return them. A
             node without a score gets the average prior. Without any score, no prior is used, and `"cosine"` is an
             error. None ignores the scores.
-        score: Scale of the new scores: `"log_likelihood"`, at most 0; `"probability"`; or `"softmax"`.
+        score: Scale of the new scores: `"log_likelihood"`, at most 0; `"probability"`, its exponential; or
+            `"softmax"`, the share among all candidates. For a cut-off on scores, use `"softmax"` or the setting
+            `min_share`: likelihoods of a perfect match differ by question, and are small on every scale.
         explain: Explain the rank of each result.
         template: Prompt with `{text}` and optionally `{title}` before it.
         max_passage_tokens: Maximum number of tokens of a passage; None means the model's own limit.

@@ -17,6 +17,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Query
 from drillrank import LanguageModel, Passage
 from drillrank.errors import check_positive, warn
 from drillrank.explanation.explanations import explains
+from drillrank.frameworks.constructors import component
 from drillrank.frameworks.metadata import prefixed, with_result_metadata
 from drillrank.frameworks.store import retrieve_and_generate
 from drillrank.frameworks.views import ViewRetrieval
@@ -39,6 +40,7 @@ from llama_index_ext.settings import BRMGRRetrieverSettings
 Source = VectorStoreIndex | BaseRetriever | Mapping[View, BaseRetriever]
 
 
+@component
 @dataclass(eq=False, repr=False)
 class MultiViewRetriever(QueryRetriever):
     r"""Ranks sections in each view separately and merges the rankings.
@@ -139,6 +141,7 @@ def _node(section: StoredChunk[BaseNode], merged: MergedSection, origin: str | N
     return NodeWithScore(node=node, score=merged.score)
 
 
+@component
 @dataclass(eq=False, repr=False)
 class BRMGRRetriever(QueryRetriever):
     """Retrieves nodes, lets an LLM write some more, and merges the two (see `BRMGRRerank`).
