@@ -143,7 +143,7 @@ def test_what_is_not_reported_is_counted_and_said_to_be_estimated(events, model,
 
 
 def test_concurrent_calls_count_their_tokens_and_leave_the_handlers_of_the_user():
-    handlers = get_dispatcher("llama_index.core.llms.callbacks").event_handlers
+    handlers = list(get_dispatcher("llama_index.core.llms.callbacks").event_handlers)
 
     def cost(number):
         llm = Metered(told={"raw": {"usage": {"prompt_tokens": number, "completion_tokens": 1}}})
