@@ -27,7 +27,7 @@ from drillrank.passages import check_query, check_top_n
 from drillrank.vectors import Embed
 from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM, embedding_of, step_prompt
-from langchain_ext._records import given_chunks, index_fields
+from langchain_ext._records import index_fields, read_given
 from langchain_ext._retriever import QueryRetriever, Retriever, child_config
 from langchain_ext._store import LangChainStore
 from langchain_ext.settings import D3RetrieverSettings
@@ -132,7 +132,7 @@ class D3Retriever(ModelFields, QueryRetriever):
         return EvidenceRetrieval(
             self,
             d3,
-            given_chunks(self.documents or []),
+            read_given(self.documents or []),
             DocumentFilter(self.filters),
             index_fields(self, self.language_model),
         )

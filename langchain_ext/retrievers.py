@@ -22,7 +22,7 @@ from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View
 from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM, embedding_of
-from langchain_ext._records import as_raw, given_chunks
+from langchain_ext._records import as_raw, read_given
 from langchain_ext._retriever import QueryRetriever, Retriever, with_score
 from langchain_ext._store import LangChainStore
 from langchain_ext.rerank import BRMGRRerank
@@ -101,7 +101,7 @@ class MultiViewRetriever(QueryRetriever):
         documents = self.documents or []
         return ViewRetrieval(
             self,
-            given_chunks(documents),
+            read_given(documents),
             lambda: [document.page_content for document in documents],
             maker="MultiViewTextSplitter",
             embed=embedding_of(self.embed),

@@ -169,12 +169,12 @@ class PromptRankRerank(LikelihoodRerank):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        return super()._postprocess_nodes(NodeFilter(self.filters).hits(nodes), query_bundle)
+        return super()._postprocess_nodes(NodeFilter(self.filters).filter_hits(nodes), query_bundle)
 
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        nodes = await asyncio.to_thread(NodeFilter(self.filters).hits, nodes)
+        nodes = await asyncio.to_thread(NodeFilter(self.filters).filter_hits, nodes)
         with self._send_events(nodes, query_bundle) as results:
             if nodes and query_bundle:
                 query, passages = query_bundle.query_str, [self._passage(hit.node) for hit in nodes]
