@@ -51,7 +51,8 @@ class GeneratedRecordSettings(BRMGRSettings):
     """Settings for merging retrieved and generated records.
 
     Attributes:
-        origin_key: Metadata key whose value is `"generated"` for records that an LLM wrote.
+        origin_key: Metadata key whose value is `"generated"` in results that an LLM wrote. It is not read
+            from stored records.
 
     Raises:
         InvalidInput: A setting of `BRMGRSettings` cannot be used, or the key is not a string.
