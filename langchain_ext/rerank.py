@@ -254,8 +254,8 @@ class GeneratedDocument(Document):
 class BRMGRRerank(BRMGRRerankFields, LikelihoodCompressor):
     """Merges retrieved documents with documents that an LLM wrote. Each kind is ranked in its own way, then paired.
 
-    A `GeneratedDocument` was written by an LLM. All other documents were retrieved, whatever their metadata say. A result
-    has the metadata `drillrank_origin` (setting `origin_key`) with the value `"generated"` if an LLM wrote it.
+    A `GeneratedDocument` was written by an LLM. All other documents were retrieved, whatever their metadata say.
+    Results that an LLM wrote have the metadata `drillrank_origin` (setting `origin_key`) with the value `"generated"`.
 
     Args:
         model: A `load_language_model` specification, or a language model.

@@ -219,8 +219,8 @@ class GeneratedNode(TextNode):
 class BRMGRRerank(BRMGRRerankFields, LikelihoodRerank):
     """Merges retrieved nodes with nodes that an LLM wrote. Each kind is ranked in its own way, then paired by rank.
 
-    A `GeneratedNode` was written by an LLM. All other nodes were retrieved, whatever their metadata say. A result has the
-    metadata `drillrank_origin` (setting `origin_key`) with the value `"generated"` if an LLM wrote it.
+    A `GeneratedNode` was written by an LLM. All other nodes were retrieved, whatever their metadata say.
+    Results that an LLM wrote have the metadata `drillrank_origin` (setting `origin_key`) with the value `"generated"`.
 
     Args:
         model: A `load_language_model` specification, or a language model.

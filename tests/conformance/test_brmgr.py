@@ -91,7 +91,7 @@ def test_another_value_under_the_key_is_the_user_s(host):
     assert alone.metadata["by"] == "Ann"
 
 
-@pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainBetaWarning")  # of loads
+@pytest.mark.filterwarnings("ignore")  # loads is in beta
 def test_a_store_returns_what_an_llm_wrote_as_retrieved():
     """Neither framework's stores keep the class, so a stored record cannot pass as generated."""
     docstore = SimpleDocumentStore()
