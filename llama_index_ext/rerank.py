@@ -26,7 +26,7 @@ from drillrank.frameworks.components import (
 )
 from drillrank.frameworks.metadata import RANKING_KEYS, describe_details, with_notes
 from drillrank.passages import Ranking
-from llama_index_ext._records import unread
+from llama_index_ext._records import annotate_node
 from llama_index_ext.events import send_explanations
 from llama_index_ext.settings import BRMGRRerankSettings, RelevanceRerankSettings, RerankSettings
 
@@ -104,7 +104,7 @@ class LikelihoodRerank(RerankerComponentFields, BaseNodePostprocessor):
             hit = nodes[item.details["position"]] if reached is None else NodeWithScore(node=reached)
             node, added = hit.node, describe_details(item.details) | self._describe_hit(hit)
             if added or not RANKING_KEYS.isdisjoint(node.metadata):
-                node = unread(node, with_notes(node.metadata, item.details) | added, added)
+                node = annotate_node(node, with_notes(node.metadata, item.details) | added, added)
             results.append(NodeWithScore(node=node, score=item.score))
             explanations.append(explanation)
         if explains(self.explain):
@@ -267,7 +267,7 @@ class BRMGRRerank(BRMGRRerankFields, LikelihoodRerank):
         if isinstance(node, GeneratedNode) or node.metadata.get(key) != "generated":
             return hit
         metadata = {name: value for name, value in node.metadata.items() if name != key}
-        return NodeWithScore(node=unread(node, metadata, []), score=hit.score)
+        return NodeWithScore(node=annotate_node(node, metadata, []), score=hit.score)
 
     def _describe_hit(self, hit: NodeWithScore) -> dict[str, Any]:
         origin = {self._settings.origin_key: "generated"} if isinstance(hit.node, GeneratedNode) else {}
