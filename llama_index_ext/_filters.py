@@ -68,17 +68,22 @@ class NodeFilter(AccessFilter[BaseNode]):
         seen = set(map(id, self.filter_results((hit.node for hit in hits), component)))
         return [hit for hit in hits if id(hit.node) in seen]
 
-    def for_store(self, **wanted: str) -> MetadataFilters | None:
+    def for_store(self, **wanted: str | tuple[str, ...]) -> MetadataFilters | None:
         """What a store filters its search by: metadata values, and the component's filters if a store can take them."""
-        filters: list[MetadataFilter | MetadataFilters] = [
-            MetadataFilter(key=key, value=value) for key, value in wanted.items()
-        ]
+        filters: list[MetadataFilter | MetadataFilters] = list(map(metadata_condition, wanted, wanted.values()))
         if isinstance(self.filters, MetadataFilters) and self.filters.filters:
             # Several stores take no filters inside filters: these are flat where that means the same.
             flat = self.filters.condition in (None, FilterCondition.AND) or len(self.filters.filters) == 1
             inner = self.filters.filters if flat and self.filters.condition != FilterCondition.NOT else [self.filters]
             filters += inner
         return MetadataFilters(filters=filters) if filters else None
+
+
+def metadata_condition(key: str, value: str | tuple[str, ...]) -> MetadataFilter:
+    """Return the filter for one metadata value, or for any value of a tuple."""
+    if isinstance(value, tuple):
+        return MetadataFilter(key=key, value=list(value), operator=FilterOperator.IN)
+    return MetadataFilter(key=key, value=value)
 
 
 def _restrictions(source: object) -> list[Callable[[BaseNode], bool] | str]:

@@ -19,8 +19,6 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import (
     BasePydanticVectorStore,
-    FilterOperator,
-    MetadataFilter,
     MetadataFilters,
     VectorStoreQuery,
 )
@@ -29,7 +27,7 @@ from drillrank.frameworks.store import FrameworkStore
 from drillrank.llm import FunctionRequest, Requests
 from drillrank.passages import check_query
 from drillrank.structure.stored_chunks import StoredChunk, Where
-from llama_index_ext._filters import NodeFilter, metadata_filter
+from llama_index_ext._filters import NodeFilter, metadata_condition, metadata_filter
 from llama_index_ext._records import DOCUMENT, read_chunks
 
 
@@ -139,9 +137,9 @@ class LlamaIndexStore(FrameworkStore):
                 FunctionRequest(partial(self.run_alone, self._ranked, query_bundle.query_str, vector, store))
             ]
             known = store.data.metadata_dict
-            of_view = [pair for pair in ranking if wanted.items() <= known.get(pair[0], {}).items()]
+            of_view = [pair for pair in ranking if _has_values(known.get(pair[0], {}), wanted)]
             return (yield from self._read(of_view, k)), 0  # which is all that there is
-        ids, filters = list(index.index_struct.nodes_dict.values()), self.access_filter.for_store(**wanted)  # type: ignore[arg-type]  # of one view
+        ids, filters = list(index.index_struct.nodes_dict.values()), self.access_filter.for_store(**wanted)
         text = query_bundle.query_str
         query = VectorStoreQuery(vector, k, node_ids=ids, query_str=text, filters=filters)
         asynchronous = getattr(store.aquery, "__func__", store.aquery) not in _SYNCHRONOUS
@@ -179,7 +177,7 @@ class LlamaIndexStore(FrameworkStore):
             [fetched] = yield [nodes_of(self.index.docstore, [id_ for id_ in ids if id_ not in self._met])]
             self._met.update((node.node_id, node) for node in fetched)
             scores = [score for _, score in ranking[start : start + width]]
-            found += yield from self._shown(list(map(self._met.get, ids)), scores)
+            found += yield from self._shown([_copy_node(self._met.get(id_)) for id_ in ids], scores)
             start, width = start + width, 2 * width
         return found
 
@@ -254,9 +252,9 @@ def _of_docstore(index: VectorStoreIndex, where: Where) -> list[BaseNode]:
     ids = [id_ for info in infos if info is not None for id_ in info.node_ids] if documents else list(indexed)
     if isinstance(index.vector_store, SimpleVectorStore):  # which has the metadata beside the vectors
         known = index.vector_store.data.metadata_dict
-        ids = [id_ for id_ in ids if all(_among(known.get(id_, {}).get(key), value) for key, value in wanted.items())]
+        ids = [id_ for id_ in ids if _has_values(known.get(id_, {}), wanted)]
     nodes = index.docstore.get_nodes([id_ for id_ in ids if id_ in indexed], raise_error=False)
-    return [node for node in nodes if all(_among(node.metadata.get(key), value) for key, value in wanted.items())]
+    return [node for node in nodes if _has_values(node.metadata, wanted)]
 
 
 def _indexed(index: VectorStoreIndex) -> set[str]:
@@ -266,17 +264,21 @@ def _indexed(index: VectorStoreIndex) -> set[str]:
     return {node_id for id_, node_id in ids.items() if id_ in stored}
 
 
-def _among(value: object, wanted: str | tuple[str, ...]) -> bool:
-    return value in wanted if isinstance(wanted, tuple) else value == wanted
+def _has_values(metadata: Mapping[str, Any], where: Where) -> bool:
+    """Return True if metadata have these values."""
+    return all(
+        metadata.get(key) in wanted if isinstance(wanted, tuple) else metadata.get(key) == wanted
+        for key, wanted in where.items()
+    )
 
 
-def _filters(where: Mapping[str, str | tuple[str, ...]], access_filter: NodeFilter) -> MetadataFilters:
+def _copy_node(node: BaseNode | None) -> BaseNode | None:
+    """Return a copy, so that a caller who changes the metadata of a result does not change what is kept."""
+    return None if node is None else node.model_copy(update={"metadata": dict(node.metadata)})
+
+
+def _filters(where: Where, access_filter: NodeFilter) -> MetadataFilters:
     filters = access_filter.for_store() or MetadataFilters(filters=[])
-    conditions: list[MetadataFilter | MetadataFilters] = [
-        MetadataFilter(key=key, value=list(value), operator=FilterOperator.IN)
-        if isinstance(value, tuple)
-        else MetadataFilter(key=key, value=value)
-        for key, value in where.items()
-    ]
+    conditions: list[MetadataFilter | MetadataFilters] = list(map(metadata_condition, where, where.values()))
     # Several stores take no filters inside filters; of a document's few records the guard checks the rest.
     return MetadataFilters(filters=[*conditions, *(one for one in filters.filters if isinstance(one, MetadataFilter))])

@@ -1,0 +1,16 @@
+"""Conformance kit: test classes for a new record store, or for the components of a new framework.
+
+Subclass `RecordStoreTests`, `RerankerTests` or `RetrieverTests` in a module of tests, write the methods that have no
+default, and run pytest. The kit needs pytest and nothing else: `pip install "drillrank[testing]"`.
+"""
+
+from drillrank.errors import require
+
+require("pytest", "testing")
+
+from drillrank.testing.event_loop import Heartbeat  # noqa: E402
+from drillrank.testing.record_stores import RecordStoreTests  # noqa: E402
+from drillrank.testing.results import Result  # noqa: E402
+from drillrank.testing.samples import SampleRecord, sample_embed  # noqa: E402
+
+__all__ = ["Heartbeat", "RecordStoreTests", "Result", "SampleRecord", "sample_embed"]
