@@ -112,9 +112,9 @@ def marks_in(text: str) -> set[str]:
 def sample_document(tenant: str, name: str, version: int = 1) -> str:
     """Return a Markdown document of a tenant, with one section about each of the first four of `WORDS`."""
     sections = [
-        f"## The {WORDS[number]}\n\nThe {WORDS[number]} opens at dawn, says {mark(tenant, f'{name}{number}', version)}. "
-        f"The keys lie with the keeper of the {WORDS[number]}.\n"
-        for number in range(4)
+        f"## The {word}\n\nThe {word} opens at dawn, says {mark(tenant, f'{name}{number}', version)}. "
+        f"The keys lie with the keeper of the {word}.\n"
+        for number, word in enumerate(WORDS[:4])
     ]
     return "\n".join(["# The town\n", *sections])
 
