@@ -32,8 +32,8 @@ class SampleEmbeddings(Embeddings):
         return self.embed_documents([text])[0]
 
 
-class LangChainStoreTests(RecordStoreTests):
-    """Store kit over a vector store of LangChain, by default the one in memory."""
+class FilledVectorStore:
+    """How the kit fills a vector store of LangChain, by default the one in memory."""
 
     def make_vector_store(self, embeddings: Embeddings) -> Any:
         """Return an empty vector store."""
@@ -43,9 +43,6 @@ class LangChainStoreTests(RecordStoreTests):
         store = self.make_vector_store(SampleEmbeddings(embed))
         self.add(store, chunks)
         return store
-
-    def open_store(self, store: Any, tenant: str | None) -> LangChainStore:
-        return LangChainStore(store, DocumentFilter(None if tenant is None else {"tenant": tenant}))
 
     def add(self, store: Any, chunks: Any) -> None:
         records = [chunk.record for chunk in chunks]
@@ -57,8 +54,15 @@ class LangChainStoreTests(RecordStoreTests):
         store.delete([chunk.record.id for chunk in chunks])
 
 
-class LlamaIndexStoreTests(RecordStoreTests):
-    """Store kit over an index of LlamaIndex, by default with its vector store in memory."""
+class LangChainStoreTests(FilledVectorStore, RecordStoreTests):
+    """Store kit over a vector store of LangChain."""
+
+    def open_store(self, store: Any, tenant: str | None) -> LangChainStore:
+        return LangChainStore(store, DocumentFilter(None if tenant is None else {"tenant": tenant}))
+
+
+class FilledIndex:
+    """How the kit fills an index of LlamaIndex, by default one with its vector store in memory."""
 
     def make_index(self, model: Any) -> VectorStoreIndex:
         """Return an empty index."""
@@ -69,15 +73,23 @@ class LlamaIndexStoreTests(RecordStoreTests):
         self.add(index, chunks)
         return index
 
-    def open_store(self, store: Any, tenant: str | None) -> LlamaIndexStore:
-        filters = None if tenant is None else MetadataFilters(filters=[MetadataFilter(key="tenant", value=tenant)])
-        return LlamaIndexStore(QueryBundle(""), store, NodeFilter(filters))
-
     def add(self, store: Any, chunks: Any) -> None:
         store.insert_nodes(list(map(sample_node, chunks)))
 
     def delete(self, store: Any, chunks: Any) -> None:
         store.delete_nodes([chunk.record.id for chunk in chunks], delete_from_docstore=True)
+
+
+class LlamaIndexStoreTests(FilledIndex, RecordStoreTests):
+    """Store kit over an index of LlamaIndex."""
+
+    def open_store(self, store: Any, tenant: str | None) -> LlamaIndexStore:
+        return LlamaIndexStore(QueryBundle(""), store, NodeFilter(tenant_filters(tenant)))
+
+
+def tenant_filters(tenant: str | None) -> MetadataFilters | None:
+    """The filters for what a tenant may see; None for all."""
+    return None if tenant is None else MetadataFilters(filters=[MetadataFilter(key="tenant", value=tenant)])
 
 
 def sample_node(chunk: Any) -> TextNode:

@@ -9,8 +9,20 @@ from drillrank.errors import require
 require("pytest", "testing")
 
 from drillrank.testing.event_loop import Heartbeat  # noqa: E402
+from drillrank.testing.events import Event  # noqa: E402
 from drillrank.testing.record_stores import RecordStoreTests  # noqa: E402
+from drillrank.testing.rerankers import RerankerTests  # noqa: E402
 from drillrank.testing.results import Result  # noqa: E402
+from drillrank.testing.retrievers import RetrieverTests  # noqa: E402
 from drillrank.testing.samples import SampleRecord, sample_embed  # noqa: E402
 
-__all__ = ["Heartbeat", "RecordStoreTests", "Result", "SampleRecord", "sample_embed"]
+__all__ = [
+    "Event",
+    "Heartbeat",
+    "RecordStoreTests",
+    "RerankerTests",
+    "Result",
+    "RetrieverTests",
+    "SampleRecord",
+    "sample_embed",
+]

@@ -88,6 +88,24 @@ def chunk_fields(chunks: Sequence[StoredChunk[Any]] | None) -> list[tuple[Any, .
     )
 
 
+def same_results(results: Sequence[Result], others: Sequence[Result], tolerance: float = 1e-5) -> bool:
+    """Return True if two calls returned the same texts and metadata in the same order, with equal scores."""
+    return len(results) == len(others) and all(
+        (one.id, one.text) == (other.id, other.text)
+        and _same_value(one.score, other.score, tolerance)
+        and one.metadata.keys() == other.metadata.keys()
+        and all(_same_value(value, other.metadata[key], tolerance) for key, value in one.metadata.items())
+        for one, other in zip(results, others, strict=True)
+    )
+
+
+def _same_value(value: object, other: object, tolerance: float) -> bool:
+    """Return True if two values are equal, or are two numbers that hardly differ."""
+    if isinstance(value, float) and isinstance(other, float):
+        return abs(value - other) <= tolerance
+    return value == other
+
+
 def snapshot(objects: ArgumentT) -> ArgumentT:
     """Return a deep copy, to be compared with the objects after a call."""
     return copy.deepcopy(objects)

@@ -110,11 +110,18 @@ def marks_in(text: str) -> set[str]:
 
 
 def sample_document(tenant: str, name: str, version: int = 1) -> str:
-    """Return a Markdown document of a tenant, with one section about each of the first four of `WORDS`."""
+    """Return a Markdown document of a tenant, with one section about each of four of `WORDS`.
+
+    Args:
+        tenant: Tenant.
+        name: `"guide"`, about the first four words, or `"rules"`, about the others.
+        version: Version, which the marks name.
+    """
+    words = WORDS[:4] if name == "guide" else WORDS[4:]
     sections = [
         f"## The {word}\n\nThe {word} opens at dawn, says {mark(tenant, f'{name}{number}', version)}. "
         f"The keys lie with the keeper of the {word}.\n"
-        for number, word in enumerate(WORDS[:4])
+        for number, word in enumerate(words)
     ]
     return "\n".join(["# The town\n", *sections])
 

@@ -10,42 +10,21 @@ import pytest
 
 from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import StoredChunk
-from drillrank.testing.results import call_hook, chunk_keys, expect, run_async
+from drillrank.testing.results import chunk_keys, expect, run_async
 from drillrank.testing.samples import QUESTION, TENANTS, WORDS, SampleChunk, sample_embed, sample_id
 from drillrank.vectors import Embed
 
 
-class StoreHooks:
-    """Methods and attributes by which the kit reaches a store.
+class FilledStore:
+    """Methods by which the kit fills a database, collection or index.
 
-    `make_store` and `open_store` are required. Without `add` or `delete`, the checks that need them are skipped.
+    `make_store` is required. Without `add` or `delete`, the checks that need them are skipped.
 
     Attributes:
-        can_get: False if the store cannot be asked for records by id, so that `get` always returns None.
-        can_find: False if the store cannot be asked for records by metadata, so that `find` always returns None.
-        has_tenants: False if the store cannot restrict what a caller sees. A caller then sees all records.
         patience: Seconds after which the event loop counts as blocked while a question is embedded.
-        unusual_ids: Ids that the store must take. Empty if the store makes ids of its own.
-        unusual_texts: Texts that the store must keep. It may replace half a surrogate pair by a question mark.
     """
 
-    can_get = True
-    can_find = True
-    has_tenants = True
     patience = 5.0
-    unusual_ids: Sequence[str] = (
-        *("1", "a b", "a/b.md#c?d=e&f", "Ä-ü-漢字-🦊", "quote'and\"quote", "50%_*", "../../a", "$where", "x" * 200),
-    )
-    unusual_texts: Sequence[str] = (
-        *(
-            "Grüße, 漢字 and 🦊🦊",
-            "e\u0301 is two characters",
-            "שלום עולם",
-            "A tab\tand\n\nlines\r\n",
-            "{text} %s $1 \\n <b>",
-        ),
-        *("'); DROP TABLE records; --", "half a pair \ud800 here", "long " * 5_000),
-    )
 
     def make_store(self, chunks: Sequence[SampleChunk], embed: Embed) -> Any:
         """Return a new database, collection or index that contains these records.
@@ -55,16 +34,7 @@ class StoreHooks:
                 `chunk.record`, with its id, text and flat metadata, and makes `StoredChunk` objects of what it finds.
             embed: Function from a list of texts to unit vectors, by which the store searches.
         """
-        raise NotImplementedError
-
-    def open_store(self, store: Any, tenant: str | None) -> RecordStore:
-        """Return the record store of a caller.
-
-        Args:
-            store: Return value of `make_store`.
-            tenant: Caller, who sees only records with this value under `tenant` in the metadata. None sees all records.
-        """
-        raise NotImplementedError
+        raise NotImplementedError("Define make_store.")
 
     def add(self, store: Any, chunks: Sequence[SampleChunk]) -> None:
         """Add records to a store."""
@@ -84,17 +54,57 @@ class StoreHooks:
 
     # Helpers of the checks
 
-    def _open(self, store: Any, tenant: str | None = None) -> RecordStore:
-        return call_hook(self.open_store, store, tenant)
-
     def _make(self, chunks: Sequence[SampleChunk], embed: Any = sample_embed) -> Any:
-        return call_hook(self.make_store, chunks, embed)
-
-    def _store(self, chunks: Sequence[SampleChunk]) -> RecordStore:
-        return self._open(self._make(chunks))
+        return self.make_store(chunks, embed)
 
     def _run(self, make: Callable[[], Any], database: Any = None) -> Any:
         return run_async(make, partial(self.aclose, database))
+
+
+class StoreHooks(FilledStore):
+    """Methods and attributes by which the kit opens a record store.
+
+    Attributes:
+        can_get: False if the store cannot be asked for records by id, so that `get` always returns None.
+        can_find: False if the store cannot be asked for records by metadata, so that `find` always returns None.
+        has_tenants: False if the store cannot restrict what a caller sees. A caller then sees all records.
+        unusual_ids: Ids that the store must take. Empty if the store makes ids of its own.
+        unusual_texts: Texts that the store must keep. It may replace half a surrogate pair by a question mark.
+    """
+
+    can_get = True
+    can_find = True
+    has_tenants = True
+    unusual_ids: Sequence[str] = (
+        *("1", "a b", "a/b.md#c?d=e&f", "Ä-ü-漢字-🦊", "quote'and\"quote", "50%_*", "../../a", "$where", "x" * 200),
+    )
+    unusual_texts: Sequence[str] = (
+        *(
+            "Grüße, 漢字 and 🦊🦊",
+            "e\u0301 is two characters",
+            "שלום עולם",
+            "A tab\tand\n\nlines\r\n",
+            "{text} %s $1 \\n <b>",
+        ),
+        *("'); DROP TABLE records; --", "half a pair \ud800 here", "long " * 5_000),
+    )
+
+    def open_store(self, store: Any, tenant: str | None) -> RecordStore:
+        """Return the record store of a caller.
+
+        Args:
+            store: Return value of `make_store`.
+            tenant: Caller, who sees only records with this value under `tenant` in the metadata. None sees all records.
+        """
+        raise NotImplementedError("Define open_store.")
+
+    # Helpers of the checks
+
+    def _open(self, store: Any, tenant: str | None = None) -> RecordStore:
+        return self.open_store(store, tenant)
+
+    def _store(self, chunks: Sequence[SampleChunk]) -> RecordStore:
+        return self._open(self._make(chunks))
 
     def _everything(self, store: RecordStore, is_async: bool = False, database: Any = None) -> list[StoredChunk[Any]]:
         """Return what all methods return for all records of the samples."""

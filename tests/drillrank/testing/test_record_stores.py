@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 
 from drillrank.testing import RecordStoreTests
 from examples.dictionary_store import DictionaryStore
+from tests.drillrank.testing.checks import checks_of, expect_failure
 from tests.drillrank.testing.dictionary import DictionaryStoreTests
 
 
@@ -201,17 +201,6 @@ FAULTS = {
 }
 
 
-def checks_of(kit: type) -> dict[str, Callable[..., None]]:
-    return {name: getattr(kit, name) for name in dir(kit) if name.startswith("test_")}
-
-
-def run_check(tests: Any, check: Callable[..., None]) -> None:
-    """Run a check with each of its parameters."""
-    [marker] = getattr(check, "pytestmark", [None])
-    for argument in marker.args[1] if marker else [None]:
-        check(tests, *([argument] if marker else []))
-
-
 @pytest.mark.parametrize(
     ("name", "fault"), [pytest.param(name, fault, id=fault.__name__) for name in FAULTS for fault in FAULTS[name]]
 )
@@ -220,10 +209,7 @@ def test_a_fault_fails_the_check_for_it(name, fault):
         store_class = fault
         patience = 0.1
 
-    [check] = [check for full_name, check in checks_of(RecordStoreTests).items() if name in full_name]
-    with pytest.raises(AssertionError) as caught:
-        run_check(FaultyTests(), check)
-    assert len(str(caught.value).split(". ")) > 1, "the message says what is wrong and what to do"
+    expect_failure(FaultyTests(), name)
 
 
 def test_each_check_has_a_fault():
