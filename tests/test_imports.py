@@ -42,7 +42,7 @@ FROM_EITHER_HOST = {(f"drillrank.frameworks.{module}", "pydantic") for module in
 # A package imports only from those in front of it; the modules of the core in no package are the ground.
 IN_ORDER = (
     "ground explanation structure corpus likelihood rerank multihop views drilldown generation evaluation frameworks "
-    "drillrank cli llama_index_ext langchain_ext"
+    "testing drillrank cli llama_index_ext langchain_ext"
 )
 ORDER = IN_ORDER.split()
 
