@@ -27,7 +27,7 @@ from drillrank.passages import check_query, check_top_n
 from drillrank.vectors import Embed
 from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM, embedding_of, step_prompt
-from langchain_ext._records import given_chunks, index_fields
+from langchain_ext._records import index_fields, read_given
 from langchain_ext._retriever import QueryRetriever, Retriever, child_config
 from langchain_ext._store import LangChainStore
 from langchain_ext.settings import D3RetrieverSettings
@@ -116,7 +116,7 @@ class D3Retriever(ModelFields, QueryRetriever):
     def _default_top_n(self) -> int | None:
         return limit_results(self.top_n, self.max_tokens, self._settings)
 
-    def _make(self) -> EvidenceRetrieval[Document]:
+    def _build_core(self) -> EvidenceRetrieval[Document]:
         limit_results("auto", self.max_tokens, self._settings)  # checks it now
         prompts: Any = self._settings.prompts  # the host's, or texts
         d3 = D3(
@@ -132,7 +132,7 @@ class D3Retriever(ModelFields, QueryRetriever):
         return EvidenceRetrieval(
             self,
             d3,
-            given_chunks(self.documents or []),
+            read_given(self.documents or []),
             DocumentFilter(self.filters),
             index_fields(self, self.language_model),
         )

@@ -24,7 +24,7 @@ from drillrank.frameworks.pages import at_pages, joined, without_page
 from drillrank.frameworks.records import Record, StoredDocument, held_spans
 from drillrank.frameworks.sections import check_searched
 from drillrank.frameworks.settings import BaseD3RetrieverSettings
-from drillrank.frameworks.shared import Indexes, Shared, shared
+from drillrank.frameworks.shared import CachedValue, Indexes, get_or_compute
 from drillrank.frameworks.store import report_usage
 from drillrank.llm import LLM, FunctionRequest, Requests
 from drillrank.passages import Passage, stable_uuid
@@ -170,7 +170,7 @@ class EvidenceRetrieval(Generic[Record]):
         self._indexes = Indexes([chunk.record for chunk in self.given], self._index)
         self._prepared = self._of_given(access) if component.source is None else None
 
-    def _index(self, seen: tuple[int, ...]) -> tuple[Candidates[Record], Shared[PreparedDocuments]]:
+    def _index(self, seen: tuple[int, ...]) -> tuple[Candidates[Record], CachedValue[PreparedDocuments]]:
         """Documents of given records that may be seen, prepared; those that repeat one text are documents each."""
         chunks = self._joined([self.given[number] for number in seen])
         found: Candidates[Record] = Candidates()
@@ -187,7 +187,7 @@ class EvidenceRetrieval(Generic[Record]):
             found.nothing = f"Nothing that was given {why}: there is nothing to drill into."
         found.warn(self._warned)
         made_of = self.fields and self.fields([self.given[number].record for number in seen])
-        return found, shared("evidence", made_of, partial(self._rebuilt, found.documents))
+        return found, get_or_compute("evidence", made_of, partial(self._rebuilt, found.documents))
 
     def _rebuilt(self, documents: Sequence[StoredDocument[Record]]) -> PreparedDocuments:
         return prepare_stored(self.d3, [one.material() for one in documents], self._settings.separator)
@@ -197,8 +197,8 @@ class EvidenceRetrieval(Generic[Record]):
         key = tuple(tuple((stored, repr(stored.metadata)) for stored in one.material()) for one in documents)
         return self._stored.make(key, lambda: self._rebuilt(documents))
 
-    def _of_given(self, access: AccessFilter[Any]) -> tuple[Candidates[Record], Shared[PreparedDocuments]]:
-        return self._indexes.of(self._indexes.numbers(access))
+    def _of_given(self, access: AccessFilter[Any]) -> tuple[Candidates[Record], CachedValue[PreparedDocuments]]:
+        return self._indexes.get(self._indexes.list_visible(access))
 
     def _joined(self, chunks: list[StoredChunk[Record]]) -> list[StoredChunk[Record]]:
         """Records that are pages of one file, each whole, as one; the others as they are."""
@@ -237,7 +237,7 @@ class EvidenceRetrieval(Generic[Record]):
             on_step: Callback, called with each step, on worker threads in asynchronous use.
         """
         candidates, ready = (access and self._of_given(access)) or self._prepared  # type: ignore[misc]  # prepared
-        result = self.d3.retrieve(question, ready.made, top_n, max_tokens=max_tokens, llm=llm, on_step=on_step)
+        result = self.d3.retrieve(question, ready.value, top_n, max_tokens=max_tokens, llm=llm, on_step=on_step)
         return self._found(result, candidates)
 
     def requests(
@@ -254,7 +254,7 @@ class EvidenceRetrieval(Generic[Record]):
         """As `retrieve`, in what a store holds, if there is one."""
         if store is None:
             [(candidates, made)] = yield [FunctionRequest(partial(self._of_given, access))]
-            ready = made.made
+            ready = made.value
         else:
             candidates = yield from self._candidates(question, store, access)
             candidates.warn(self._warned)
@@ -272,7 +272,7 @@ class EvidenceRetrieval(Generic[Record]):
         What was given beside the source lends structure, and stands in for what cannot be looked up, as far as it
         agrees with what the source found.
         """
-        given = self._joined([self.given[number] for number in (yield from self._indexes.seen(access))])
+        given = self._joined([self.given[number] for number in (yield from self._indexes.request_visible(access))])
         beside: dict[str, dict[DocumentName, list[StoredChunk[Record]]]] = {}
         for name, of_document in _by_document(given).items():
             for alias in dict.fromkeys([name[1], *(alias for chunk in of_document for alias in chunk.aliases)]):

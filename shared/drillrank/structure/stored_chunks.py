@@ -26,6 +26,15 @@ VIEW_KEY, SECTION_KEY = "drillrank_view", "drillrank_section_id"
 RecordT = TypeVar("RecordT")
 
 
+def matches(metadata: Mapping[str, Any], where: Where) -> bool:
+    """Return True if metadata have the values of all keys.
+
+    >>> matches({"view": "raw", "page": 3}, {"view": ("raw", "summary")}), matches({}, {"view": "raw"})
+    (True, False)
+    """
+    return all(metadata.get(key) in (value if isinstance(value, tuple) else (value,)) for key, value in where.items())
+
+
 @dataclass(frozen=True, slots=True)
 class StoredChunk(Generic[RecordT]):
     """A record of a store, splitter or loader, with its place in a document.
@@ -111,6 +120,4 @@ class StoredChunk(Generic[RecordT]):
         values = {**self.metadata, **(self.siblings or {})}
         if self.view is not None:
             values |= {VIEW_KEY: self.view, SECTION_KEY: self.id}
-        return all(
-            values.get(key) in (wanted if isinstance(wanted, tuple) else (wanted,)) for key, wanted in where.items()
-        )
+        return matches(values, where)
