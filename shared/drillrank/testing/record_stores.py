@@ -181,8 +181,8 @@ class RecordStoreTests(StoreHooks):
         """Search, get and find return only what the caller may see, whatever ids and metadata are asked for."""
         self._skip_without(self.has_tenants)
         database = self._make(sample_chunks())
-        theirs = [sample_id("b", number) for number in range(len(WORDS))]
-        guesses = [*theirs, *_GUESSES, *(f"{id_}%" for id_ in theirs)]
+        other_ids = [sample_id("b", number) for number in range(len(WORDS))]
+        guesses = [*other_ids, *_GUESSES, *(f"{id_}%" for id_ in other_ids)]
         calls: dict[str, tuple[Call, Call]] = {
             "search": (lambda s: s.search(QUESTION, 100), lambda s: s.asearch(QUESTION, 100)),
             "search with the other tenant in where": (
@@ -309,15 +309,18 @@ class RecordStoreTests(StoreHooks):
         database = self._make(sample_chunks())
         store = self._open(database)
         ids = [[sample_id("a", number)] for number in range(len(WORDS))]
-        alone = [chunk_fields(store.search(question, 3)) for question in _QUESTIONS]
-        alone += [chunk_fields(store.get(one)) for one in ids]
+        single_results = [chunk_fields(store.search(question, 3)) for question in _QUESTIONS]
+        single_results += [chunk_fields(store.get(one)) for one in ids]
 
         async def work() -> list[Any]:
             searches = [store.asearch(question, 3) for question in _QUESTIONS]
             return list(await asyncio.gather(*searches, *(store.aget(one) for one in ids)))
 
         results = [chunk_fields(chunks) for chunks in self._run(work, database)]
-        expect(results == alone, "Concurrent async calls returned other records than single calls. Share no state.")
+        expect(
+            results == single_results,
+            "Concurrent async calls returned other records than single calls. Share no state.",
+        )
 
     def test_async_methods_do_not_block_the_event_loop(self) -> None:
         """The event loop runs while a question is embedded, and stalls for less than 0.1 seconds otherwise."""

@@ -143,7 +143,7 @@ class RerankerTests:
         )
 
     def test_no_records_are_ranked_to_none(self) -> None:
-        """An empty list of records is no error."""
+        """An empty list of records raises no error."""
         results = list(self._rank([]))
         expect(results == [], f"Reranking no records returned {results!r:.100}. Return an empty list.")
 
