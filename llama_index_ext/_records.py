@@ -9,12 +9,14 @@ from functools import cache
 from typing import Any
 
 from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.schema import BaseNode, NodeWithScore
 
 from drillrank.errors import InvalidInput
 from drillrank.frameworks.metadata import copy_metadata, is_section, prefixed, result_metadata, user_metadata
 from drillrank.frameworks.pages import pages_of
 from drillrank.frameworks.records import headings_of_path
+from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import StoredChunk
 
 
@@ -31,21 +33,33 @@ def check_kind(component: object, kind: type, **given: object) -> None:
             )
 
 
-def check_retriever(component: object, retriever: object) -> None:
-    """Refuse what does not retrieve, such as an index.
+def check_retriever(component: object, source: object, *, takes_store: bool = True) -> None:
+    """Check the source of a component.
+
+    Args:
+        component: The component.
+        source: Its source.
+        takes_store: True if the source may be an index or a record store instead of a retriever.
 
     Raises:
-        InvalidInput: says what to pass.
+        InvalidInput: The source is something else.
 
     >>> check_retriever("PromptRankRetriever", [])
     Traceback (most recent call last):
     ...
-    drillrank.errors.InvalidInput: str: source, a retriever, and a list is none: of an index, pass index.as_retriever().
+    drillrank.errors.InvalidInput: str: source must be a retriever, a VectorStoreIndex or a RecordStore, got a list.
     """
-    if not callable(getattr(retriever, "retrieve", None)):
+    if callable(getattr(source, "retrieve", None)):
+        return
+    if not takes_store:
         raise InvalidInput(
-            f"{type(component).__name__}: source, a retriever, and a {type(retriever).__name__} is none: of an index, "
-            "pass index.as_retriever()."
+            f"{type(component).__name__}: the source of a view must be a retriever, got a {type(source).__name__}. Of "
+            "an index, pass index.as_retriever()."
+        )
+    if not isinstance(source, VectorStoreIndex | RecordStore):
+        raise InvalidInput(
+            f"{type(component).__name__}: source must be a retriever, a VectorStoreIndex or a RecordStore, got a "
+            f"{type(source).__name__}."
         )
 
 

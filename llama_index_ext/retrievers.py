@@ -108,9 +108,11 @@ class MultiViewRetriever(QueryRetriever):
         BaseRetriever.__init__(self, callback_manager=callback_manager)
         check_positive(top_n=self.top_n)
         self.documents = documents = checked_nodes(self, self.documents or [])
-        if self.source is not None and not isinstance(self.source, VectorStoreIndex):
-            for retriever in self.source.values() if isinstance(self.source, Mapping) else [self.source]:
-                check_retriever(self, retriever)
+        if isinstance(self.source, Mapping):
+            for retriever in self.source.values():
+                check_retriever(self, retriever, takes_store=False)
+        elif self.source is not None:
+            check_retriever(self, self.source)
         NodeFilter(self.filters)  # says now what is wrong with them
         self._views = ViewRetrieval(
             self,

@@ -30,18 +30,23 @@ def test_an_index_is_no_list_of_nodes(make, index):
         make(index)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda index: PromptRankRetriever(source=index),
-        lambda index: BRMGRRetriever(index, MockLLM()),
-        lambda index: SelfAskQueryEngine(index, MockLLM()),
-        lambda index: MultiViewRetriever(source={"raw": index}),
-    ],
-)
-def test_an_index_is_no_retriever(make, index):
-    with pytest.raises(InvalidInput, match="VectorStoreIndex is none: of an index, pass index"):
+def test_a_source_is_a_retriever_an_index_or_a_record_store(index):
+    for make in (
+        lambda source: PromptRankRetriever(source=source),
+        lambda source: BRMGRRetriever(source, MockLLM()),
+        lambda source: SelfAskQueryEngine(source, MockLLM()),
+        lambda source: D3Retriever(source=source),
+        lambda source: MultiViewRetriever(source=source),
+    ):
         make(index)
+        make(index.as_retriever())
+        with pytest.raises(InvalidInput, match="source must be a retriever, a VectorStoreIndex or a RecordStore"):
+            make(["a fox"])
+
+
+def test_the_source_of_a_view_is_a_retriever(index):
+    with pytest.raises(InvalidInput, match="source of a view must be a retriever, got a VectorStoreIndex"):
+        MultiViewRetriever(source={"raw": index})
 
 
 @pytest.mark.parametrize("given", ["openai", lambda prompt: "an answer"])
