@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 from llama_index.core import StorageContext, VectorStoreIndex
 
+from drillrank.testing import RecordStoreTests
 from tests.conformance.kit_stores import LangChainStoreTests, LlamaIndexStoreTests
 
 _DIMENSIONS = 9
+_ENCODABLE_TEXTS = tuple(text for text in RecordStoreTests.unusual_texts if "\ud800" not in text)
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
 
 
 def needed(module: str) -> Any:
@@ -31,12 +34,25 @@ def ephemeral_chroma() -> Any:
     return chromadb.EphemeralClient(chromadb.Settings(anonymized_telemetry=False))
 
 
+def qdrant_collection() -> tuple[Any, str]:
+    """A client in memory, and the name of an empty collection."""
+    qdrant = needed("qdrant_client")
+    client, collection = qdrant.QdrantClient(":memory:"), name()
+    vectors = qdrant.models.VectorParams(size=_DIMENSIONS, distance=qdrant.models.Distance.COSINE)
+    client.create_collection(collection, vectors_config=vectors)
+    return client, collection
+
+
 class TestLangChainChroma(LangChainStoreTests):
+    unusual_texts = _ENCODABLE_TEXTS
+
     def make_vector_store(self, embeddings):
         return needed("langchain_chroma").Chroma(name(), embeddings, client=ephemeral_chroma())
 
 
 class TestLlamaIndexChroma(LlamaIndexStoreTests):
+    unusual_texts = _ENCODABLE_TEXTS
+
     def make_index(self, model):
         stores = needed("llama_index.vector_stores.chroma")
         collection = ephemeral_chroma().create_collection(name())
@@ -44,18 +60,18 @@ class TestLlamaIndexChroma(LlamaIndexStoreTests):
 
 
 class TestLangChainQdrant(LangChainStoreTests):
+    unusual_ids = ()  # it takes UUIDs and numbers
+
     def make_vector_store(self, embeddings):
-        qdrant = needed("qdrant_client")
-        client, collection = qdrant.QdrantClient(":memory:"), name()
-        vectors = qdrant.models.VectorParams(size=_DIMENSIONS, distance=qdrant.models.Distance.COSINE)
-        client.create_collection(collection, vectors_config=vectors)
-        return needed("langchain_qdrant").QdrantVectorStore(client, collection, embeddings)
+        return needed("langchain_qdrant").QdrantVectorStore(*qdrant_collection(), embeddings)
 
 
 class TestLlamaIndexQdrant(LlamaIndexStoreTests):
+    unusual_ids = ()  # it takes UUIDs and numbers
+
     def make_index(self, model):
-        qdrant, stores = needed("qdrant_client"), needed("llama_index.vector_stores.qdrant")
-        return over(stores.QdrantVectorStore(name(), client=qdrant.QdrantClient(":memory:")), model)
+        client, collection = qdrant_collection()
+        return over(needed("llama_index.vector_stores.qdrant").QdrantVectorStore(collection, client=client), model)
 
 
 class TestLlamaIndexFaiss(LlamaIndexStoreTests):

@@ -82,10 +82,11 @@ class RecordStoreTests(StoreHooks):
         store = self._store(chunks)
         self._skip_without_limits(store)
         self._expect_chunks(store.search(QUESTION, 1_000), chunks, "search(question, 1000)")
-        expect(
-            list(self._store([]).search(QUESTION, 5)) == [],
-            "search of an empty store returned something. Return an empty list.",
-        )
+
+    def test_an_empty_store_returns_nothing(self) -> None:
+        """A search of an empty store returns an empty list."""
+        results = list(self._store([]).search(QUESTION, 5))
+        expect(results == [], f"A search of an empty store returned {len(results)} records. Return an empty list.")
 
     def test_search_obeys_where_before_n(self) -> None:
         """A search with `where` returns the nearest of the matching records, however far they are."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.testing import RecordStoreTests
 from examples.dictionary_store import DictionaryStore
 from tests.drillrank.testing.checks import checks_of, expect_failure
@@ -32,6 +33,11 @@ class IgnoresN(DictionaryStore):
 class ReturnsTenAtMost(DictionaryStore):
     def search(self, question, n, where=None):
         return super().search(question, min(n, 10), where)
+
+
+class InventsRecords(DictionaryStore):
+    def search(self, question, n, where=None):
+        return super().search(question, n, where) or [StoredChunk(None, "1", "Nothing is known.", ("", "1"))]
 
 
 class FiltersTheFirstN(DictionaryStore):
@@ -178,6 +184,7 @@ FAULTS = {
     "the_nearest_records_first": [FarthestFirst],
     "at_most_n_records": [IgnoresN],
     "each_record_once_if_n_exceeds_the_store": [ReturnsTenAtMost],
+    "an_empty_store": [InventsRecords],
     "obeys_where_before_n": [FiltersTheFirstN],
     "scores_are_finite": [ScoresOfNoNumber, ScoresOfLookUps],
     "get_returns": [ReturnsMissingRecords],
