@@ -246,8 +246,8 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
         return list(map(self._build_document, results))
 
     def _build_document(self, result: PathResultRecord[Document]) -> Document:
-        notes = result.added_metadata | describe_explanation(result.explanation)
+        added = result.added_metadata | describe_explanation(result.explanation)
         section = read_chunk(result.record)
         record = as_raw(result.record, section.text) if section.view == "raw" else result.record
-        metadata = with_score(record.metadata, self._settings.score_key, result.score, notes)
+        metadata = with_score(record.metadata, self._settings.score_key, result.score, added)
         return record.model_copy(update={"id": result.id, "metadata": metadata})

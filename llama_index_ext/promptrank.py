@@ -41,7 +41,7 @@ from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, StepPrompts, embedding_of
-from llama_index_ext._records import RankedNode, check_kind, check_retriever, checked_nodes, unread
+from llama_index_ext._records import RankedNode, annotate_node, check_nodes, check_source, check_type
 from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext._store import LlamaIndexStore, underlying_index
 from llama_index_ext.events import PathHopEvent, send_explanations
@@ -264,9 +264,9 @@ class PromptRankRetriever(StepPrompts, QueryRetriever):
         BaseRetriever.__init__(self, callback_manager=callback_manager)
         self.settings = settings = as_settings(PromptRankRetrieverSettings, self.settings)
         check_switch(explain=self.explain)
-        check_retriever(self, self.source)
-        self.documents = checked_nodes(self, self.documents)
-        check_kind(self, BaseDocumentStore, store=self.store)
+        check_source(self, self.source)
+        self.documents = check_nodes(self, self.documents)
+        check_type(self, BaseDocumentStore, store=self.store)
         check_top_n(self.top_n)
         missing_prompt: Any = settings.missing_prompt  # of the framework, or a text
         prompt = self._step_prompt("missing_prompt", missing_prompt)
@@ -297,4 +297,4 @@ class PromptRankRetriever(StepPrompts, QueryRetriever):
 
 def _build_hit(result: PathResultRecord[BaseNode]) -> NodeWithScore:
     metadata = with_notes(result.record.metadata, result.details) | result.added_metadata
-    return RankedNode(node=unread(result.record, metadata, result.added_metadata), score=result.score)
+    return RankedNode(node=annotate_node(result.record, metadata, result.added_metadata), score=result.score)

@@ -26,7 +26,7 @@ def index():
     ],
 )
 def test_an_index_is_no_list_of_nodes(make, index):
-    with pytest.raises(InvalidInput, match="is none: an index or a retriever is given as source="):
+    with pytest.raises(InvalidInput, match="Pass an index or a retriever as source="):
         make(index)
 
 
@@ -60,8 +60,8 @@ def test_what_is_no_llm_of_the_host_is_refused_when_a_component_is_built(make, g
     ("make", "said"),
     [
         (lambda index: MultiViewRetriever([TextNode(text="a fox")], embed=5), "embed must turn texts into vectors"),
-        (lambda index: D3Retriever(source=index, index=index.as_retriever()), "index is a VectorStoreIndex"),
-        (lambda index: PromptRankRetriever(source=index.as_retriever(), store=index), "store is a BaseDocumentStore"),
+        (lambda index: D3Retriever(source=index, index=index.as_retriever()), "index must be a VectorStoreIndex"),
+        (lambda index: PromptRankRetriever(source=index.as_retriever(), store=index), "store must be a BaseDocumentStore"),
     ],
 )
 def test_what_is_of_another_kind_is_refused_when_a_component_is_built(make, said, index):

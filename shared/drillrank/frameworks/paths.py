@@ -83,7 +83,7 @@ class RecordNames:
         self._given = given
         self._name_by_own_id: dict[str, str] = {}
         self._own_id_by_name: dict[str, str] = {}
-        self._n_changed = 0
+        self._changed_ids: list[str] = []
 
     def name(self, record: Passage) -> str:
         """Return the name of a record in the search."""
@@ -94,7 +94,8 @@ class RecordNames:
             if name in self._own_id_by_name:
                 name = own_id if own_id not in self._own_id_by_name else stable_uuid(name, own_id)
             self._name_by_own_id[own_id], self._own_id_by_name[name] = name, own_id
-            self._n_changed += own_id in self._given.by_id and self._given.by_id[own_id].text != record.text
+            if own_id in self._given.by_id and self._given.by_id[own_id].text != record.text:
+                self._changed_ids.append(own_id)
         return self._name_by_own_id[own_id]
 
     def own_id(self, name: str) -> str:
@@ -108,7 +109,7 @@ class RecordNames:
             missing_ids: Ids of given passages that the store was asked for and did not return.
             warned: Warnings that were given before.
         """
-        if self._n_changed and warned.new("changed", ["any"]):
+        if warned.new("changed", self._changed_ids):
             warn(
                 "The store has other texts under the ids of some of the documents given. drillrank used the store's "
                 "texts and metadata. Give the documents as they are stored now."
@@ -387,13 +388,13 @@ class PathRetrieval(Generic[RecordT]):
         results = []
         for item, explanation in zip(ranking, explanations or [None] * len(ranking), strict=True):
             [own_id] = records.own_ids([item.passage.id])
-            notes = describe_path(records.own_ids(item.details["path"]), item.score, item.details)
+            path_metadata = describe_path(records.own_ids(item.details["path"]), item.score, item.details)
             results.append(
                 PathResultRecord(
                     records.record_by_name[item.passage.id],
                     own_id,
                     item.score,
-                    notes | describe_details(item.details),
+                    path_metadata | describe_details(item.details),
                     item.details,
                     explanation,
                 )
