@@ -14,20 +14,22 @@ from drillrank import Passage
 from drillrank.errors import check_positive
 from drillrank.explanation import Explanation
 from drillrank.frameworks.components import EXPLAIN, BRMGRFields, ModelFields
-from drillrank.frameworks.metadata import prefixed, reasons, with_result_metadata
-from drillrank.frameworks.store import Answer, retrieved_and_generated
+from drillrank.frameworks.metadata import describe_explanation, prefixed, with_result_metadata
+from drillrank.frameworks.store import retrieve_and_generate
 from drillrank.frameworks.views import Merged, ViewRetrieval
 from drillrank.llm import Requests, Usage
+from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View
+from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM, embedding_of
-from langchain_ext._lookups import DocumentFilter, Filter, StoreLookups
-from langchain_ext._records import as_raw, read_section, stored_sections
+from langchain_ext._records import as_raw, read_given
 from langchain_ext._retriever import QueryRetriever, Retriever, with_score
-from langchain_ext.rerank import BRMGRRerank
+from langchain_ext._store import LangChainStore
+from langchain_ext.rerank import BRMGRRerank, GeneratedDocument
 from langchain_ext.settings import BRMGRRetrieverSettings, ScoreSettings
 
-Source = VectorStore | Retriever | dict[View, Retriever]
+Source = VectorStore | Retriever | RecordStore | dict[View, Retriever]
 
 
 class MultiViewRetriever(QueryRetriever):
@@ -95,22 +97,20 @@ class MultiViewRetriever(QueryRetriever):
     explain: bool = Field(default=False, description=EXPLAIN)
     settings: ScoreSettings | dict[str, Any] = Field(default=ScoreSettings(), description="What is rarely touched.")
 
-    def _make(self) -> ViewRetrieval:
+    def _build_core(self) -> ViewRetrieval:
         DocumentFilter(self.filters)  # says now what is wrong with it
         documents = self.documents or []
         return ViewRetrieval(
             self,
-            stored_sections(documents),
+            read_given(documents),
             lambda: [document.page_content for document in documents],
-            read_section,
-            store=VectorStore,
             maker="MultiViewTextSplitter",
             embed=embedding_of(self.embed),
         )
 
     def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
         access_filter = DocumentFilter(self.filters, self.source)
-        store = StoreLookups(query, self.source, access_filter, config)  # type: ignore[arg-type]  # a dictionary by view
+        store = LangChainStore(self.source, access_filter, config, question=query)  # type: ignore[arg-type]  # a dictionary by view
         found = yield from self.core.retrieve(query, store, access_filter, top_n or self.top_n)
         return [self._document(merged, why) for merged, why in found]
 
@@ -119,7 +119,9 @@ class MultiViewRetriever(QueryRetriever):
         document = as_raw(section.record, section.text) if section.view else section.record
         metadata = with_result_metadata(document.metadata, matched_views=None, expanded_from=None)
         name, value = ("matched_views", merged.matched_views) if origin is None else ("expanded_from", origin)
-        metadata = with_score(metadata, self._settings.score_key, merged.score, {prefixed(name): value} | reasons(why))
+        metadata = with_score(
+            metadata, self._settings.score_key, merged.score, {prefixed(name): value} | describe_explanation(why)
+        )
         return document.model_copy(update={"metadata": metadata})
 
 
@@ -167,7 +169,7 @@ class BRMGRRetriever(BRMGRFields, ModelFields, QueryRetriever):
         default=BRMGRRetrieverSettings(), description="What is rarely touched."
     )
 
-    def _make(self) -> BRMGRRerank:
+    def _build_core(self) -> BRMGRRerank:
         DocumentFilter(self.filters)  # says now what is wrong
         check_positive(n_generated=self.n_generated)
         merging = {name: getattr(self, name) for name in BRMGRFields.model_fields}
@@ -188,22 +190,13 @@ class BRMGRRetriever(BRMGRFields, ModelFields, QueryRetriever):
         return FrameworkLLM(self.llm, "write a passage", config)
 
     def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
-        store = StoreLookups(query, self.source, DocumentFilter(self.filters), config, component=type(self).__name__)
-        found, written = yield from retrieved_and_generated(self._settings, query, self.n_generated, store)
-        return self._merged(query, top_n, found, written, config)
+        store = LangChainStore(self.source, DocumentFilter(self.filters), config, component=type(self).__name__)
+        found, written = yield from retrieve_and_generate(self._settings, query, self.n_generated, store, top_n or 10)
+        return self._merged(query, top_n, [chunk.record for chunk in found], written, config)
 
     def _merged(
-        self, query: str, top_n: int | None, found: Answer, written: list[Passage], config: RunnableConfig
+        self, query: str, top_n: int | None, found: list[Document], written: list[Passage], config: RunnableConfig
     ) -> list[Document]:
-        generated = [
-            Document(id=passage.id, page_content=passage.text, metadata={self._settings.origin_key: "generated"})
-            for passage in written
-        ]
-        key = self._settings.origin_key
-        # What was retrieved was written by nobody's LLM here, whatever is stored with it.
-        retrieved = [
-            one.model_copy(update={"metadata": {name: value for name, value in one.metadata.items() if name != key}})
-            for one in found or ()
-        ]
+        generated = [GeneratedDocument(id=passage.id, page_content=passage.text) for passage in written]
         reranker: BRMGRRerank = self.core.model_copy(update={"top_n": top_n})
-        return reranker.compress_documents([*retrieved, *generated], query, config.get("callbacks"))
+        return reranker.compress_documents([*found, *generated], query, config.get("callbacks"))

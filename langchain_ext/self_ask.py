@@ -24,11 +24,13 @@ from drillrank.drilldown.answering import ANSWER_PROMPT
 from drillrank.drilldown.self_ask import SELF_ASK_PROMPT, FollowUp, SelfAskAnswer
 from drillrank.errors import OnFailure
 from drillrank.frameworks.store import RetrievedPassages
+from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.text import Tokens
+from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM, step_prompt
-from langchain_ext._lookups import DocumentFilter, Filter, StoreLookups
 from langchain_ext._records import passage_of
 from langchain_ext._retriever import Loadable, Retriever, WithSource
+from langchain_ext._store import LangChainStore
 
 Output = dict[str, Any]
 
@@ -90,7 +92,7 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, Output]):
     title_key: str = Field(default="title", description="Metadata key of the title.")
     filters: Filter | None = Field(default=None, exclude=True, description="Filter of documents.")
 
-    def _make(self) -> None:
+    def _build_core(self) -> None:
         """Raise an error for unusable fields now, not at the first question."""
         self._make_self_ask({})
         DocumentFilter(self.filters)
@@ -145,12 +147,12 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, Output]):
     def _make_self_ask(self, config: RunnableConfig) -> SelfAsk:
         """Return the component of the core for one run."""
 
-        def store(question: str) -> StoreLookups:
-            return StoreLookups(question, self.source, DocumentFilter(self.filters), config, component="SelfAskChain")
+        def store() -> LangChainStore:
+            return LangChainStore(self.source, DocumentFilter(self.filters), config, component="SelfAskChain")
 
         return SelfAsk(
             FrameworkLLM(self.llm, "ask", config),
-            RetrievedPassages(store, self._convert_document),
+            RetrievedPassages(store, self._convert_chunk),
             max_steps=self.max_steps,
             max_prompt_tokens=self.max_prompt_tokens,
             tokens=self.tokens,
@@ -159,8 +161,9 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, Output]):
             answer_prompt=step_prompt("answer_prompt", self.answer_prompt),
         )
 
-    def _convert_document(self, document: Document) -> Passage:
-        """Return a passage with the document in its metadata."""
+    def _convert_chunk(self, chunk: StoredChunk[Document]) -> Passage:
+        """Return a passage with the text that an LLM reads and, in its metadata, the document."""
+        document = chunk.record
         passage = passage_of(document, document.id or "", self.title_key)
         return replace(passage, metadata={"document": document})
 

@@ -19,39 +19,43 @@ from drillrank import D3, LanguageModel
 from drillrank.drilldown.paragraph_scores import load_evidence_model
 from drillrank.drilldown.trace import StepReport
 from drillrank.explanation.explanations import explains
+from drillrank.frameworks.constructors import component
 from drillrank.frameworks.drill import Evidence, EvidenceRetrieval, FoundEvidence
 from drillrank.frameworks.metadata import PREFIX
 from drillrank.frameworks.settings import ResultLimit, check_switch, limit_results
 from drillrank.llm import Requests, Usage
 from drillrank.passages import check_query
 from drillrank.settings import as_settings
+from drillrank.structure import Document
+from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
-from llama_index_ext._llm import FrameworkLLM, Prompted, embedding_of
-from llama_index_ext._lookups import Filters, NodeFilter, StoreLookups
+from llama_index_ext._filters import Filters, NodeFilter
+from llama_index_ext._llm import FrameworkLLM, StepPrompts, embedding_of
 from llama_index_ext._records import (
-    RankedNode,
-    check_kind,
-    check_retriever,
-    checked_nodes,
-    chunks_of,
-    forms,
-    metadata_query,
-    unread,
+    annotate_node,
+    check_nodes,
+    check_source,
+    check_type,
+    copy_templates,
+    read_chunks,
 )
 from llama_index_ext._retriever import QueryRetriever
+from llama_index_ext._store import LlamaIndexStore
 from llama_index_ext.events import D3EndEvent, D3StepEvent, send_explanations
 from llama_index_ext.settings import D3RetrieverSettings
 
 dispatcher = get_dispatcher(__name__)
 
 
+@component
 @dataclass(eq=False, repr=False)
-class D3Retriever(Prompted, QueryRetriever):
+class D3Retriever(StepPrompts, QueryRetriever):
     r"""Retrieves evidence passages from long documents: an LLM, or likelihood, opens sections and picks in them.
 
     Args:
-        documents: Documents, parsed as `parse_document` does with their metadata; or nodes of `MultiViewNodeParser`,
-            from which the documents' section trees are rebuilt. Without a `source`, all are prepared once.
+        documents: Documents, parsed as `parse_document` does with their metadata; those of `read_document`; or nodes of
+            `MultiViewNodeParser`, from which the documents' section trees are rebuilt. Without a `source`, all are
+            prepared once.
         llm: Chooses sections and paragraphs; None lets likelihood choose.
         source: Proposes documents, sections, or nodes of any parser; the documents of its best results are drilled
             into. A `VectorStoreIndex`, or any retriever. A node's document is put together from the index; from
@@ -100,10 +104,10 @@ class D3Retriever(Prompted, QueryRetriever):
     ('It lasts nine hours.', 'Battery; Screen')
     """
 
-    documents: Sequence[BaseNode] | None = None
+    documents: Sequence[BaseNode | Document] | None = None
     llm: LLM | None = None
     _: KW_ONLY
-    source: VectorStoreIndex | BaseRetriever | None = None
+    source: VectorStoreIndex | BaseRetriever | RecordStore | None = None
     index: VectorStoreIndex | None = None
     filters: Filters | None = None
     model: str | LanguageModel = "unigram"
@@ -119,14 +123,14 @@ class D3Retriever(Prompted, QueryRetriever):
 
     def __post_init__(self, callback_manager: CallbackManager | None, verbose: bool) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager, verbose=verbose)
-        self.documents = documents = checked_nodes(self, self.documents or [])
+        self.documents = documents = check_nodes(self, self.documents or [])
         check_switch(explain=self.explain)
         self.settings = settings = as_settings(D3RetrieverSettings, self.settings).with_preset(self.preset)
         limit_results(self.top_n, self.max_tokens, settings)  # checks them now
         source = self.source
         if source is not None and not isinstance(source, VectorStoreIndex):
-            check_retriever(self, source)
-        check_kind(self, VectorStoreIndex, index=self.index)
+            check_source(self, source)
+        check_type(self, VectorStoreIndex, index=self.index)
         prompts: Any = settings.prompts  # the host's, or texts
         d3 = D3(
             FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
@@ -138,9 +142,7 @@ class D3Retriever(Prompted, QueryRetriever):
                 paragraph_prompt=self._step_prompt("paragraph_prompt", prompts[1]),
             ),
         )
-        self._evidence = EvidenceRetrieval(
-            self, d3, chunks_of(documents), chunks_of, metadata_query, NodeFilter(self.filters)
-        )
+        self._evidence = EvidenceRetrieval(self, d3, read_chunks(documents), NodeFilter(self.filters))
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if self.source is not None:
@@ -154,7 +156,7 @@ class D3Retriever(Prompted, QueryRetriever):
 
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         access = NodeFilter(self.filters, self.source)
-        store = None if self.source is None else StoreLookups(query_bundle, self.source, access, index=self.index)
+        store = None if self.source is None else LlamaIndexStore(query_bundle, self.source, access, index=self.index)
         found = yield from self._evidence.requests(
             query, store, access, self._result_limit, max_tokens=self.max_tokens, on_step=self._report
         )
@@ -197,6 +199,6 @@ def _node(evidence: Evidence[BaseNode]) -> NodeWithScore:
         excluded_embed_metadata_keys=origin.excluded_embed_metadata_keys,
         excluded_llm_metadata_keys=origin.excluded_llm_metadata_keys,
         relationships={NodeRelationship.SOURCE: origin.as_related_node_info() if whole else origin.source_node},
-        **forms(origin),
+        **copy_templates(origin),
     )
-    return RankedNode(node=unread(paragraph, evidence.metadata, ours), score=evidence.score)
+    return NodeWithScore(node=annotate_node(paragraph, evidence.metadata, ours), score=evidence.score)

@@ -12,32 +12,36 @@ from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.llms import LLM
 from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 
-from drillrank import LanguageModel, Passage
+from drillrank import LanguageModel
 from drillrank.errors import check_positive, warn
 from drillrank.explanation.explanations import explains
+from drillrank.frameworks.constructors import component
 from drillrank.frameworks.metadata import prefixed, with_result_metadata
-from drillrank.frameworks.records import StoredSection
-from drillrank.frameworks.store import retrieved_and_generated
+from drillrank.frameworks.store import retrieve_and_generate
 from drillrank.frameworks.views import ViewRetrieval
 from drillrank.llm import FunctionRequest, Requests, Usage
 from drillrank.passages import check_top_n
 from drillrank.rerank.prior import Prior
 from drillrank.settings import as_settings
+from drillrank.structure.record_store import RecordStore
+from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, MergedSection, RetrieverName, View
+from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, embedding_of
-from llama_index_ext._lookups import Filters, NodeFilter, StoreLookups, underlying_index
-from llama_index_ext._records import check_retriever, checked_nodes, read_section, unread
+from llama_index_ext._records import annotate_node, check_nodes, check_source, read_chunks
 from llama_index_ext._retriever import QueryRetriever
+from llama_index_ext._store import LlamaIndexStore, underlying_index
 from llama_index_ext.events import send_explanations
-from llama_index_ext.rerank import BRMGRRerank
+from llama_index_ext.rerank import BRMGRRerank, GeneratedNode
 from llama_index_ext.settings import BRMGRRetrieverSettings
 
-Source = VectorStoreIndex | BaseRetriever | Mapping[View, BaseRetriever]
+Source = VectorStoreIndex | BaseRetriever | RecordStore | Mapping[View, BaseRetriever]
 
 
+@component
 @dataclass(eq=False, repr=False)
 class MultiViewRetriever(QueryRetriever):
     r"""Ranks sections in each view separately and merges the rankings.
@@ -106,24 +110,24 @@ class MultiViewRetriever(QueryRetriever):
     def __post_init__(self, callback_manager: CallbackManager | None) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager)
         check_positive(top_n=self.top_n)
-        self.documents = documents = checked_nodes(self, self.documents or [])
-        if self.source is not None and not isinstance(self.source, VectorStoreIndex):
-            for retriever in self.source.values() if isinstance(self.source, Mapping) else [self.source]:
-                check_retriever(self, retriever)
+        self.documents = documents = check_nodes(self, self.documents or [])
+        if isinstance(self.source, Mapping):
+            for retriever in self.source.values():
+                check_source(self, retriever, takes_store=False)
+        elif self.source is not None:
+            check_source(self, self.source)
         NodeFilter(self.filters)  # says now what is wrong with them
         self._views = ViewRetrieval(
             self,
-            list(map(read_section, documents)),
+            read_chunks(documents),
             lambda: [node.get_content(metadata_mode=MetadataMode.EMBED) for node in documents],
-            read_section,
-            store=VectorStoreIndex,
             maker="MultiViewNodeParser",
             embed=embedding_of(self.embed),
         )
 
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         access_filter = NodeFilter(self.filters, self.source)
-        store = StoreLookups(query_bundle, self.source, access_filter)  # type: ignore[arg-type]  # a mapping by view
+        store = LlamaIndexStore(query_bundle, self.source, access_filter)  # type: ignore[arg-type]  # a mapping by view
         found = yield from self._views.retrieve(query, store, access_filter, self.top_n)
         nodes = [_node(*merged) for merged, _ in found]
         if explains(self.explain):
@@ -131,15 +135,16 @@ class MultiViewRetriever(QueryRetriever):
         return nodes
 
 
-def _node(section: StoredSection, merged: MergedSection, origin: str | None) -> NodeWithScore:
+def _node(section: StoredChunk[BaseNode], merged: MergedSection, origin: str | None) -> NodeWithScore:
     matched = merged.matched_views if origin is None else None
     metadata = with_result_metadata(section.record.metadata, matched_views=matched, expanded_from=origin)
     added = [prefixed(name) for name in ("matched_views", "expanded_from")]
-    node = unread(section.record, metadata, [key for key in added if key in metadata])
+    node = annotate_node(section.record, metadata, [key for key in added if key in metadata])
     node.embedding = None  # some stores bring vectors by id, none by a search
     return NodeWithScore(node=node, score=merged.score)
 
 
+@component
 @dataclass(eq=False, repr=False)
 class BRMGRRetriever(QueryRetriever):
     """Retrieves nodes, lets an LLM write some more, and merges the two (see `BRMGRRerank`).
@@ -194,7 +199,7 @@ class BRMGRRetriever(QueryRetriever):
     def __post_init__(self, callback_manager: CallbackManager | None) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager)
         self.settings = self._settings = as_settings(BRMGRRetrieverSettings, self.settings)
-        check_retriever(self, self.source)
+        check_source(self, self.source)
         check_positive(n_generated=self.n_generated)
         check_top_n(self.top_n)
         NodeFilter(self.filters)  # says now what is wrong with them
@@ -215,33 +220,19 @@ class BRMGRRetriever(QueryRetriever):
 
     def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         access_filter = NodeFilter(self.filters, self.source)
-        store = StoreLookups(query_bundle, self.source, access_filter, component=type(self).__name__)
-        found, written = yield from retrieved_and_generated(self._settings, query, self.n_generated, store)
-        retrieved = [NodeWithScore(node=self._retrieved(hit.node), score=hit.score) for hit in found or ()]
-        rerank, arguments = self._rerank, ([*retrieved, *map(self._node, written)], query_bundle)
+        store = LlamaIndexStore(query_bundle, self.source, access_filter, component=type(self).__name__)
+        found, written = yield from retrieve_and_generate(
+            self._settings, query, self.n_generated, store, self.top_n or 10
+        )
+        retrieved = [NodeWithScore(node=hit.record, score=hit.score) for hit in found]
+        generated = [NodeWithScore(node=GeneratedNode(id_=one.id, text=one.text)) for one in written]
+        rerank, arguments = self._rerank, ([*retrieved, *generated], query_bundle)
         [merged] = yield [
             FunctionRequest(
                 partial(rerank.postprocess_nodes, *arguments), partial(rerank.apostprocess_nodes, *arguments)
             )
         ]
         return merged  # type: ignore[no-any-return]
-
-    def _retrieved(self, node: BaseNode) -> BaseNode:
-        """What was retrieved was written by nobody's LLM here, whatever is stored with it."""
-        key = self._settings.origin_key
-        if key not in node.metadata:
-            return node
-        return unread(node, {name: value for name, value in node.metadata.items() if name != key}, [])
-
-    def _node(self, passage: Passage) -> NodeWithScore:
-        node = TextNode(
-            id_=passage.id,
-            text=passage.text,
-            metadata={self._settings.origin_key: "generated"},
-            excluded_embed_metadata_keys=[self._settings.origin_key],
-            excluded_llm_metadata_keys=[self._settings.origin_key],
-        )
-        return NodeWithScore(node=node)
 
 
 def _check_cosines(source: BaseRetriever) -> None:

@@ -13,26 +13,30 @@ from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.utils import print_text
 
 from drillrank import Passage, SelfAsk
 from drillrank.drilldown.answering import ANSWER_PROMPT
 from drillrank.drilldown.self_ask import SELF_ASK_PROMPT, FollowUp, SelfAskAnswer
 from drillrank.errors import OnFailure
+from drillrank.frameworks.constructors import component
 from drillrank.frameworks.store import RetrievedPassages
 from drillrank.passages import check_query
+from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.text import Tokens
-from llama_index_ext._llm import FrameworkLLM, Prompted
-from llama_index_ext._lookups import Filters, NodeFilter, StoreLookups
-from llama_index_ext._records import check_retriever
+from llama_index_ext._filters import Filters, NodeFilter
+from llama_index_ext._llm import FrameworkLLM, StepPrompts
+from llama_index_ext._records import check_source
+from llama_index_ext._store import LlamaIndexStore
 from llama_index_ext.events import SelfAskStepEvent
 
 dispatcher = get_dispatcher(__name__)
 
 
+@component
 @dataclass(eq=False, repr=False)
-class SelfAskQueryEngine(Prompted, BaseQueryEngine):
+class SelfAskQueryEngine(StepPrompts, BaseQueryEngine):
     r"""Answers multi-hop questions by follow-up questions, each answered from the nodes of a retriever.
 
     Args:
@@ -87,12 +91,12 @@ class SelfAskQueryEngine(Prompted, BaseQueryEngine):
 
     def __post_init__(self, callback_manager: CallbackManager | None, verbose: bool) -> None:
         BaseQueryEngine.__init__(self, callback_manager)
-        check_retriever(self, self.source)
+        check_source(self, self.source)
         self._verbose = verbose
         NodeFilter(self.filters)  # raises an error for unusable filters now, not at the first query
         self._self_ask = SelfAsk(
             FrameworkLLM(self.llm, "ask"),
-            RetrievedPassages(self._store, _convert_hit),
+            RetrievedPassages(self._store, _convert_chunk),
             prompt=self._step_prompt("prompt", self.prompt),
             answer_prompt=self._step_prompt("answer_prompt", self.answer_prompt),
             max_steps=self.max_steps,
@@ -101,9 +105,9 @@ class SelfAskQueryEngine(Prompted, BaseQueryEngine):
             on_failure=self.on_failure,
         )
 
-    def _store(self, question: str) -> StoreLookups:
+    def _store(self) -> LlamaIndexStore:
         access_filter = NodeFilter(self.filters, self.source)
-        return StoreLookups(QueryBundle(question), self.source, access_filter, component="SelfAskQueryEngine")
+        return LlamaIndexStore(QueryBundle(""), self.source, access_filter, component="SelfAskQueryEngine")
 
     def _get_prompt_modules(self) -> PromptMixinType:
         return {"retriever": self.source}
@@ -138,10 +142,11 @@ class SelfAskQueryEngine(Prompted, BaseQueryEngine):
         return Response(item.answer or "Empty Response", source_nodes=list(nodes.values()), metadata=metadata)
 
 
-def _convert_hit(hit: NodeWithScore) -> Passage:
+def _convert_chunk(chunk: StoredChunk[BaseNode]) -> Passage:
     """Return a passage with the text that an LLM reads and, in its metadata, the node."""
-    text = hit.node.get_content(metadata_mode=MetadataMode.LLM)
-    return Passage(text, id=hit.node.node_id, metadata={"node": hit})
+    node = chunk.record
+    text = node.get_content(metadata_mode=MetadataMode.LLM)
+    return Passage(text, id=node.node_id, metadata={"node": NodeWithScore(node=node, score=chunk.score)})
 
 
 def _describe_step(step: FollowUp) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from llama_index.core.vector_stores.types import (
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn, metadata_dict_to_node, node_to_metadata_dict
 from pydantic import Field
 
-from llama_index_ext._lookups import NodeFilter
+from llama_index_ext._filters import NodeFilter
 
 
 class TextStore(BasePydanticVectorStore):

@@ -26,7 +26,7 @@ from langchain_core.runnables import (
 
 from drillrank.errors import InvalidInput
 from langchain_ext import BRMGRRetriever, D3Retriever, UPRRerank
-from langchain_ext._lookups import DocumentFilter
+from langchain_ext._filters import DocumentFilter
 from langchain_ext._retriever import ConfiguredRetriever
 from tests.langchain_ext.test_filters import ALL, STORE, retriever, seen, unfiltered
 

@@ -1,111 +1,157 @@
-"""What a retriever asks of a host's store for one question: nearest records, and records by id or by metadata.
-
-What both hosts decide alike, such as which sections to return, is a generator of `RetrievalRequest` and
-`LookupRequest` requests; the records stay what the host has them as.
-"""
+"""Base of the adapters' record stores, and the components that search one store and ask an LLM."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from typing import Any, TypeVar, cast
 
+from drillrank.frameworks.filters import AccessFilter
+from drillrank.frameworks.metadata import prefixed
 from drillrank.frameworks.settings import GenerationSettings
 from drillrank.generation import generated_passages
-from drillrank.llm import (
-    FunctionRequest,
-    Handlers,
-    LookupRequest,
-    Requests,
-    RetrievalRequest,
-    Usage,
-    arun,
-    merge_requests,
-    run,
-)
+from drillrank.llm import FunctionRequest, Requests, Usage, arun, merge_requests, run
 from drillrank.passages import Passage, check_query
+from drillrank.structure.record_store import RecordStore, find_request, get_request, search_request
+from drillrank.structure.stored_chunks import StoredChunk, Where
 
 Result = TypeVar("Result")
 
-THE_QUESTION = ""
-"""Query of a `RetrievalRequest` to a `Store`, which was made for one question."""
-
-_WIDER, _TRIES = 4, 3  # where a store cannot filter as a component does, it is searched more widely
-
-Records = Sequence[Any]
-"""Of the host: nodes (with scores, where they were searched for) or documents."""
-
-Answer = Records | None
-"""None: the store cannot be asked this."""
+_WIDENING_FACTOR, _MAX_SEARCHES = 4, 3  # a store that cannot filter as its component does is searched more widely
 
 
-class Store(ABC):
-    """Answers the requests of one question; which call asks a retriever or a store, with what filter, is the host's.
+class FrameworkStore(ABC):
+    """Base of the adapters' record stores (see `drillrank.structure.record_store.RecordStore`).
+
+    An adapter writes each method once, as a generator of requests. A store object belongs to one question's caller.
 
     Args:
-        source: A store, a retriever, or retrievers by name; None has nothing.
-        retrieves: Whether the source is a retriever.
+        source: A store of the framework, a retriever, retrievers by view, or any `RecordStore` with records of the
+            framework. None for no source.
+        is_retriever: True if the source is a retriever.
+        access_filter: Filter of the records that the caller may see.
     """
 
-    def __init__(self, source: object, retrieves: bool) -> None:
-        self._retrievers: Mapping[Any, Any] = {None: source} if retrieves else {}
-        if isinstance(source, Mapping):
-            self._retrievers = source
-        self.retrieves = bool(self._retrievers)
+    def __init__(self, source: object, is_retriever: bool, access_filter: AccessFilter[Any]) -> None:
+        self.access_filter = access_filter
+        self._retriever_by_view: Mapping[Any, Any] = source if isinstance(source, Mapping) else {}
+        self._retriever = source if is_retriever else None
+        self._record_store = source if isinstance(source, RecordStore) and not is_retriever else None
+        self._is_empty = source is None
         self._computing = Lock()
-        self._vectors: dict[int, list[float]] = {}
+        self._vectors: dict[tuple[int, str], list[float]] = {}
 
-    def in_turn(self, search: Callable[..., Result], *arguments: Any, **named: Any) -> Result:
-        """A search in memory, one at a time: threads that all compute would keep the event loop waiting for each."""
+    @property
+    def obeys_limits(self) -> bool:
+        """True if `search` obeys `n` and `where`. False for retrievers, which have limits of their own."""
+        if self._record_store is not None:
+            return self._record_store.obeys_limits
+        return self._retriever is None and not self._retriever_by_view
+
+    def search(self, question: str, n: int, where: Where | None = None) -> list[StoredChunk[Any]]:
+        """Return the records nearest to a question that the caller may see, best first."""
+        return run(self._search_requests(question, n, where or {}))
+
+    async def asearch(self, question: str, n: int, where: Where | None = None) -> list[StoredChunk[Any]]:
+        """Run `search` without blocking the event loop."""
+        return await arun(self._search_requests(question, n, where or {}))
+
+    def get(self, ids: Sequence[str]) -> list[StoredChunk[Any]] | None:
+        """Return the records with these ids that the caller may see. None if the store cannot be asked by id."""
+        return run(self._all_get_requests(ids))
+
+    async def aget(self, ids: Sequence[str]) -> list[StoredChunk[Any]] | None:
+        """Run `get` without blocking the event loop."""
+        return await arun(self._all_get_requests(ids))
+
+    def find(self, where: Where) -> list[StoredChunk[Any]] | None:
+        """Return the records with these metadata values that the caller may see. None if that cannot be asked."""
+        return run(self._all_find_requests(where))
+
+    async def afind(self, where: Where) -> list[StoredChunk[Any]] | None:
+        """Run `find` without blocking the event loop."""
+        return await arun(self._all_find_requests(where))
+
+    def _search_requests(self, question: str, n: int, where: Where) -> Requests[list[StoredChunk[Any]]]:
+        if self._is_empty:
+            return []
+        if self._retriever_by_view:
+            return (yield from self._retrieve(self._retriever_by_view[where[prefixed("view")]], question))
+        if self._retriever is not None:
+            return (yield from self._retrieve(self._retriever, question))
+        permitted: list[StoredChunk[Any]] = []
+        for attempt in range(_MAX_SEARCHES):
+            width = n * _WIDENING_FACTOR**attempt
+            if self._record_store is None:
+                permitted, n_hits = yield from self._search_store(question, width, where)
+            else:
+                [hits] = yield [search_request(self._record_store, question, width, where)]
+                [permitted] = yield [FunctionRequest(partial(self._permit, hits, self.access_filter.filter_results))]
+                n_hits = len(hits)
+            if len(permitted) >= n or n_hits < width:
+                break
+        return permitted[:n] if self.obeys_limits else permitted
+
+    def _all_get_requests(self, ids: Sequence[str]) -> Requests[list[StoredChunk[Any]] | None]:
+        if self._record_store is None:
+            return (yield from self._get_requests(list(ids)))
+        return (yield from self._fetch(get_request(self._record_store, list(ids))))
+
+    def _all_find_requests(self, where: Where) -> Requests[list[StoredChunk[Any]] | None]:
+        if self._record_store is None:
+            return (yield from self._find_requests(where))
+        return (yield from self._fetch(find_request(self._record_store, where)))
+
+    def _fetch(self, request: FunctionRequest) -> Requests[list[StoredChunk[Any]] | None]:
+        [chunks] = yield [request]
+        if chunks is None:
+            return None
+        [permitted] = yield [FunctionRequest(partial(self._permit, chunks, self.access_filter.filter_fetched))]
+        return permitted  # type: ignore[no-any-return]
+
+    def _permit(
+        self, chunks: Sequence[StoredChunk[Any]], filter_records: Callable[[list[Any]], list[Any]]
+    ) -> list[StoredChunk[Any]]:
+        """Return the chunks whose records pass a filter."""
+        permitted = set(map(id, filter_records([chunk.record for chunk in chunks])))
+        return [chunk for chunk in chunks if id(chunk.record) in permitted]
+
+    def run_alone(self, search: Callable[..., Result], *arguments: Any, **named: Any) -> Result:
+        """Run a search in memory, one at a time: several that compute would make the event loop wait for each."""
         with self._computing:
             return search(*arguments, **named)
 
-    def vector(self, model: object, embed: Callable[[], list[float]]) -> Requests[list[float]]:
-        """The question's vector by a model, which embeds it once, however many searches want it at the same time."""
+    def embed_once(self, model: object, question: str, embed: Callable[[], list[float]]) -> Requests[list[float]]:
+        """Return the question's vector. A model embeds each question once, however many searches need the vector."""
+        key = id(model), question
 
-        def embed_once() -> None:
-            if id(model) not in self._vectors:
-                self._vectors[id(model)] = embed()
+        def embed_if_missing() -> None:
+            if key not in self._vectors:
+                self._vectors[key] = embed()
 
-        if id(model) not in self._vectors:
-            yield [FunctionRequest(partial(self.in_turn, embed_once))]
-        return self._vectors[id(model)]
-
-    @property
-    def handlers(self) -> Handlers:
-        """Who answers requests, for `drillrank.llm.answered`."""
-        return {RetrievalRequest: self.retrieve, LookupRequest: self.fetch}
-
-    def retrieve(self, request: RetrievalRequest) -> Requests[Records]:
-        """Records nearest to the question, as far as they may be seen, best first."""
-        if self._retrievers:
-            return (yield from self._retrieved(self._retrievers[request.source]))
-        for width in self._widths(request.n):
-            permitted, brought = yield from self._searched(width, request.where)
-            if len(permitted) >= request.n or brought < width:
-                break
-        return permitted[: request.n]
-
-    def _widths(self, n: int) -> Iterator[int]:
-        """How many records to search for, one after the other, until there are `n` that may be seen."""
-        return (n * _WIDER**tried for tried in range(_TRIES))
+        if key not in self._vectors:
+            yield [FunctionRequest(partial(self.run_alone, embed_if_missing))]
+        return self._vectors[key]
 
     @abstractmethod
-    def _retrieved(self, retriever: Any) -> Requests[Records]:
-        """What a retriever finds, as far as it may be seen."""
+    def _retrieve(self, retriever: Any, question: str) -> Requests[list[StoredChunk[Any]]]:
+        """Return what a retriever finds and the caller may see."""
 
     @abstractmethod
-    def _searched(self, k: int, where: Mapping[str, str]) -> Requests[tuple[Records, int]]:
-        """Of the nearest `k` records with these metadata those that may be seen, and how many there were."""
+    def _search_store(self, question: str, n: int, where: Where) -> Requests[tuple[list[StoredChunk[Any]], int]]:
+        """Search a store once. Return the records that the caller may see, and the number of all that it found."""
 
     @abstractmethod
-    def fetch(self, request: LookupRequest) -> Requests[Answer]:
-        """Records by id or by metadata, as far as they may be seen, in any order."""
+    def _get_requests(self, ids: Sequence[str]) -> Requests[list[StoredChunk[Any]] | None]:
+        """Return what `get` returns."""
+
+    @abstractmethod
+    def _find_requests(self, where: Where) -> Requests[list[StoredChunk[Any]] | None]:
+        """Return what `find` returns."""
 
 
 _reported_usages: ContextVar[list[Usage] | None] = ContextVar("reported_usages", default=None)
@@ -145,22 +191,24 @@ class PassagesWithUsage:
 
 @dataclass(frozen=True, slots=True)
 class RetrievedPassages:
-    """A host's retriever as a retriever of passages, as `drillrank.SelfAsk` takes one.
+    """Retriever of passages for `drillrank.SelfAsk` that searches a framework's retriever or store.
 
     Attributes:
-        store: Asks the retriever a question.
-        passage: From a record, or hit, to a passage that brings it along.
+        store: Function that returns the store for one question.
+        passage: Function from a chunk to a passage that contains its record.
+        n: Number of records that a store is asked for. A retriever has its own limit.
     """
 
-    store: Callable[[str], Store]
-    passage: Callable[[Any], Passage]
+    store: Callable[[], RecordStore]
+    passage: Callable[[StoredChunk[Any]], Passage]
+    n: int = 5
 
     def retrieve(self, question: str) -> PassagesWithUsage:
         """Return the passages that the retriever finds, and the cost of its LLM calls."""
         usages: list[Usage] = []
         token = _reported_usages.set(usages)
         try:
-            return PassagesWithUsage(run(self._found(question)), usages)
+            return PassagesWithUsage(run(self._search(question)), usages)
         finally:
             _reported_usages.reset(token)
 
@@ -169,52 +217,35 @@ class RetrievedPassages:
         usages: list[Usage] = []
         token = _reported_usages.set(usages)
         try:
-            return PassagesWithUsage(await arun(self._found(question)), usages)
+            return PassagesWithUsage(await arun(self._search(question)), usages)
         finally:
             _reported_usages.reset(token)
 
-    def _found(self, question: str) -> Requests[list[Passage]]:
-        records = yield from self.store(question).retrieve(RetrievalRequest(THE_QUESTION, 0))
-        return list(map(self.passage, records))
+    def _search(self, question: str) -> Requests[list[Passage]]:
+        [chunks] = yield [search_request(self.store(), question, self.n)]
+        return list(map(self.passage, chunks))
 
 
-def answered(requests: Requests[Result], handlers: Handlers) -> Requests[Result]:
-    """The same, with the requests that have a handler here handed on as calls of it.
-
-    >>> def once():
-    ...     [found] = yield [RetrievalRequest("who?", 1)]
-    ...     return found
-    >>> run(answered(once(), {RetrievalRequest: lambda request: [request.query]}))
-    ['who?']
-    """
-    answers: Sequence[Any] | None = None
-    with closing(requests):
-        while True:
-            try:
-                step = requests.send(answers)  # type: ignore[arg-type]  # None begins
-            except StopIteration as stop:
-                return stop.value  # type: ignore[no-any-return]
-            answers = yield [
-                FunctionRequest(partial(handlers[type(request)], request)) if type(request) in handlers else request
-                for request in step
-            ]
-
-
-def retrieved_and_generated(
-    settings: GenerationSettings, query: str, n: int, store: Store
-) -> Requests[tuple[Answer, list[Passage]]]:
-    """What a retriever finds, and passages that an LLM writes at the same time.
+def retrieve_and_generate(
+    settings: GenerationSettings, question: str, n_generated: int, store: RecordStore, n_retrieved: int
+) -> Requests[tuple[Sequence[StoredChunk[Any]], list[Passage]]]:
+    """Search a store, and let an LLM write passages at the same time.
 
     Args:
-        settings: Of the component.
-        query: The question.
-        n: Passages to write, one call each.
-        store: The retriever.
+        settings: Settings of the generation.
+        question: The question.
+        n_generated: Number of passages that the LLM writes, with one call each.
+        store: The store.
+        n_retrieved: Number of records that the store is asked for. A retriever has its own limit.
 
     Raises:
-        InvalidInput: the query is blank.
+        InvalidInput: The question is blank.
     """
-    written = generated_passages(check_query(query), n, settings.prompts, settings.on_failure)
-    retrieval = store.retrieve(RetrievalRequest(THE_QUESTION, 0))
-    found, passages = yield from merge_requests([cast("Requests[Any]", retrieval), written])
-    return found, passages
+    passages = generated_passages(check_query(question), n_generated, settings.prompts, settings.on_failure)
+
+    def search() -> Requests[Any]:
+        [chunks] = yield [search_request(store, question, n_retrieved)]
+        return chunks
+
+    chunks, generated = yield from merge_requests([search(), cast("Requests[Any]", passages)])
+    return chunks, generated

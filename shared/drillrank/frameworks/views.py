@@ -13,25 +13,24 @@ from drillrank.explanation import Explanation
 from drillrank.explanation.explanations import explains
 from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.metadata import prefixed, result_metadata, user_metadata, with_result_metadata
-from drillrank.frameworks.models import HostEmbedding
-from drillrank.frameworks.pages import at_pages, pages_of
-from drillrank.frameworks.records import (
-    AROUND,
-    Read,
-    StoredSection,
-    at_hand,
+from drillrank.frameworks.models import FrameworkEmbedding
+from drillrank.frameworks.pages import read_pages, with_pages_of_span
+from drillrank.frameworks.sections import (
+    LINKS_BY_EXPANSION,
     check_searched,
-    raw_records,
-    raw_sections,
+    fetch_raw_sections,
+    first_raw_by_id,
+    index_raw_sections,
     warn_missing,
 )
 from drillrank.frameworks.settings import SplitterSettings, check_switch
-from drillrank.frameworks.shared import Indexes, Shared, shared
-from drillrank.frameworks.store import THE_QUESTION, Store, answered
-from drillrank.llm import LLM, FunctionRequest, Requests, RetrievalRequest
+from drillrank.frameworks.shared import CachedValue, Indexes, get_or_compute
+from drillrank.llm import LLM, FunctionRequest, Requests
 from drillrank.passages import stable_uuid
 from drillrank.settings import check_one_of
 from drillrank.structure import breadcrumb, parse_document
+from drillrank.structure.record_store import RecordStore, search_request
+from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.vectors import Embed
 from drillrank.views import (
     VIEWS,
@@ -49,7 +48,7 @@ from drillrank.views import (
     merge_views,
 )
 
-Rankings = dict[str, list[StoredSection]]
+Rankings = dict[str, list[StoredChunk[Any]]]
 """By view the records of it, best first."""
 
 _Identity = tuple[str, "str | None"]
@@ -68,24 +67,26 @@ def oversampled(k: int) -> int:
     return 2 * len(VIEWS) * k + 50
 
 
-def of_store(k: int, read: Read, views: Sequence[View] = VIEWS) -> Requests[tuple[Rankings, list[StoredSection]]]:
+def of_store(
+    store: RecordStore, question: str, k: int, views: Sequence[View] = VIEWS
+) -> Requests[tuple[Rankings, list[StoredChunk[Any]]]]:
     """The `k` best records of some views in a store, and all that the search without a view found.
 
     One search, one each of the keywords and the summaries where these are wanted, and one more where fewer than `k`
     raw texts are in sight.
 
     Args:
+        store: Store that obeys limits.
+        question: The question.
         k: Records of each view.
-        read: Reads a host's hit.
         views: Those that are ranked.
     """
     of_sections = [view for view in _OF_SECTIONS if view in views]
 
-    def of_view(view: View) -> RetrievalRequest:
-        return RetrievalRequest(THE_QUESTION, k, where={prefixed("view"): view})
+    def of_view(view: View) -> FunctionRequest:
+        return search_request(store, question, k, {prefixed("view"): view})
 
-    answers = yield [RetrievalRequest(THE_QUESTION, oversampled(k)), *map(of_view, of_sections)]
-    near, *others = ([*map(read, answer or ())] for answer in answers)
+    near, *others = yield [search_request(store, question, oversampled(k)), *map(of_view, of_sections)]
     there = set(map(_identity, near))  # all that there is, unless an approximate index brings less
     whole = len(near) < oversampled(k) and all(_identity(one) in there for more in others for one in more)
     found: Rankings = {view: _only(near, view) for view in views}
@@ -93,11 +94,11 @@ def of_store(k: int, read: Read, views: Sequence[View] = VIEWS) -> Requests[tupl
         found[view] += _only(more, view)
     if "raw" in views and not whole and len(found["raw"]) + len(_only(near, None)) < k:
         [answer] = yield [of_view("raw")]
-        found["raw"] += _only(map(read, answer or ()), "raw")
-    return _ranked(found, near, views, k), near
+        found["raw"] += _only(answer, "raw")
+    return _ranked(found, near, views, k), list(near)
 
 
-def of_hits(sections: Iterable[StoredSection], views: Sequence[View] = VIEWS) -> Rankings:
+def of_hits(sections: Iterable[StoredChunk[Any]], views: Sequence[View] = VIEWS) -> Rankings:
     """The rankings of a single one by view; other splitters' chunks are in each of them."""
     near = list(sections)
     there = dict.fromkeys(section.view for section in near if section.view in views)
@@ -105,7 +106,7 @@ def of_hits(sections: Iterable[StoredSection], views: Sequence[View] = VIEWS) ->
 
 
 def texts_of(
-    sections: Sequence[StoredSection], texts: Iterable[str], views: Sequence[View] = VIEWS
+    sections: Sequence[StoredChunk[Any]], texts: Iterable[str], views: Sequence[View] = VIEWS
 ) -> tuple[list[ViewText], list[int]]:
     """What an index in memory is made of, and for each of it the number of its section.
 
@@ -119,12 +120,14 @@ def texts_of(
     owners: list[int] = []
     for number, (section, text) in enumerate(zip(sections, texts, strict=True)):
         for view in [view for view in VIEWS if view in there] if section.view is None else [section.view]:
-            made.append(ViewText(section.section_id, view, text))  # type: ignore[arg-type]  # one of the views
+            made.append(ViewText(section.id, view, text))  # type: ignore[arg-type]  # one of the views
             owners.append(number)
     return made, owners
 
 
-def _ranked(rankings: Rankings, near: Sequence[StoredSection], views: Sequence[View], k: int | None = None) -> Rankings:
+def _ranked(
+    rankings: Rankings, near: Sequence[StoredChunk[Any]], views: Sequence[View], k: int | None = None
+) -> Rankings:
     """Rankings of views with other splitters' chunks, which have no views: each stands in all by its own text.
 
     In one alone they would be behind every section that two views found, near or not.
@@ -146,24 +149,24 @@ def _ranked(rankings: Rankings, near: Sequence[StoredSection], views: Sequence[V
     return ranked
 
 
-def _only(sections: Iterable[StoredSection], view: str | None) -> list[StoredSection]:
+def _only(sections: Iterable[StoredChunk[Any]], view: str | None) -> list[StoredChunk[Any]]:
     """Those of a view: a user may have its name under the key, and a store may heed no filter."""
     return [section for section in sections if section.view == view]
 
 
-def _distinct(found: Iterable[StoredSection]) -> Iterator[StoredSection]:
+def _distinct(found: Iterable[StoredChunk[Any]]) -> Iterator[StoredChunk[Any]]:
     """Other splitters' chunks of two stores may share an id: what has another text gets another one."""
     texts: dict[str, str] = {}
     for one in found:
-        alike = one.view is not None or texts.setdefault(one.section_id, one.text) == one.text
-        yield one if alike else replace(one, section_id=stable_uuid(one.section_id, one.text))
+        alike = one.view is not None or texts.setdefault(one.id, one.text) == one.text
+        yield one if alike else replace(one, id=stable_uuid(one.id, one.text))
 
 
-def _identity(section: StoredSection) -> _Identity:
-    return section.section_id, section.view
+def _identity(section: StoredChunk[Any]) -> _Identity:
+    return section.id, section.view
 
 
-Merged = tuple[StoredSection, MergedSection, str | None]
+Merged = tuple[StoredChunk[Any], MergedSection, str | None]
 """A section, how it was found, and for one that was not found the id of the section that it stands around."""
 
 
@@ -179,8 +182,6 @@ class ViewRetrieval:
             found: `"neighbours"`, `"parent"` or nothing.
         sections: What was given to it.
         texts: What is indexed of each, where an index in memory is searched.
-        read: Reads a host's record, or hit.
-        store: The host's class of stores that are searched by metadata.
         maker: What cuts sections, in this host.
         embed: As for `MultiViewIndex`.
 
@@ -190,14 +191,12 @@ class ViewRetrieval:
     """
 
     component: InitVar[Any]
-    sections: Sequence[StoredSection]
+    sections: Sequence[StoredChunk[Any]]
     texts: InitVar[Callable[[], Sequence[str]]]
-    read: Read
-    store: InitVar[type]
     maker: str
     embed: Embed | None
 
-    def __post_init__(self, component: Any, texts: Callable[[], Sequence[str]], store: type) -> None:
+    def __post_init__(self, component: Any, texts: Callable[[], Sequence[str]]) -> None:
         check_searched(component)
         names = ("retriever", "weights", "language", "merge", "views")
         self._settings: dict[str, Any] = {name: getattr(component, name) for name in names}
@@ -207,7 +206,7 @@ class ViewRetrieval:
             check_one_of(Expansion, expand=component.expand)
         self._weights, self._merge, self._views = component.weights, component.merge, component.views
         self._expand, self._explains = component.expand, component.explain
-        self._in_memory, self._in_store = component.source is None, isinstance(component.source, store)
+        self._in_memory = component.source is None
         self._by_view: list[View] | None = None
         if isinstance(component.source, Mapping):
             if not component.source or not set(component.source) <= set(VIEWS):
@@ -225,18 +224,18 @@ class ViewRetrieval:
                 raise InvalidInput(f"{len(missing)} sections have no raw view, for example {min(missing)!r:.200}.")
             self._indexed = list(zip(indexed, owners, strict=True))
             if component.filters is None:
-                self._indexes.of(tuple(range(len(self.sections))))
+                self._indexes.get(tuple(range(len(self.sections))))
 
-    def _index(self, seen: tuple[int, ...]) -> tuple[dict[str, StoredSection], Shared[MultiViewIndex]]:
+    def _index(self, seen: tuple[int, ...]) -> tuple[dict[str, StoredChunk[Any]], CachedValue[MultiViewIndex]]:
         """The raw sections that may be seen, and an index of their views."""
-        raw, there = raw_sections([self.sections[number] for number in seen]), set(seen)
+        raw, there = index_raw_sections([self.sections[number] for number in seen]), set(seen)
         shown = [one for one, owner in self._indexed if owner in there and one.section_id in raw]
-        model = self.embed.model if isinstance(self.embed, HostEmbedding) else self.embed
+        model = self.embed.model if isinstance(self.embed, FrameworkEmbedding) else self.embed
         made_of = {"texts": shown, "embed": model, **self._settings}
-        return raw, shared("views", made_of, lambda: MultiViewIndex(shown, embed=self.embed, **self._settings))
+        return raw, get_or_compute("views", made_of, lambda: MultiViewIndex(shown, embed=self.embed, **self._settings))
 
     def retrieve(
-        self, query: str, store: Store, access_filter: AccessFilter[Any], top_n: int
+        self, query: str, store: RecordStore, access_filter: AccessFilter[Any], top_n: int
     ) -> Requests[list[tuple[Merged, Explanation | None]]]:
         """The sections found, best first, each once, and after each those around it; each with its explanation.
 
@@ -249,54 +248,53 @@ class ViewRetrieval:
             top_n: Sections wanted.
         """
         if self._in_memory:
-            raw, index = self._indexes.of((yield from self._indexes.seen(access_filter)))
-            sections = index.made.search(query, top_n)
+            raw, index = self._indexes.get((yield from self._indexes.request_visible(access_filter)))
+            sections = index.value.search(query, top_n)
             if not sections and access_filter.restricts:
                 _warn("nothing was found: the index holds nothing, or nothing that the filter shows")
             found = _with_those_around(sections, raw, self._around(sections, raw))
         else:
-            found = yield from answered(self._looked_up(top_n, access_filter), store.handlers)
+            found = yield from self._looked_up(query, store, top_n, access_filter)
         ranks = count(1)
         explained = explains(self._explains)
         return [(merged, self._why(*merged, ranks, top_n) if explained else None) for merged in found]
 
     def _why(
-        self, section: StoredSection, merged: MergedSection, origin: str | None, ranks: Iterator[int], top_n: int
+        self, section: StoredChunk[Any], merged: MergedSection, origin: str | None, ranks: Iterator[int], top_n: int
     ) -> Explanation | None:
         if origin is not None:
             return None
-        name = str(result_metadata(section.record.metadata).get("section_path") or section.section_id)
+        name = str(result_metadata(section.record.metadata).get("section_path") or section.id)
         return explain_views(merged, next(ranks), name, top_n, self._weights, self._merge)
 
-    def _looked_up(self, top_n: int, access_filter: AccessFilter[Any]) -> Requests[list[Merged]]:
+    def _looked_up(
+        self, query: str, store: RecordStore, top_n: int, access_filter: AccessFilter[Any]
+    ) -> Requests[list[Merged]]:
         """Sections out of a store or retrievers, their raw records and those around them looked up."""
-        hits, near = yield from self._hits(top_n)
+        hits, near = yield from self._hits(query, store, top_n)
         found = [section for of_view in hits.values() for section in of_view]
         self._warn_third_party(found)
-        ids = {section.section_id for section in found}
-        known = at_hand(section for section in (*found, *near) if section.section_id in ids)
+        ids = {section.id for section in found}
+        known = first_raw_by_id((*found, *near), ids)
         store_answers = True
-        if wanted := [section.section_id for section in found if section.section_id not in known]:
-            fetched, store_answers = yield from raw_records(wanted, self.read)
+        if wanted := [section.id for section in found if section.id not in known]:
+            fetched, store_answers = yield from fetch_raw_sections(store, wanted)
             known |= fetched if store_answers else self._given(wanted, access_filter, found)
         missing = [id_ for id_ in dict.fromkeys(wanted) if id_ not in known]
         if not (store_answers and access_filter.restricts):  # perhaps they are hidden: nothing is said of them
             where = "is no longer in the store" if store_answers else "cannot be looked up: pass documents, too"
             warn_missing("MultiViewRetriever", self._warned.new("raw", missing), where)
-        rankings = {
-            view: [section.section_id for section in of_view if section.section_id in known]
-            for view, of_view in hits.items()
-        }
+        rankings = {view: [section.id for section in of_view if section.id in known] for view, of_view in hits.items()}
         sections = merge_views(rankings, top_n, self._weights, self._merge)
-        if not sections and (access_filter.restricts or (not found and self._in_store)):
+        if not sections and (access_filter.restricts or (not found and store.obeys_limits)):
             hidden = ", or nothing that the filter shows" if access_filter.restricts else ""
             _warn(f"nothing was found: the source holds nothing{hidden}")
         around = self._around(sections, known)
         if wanted := [id_ for ids in around.values() for id_ in ids if id_ not in known]:
-            fetched, store_answers = yield from raw_records(wanted, self.read)
+            fetched, store_answers = yield from fetch_raw_sections(store, wanted)
             known |= fetched if store_answers else self._given(wanted, access_filter, found)
             documents = {
-                known[section_id].document or section_id: id_
+                known[section_id].document: id_
                 for section_id, ids in around.items()
                 for id_ in ids
                 if id_ not in known and not access_filter.restricts
@@ -308,38 +306,38 @@ class ViewRetrieval:
                 )
         return _with_those_around(sections, known, around)
 
-    def _hits(self, top_n: int) -> Requests[tuple[Rankings, list[StoredSection]]]:
+    def _hits(self, query: str, store: RecordStore, top_n: int) -> Requests[tuple[Rankings, list[StoredChunk[Any]]]]:
         """The rankings, and what else was found."""
-        if self._in_store:
-            return (yield from of_store(top_n, self.read, self._views))
+        if store.obeys_limits:
+            return (yield from of_store(store, query, top_n, self._views))
         if self._by_view is None:
-            [answer] = yield [RetrievalRequest(THE_QUESTION, top_n)]
-            return of_hits(_distinct(map(self.read, answer or ())), self._views), []
-        answers = yield [RetrievalRequest(THE_QUESTION, top_n, view) for view in self._by_view]
-        return {view: [*map(self.read, answer or ())] for view, answer in zip(self._by_view, answers, strict=True)}, []
+            [answer] = yield [search_request(store, query, top_n)]
+            return of_hits(_distinct(answer), self._views), []
+        answers = yield [search_request(store, query, top_n, {prefixed("view"): view}) for view in self._by_view]
+        return dict(zip(map(str, self._by_view), answers, strict=True)), []
 
     def _given(
-        self, ids: Iterable[str], access_filter: AccessFilter[Any], found: Iterable[StoredSection]
-    ) -> dict[str, StoredSection]:
+        self, ids: Iterable[str], access_filter: AccessFilter[Any], found: Iterable[StoredChunk[Any]]
+    ) -> dict[str, StoredChunk[Any]]:
         """Raw sections that were given beside a source, where no store can be asked; none of another version."""
         seen = set(map(id, access_filter.filter_fetched(section.record for section in self.sections)))
-        given = {(one.section_id, one.view): one for one in self.sections if id(one.record) in seen}
+        given = {(one.id, one.view): one for one in self.sections if id(one.record) in seen}
         outdated = {
             section.document
             for section in found
-            if (
-                given_section := given.get((section.section_id, section.view)) or given.get((section.section_id, "raw"))
-            )
+            if (given_section := given.get((section.id, section.view)) or given.get((section.id, "raw")))
             and _differ(given_section, section)
         }
         stand_ins = [given[id_, "raw"] for id_ in ids if (id_, "raw") in given]
-        return {section.section_id: section for section in stand_ins if section.document not in outdated}
+        return {section.id: section for section in stand_ins if section.document not in outdated}
 
-    def _around(self, found: Iterable[MergedSection], known: Mapping[str, StoredSection]) -> dict[str, list[str]]:
-        around = ((one.section_id, known[one.section_id].around) for one in found)
-        return {id_: [links[name] for name in AROUND[self._expand] if name in links] for id_, links in around}
+    def _around(self, found: Iterable[MergedSection], known: Mapping[str, StoredChunk[Any]]) -> dict[str, list[str]]:
+        around = ((one.section_id, known[one.section_id].links) for one in found)
+        return {
+            id_: [links[name] for name in LINKS_BY_EXPANSION[self._expand] if name in links] for id_, links in around
+        }
 
-    def _warn_third_party(self, sections: Iterable[StoredSection]) -> None:
+    def _warn_third_party(self, sections: Iterable[StoredChunk[Any]]) -> None:
         if any(section.view is None for section in sections) and self._warned.new("foreign", [self.maker]):
             _warn(
                 f"there are chunks that {self.maker} did not make: they are ranked as they are, each by its text "
@@ -347,17 +345,17 @@ class ViewRetrieval:
             )
 
 
-def _differ(given: StoredSection, found: StoredSection) -> bool:
+def _differ(given: StoredChunk[Any], found: StoredChunk[Any]) -> bool:
     """Whether two records of a section are of different versions: hosts add metadata, but do not change them."""
     metadata = found.record.metadata
-    return (given.view == found.view and given.text != found.text) or any(
+    return (given.view == found.view and given.view_text != found.view_text) or any(
         isinstance(value, str | int) and given.view == found.view and metadata.get(key, value) != value
         for key, value in given.record.metadata.items()
     )
 
 
 def _with_those_around(
-    sections: Sequence[MergedSection], known: Mapping[str, StoredSection], around: Mapping[str, list[str]]
+    sections: Sequence[MergedSection], known: Mapping[str, StoredChunk[Any]], around: Mapping[str, list[str]]
 ) -> list[Merged]:
     return [
         (known[section.section_id], _as_matched(section, known[section.section_id]), origin)
@@ -366,7 +364,7 @@ def _with_those_around(
     ]
 
 
-def _as_matched(section: MergedSection, stored: StoredSection) -> MergedSection:
+def _as_matched(section: MergedSection, stored: StoredChunk[Any]) -> MergedSection:
     """Of another splitter's chunk, which stands in all rankings, the view that it has."""
     if stored.view is not None or section.best_rank is None:
         return section
@@ -479,7 +477,8 @@ class SourceDocument:
             "namespace": self.namespace,
         }
         return with_result_metadata(
-            at_pages(user_metadata(self.metadata), pages_of(self.metadata), start, end), **section_metadata | names
+            with_pages_of_span(user_metadata(self.metadata), read_pages(self.metadata), start, end),
+            **section_metadata | names,
         )
 
 

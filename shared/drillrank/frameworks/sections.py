@@ -1,0 +1,130 @@
+"""Look up sections that drillrank cut: the raw record of a view that a search found, and neighboring sections."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from drillrank.errors import InvalidInput, warn
+from drillrank.frameworks.metadata import prefixed
+from drillrank.llm import Requests
+from drillrank.structure.record_store import RecordStore, find_request, get_request
+from drillrank.structure.stored_chunks import StoredChunk, Where
+from drillrank.views import Expansion
+
+LINKS_BY_EXPANSION: dict[Expansion | None, tuple[str, ...]] = {
+    None: (),
+    "parent": ("parent_id",),
+    "neighbours": ("previous_id", "next_id"),
+}
+"""Names of the links from a section to those that are returned after it."""
+
+
+def index_raw_sections(chunks: Iterable[StoredChunk[Any]]) -> dict[str, StoredChunk[Any]]:
+    """Return the raw chunks by id.
+
+    Raises:
+        InvalidInput: Two of them have the same id and different texts.
+    """
+    raw_by_id: dict[str, StoredChunk[Any]] = {}
+    for chunk in chunks:
+        if chunk.is_raw and raw_by_id.setdefault(chunk.id, chunk).text != chunk.text:
+            raise InvalidInput(
+                f"Two of the documents are section {chunk.id!r:.200} with different texts, such as two versions or "
+                "two documents with one id. Give documents unique ids or a namespace, or a filter that shows one."
+            )
+    return raw_by_id
+
+
+def first_raw_by_id(
+    chunks: Iterable[StoredChunk[Any]], ids: Collection[str] | None = None
+) -> dict[str, StoredChunk[Any]]:
+    """Return the first raw chunk of each section by section id; only of these ids if `ids` are given."""
+    raw_by_id: dict[str, StoredChunk[Any]] = {}
+    for chunk in chunks:
+        if chunk.is_raw and (ids is None or chunk.id in ids):
+            raw_by_id.setdefault(chunk.id, chunk)
+    return raw_by_id
+
+
+def fetch_raw_sections(store: RecordStore, ids: Iterable[str]) -> Requests[tuple[dict[str, StoredChunk[Any]], bool]]:
+    """Fetch raw chunks of sections by id, or by metadata from a store with ids of its own.
+
+    Returns:
+        Raw chunks by section id, and True if the store could be asked.
+    """
+    section_ids = list(dict.fromkeys(ids))
+    [chunks] = yield [get_request(store, section_ids)]
+    raw_by_id = first_raw_by_id(chunks or (), section_ids)
+    missing_ids = tuple(id_ for id_ in section_ids if id_ not in raw_by_id)
+    if not missing_ids:
+        return raw_by_id, True
+    where: Where = {prefixed("section_id"): missing_ids, prefixed("view"): "raw"}
+    [chunks_by_metadata] = yield [find_request(store, where)]
+    raw_by_id |= first_raw_by_id(chunks_by_metadata or (), missing_ids)
+    return raw_by_id, not (chunks is None and chunks_by_metadata is None)
+
+
+def deduplicate_sections(
+    hits: Sequence[StoredChunk[Any]],
+    store: RecordStore,
+    fallbacks: Mapping[str, Any],
+    *,
+    is_store_of_hits: bool,
+) -> Requests[tuple[list[Any], list[str]]]:
+    """Return one record for each section, its raw record, at the rank of its first view.
+
+    Args:
+        hits: Chunks that a search found, best first.
+        store: Store that has the raw records.
+        fallbacks: Records by section id, for sections that no store can be asked for.
+        is_store_of_hits: True if the hits are from this store, so that a missing record was deleted.
+
+    Returns:
+        Records, best first, and the ids of sections whose raw record was deleted. If it is unknown whether a record was
+        deleted, the best hit of the section represents it.
+    """
+    raw_by_id = first_raw_by_id(hits)
+    view_ids = [hit.id for hit in hits if hit.view is not None and hit.id not in raw_by_id]
+    fetched, store_answers = (yield from fetch_raw_sections(store, view_ids)) if view_ids else ({}, False)
+    raw_by_id |= fetched
+    records: list[Any] = []
+    deleted_ids: list[str] = []
+    section_ids: set[str] = set()
+    for hit in hits:
+        if hit.view is None:
+            records.append(hit.record)
+        elif hit.id not in section_ids:
+            section_ids.add(hit.id)
+            if hit.id in raw_by_id:
+                records.append(raw_by_id[hit.id].record)
+            elif store_answers and is_store_of_hits:
+                deleted_ids.append(hit.id)
+            else:
+                records.append(fallbacks.get(hit.id, hit.record))
+    return records, deleted_ids
+
+
+def check_searched(component: Any) -> None:
+    """Check that a component has something to search.
+
+    Raises:
+        InvalidInput: It has neither documents nor a source.
+    """
+    if component.source is None and not component.documents:
+        raise InvalidInput(f"{type(component).__name__} has nothing to search. Give it documents or a source.")
+
+
+def warn_missing(component: str, ids: Sequence[str], where: str = "is no longer in the store") -> None:
+    """Warn about sections that are left out because their raw records are missing.
+
+    Args:
+        component: Name of the component that warns.
+        ids: Ids of the sections. There is no warning without any.
+        where: Reason, as the rest of a sentence about the raw records.
+    """
+    if ids:
+        warn(
+            f"{component}: the raw record of {len(ids)} sections, found by keywords or summary, {where}; for example "
+            f"{ids[0]!r:.200}. They are left out."
+        )

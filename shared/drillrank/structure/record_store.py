@@ -1,0 +1,77 @@
+"""Protocol of a store of records: three methods, which an adapter implements once for each framework or store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
+
+from drillrank.llm import FunctionRequest
+from drillrank.structure.stored_chunks import StoredChunk, Where
+
+
+@runtime_checkable
+class RecordStore(Protocol):
+    """Store, index or retriever that drilling down, multi-view retrieval and path search read from.
+
+    A store object belongs to one caller: it returns only records that this caller may see, and all three methods obey
+    the same filter. No method changes a record that it returns or that was given to it. The asynchronous methods return
+    the same as the others and do not block the event loop.
+    """
+
+    @property
+    def obeys_limits(self) -> bool:
+        """True if `search` obeys `n` and `where`. False for a retriever, which has its own limit."""
+        ...
+
+    def search(self, question: str, n: int, where: Where | None = None) -> Sequence[StoredChunk[Any]]:
+        """Return the records nearest to a question, best first.
+
+        Args:
+            question: The question.
+            n: Maximum number of records.
+            where: Metadata values that each record must have.
+        """
+        ...
+
+    def get(self, ids: Sequence[str]) -> Sequence[StoredChunk[Any]] | None:
+        """Return the records with these ids, in any order, without the missing ones.
+
+        None means that the store cannot be asked for records by id.
+        """
+        ...
+
+    def find(self, where: Where) -> Sequence[StoredChunk[Any]] | None:
+        """Return all records with these metadata values, in any order.
+
+        None means that the store cannot be asked for records by metadata.
+        """
+        ...
+
+    async def asearch(self, question: str, n: int, where: Where | None = None) -> Sequence[StoredChunk[Any]]:
+        """Return what `search` returns."""
+        ...
+
+    async def aget(self, ids: Sequence[str]) -> Sequence[StoredChunk[Any]] | None:
+        """Return what `get` returns."""
+        ...
+
+    async def afind(self, where: Where) -> Sequence[StoredChunk[Any]] | None:
+        """Return what `find` returns."""
+        ...
+
+
+def search_request(store: RecordStore, question: str, n: int, where: Where | None = None) -> FunctionRequest:
+    """Return the request for `store.search`."""
+    arguments = question, n, where
+    return FunctionRequest(partial(store.search, *arguments), partial(store.asearch, *arguments))
+
+
+def get_request(store: RecordStore, ids: Sequence[str]) -> FunctionRequest:
+    """Return the request for `store.get`."""
+    return FunctionRequest(partial(store.get, ids), partial(store.aget, ids))
+
+
+def find_request(store: RecordStore, where: Where) -> FunctionRequest:
+    """Return the request for `store.find`."""
+    return FunctionRequest(partial(store.find, where), partial(store.afind, where))
