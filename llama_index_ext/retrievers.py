@@ -165,12 +165,12 @@ class BRMGRRetriever(QueryRetriever):
         settings: What is rarely touched: `llama_index_ext.settings.BRMGRRetrieverSettings`, or a mapping of its fields.
         callback_manager: As for every LlamaIndex retriever.
 
-    Generated nodes are made for one query and stored nowhere. A call that fails or brings nothing costs no retrieved
-    node: there is a `DrillrankWarning`, and the others are merged. Give the LLM a time limit: a call that runs into it
-    is a call that failed.
+    Generated nodes are made for one query and stored nowhere. Give the LLM a time limit: a call that exceeds it fails.
+    `settings.on_failure` says if a failed call raises an error, or the other nodes are merged without it.
 
     Raises:
         InvalidInput: a setting cannot be used, or the question is blank.
+        LLMFailure: A call failed or its answer has no word, and `on_failure` says to raise.
 
     >>> from llama_index.core.llms import MockLLM
     >>> from llama_index.core import Document
