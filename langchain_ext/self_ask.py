@@ -23,6 +23,7 @@ from drillrank import Passage, SelfAsk
 from drillrank.drilldown.answering import ANSWER_PROMPT
 from drillrank.drilldown.self_ask import SELF_ASK_PROMPT, FollowUp, SelfAskAnswer
 from drillrank.errors import OnFailure
+from drillrank.frameworks.inputs import clean_question
 from drillrank.frameworks.store import RetrievedPassages
 from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.text import Tokens
@@ -131,13 +132,13 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, Output]):
     def _chunks(
         self, parts: Iterator[str], run_manager: CallbackManagerForChainRun, config: RunnableConfig
     ) -> Iterator[Output]:
-        question = reduce(add, parts)
+        question = clean_question(reduce(add, parts))
         yield from map(_chunk, self._self_ask(patch_config(config, callbacks=run_manager.get_child())).stream(question))
 
     async def _achunks(
         self, parts: AsyncIterator[str], run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig
     ) -> AsyncIterator[Output]:
-        question = reduce(add, [part async for part in parts])
+        question = clean_question(reduce(add, [part async for part in parts]))
         async for item in self._self_ask(patch_config(config, callbacks=run_manager.get_child())).astream(question):
             yield _chunk(item)
 

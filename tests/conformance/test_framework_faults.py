@@ -357,10 +357,10 @@ def test_nothing_to_search_is_said(host, name):
     [
         (lambda: langchain_ext.D3Retriever(lc(A)[0]), "documents of D3Retriever"),
         (lambda: langchain_ext.D3Retriever(["text"]), "documents of D3Retriever"),
-        (lambda: llama_index_ext.D3Retriever(li(A)[0]), "documents is a list"),
+        (lambda: llama_index_ext.D3Retriever(li(A)[0]), "documents must be a list"),
         (lambda: llama_index_ext.D3Retriever(["text"]), "got a str"),
         (lambda: langchain_ext.D3Retriever(lc(A), "unigram"), "takes at most 1 positional arguments, got 2"),
-        (lambda: llama_index_ext.PromptRankRetriever(source=Only(), links="names"), "not 'names'"),
+        (lambda: llama_index_ext.PromptRankRetriever(source=Only(), links="names"), "got 'names'"),
         (lambda: langchain_ext.PromptRankRerank(links="names"), "not 'names'"),
         (lambda: langchain_ext.UPRRerank(top_k=3), "did you mean 'top_n'"),
         (lambda: llama_index_ext.UPRRerank(prior="x" * 10_000), "prior of UPRRerank"),
