@@ -10,10 +10,10 @@ from typing import Any
 from langchain_core.documents import Document
 
 from drillrank import LanguageModel, Passage
+from drillrank.frameworks.headings import headings_by_level
 from drillrank.frameworks.inputs import value_text
 from drillrank.frameworks.metadata import count, is_section, prefixed, result_metadata, user_metadata
 from drillrank.frameworks.pages import read_pages
-from drillrank.frameworks.records import headings_by_level
 from drillrank.frameworks.shared import model_fields
 from drillrank.passages import stable_uuid
 from drillrank.structure.stored_chunks import StoredChunk

@@ -18,6 +18,7 @@ from drillrank.frameworks.metadata import describe_explanation, prefixed, with_r
 from drillrank.frameworks.store import retrieve_and_generate
 from drillrank.frameworks.views import Merged, ViewRetrieval
 from drillrank.llm import Requests, Usage
+from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View
 from langchain_ext._filters import DocumentFilter, Filter
@@ -28,7 +29,7 @@ from langchain_ext._store import LangChainStore
 from langchain_ext.rerank import BRMGRRerank, GeneratedDocument
 from langchain_ext.settings import BRMGRRetrieverSettings, ScoreSettings
 
-Source = VectorStore | Retriever | dict[View, Retriever]
+Source = VectorStore | Retriever | RecordStore | dict[View, Retriever]
 
 
 class MultiViewRetriever(QueryRetriever):

@@ -13,10 +13,10 @@ from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, RelatedNodeInfo
 
 from drillrank.errors import InvalidInput
+from drillrank.frameworks.headings import headings_of_path
 from drillrank.frameworks.inputs import finite_score
 from drillrank.frameworks.metadata import copy_metadata, is_section, prefixed, result_metadata, user_metadata
 from drillrank.frameworks.pages import read_pages
-from drillrank.frameworks.records import headings_of_path
 from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import StoredChunk
 from llama_index_ext.reader import convert_documents

@@ -27,6 +27,7 @@ from drillrank.frameworks.settings import ResultLimit, check_switch, limit_resul
 from drillrank.llm import Requests, Usage
 from drillrank.settings import as_settings
 from drillrank.structure import Document
+from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, StepPrompts, embedding_of
@@ -107,7 +108,7 @@ class D3Retriever(StepPrompts, QueryRetriever):
     documents: Sequence[BaseNode | Document] | None = None
     llm: LLM | None = None
     _: KW_ONLY
-    source: VectorStoreIndex | BaseRetriever | None = None
+    source: VectorStoreIndex | BaseRetriever | RecordStore | None = None
     index: VectorStoreIndex | None = None
     filters: Filters | None = None
     model: str | LanguageModel = "unigram"

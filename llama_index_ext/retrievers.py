@@ -25,6 +25,7 @@ from drillrank.llm import FunctionRequest, Requests, Usage
 from drillrank.passages import check_top_n
 from drillrank.rerank.prior import Prior
 from drillrank.settings import as_settings
+from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, MergedSection, RetrieverName, View
@@ -37,7 +38,7 @@ from llama_index_ext.events import send_explanations
 from llama_index_ext.rerank import BRMGRRerank, GeneratedNode
 from llama_index_ext.settings import BRMGRRetrieverSettings
 
-Source = VectorStoreIndex | BaseRetriever | Mapping[View, BaseRetriever]
+Source = VectorStoreIndex | BaseRetriever | RecordStore | Mapping[View, BaseRetriever]
 
 
 @component

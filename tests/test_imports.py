@@ -42,7 +42,7 @@ FROM_EITHER_HOST = {(f"drillrank.frameworks.{module}", "pydantic") for module in
 # A package imports only from those in front of it; the modules of the core in no package are the ground.
 IN_ORDER = (
     "ground explanation structure corpus likelihood rerank multihop views drilldown generation evaluation frameworks "
-    "drillrank cli llama_index_ext langchain_ext"
+    "testing drillrank cli llama_index_ext langchain_ext"
 )
 ORDER = IN_ORDER.split()
 
@@ -104,7 +104,7 @@ def declared() -> set[str]:
         for extra in extras["all"][0].split("[")[1].rstrip("]").split(",")
         if extra not in ("llama-index", "langchain")
     ]
-    named = [*project["dependencies"], *(name for extra in ours for name in extras[extra])]
+    named = [*project["dependencies"], *(name for extra in (*ours, "testing") for name in extras[extra])]
     return {re.match(r"[\w-]+", name).group().lower() for name in named}
 
 
@@ -129,6 +129,11 @@ def test_a_module_imports_nothing_that_its_package_is_not_installed_with():
     assert [place(*pair) for pair in found if outsider(pair[0], pair[1].module)] == []
 
 
+def test_no_module_imports_the_kit_for_tests():
+    importers = {module for module in MODULES for one in GRAPH[module] if one.module.startswith("drillrank.testing")}
+    assert {module for module in importers if not module.startswith("drillrank.testing")} == set()
+
+
 def test_no_modules_import_each_other():
     assert SHAPE["circles"](GRAPH) == []
 
@@ -147,8 +152,8 @@ LEFT_WORDS = (
     "each_section_once Filler fate deputy Library quiet thinking whole_files stale lost foreign later waiting "
     "way now condenser Condenser Given Material Reading noted lent Search"
 )
-LEFT = LEFT_WORDS.split()
-WHOLE_NAMES = ("own", "asked", "said", "held", "notes", "once", "place", "allowed", "reported")
+LEFT = {*LEFT_WORDS.split()}
+WHOLE_NAMES = {"own", "asked", "said", "held", "notes", "once", "place", "allowed", "reported"}
 
 
 def test_identifiers_are_words_of_the_field():
@@ -156,8 +161,7 @@ def test_identifiers_are_words_of_the_field():
     kinds |= dict.fromkeys((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef), "name")
     left = set()
     for file in MODULES.values():
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            name = str(getattr(node, kinds.get(type(node), ""), "")).strip("_")
-            left |= {(name, file.name) for word in LEFT if word == name or word in name.split("_")}
-            left |= {(name, file.name)} if name in WHOLE_NAMES else set()
+        nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        names = {str(getattr(node, kinds.get(type(node), ""), "")).strip("_") for node in nodes}
+        left |= {(name, file.name) for name in names if {name, *name.split("_")} & LEFT or name in WHOLE_NAMES}
     assert not left
