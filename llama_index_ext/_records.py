@@ -89,10 +89,6 @@ def copy_templates(node: BaseNode) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(node, name, None)) is not None}
 
 
-class RankedNode(NodeWithScore):
-    """Hit with a score of drillrank."""
-
-
 def annotate_node(node: BaseNode, metadata: dict[str, Any], hidden_keys: Iterable[str]) -> BaseNode:
     """Return a copy of a node with other metadata, some of which no model reads. Its hash is that of the node.
 

@@ -19,6 +19,7 @@ from drillrank import D3, LanguageModel
 from drillrank.drilldown.paragraph_scores import load_evidence_model
 from drillrank.drilldown.trace import StepReport
 from drillrank.explanation.explanations import explains
+from drillrank.frameworks.constructors import component
 from drillrank.frameworks.drill import Evidence, EvidenceRetrieval, FoundEvidence
 from drillrank.frameworks.metadata import PREFIX
 from drillrank.frameworks.settings import ResultLimit, check_switch, limit_results
@@ -26,11 +27,11 @@ from drillrank.llm import Requests, Usage
 from drillrank.passages import check_query
 from drillrank.settings import as_settings
 from drillrank.structure import Document
+from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, StepPrompts, embedding_of
 from llama_index_ext._records import (
-    RankedNode,
     annotate_node,
     check_nodes,
     check_source,
@@ -46,6 +47,7 @@ from llama_index_ext.settings import D3RetrieverSettings
 dispatcher = get_dispatcher(__name__)
 
 
+@component
 @dataclass(eq=False, repr=False)
 class D3Retriever(StepPrompts, QueryRetriever):
     r"""Retrieves evidence passages from long documents: an LLM, or likelihood, opens sections and picks in them.
@@ -105,7 +107,7 @@ class D3Retriever(StepPrompts, QueryRetriever):
     documents: Sequence[BaseNode | Document] | None = None
     llm: LLM | None = None
     _: KW_ONLY
-    source: VectorStoreIndex | BaseRetriever | None = None
+    source: VectorStoreIndex | BaseRetriever | RecordStore | None = None
     index: VectorStoreIndex | None = None
     filters: Filters | None = None
     model: str | LanguageModel = "unigram"
@@ -199,4 +201,4 @@ def _node(evidence: Evidence[BaseNode]) -> NodeWithScore:
         relationships={NodeRelationship.SOURCE: origin.as_related_node_info() if whole else origin.source_node},
         **copy_templates(origin),
     )
-    return RankedNode(node=annotate_node(paragraph, evidence.metadata, ours), score=evidence.score)
+    return NodeWithScore(node=annotate_node(paragraph, evidence.metadata, ours), score=evidence.score)

@@ -28,6 +28,7 @@ from pydantic import Field
 
 from drillrank import LanguageModel, Passage, load_language_model
 from drillrank.explanation.explanations import explains
+from drillrank.frameworks.constructors import component
 from drillrank.frameworks.metadata import with_notes
 from drillrank.frameworks.paths import PathResultRecord, PathRetrieval, PathStores, path_rerank, rank_linked
 from drillrank.frameworks.settings import check_switch
@@ -41,7 +42,7 @@ from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, StepPrompts, embedding_of
-from llama_index_ext._records import RankedNode, annotate_node, check_nodes, check_source, check_type
+from llama_index_ext._records import annotate_node, check_nodes, check_source, check_type
 from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext._store import LlamaIndexStore, underlying_index
 from llama_index_ext.events import PathHopEvent, send_explanations
@@ -190,6 +191,7 @@ class PromptRankRerank(LikelihoodRerank):
         return rank_linked(self.core, query, passages, scores, _open_stores(self))
 
 
+@component
 @dataclass(eq=False, repr=False)
 class PromptRankRetriever(StepPrompts, QueryRetriever):
     """Finds nodes that answer a question together, by searching paths of linked nodes (multi-hop questions).
@@ -297,4 +299,4 @@ class PromptRankRetriever(StepPrompts, QueryRetriever):
 
 def _build_hit(result: PathResultRecord[BaseNode]) -> NodeWithScore:
     metadata = with_notes(result.record.metadata, result.details) | result.added_metadata
-    return RankedNode(node=annotate_node(result.record, metadata, result.added_metadata), score=result.score)
+    return NodeWithScore(node=annotate_node(result.record, metadata, result.added_metadata), score=result.score)

@@ -20,6 +20,7 @@ from drillrank import Passage, SelfAsk
 from drillrank.drilldown.answering import ANSWER_PROMPT
 from drillrank.drilldown.self_ask import SELF_ASK_PROMPT, FollowUp, SelfAskAnswer
 from drillrank.errors import OnFailure
+from drillrank.frameworks.constructors import component
 from drillrank.frameworks.store import RetrievedPassages
 from drillrank.passages import check_query
 from drillrank.structure.stored_chunks import StoredChunk
@@ -33,6 +34,7 @@ from llama_index_ext.events import SelfAskStepEvent
 dispatcher = get_dispatcher(__name__)
 
 
+@component
 @dataclass(eq=False, repr=False)
 class SelfAskQueryEngine(StepPrompts, BaseQueryEngine):
     r"""Answers multi-hop questions by follow-up questions, each answered from what a retriever finds.

@@ -28,7 +28,7 @@ def reranker(host, name, **fields):
 def ranked(host, component, scores, generated=()):
     """Of hits with these scores, and of what an LLM wrote."""
     hits = [host.hit(host.record(text), score) for text, score in zip(TEXTS, scores, strict=False)]
-    written = [host.record(text, drillrank_origin="generated") for text in generated]
+    written = [host.generated(text) for text in generated]
     return host.rerank(component, QUERY, *hits, *written)
 
 
@@ -127,7 +127,7 @@ def test_nothing_found_what_an_llm_wrote(host):
     plain = found(host, "BRMGRRerank", COSINES, wrote)
     assert [text for text in texts if text in wrote] == [text for text in plain if text in wrote]
     records = [host.record(text) for text in TEXTS]
-    records.insert(1, host.record("A bridge.", drillrank_origin="generated", relevance_score="high"))
+    records.insert(1, host.generated("A bridge.", relevance_score="high"))
     merged = host.rerank(reranker(host, "BRMGRRerank", prior="retrieval"), QUERY, *records)
     assert [one.text for one in merged] == ["A bridge.", *TEXTS]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -139,6 +140,35 @@ def test_what_is_not_reported_is_counted_and_said_to_be_estimated(events, model,
     assert cost["tokens_estimated"] is True
     [end] = [event for event in events if event.class_name() == "D3EndEvent"]
     assert end.usage["tokens_estimated"] is True
+
+
+def test_concurrent_calls_count_their_tokens_and_leave_the_handlers_of_the_user():
+    handlers = list(get_dispatcher("llama_index.core.llms.callbacks").event_handlers)
+
+    def cost(number):
+        llm = Metered(told={"raw": {"usage": {"prompt_tokens": number, "completion_tokens": 1}}})
+        return retrieved(llm, "sync")["prompt_tokens"]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(cost, range(1, 33))) == list(range(1, 33))
+    left = get_dispatcher("llama_index.core.llms.callbacks").event_handlers
+    assert list(map(id, left)) == list(map(id, handlers))
+
+
+def test_a_handler_that_is_added_during_a_call_stays():
+    dispatcher, recorder = get_dispatcher("llama_index.core.llms.callbacks"), Recorder()
+
+    class Adding(Metered):
+        def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+            dispatcher.add_event_handler(recorder)
+            return CompletionResponse(text='{"ids": [1]}')
+
+    before = list(dispatcher.event_handlers)
+    retrieved(Adding(), "sync")
+    try:
+        assert list(map(id, dispatcher.event_handlers)) == [*map(id, before), id(recorder)]
+    finally:
+        dispatcher.event_handlers = before
 
 
 # Steps

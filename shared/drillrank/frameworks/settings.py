@@ -26,10 +26,24 @@ class BaseRerankSettings(Settings):
     """Settings of every reranker.
 
     Attributes:
-        score_threshold: Minimum score of a result.
+        score_threshold: Minimum score of a result, on the scale of `score`. Likelihoods of two questions cannot be
+            compared, so no minimum of them suits all questions: use `min_share`, except for models that estimate
+            P(relevant).
+        min_share: Minimum share of a result in the likelihoods of all candidates, above 0 and at most 1. The shares are
+            the scores of `score="softmax"` and sum to 1.
+
+    Raises:
+        InvalidInput: `min_share` is not a number above 0 and at most 1.
     """
 
     score_threshold: float | None = None
+    min_share: float | None = None
+
+    def __post_init__(self) -> None:
+        share = self.min_share
+        if share is not None and (isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1):
+            raise InvalidInput(f"min_share must be a number above 0 and at most 1, got {share!r:.200}.")
+        super().__post_init__()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +51,8 @@ class GeneratedRecordSettings(BRMGRSettings):
     """Settings for merging retrieved and generated records.
 
     Attributes:
-        origin_key: Metadata key whose value is `"generated"` for records that an LLM wrote.
+        origin_key: Metadata key whose value is `"generated"` in results that an LLM wrote. It is not read
+            from stored records.
 
     Raises:
         InvalidInput: A setting of `BRMGRSettings` cannot be used, or the key is not a string.
