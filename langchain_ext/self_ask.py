@@ -23,6 +23,7 @@ from drillrank import Passage, SelfAsk
 from drillrank.drilldown.answering import ANSWER_PROMPT
 from drillrank.drilldown.self_ask import SELF_ASK_PROMPT, FollowUp, SelfAskAnswer
 from drillrank.errors import OnFailure
+from drillrank.frameworks.inputs import clean_question
 from drillrank.frameworks.store import RetrievedPassages
 from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.text import Tokens
@@ -135,13 +136,14 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, Output]):
         self, parts: Iterator[str], run_manager: CallbackManagerForChainRun, config: RunnableConfig
     ) -> Iterator[Output]:
         self_ask = self._make_self_ask(patch_config(config, callbacks=run_manager.get_child()))
-        yield from map(_make_chunk, self_ask.stream(reduce(add, parts)))
+        yield from map(_make_chunk, self_ask.stream(clean_question(reduce(add, parts))))
 
     async def _astream_chunks(
         self, parts: AsyncIterator[str], run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig
     ) -> AsyncIterator[Output]:
         self_ask = self._make_self_ask(patch_config(config, callbacks=run_manager.get_child()))
-        async for item in self_ask.astream(reduce(add, [part async for part in parts])):
+        question = clean_question(reduce(add, [part async for part in parts]))
+        async for item in self_ask.astream(question):
             yield _make_chunk(item)
 
     def _make_self_ask(self, config: RunnableConfig) -> SelfAsk:

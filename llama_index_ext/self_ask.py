@@ -21,13 +21,13 @@ from drillrank.drilldown.answering import ANSWER_PROMPT
 from drillrank.drilldown.self_ask import SELF_ASK_PROMPT, FollowUp, SelfAskAnswer
 from drillrank.errors import OnFailure
 from drillrank.frameworks.constructors import component
+from drillrank.frameworks.inputs import clean_question
 from drillrank.frameworks.store import RetrievedPassages
-from drillrank.passages import check_query
 from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.text import Tokens
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, StepPrompts
-from llama_index_ext._records import check_source
+from llama_index_ext._records import check_source, read_content
 from llama_index_ext._store import LlamaIndexStore
 from llama_index_ext.events import SelfAskStepEvent
 
@@ -113,14 +113,14 @@ class SelfAskQueryEngine(StepPrompts, BaseQueryEngine):
         return {"retriever": self.source}
 
     def _query(self, query_bundle: QueryBundle) -> Response:
-        question = check_query(query_bundle.query_str)
+        question = clean_question(query_bundle.query_str)
         with self.callback_manager.event(CBEventType.QUERY, payload={EventPayload.QUERY_STR: question}) as event:
             *_, response = map(self._report, self._self_ask.stream(question))
             event.on_end(payload={EventPayload.RESPONSE: response})
         return response
 
     async def _aquery(self, query_bundle: QueryBundle) -> Response:
-        question = check_query(query_bundle.query_str)
+        question = clean_question(query_bundle.query_str)
         with self.callback_manager.event(CBEventType.QUERY, payload={EventPayload.QUERY_STR: question}) as event:
             response = [self._report(item) async for item in self._self_ask.astream(question)][-1]
             event.on_end(payload={EventPayload.RESPONSE: response})
@@ -145,7 +145,7 @@ class SelfAskQueryEngine(StepPrompts, BaseQueryEngine):
 def _convert_chunk(chunk: StoredChunk[BaseNode]) -> Passage:
     """Return a passage with the text that an LLM reads and, in its metadata, the node."""
     node = chunk.record
-    text = node.get_content(metadata_mode=MetadataMode.LLM)
+    text = read_content(node, MetadataMode.LLM)
     return Passage(text, id=node.node_id, metadata={"node": NodeWithScore(node=node, score=chunk.score)})
 
 
