@@ -243,6 +243,8 @@ def test_chunks_whose_white_space_a_splitter_removed_become_one_passage():
     assert [passage.text for passage in section.readable] == [f"{first}\n{second}", third]
     positions = [(p.metadata["start"], p.metadata["end"], p.metadata["chunk"]) for p in section.readable]
     assert positions == [(100, 138, 0), (941, 956, 2)]
+    spans = [span for passage in section.readable for span in passage.metadata["paragraph_spans"]]
+    assert spans == [(100, 121, 0, 21), (122, 138, 22, 38), (941, 956, 0, 15)]
 
 
 def test_chunks_without_offsets_are_passages_of_their_own():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from drillrank.structure import Document, Section, breadcrumb
 from drillrank.structure.stored_chunks import HeadingPath
-from drillrank.structure.text_runs import TextRun
+from drillrank.structure.stored_runs import StoredRun
 
 
 class HeadingPaths:
@@ -19,7 +19,7 @@ class HeadingPaths:
         self._separator = separator
         self._path_by_joined: dict[str, HeadingPath] = {}
 
-    def find_paths(self, run: TextRun, document: Document) -> dict[Section, HeadingPath]:
+    def find_paths(self, run: StoredRun, document: Document) -> dict[Section, HeadingPath]:
         """Return the path of each section of a parsed run."""
         if isinstance(run.path, tuple):
             return _find_visible_paths(run, run.path, document)
@@ -73,7 +73,7 @@ def _find_last_leading_path(document: Document) -> HeadingPath:
     return path
 
 
-def _find_visible_paths(run: TextRun, run_path: HeadingPath, document: Document) -> dict[Section, HeadingPath]:
+def _find_visible_paths(run: StoredRun, run_path: HeadingPath, document: Document) -> dict[Section, HeadingPath]:
     """Return the headings of each section that chunks contain or name, below those of the run."""
     visible_paths: set[HeadingPath] = set()
     paths: dict[Section, HeadingPath] = {}
@@ -90,7 +90,7 @@ def _find_visible_paths(run: TextRun, run_path: HeadingPath, document: Document)
     return paths
 
 
-def _shows_heading(run: TextRun, document: Document, section: Section) -> bool:
+def _shows_heading(run: StoredRun, document: Document, section: Section) -> bool:
     if run.named_headings is None or section.heading in run.named_headings:
         return True
     headings = [block for block in document.blocks(section) if block.kind == "heading"]
