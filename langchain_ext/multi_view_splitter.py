@@ -12,7 +12,7 @@ from langchain_core.runnables import Runnable
 from langchain_text_splitters import TextSplitter
 
 from drillrank.frameworks.settings import SplitterSettings
-from drillrank.frameworks.views import SourceDocument, chunker_of, namespace_of, split
+from drillrank.frameworks.splitting import Namespaces, SourceDocument, split_documents
 from drillrank.llm import Requests, arun, run
 from drillrank.settings import as_settings
 from drillrank.views import (
@@ -21,9 +21,11 @@ from drillrank.views import (
     VIEWS,
     Chunking,
     Context,
+    MultiViewChunker,
     SectionChunk,
     Summarizer,
     View,
+    ViewWriter,
 )
 from langchain_ext._llm import FrameworkLLM, identity
 from langchain_ext._records import document_names

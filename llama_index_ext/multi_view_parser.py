@@ -35,7 +35,7 @@ from drillrank.frameworks.components import ComponentFields
 from drillrank.frameworks.metadata import prefixed
 from drillrank.frameworks.pages import PAGES
 from drillrank.frameworks.settings import SplitterSettings
-from drillrank.frameworks.views import SourceDocument, chunker_of, namespace_of, split
+from drillrank.frameworks.splitting import Namespaces, SourceDocument, split_documents
 from drillrank.llm import Requests, arun, run
 from drillrank.settings import as_json
 from drillrank.views import (
@@ -44,9 +44,11 @@ from drillrank.views import (
     VIEWS,
     Chunking,
     Context,
+    MultiViewChunker,
     SectionChunk,
     Summarizer,
     View,
+    ViewWriter,
 )
 from llama_index_ext._llm import FrameworkLLM, identity
 from llama_index_ext._records import forms
