@@ -13,7 +13,13 @@ from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
 
 from drillrank.errors import InvalidInput
-from drillrank.frameworks.filters import AccessFilter, answered, from_dictionary, one_by_one, parts_of
+from drillrank.frameworks.filters import (
+    AccessFilter,
+    list_parts,
+    parse_filter,
+    require_sync_predicate,
+    split_conditions,
+)
 
 Filter = Mapping[str, Any] | Callable[[Document], bool]
 """Metadata values and operators as vector stores take them, or a function that says which documents may be seen."""
@@ -38,7 +44,7 @@ class DocumentFilter(AccessFilter[Document]):
     """
 
     def __init__(self, filter: Filter | None, source: object = None) -> None:
-        inside = parts_of(source, (Runnable, VectorStore), _inside)
+        inside = list_parts(source, (Runnable, VectorStore), _inside)
         super().__init__(_predicate(filter), [one for part in inside for one in _restrictions(part)])
         self.filter = filter
 
@@ -75,7 +81,7 @@ class DocumentFilter(AccessFilter[Document]):
             {key: {"$in": list(value)} if isinstance(value, tuple) else value} for key, value in where.items()
         ]
         if isinstance(self.filter, Mapping):
-            filters += one_by_one(self.filter)
+            filters += split_conditions(self.filter)
         return {"$and": filters} if len(filters) > 1 else filters[0] if filters else None
 
 
@@ -119,13 +125,13 @@ def _predicate(filter: object, store: object = None) -> Callable[[Document], boo
     if filter is None:
         return None
     if isinstance(filter, Mapping):
-        holds = from_dictionary(filter)
+        holds = parse_filter(filter)
         return lambda document: holds(document.metadata) is True
     if not callable(filter):
         raise InvalidInput(
             f"A filter is a dictionary, or a function from a document to True or False; not {filter!r:.100}."
         )
     if store is not None and not isinstance(store, InMemoryVectorStore):  # whose filters read the metadata alone
-        of_metadata = answered(filter)
+        of_metadata = require_sync_predicate(filter)
         return lambda document: of_metadata(document.metadata)
-    return answered(filter)
+    return require_sync_predicate(filter)

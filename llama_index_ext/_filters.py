@@ -18,12 +18,12 @@ from drillrank.frameworks.filters import (
     AccessFilter,
     Condition,
     all_of,
-    answered,
     any_of,
     check_depth,
     condition,
+    list_parts,
     negated,
-    parts_of,
+    require_sync_predicate,
 )
 
 Filters = MetadataFilters | Callable[[BaseNode], bool]
@@ -58,7 +58,7 @@ class NodeFilter(AccessFilter[BaseNode]):
     """
 
     def __init__(self, filters: Filters | None, source: object = None) -> None:
-        inside = parts_of(source, (BaseRetriever, BaseQueryEngine))
+        inside = list_parts(source, (BaseRetriever, BaseQueryEngine))
         super().__init__(_predicate(filters), [one for part in inside for one in _restrictions(part)])
         self.filters = filters
 
@@ -135,7 +135,7 @@ def _predicate(filters: object, store: object = None) -> Callable[[BaseNode], bo
         raise InvalidInput(
             f"filters are MetadataFilters, or a function from a node to True or False; not {filters!r:.100}."
         )
-    return answered(filters)
+    return require_sync_predicate(filters)
 
 
 def metadata_filter(filters: MetadataFilters, *, lenient: bool = False) -> Callable[[Mapping[str, Any]], bool]:
