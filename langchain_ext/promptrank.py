@@ -230,7 +230,9 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
     def _framework_llm(self, config: RunnableConfig) -> FrameworkLLM | None:
         return None if self.llm is None else FrameworkLLM(self.llm, "name what is missing", config)
 
-    def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
+    def _retrieve_requests(
+        self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage
+    ) -> Requests[list[Document]]:
         return list(map(self._document, (yield from self.core.retrieve(query, _host(self, config), top_n, usage))))
 
     def _document(self, found: FoundRecord[Document]) -> Document:

@@ -12,11 +12,12 @@ from pydantic import Field
 
 from drillrank import Passage
 from drillrank.errors import check_positive
-from drillrank.explanation import Explanation
 from drillrank.frameworks.components import EXPLAIN, BRMGRFields, ModelFields
+from drillrank.frameworks.memory_views import ViewSearchSettings
 from drillrank.frameworks.metadata import prefixed, reasons, with_result_metadata
+from drillrank.frameworks.sections import check_searched
 from drillrank.frameworks.store import retrieve_and_generate
-from drillrank.frameworks.views import Merged, ViewRetrieval
+from drillrank.frameworks.views import FoundSection, ViewRetrieval
 from drillrank.llm import Requests, Usage
 from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View
@@ -96,29 +97,43 @@ class MultiViewRetriever(QueryRetriever):
     explain: bool = Field(default=False, description=EXPLAIN)
     settings: ScoreSettings | dict[str, Any] = Field(default=ScoreSettings(), description="What is rarely touched.")
 
-    def _make(self) -> ViewRetrieval:
+    def _make(self) -> ViewRetrieval[Document]:
         DocumentFilter(self.filters)  # says now what is wrong with it
         documents = self.documents or []
+        check_searched(type(self).__name__, documents, self.source)
         return ViewRetrieval(
-            self,
             given_chunks(documents),
-            lambda: [document.page_content for document in documents],
-            maker="MultiViewTextSplitter",
+            None if self.source is not None else [document.page_content for document in documents],
+            settings=ViewSearchSettings(
+                views=self.views,
+                weights=self.weights,
+                merge=self.merge,
+                retriever=self.retriever,
+                language=self.language,
+            ),
             embed=embedding_of(self.embed),
+            expand=self.expand,
+            explain=self.explain,
+            is_filtered=self.filters is not None,
+            retriever_views=list(self.source) if isinstance(self.source, dict) else None,
+            splitter="MultiViewTextSplitter",
         )
 
-    def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
+    def _retrieve_requests(
+        self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage
+    ) -> Requests[list[Document]]:
         access_filter = DocumentFilter(self.filters, self.source)
         store = LangChainStore(self.source, access_filter, config, question=query)  # type: ignore[arg-type]  # a dictionary by view
-        found = yield from self.core.retrieve(query, store, access_filter, top_n or self.top_n)
-        return [self._document(merged, why) for merged, why in found]
+        sections = yield from self.core.retrieve_requests(query, store, top_n or self.top_n, access_filter)
+        return list(map(self._build_document, sections))
 
-    def _document(self, found: Merged, why: Explanation | None) -> Document:
-        section, merged, origin = found
-        document = as_raw(section.record, section.text) if section.view else section.record
+    def _build_document(self, section: FoundSection[Document]) -> Document:
+        chunk, origin, score = section.chunk, section.expanded_from, section.merged.score
+        document = as_raw(chunk.record, chunk.text) if chunk.view else chunk.record
         metadata = with_result_metadata(document.metadata, matched_views=None, expanded_from=None)
-        name, value = ("matched_views", merged.matched_views) if origin is None else ("expanded_from", origin)
-        metadata = with_score(metadata, self._settings.score_key, merged.score, {prefixed(name): value} | reasons(why))
+        name, value = ("matched_views", section.merged.matched_views) if origin is None else ("expanded_from", origin)
+        added_metadata = {prefixed(name): value} | reasons(section.explanation)
+        metadata = with_score(metadata, self._settings.score_key, score, added_metadata)
         return document.model_copy(update={"metadata": metadata})
 
 
@@ -180,13 +195,15 @@ class BRMGRRetriever(BRMGRFields, ModelFields, QueryRetriever):
         )
 
     @property
-    def _at_once(self) -> int:
+    def _workers(self) -> int:
         return int(self._settings.workers)
 
     def _framework_llm(self, config: RunnableConfig) -> FrameworkLLM:
         return FrameworkLLM(self.llm, "write a passage", config)
 
-    def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
+    def _retrieve_requests(
+        self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage
+    ) -> Requests[list[Document]]:
         store = LangChainStore(self.source, DocumentFilter(self.filters), config, component=type(self).__name__)
         found, written = yield from retrieve_and_generate(self._settings, query, self.n_generated, store, top_n or 10)
         return self._merged(query, top_n, [chunk.record for chunk in found], written, config)

@@ -150,7 +150,7 @@ class D3Retriever(Prompted, QueryRetriever):
         )
         return self._nodes(query, found)
 
-    def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
+    def _retrieve_requests(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         access = NodeFilter(self.filters, self.source)
         store = None if self.source is None else LlamaIndexStore(query_bundle, self.source, access, index=self.index)
         found = yield from self._evidence.requests(

@@ -281,7 +281,7 @@ class PromptRankRetriever(Prompted, QueryRetriever):
             missing_prompt=prompt,
         )
 
-    def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
+    def _retrieve_requests(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         found = yield from self._paths.retrieve(query, _host(self, query_bundle), self.top_n, usage)
         nodes = list(map(_node, found))
         if explains(self.explain):

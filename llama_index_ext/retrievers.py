@@ -17,16 +17,17 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Query
 from drillrank import LanguageModel, Passage
 from drillrank.errors import check_positive, warn
 from drillrank.explanation.explanations import explains
+from drillrank.frameworks.memory_views import ViewSearchSettings
 from drillrank.frameworks.metadata import prefixed, with_result_metadata
+from drillrank.frameworks.sections import check_searched
 from drillrank.frameworks.store import retrieve_and_generate
-from drillrank.frameworks.views import ViewRetrieval
+from drillrank.frameworks.views import FoundSection, ViewRetrieval
 from drillrank.llm import FunctionRequest, Requests, Usage
 from drillrank.passages import check_top_n
 from drillrank.rerank.prior import Prior
 from drillrank.settings import as_settings
-from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.vectors import Embed
-from drillrank.views import VIEWS, Expansion, Merge, MergedSection, RetrieverName, View
+from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, embedding_of
 from llama_index_ext._records import check_retriever, checked_nodes, read_chunks, unread
@@ -112,31 +113,43 @@ class MultiViewRetriever(QueryRetriever):
             for retriever in self.source.values() if isinstance(self.source, Mapping) else [self.source]:
                 check_retriever(self, retriever)
         NodeFilter(self.filters)  # says now what is wrong with them
+        check_searched(type(self).__name__, documents, self.source)
         self._views = ViewRetrieval(
-            self,
             read_chunks(documents),
-            lambda: [node.get_content(metadata_mode=MetadataMode.EMBED) for node in documents],
-            maker="MultiViewNodeParser",
+            None if self.source is not None else [node.get_content(MetadataMode.EMBED) for node in documents],
+            settings=ViewSearchSettings(
+                views=self.views,
+                weights=self.weights,
+                merge=self.merge,
+                retriever=self.retriever,
+                language=self.language,
+            ),
             embed=embedding_of(self.embed),
+            expand=self.expand,
+            explain=self.explain,
+            is_filtered=self.filters is not None,
+            retriever_views=list(self.source) if isinstance(self.source, Mapping) else None,
+            splitter="MultiViewNodeParser",
         )
 
-    def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
+    def _retrieve_requests(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         access_filter = NodeFilter(self.filters, self.source)
         store = LlamaIndexStore(query_bundle, self.source, access_filter)  # type: ignore[arg-type]  # a mapping by view
-        found = yield from self._views.retrieve(query, store, access_filter, self.top_n)
-        nodes = [_node(*merged) for merged, _ in found]
+        sections = yield from self._views.retrieve_requests(query, store, self.top_n, access_filter)
+        nodes = list(map(_build_node, sections))
         if explains(self.explain):
-            send_explanations(query, nodes, [why for _, why in found])
+            send_explanations(query, nodes, [section.explanation for section in sections])
         return nodes
 
 
-def _node(section: StoredChunk[BaseNode], merged: MergedSection, origin: str | None) -> NodeWithScore:
-    matched = merged.matched_views if origin is None else None
-    metadata = with_result_metadata(section.record.metadata, matched_views=matched, expanded_from=origin)
-    added = [prefixed(name) for name in ("matched_views", "expanded_from")]
-    node = unread(section.record, metadata, [key for key in added if key in metadata])
-    node.embedding = None  # some stores bring vectors by id, none by a search
-    return NodeWithScore(node=node, score=merged.score)
+def _build_node(section: FoundSection[BaseNode]) -> NodeWithScore:
+    node, origin = section.chunk.record, section.expanded_from
+    matched_views = section.merged.matched_views if origin is None else None
+    metadata = with_result_metadata(node.metadata, matched_views=matched_views, expanded_from=origin)
+    added_keys = [prefixed(name) for name in ("matched_views", "expanded_from")]
+    result = unread(node, metadata, [key for key in added_keys if key in metadata])
+    result.embedding = None  # some stores return vectors by id, none by a search
+    return NodeWithScore(node=result, score=section.merged.score)
 
 
 @dataclass(eq=False, repr=False)
@@ -212,7 +225,7 @@ class BRMGRRetriever(QueryRetriever):
     def _framework_llm(self) -> FrameworkLLM:
         return self._writes
 
-    def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
+    def _retrieve_requests(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         access_filter = NodeFilter(self.filters, self.source)
         store = LlamaIndexStore(query_bundle, self.source, access_filter, component=type(self).__name__)
         found, written = yield from retrieve_and_generate(

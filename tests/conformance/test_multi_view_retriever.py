@@ -222,7 +222,7 @@ def test_inner_retrievers_are_children_of_the_run():
 
 @both_frameworks
 def test_an_empty_store_finds_nothing_and_says_so(host):
-    with pytest.warns(DrillrankWarning, match="holds nothing"):
+    with pytest.warns(DrillrankWarning, match="is empty"):
         assert host.retrieve(retriever(host, store(host, [])), QUESTION) == []
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from drillrank.errors import InvalidInput, warn
+from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.metadata import prefixed
 from drillrank.llm import Requests
 from drillrank.structure.record_store import RecordStore, find_request, get_request
@@ -105,14 +106,54 @@ def deduplicate_sections(
     return records, deleted_ids
 
 
-def check_searched(component: Any) -> None:
+def select_substitutes(
+    sections: Sequence[StoredChunk[Any]],
+    ids: Iterable[str],
+    hits: Iterable[StoredChunk[Any]],
+    access_filter: AccessFilter[Any],
+) -> dict[str, StoredChunk[Any]]:
+    """Return raw sections that a caller passed, by id, for sections that no store can be asked for.
+
+    A document of which a hit differs from the passed section is of another version. Its sections are left out.
+
+    Args:
+        sections: Views of sections that the caller passed.
+        ids: Ids of the sections to return.
+        hits: Records that a search returned.
+        access_filter: Filter of the sections.
+    """
+    permitted = set(map(id, access_filter.filter_fetched(section.record for section in sections)))
+    section_by_key = {(section.id, section.view): section for section in sections if id(section.record) in permitted}
+    outdated_documents = {
+        hit.document
+        for hit in hits
+        if (section := section_by_key.get((hit.id, hit.view)) or section_by_key.get((hit.id, "raw")))
+        and _is_other_version(section, hit)
+    }
+    substitutes = [section_by_key[id_, "raw"] for id_ in ids if (id_, "raw") in section_by_key]
+    return {section.id: section for section in substitutes if section.document not in outdated_documents}
+
+
+def _is_other_version(section: StoredChunk[Any], hit: StoredChunk[Any]) -> bool:
+    """Return True if two records of a view differ. Frameworks add metadata, but do not change them."""
+    metadata = hit.record.metadata
+    return section.view == hit.view and (
+        section.view_text != hit.view_text
+        or any(
+            isinstance(value, str | int) and metadata.get(key, value) != value
+            for key, value in section.record.metadata.items()
+        )
+    )
+
+
+def check_searched(component: str, documents: Sequence[Any] | None, source: object) -> None:
     """Check that a component has something to search.
 
     Raises:
         InvalidInput: It has neither documents nor a source.
     """
-    if component.source is None and not component.documents:
-        raise InvalidInput(f"{type(component).__name__} has nothing to search. Give it documents or a source.")
+    if source is None and not documents:
+        raise InvalidInput(f"{component} has nothing to search. Pass documents or a source.")
 
 
 def warn_missing(component: str, ids: Sequence[str], where: str = "is no longer in the store") -> None:
@@ -120,7 +161,7 @@ def warn_missing(component: str, ids: Sequence[str], where: str = "is no longer 
 
     Args:
         component: Name of the component that warns.
-        ids: Ids of the sections. There is no warning without any.
+        ids: Ids of the sections. Without any, nothing is reported.
         where: Reason, as the rest of a sentence about the raw records.
     """
     if ids:

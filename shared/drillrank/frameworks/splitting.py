@@ -60,8 +60,8 @@ class Namespaces:
         value = metadata.get(self.namespace_key)
         if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
             raise InvalidInput(
-                f"Document {document_name!r:.200} has no namespace: its metadata value {self.namespace_key!r:.200} is "
-                f"{value!r:.200}. Give each document a string or whole number under namespace_key."
+                f"Document {document_name!r:.200} has {value!r:.200} under {self.namespace_key!r:.200}, its "
+                "namespace_key. Give each document a string or whole number there."
             )
         return str(value)
 
@@ -83,7 +83,7 @@ class SourceDocument:
 
     Attributes:
         name: Name that no other document of the namespace has.
-        namespace: Namespace of the document. None if there is none.
+        namespace: Namespace of the document. None if documents have none.
         text: Text of the document.
         metadata: Metadata of the framework's document, which may name its format and pages.
     """
