@@ -18,7 +18,6 @@ from drillrank import LanguageModel, Passage
 from drillrank.errors import check_positive, warn
 from drillrank.explanation.explanations import explains
 from drillrank.frameworks.memory_views import ViewSearchSettings
-from drillrank.frameworks.metadata import prefixed, with_result_metadata
 from drillrank.frameworks.sections import check_searched
 from drillrank.frameworks.store import retrieve_and_generate
 from drillrank.frameworks.views import FoundSection, ViewRetrieval
@@ -35,7 +34,7 @@ from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext._store import LlamaIndexStore, underlying_index
 from llama_index_ext.events import send_explanations
 from llama_index_ext.rerank import BRMGRRerank
-from llama_index_ext.settings import BRMGRRetrieverSettings
+from llama_index_ext.settings import BRMGRRetrieverSettings, MultiViewRetrieverSettings
 
 Source = VectorStoreIndex | BaseRetriever | Mapping[View, BaseRetriever]
 
@@ -45,41 +44,48 @@ class MultiViewRetriever(QueryRetriever):
     r"""Ranks sections in each view separately and merges the rankings.
 
     Args:
-        documents: What `MultiViewNodeParser` made of documents. Without a `source`, they are indexed in memory; beside
-            a source they serve where no index can be asked for a section.
-        source: Where to look instead: a `VectorStoreIndex` over such nodes, searched for keywords and summaries with a
-            metadata filter, and once without; a retriever for each view, as a dictionary; or a single retriever over
-            all of them, whose results are ranked by their view.
-        filters: Which nodes may be seen: `MetadataFilters`, or a function from a node to True or False. They govern
-            every look-up, as do those of the retrievers that `index.as_retriever` made.
-        retriever: `"bm25"` or `"tfidf"`: one index for each view, where nodes are indexed in memory.
-        weights: How much each view counts; None takes the best of every view: see `drillrank.views.merge_views`.
-        language: Whose stemmer words go through, where an index in memory is searched.
-        embed: An embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
+        documents: Nodes of `MultiViewNodeParser`. Without a `source`, they are indexed in memory. With one, they
+            represent sections whose raw nodes no index can be asked for.
+        source: Where to search instead: a `VectorStoreIndex` over such nodes, a retriever whose results are ranked by
+            their views, a retriever for each view, as a dictionary, or a `RecordStore`. An index is searched for
+            keywords and summaries with a metadata filter, and once without.
+        filters: `MetadataFilters`, or a function from a node to True or False. They apply to all look-ups, as do those
+            of retrievers that `index.as_retriever` made.
+        retriever: `"bm25"` or `"tfidf"`: index of each view in memory.
+        weights: Weight of each view. None takes the best of every view: see `drillrank.views.merge_views`.
+        language: Language of the stemmer, for an index in memory.
+        embed: Embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
             texts to vectors. Without a source, semantic similarity then replaces lexical matching.
         merge: `"fusion"`, or `"union"` as in the paper, about `top_n` sections: see `drillrank.views.merge_views`.
-        views: The views that are searched.
-        top_n: Sections to return.
-        expand: `"neighbours"` or `"parent"`: after each section found come those around it, with its score and its id
-            as metadata `drillrank_expanded_from`, beyond `top_n`.
-        explain: Whether results say why they stand where they stand.
-        callback_manager: As for every LlamaIndex retriever.
+        views: Views to search.
+        top_n: Maximum number of results.
+        expand: `"parent"` returns, for each section that was found, the section around it: its parent with all
+            subsections, or, without a parent, its own subsections. `"neighbours"` adds the previous and the next
+            section. See below. None returns the section itself.
+        explain: True explains the results.
+        settings: Settings that rarely change: `llama_index_ext.settings.MultiViewRetrieverSettings`, or a mapping.
+        callback_manager: Callback manager, as in every LlamaIndex retriever.
 
-    Returns raw nodes, each section once; `metadata["drillrank_matched_views"]` tells the views that matched and at
-    which rank. Scores are sums of reciprocal ranks, between 0 and 0.05: they order one result list and mean nothing
-    beyond it.
+    The results are raw nodes, each section once. `metadata["drillrank_matched_views"]` contains the views that found it
+    and its rank in each. Scores are sums of reciprocal ranks between 0 and 0.05. They order one list of results and
+    mean nothing beyond it.
 
-    Text and metadata are those of the raw node in the index at the time of the question: views are references, and a
-    section whose raw node is gone is left out, with a `DrillrankWarning`. The index is asked for raw nodes and for
-    neighbours by id; that of the source, or of retrievers that `index.as_retriever` made. Behind any other retriever
-    none is guessed: there `documents` stand in, unless they differ from what was found.
+    Text and metadata are those of the raw node in the index at the time of the question, because views are references.
+    A section whose raw node is missing is left out, with a `DrillrankWarning`. Raw nodes are looked up by id in the
+    index of the source, or of retrievers that `index.as_retriever` made. For other retrievers, `documents` contain
+    them, unless they differ from what was found.
 
-    Nodes of other parsers are ranked as they are, each as a section of its own, with a `DrillrankWarning`; they
-    are found beside sections, whenever they were stored.
+    With `expand`, contiguous sections are joined to one text, up to `settings={"max_expanded_tokens": ...}`. If the
+    section around the one that was found is larger, it is returned in part. Each section is in one result at most, so
+    that sections with one parent are one result, and there may be fewer than `top_n`. Text, `drillrank_start`,
+    `drillrank_end` and pages are those of the joined text, and `drillrank_expanded_from` is the id of the section that
+    was found. Sections that the filter hides, or that are missing in the store, end the text before or after them.
+
+    Nodes of other parsers are ranked as they are, each as a section of its own, with a `DrillrankWarning`.
 
     Raises:
-        InvalidInput: the raw node of a section is missing, two that may be seen are one section with different texts, a
-            setting cannot be used, or the query is blank.
+        InvalidInput: The raw node of a section is missing, two visible nodes are one section with different texts, a
+            setting is invalid, or the query is blank.
 
     >>> from llama_index.core import Document
     >>> from llama_index_ext import MultiViewNodeParser
@@ -103,10 +109,12 @@ class MultiViewRetriever(QueryRetriever):
     top_n: int = 5
     expand: Expansion | None = None
     explain: bool = False
+    settings: MultiViewRetrieverSettings | Mapping[str, Any] = MultiViewRetrieverSettings()
     callback_manager: InitVar[CallbackManager | None] = None
 
     def __post_init__(self, callback_manager: CallbackManager | None) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager)
+        self.settings = self._settings = as_settings(MultiViewRetrieverSettings, self.settings)
         check_positive(top_n=self.top_n)
         self.documents = documents = checked_nodes(self, self.documents or [])
         if self.source is not None and not isinstance(self.source, VectorStoreIndex):
@@ -125,7 +133,7 @@ class MultiViewRetriever(QueryRetriever):
                 language=self.language,
             ),
             embed=embedding_of(self.embed),
-            expand=self.expand,
+            expander=self._settings.build_expander(self.expand),
             explain=self.explain,
             is_filtered=self.filters is not None,
             retriever_views=list(self.source) if isinstance(self.source, Mapping) else None,
@@ -142,14 +150,14 @@ class MultiViewRetriever(QueryRetriever):
         return nodes
 
 
-def _build_node(section: FoundSection[BaseNode]) -> NodeWithScore:
-    node, origin = section.chunk.record, section.expanded_from
-    matched_views = section.merged.matched_views if origin is None else None
-    metadata = with_result_metadata(node.metadata, matched_views=matched_views, expanded_from=origin)
-    added_keys = [prefixed(name) for name in ("matched_views", "expanded_from")]
-    result = unread(node, metadata, [key for key in added_keys if key in metadata])
-    result.embedding = None  # some stores return vectors by id, none by a search
-    return NodeWithScore(node=result, score=section.merged.score)
+def _build_node(found: FoundSection[BaseNode]) -> NodeWithScore:
+    record, metadata = found.chunk.record, found.metadata | found.retrieval_metadata
+    node: Any = unread(record, metadata, [key for key in metadata if key not in record.metadata])
+    node.embedding = None  # some stores return vectors by id, none by a search
+    if found.is_joined:
+        node.set_content(found.chunk.text)
+        node.start_char_idx, node.end_char_idx = found.chunk.start, found.chunk.end
+    return NodeWithScore(node=node, score=found.merged.score)
 
 
 @dataclass(eq=False, repr=False)

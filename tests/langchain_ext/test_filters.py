@@ -150,7 +150,8 @@ def test_a_store_with_a_form_of_filter_of_its_own(asynchronous: bool):
     store.add_documents(LangChain.split([book], min_tokens=None))
     form = {view: SimpleNamespace(must={"drillrank_view": view}) for view in views}
     of_view = {view: store.as_retriever(search_kwargs={"k": 1, "filter": form[view]}) for view in views}
-    assert len(found(MultiViewRetriever(source=of_view, expand="neighbours", filters={"source": "b"}))) == 2
+    [hit] = found(MultiViewRetriever(source=of_view, expand="neighbours", filters={"source": "b"}))
+    assert hit.page_content == book.page_content
     with pytest.raises(InvalidInput, match="one for each view"):
         found(MultiViewRetriever(source=store))
     for source in (store, store.as_retriever()):

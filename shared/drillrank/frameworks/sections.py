@@ -11,14 +11,6 @@ from drillrank.frameworks.metadata import prefixed
 from drillrank.llm import Requests
 from drillrank.structure.record_store import RecordStore, find_request, get_request
 from drillrank.structure.stored_chunks import StoredChunk, Where
-from drillrank.views import Expansion
-
-LINKS_BY_EXPANSION: dict[Expansion | None, tuple[str, ...]] = {
-    None: (),
-    "parent": ("parent_id",),
-    "neighbours": ("previous_id", "next_id"),
-}
-"""Names of the links from a section to those that are returned after it."""
 
 
 def index_raw_sections(chunks: Iterable[StoredChunk[Any]]) -> dict[str, StoredChunk[Any]]:
@@ -64,6 +56,29 @@ def fetch_raw_sections(store: RecordStore, ids: Iterable[str]) -> Requests[tuple
     [chunks_by_metadata] = yield [find_request(store, where)]
     raw_by_id |= first_raw_by_id(chunks_by_metadata or (), missing_ids)
     return raw_by_id, not (chunks is None and chunks_by_metadata is None)
+
+
+def fetch_documents(store: RecordStore, chunks: Iterable[StoredChunk[Any]]) -> Requests[dict[str, StoredChunk[Any]]]:
+    """Fetch all raw sections of the documents of some sections, by id, with one look-up.
+
+    The result is empty if the store cannot be asked for records by metadata.
+    """
+    values_by_keys: dict[tuple[str, ...], dict[str, list[str]]] = {}
+    for chunk in chunks:
+        siblings = chunk.siblings if chunk.view == "raw" and chunk.siblings else {}
+        for key, value in siblings.items():
+            values = values_by_keys.setdefault(tuple(siblings), {}).setdefault(key, [])
+            values += [value] if isinstance(value, str) else value
+    answers = yield [
+        find_request(store, {key: _one_or_all(values) for key, values in wanted.items()} | {prefixed("view"): "raw"})
+        for wanted in values_by_keys.values()
+    ]
+    return first_raw_by_id(chunk for answer in answers for chunk in answer or () if chunk.view == "raw")
+
+
+def _one_or_all(values: Iterable[str]) -> str | tuple[str, ...]:
+    unique_values = tuple(dict.fromkeys(values))
+    return unique_values[0] if len(unique_values) == 1 else unique_values
 
 
 def deduplicate_sections(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any, Generic, TypeVar
 
 from drillrank.errors import InvalidInput, WarnOnce, warn
@@ -12,9 +11,10 @@ from drillrank.explanation import Explanation
 from drillrank.explanation.explanations import explains
 from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.memory_views import InMemoryViews, ViewSearchSettings
-from drillrank.frameworks.metadata import result_metadata
+from drillrank.frameworks.metadata import result_metadata, with_result_metadata
+from drillrank.frameworks.pages import KEYS, at_pages
 from drillrank.frameworks.sections import (
-    LINKS_BY_EXPANSION,
+    fetch_documents,
     fetch_raw_sections,
     first_raw_by_id,
     select_substitutes,
@@ -23,15 +23,14 @@ from drillrank.frameworks.sections import (
 from drillrank.frameworks.settings import check_switch
 from drillrank.frameworks.view_rankings import ViewHits, rank_hits_by_view, search_retrievers, search_views
 from drillrank.llm import Requests, arun, run
-from drillrank.settings import check_one_of
 from drillrank.structure.record_store import RecordStore, search_request
 from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.vectors import Embed
-from drillrank.views import VIEWS, Expansion, MergedSection, View, expanded, explain_views, merge_views
+from drillrank.views import VIEWS, ExpandedSection, MergedSection, SectionExpander, View, explain_views, merge_views
 
 RecordT = TypeVar("RecordT")
 
-_DEFAULT_SETTINGS = ViewSearchSettings()
+_RETRIEVAL_NAMES = ("matched_views", "expanded_from")
 _UNRESTRICTED: AccessFilter[Any] = AccessFilter(None, ())
 
 
@@ -40,16 +39,51 @@ class FoundSection(Generic[RecordT]):
     """Section that a retrieval returns.
 
     Attributes:
-        chunk: Raw chunk of the section.
-        merged: Score of the section, and its rank in each view.
-        expanded_from: Id of the section around which this one was added. None if the section itself was found.
-        explanation: Explanation of the score. None if none is wanted, or for an added section.
+        section: Raw chunk of the section, or of the section around it, with the score and the rank in each view.
+        explanation: Explanation of the score. None if none is wanted.
     """
 
-    chunk: StoredChunk[RecordT]
-    merged: MergedSection
-    expanded_from: str | None = None
+    section: ExpandedSection[RecordT]
     explanation: Explanation | None = None
+
+    @property
+    def chunk(self) -> StoredChunk[RecordT]:
+        """Raw chunk of the section, or of the section around it."""
+        return self.section.chunk
+
+    @property
+    def merged(self) -> MergedSection:
+        """Score of the section that was found, and its rank in each view."""
+        return self.section.merged
+
+    @property
+    def is_joined(self) -> bool:
+        """True if the text is that of several sections."""
+        return bool(self.section.members)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Metadata of the record, without those of an earlier question.
+
+        If sections were joined, offsets, path and pages are those of the joined text.
+        """
+        chunk = self.chunk
+        metadata: Mapping[str, Any] = _record_metadata(chunk)
+        names: dict[str, Any] = dict.fromkeys(_RETRIEVAL_NAMES)
+        if self.is_joined:
+            first_metadata = _record_metadata(self.section.members[0])
+            page_metadata = {key: first_metadata[key] for key in KEYS if key in first_metadata}
+            metadata = at_pages({**metadata, **page_metadata}, chunk.pages, chunk.start, chunk.end)
+            names |= {"start": chunk.start, "end": chunk.end}
+            if chunk.path != result_metadata(metadata).get("section_path"):
+                names |= {"section_path": chunk.path, "section_level": None}
+        return with_result_metadata(metadata, **names)
+
+    @property
+    def retrieval_metadata(self) -> dict[str, Any]:
+        """Metadata that say how the section was found."""
+        values = self.merged.matched_views, self.section.expanded_from
+        return with_result_metadata({}, **dict(zip(_RETRIEVAL_NAMES, values, strict=True)))
 
 
 class ViewRetrieval(Generic[RecordT]):
@@ -64,7 +98,7 @@ class ViewRetrieval(Generic[RecordT]):
         texts: Text to index of each of the sections. None searches a store.
         settings: Views, weights, and indexes in memory.
         embed: Function from texts to vectors, for an index in memory. None: lexical matching.
-        expand: `"neighbours"` or `"parent"`: sections to insert after each section that was found. None: nothing.
+        expander: Joins each section that was found with the sections around it. None returns it as it is.
         explain: True explains the results.
         is_filtered: True if questions come with an access filter. The first question then builds the index in memory.
         retriever_views: Views with a retriever of their own. None if the source is a store or a single retriever.
@@ -97,17 +131,15 @@ class ViewRetrieval(Generic[RecordT]):
         sections: Sequence[StoredChunk[RecordT]] = (),
         texts: Sequence[str] | None = None,
         *,
-        settings: ViewSearchSettings = _DEFAULT_SETTINGS,
+        settings: ViewSearchSettings = ViewSearchSettings(),
         embed: Embed | None = None,
-        expand: Expansion | None = None,
+        expander: SectionExpander | None = None,
         explain: bool = False,
         is_filtered: bool = False,
         retriever_views: Sequence[View] | None = None,
         splitter: str = "MultiViewChunker",
     ) -> None:
         check_switch(explain=explain)
-        if expand is not None:
-            check_one_of(Expansion, expand=expand)
         if retriever_views is not None and (not retriever_views or not set(retriever_views) <= set(VIEWS)):
             raise InvalidInput(
                 f"source must name views out of {', '.join(VIEWS)}, got {list(retriever_views)!r:.200}. Pass a "
@@ -120,7 +152,7 @@ class ViewRetrieval(Generic[RecordT]):
             )
         self._sections = sections
         self._settings = settings
-        self._expand: Expansion | None = expand
+        self._expander = expander
         self._explain = explain
         self._retriever_views = retriever_views
         self._splitter = splitter
@@ -177,9 +209,9 @@ class ViewRetrieval(Generic[RecordT]):
             merged = merge_views(rankings, top_n, settings.weights, settings.merge)
             if not merged:
                 _warn_nothing_found(hits, store, access_filter)
-            # 4. Fetch the sections around those found.
-            raw_by_id = yield from self._fetch_linked(merged, raw_by_id, hits, store, access_filter)
-        return self._build_results(merged, raw_by_id, top_n)
+            raw_by_id = yield from self._fetch_surroundings(merged, raw_by_id, hits, store, access_filter)
+        # 4. Expand the sections that were found.
+        return self._expand(merged, raw_by_id, top_n)
 
     def _search_memory(
         self, question: str, top_n: int, access_filter: AccessFilter[Any]
@@ -219,7 +251,7 @@ class ViewRetrieval(Generic[RecordT]):
             warn_missing("MultiViewRetriever", self._warned.new("raw", missing_ids), where)
         return raw_by_id
 
-    def _fetch_linked(
+    def _fetch_surroundings(
         self,
         merged: Sequence[MergedSection],
         raw_by_id: dict[str, StoredChunk[RecordT]],
@@ -227,25 +259,20 @@ class ViewRetrieval(Generic[RecordT]):
         store: RecordStore,
         access_filter: AccessFilter[Any],
     ) -> Requests[dict[str, StoredChunk[RecordT]]]:
-        """Return the raw sections with those that an expansion adds."""
-        linked_ids = {section.section_id: self._linked_ids(raw_by_id[section.section_id]) for section in merged}
-        fetch_ids = [id_ for ids in linked_ids.values() for id_ in ids if id_ not in raw_by_id]
-        if not fetch_ids:
+        """Return the raw sections with those that an expansion may join, and warn about missing ones."""
+        if self._expander is None:
             return raw_by_id
-        fetched, _ = yield from self._fetch_raw(fetch_ids, hits.chunks, store, access_filter)
-        all_raw_by_id = raw_by_id | fetched
-        missing_id_by_document = {
-            raw_by_id[section_id].document: id_
-            for section_id, ids in linked_ids.items()
-            for id_ in ids
-            if id_ not in all_raw_by_id and not access_filter.restricts
-        }
-        if documents := self._warned.new("around", missing_id_by_document):
-            _warn(
-                f"sections around those found are not at hand in {len(documents)} documents, for example "
-                f"{missing_id_by_document[documents[0]]!r:.200}. They are left out"
-            )
-        return all_raw_by_id
+        chunks = [raw_by_id[section.section_id] for section in merged]
+        if self._expander.expand == "parent":
+            raw_by_id = (yield from fetch_documents(store, chunks)) | raw_by_id
+        links = [(chunk.document, id_) for chunk in chunks for id_ in chunk.links.values()]
+        if missing_ids := [id_ for _, id_ in links if id_ not in raw_by_id]:
+            fetched, _ = yield from self._fetch_raw(missing_ids, hits.chunks, store, access_filter)
+            raw_by_id = raw_by_id | fetched
+        documents = [document for document, id_ in links if id_ not in raw_by_id and not access_filter.restricts]
+        if self._warned.new("surroundings", documents):
+            _warn("sections around those found are missing, so that their text is not complete. Store all sections")
+        return raw_by_id
 
     def _fetch_raw(
         self,
@@ -263,29 +290,28 @@ class ViewRetrieval(Generic[RecordT]):
             return fetched, True
         return select_substitutes(self._sections, ids, hits, access_filter), False
 
-    def _linked_ids(self, chunk: StoredChunk[RecordT]) -> list[str]:
-        return [chunk.links[name] for name in LINKS_BY_EXPANSION[self._expand] if name in chunk.links]
-
-    def _build_results(
+    def _expand(
         self, merged: Sequence[MergedSection], raw_by_id: Mapping[str, StoredChunk[RecordT]], top_n: int
     ) -> list[FoundSection[RecordT]]:
-        ranks = count(1)
-        results: list[FoundSection[RecordT]] = []
-        for section, origin in expanded(merged, lambda id_: self._linked_ids(raw_by_id[id_])):
-            if section.section_id in raw_by_id:
-                chunk = raw_by_id[section.section_id]
-                section = _with_own_view(section, chunk)
-                why = self._explain_section(section, chunk, next(ranks), top_n) if origin is None else None
-                results.append(FoundSection(chunk, section, origin, why))
-        return results
+        """Return the results with their explanations, expanded if wanted."""
+        sections = [_with_own_view(section, raw_by_id[section.section_id]) for section in merged]
+        if self._expander is None:
+            expanded = [ExpandedSection(raw_by_id[section.section_id], section) for section in sections]
+        else:
+            expanded = self._expander.expand_sections(sections, raw_by_id)
+        return [
+            FoundSection(
+                section, self._explain_section(raw_by_id[section.merged.section_id], section.merged, rank, top_n)
+            )
+            for rank, section in enumerate(expanded, 1)
+        ]
 
     def _explain_section(
-        self, section: MergedSection, chunk: StoredChunk[RecordT], rank: int, top_n: int
+        self, chunk: StoredChunk[RecordT], section: MergedSection, rank: int, top_n: int
     ) -> Explanation | None:
         if not explains(self._explain):
             return None
-        metadata: Mapping[str, Any] = getattr(chunk.record, "metadata", {})
-        name = str(result_metadata(metadata).get("section_path") or chunk.id)
+        name = str(result_metadata(_record_metadata(chunk)).get("section_path") or chunk.id)
         return explain_views(section, rank, name, top_n, self._settings.weights, self._settings.merge)
 
     def _warn_about_other_chunks(self, chunks: Iterable[StoredChunk[RecordT]]) -> None:
@@ -294,6 +320,11 @@ class ViewRetrieval(Generic[RecordT]):
                 f"there are chunks that {self._splitter} did not make. They are ranked by their text alone, without "
                 f"keywords and summaries. Split the documents with {self._splitter} to have these"
             )
+
+
+def _record_metadata(chunk: StoredChunk[Any]) -> Mapping[str, Any]:
+    """Return the metadata of a chunk's record, with those of drillrank. Records of some stores have none."""
+    return getattr(chunk.record, "metadata", {})
 
 
 def _with_own_view(section: MergedSection, chunk: StoredChunk[Any]) -> MergedSection:
