@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -13,9 +13,9 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import VectorStore
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from drillrank import D3, LanguageModel
+from drillrank import D3, LanguageModel, structure
 from drillrank.drilldown.paragraph_scores import load_evidence_model
 from drillrank.drilldown.trace import StepReport
 from drillrank.frameworks.components import EXPLAIN, ModelFields
@@ -27,9 +27,10 @@ from drillrank.passages import check_query, check_top_n
 from drillrank.vectors import Embed
 from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM, embedding_of, step_prompt
-from langchain_ext._records import given_chunks, index_fields
+from langchain_ext._records import index_fields, read_given
 from langchain_ext._retriever import QueryRetriever, Retriever, child_config
 from langchain_ext._store import LangChainStore
+from langchain_ext.loader import convert_document
 from langchain_ext.settings import D3RetrieverSettings
 
 _START = "start_index"  # the host's name for an offset
@@ -40,8 +41,9 @@ class D3Retriever(ModelFields, QueryRetriever):
     r"""Retrieves evidence passages from long documents: an LLM, or likelihood, opens sections and picks in them.
 
     Args:
-        documents: Documents, parsed as `parse_document` does with their metadata; or those of `MultiViewTextSplitter`,
-            from which the section trees are rebuilt. Without a `source`, all are prepared once.
+        documents: Documents, parsed as `parse_document` does with their metadata; those of `read_document`; or those
+            of `MultiViewTextSplitter`, from which the section trees are rebuilt. Without a `source`, all are prepared
+            once.
         llm: The chat model or text model that chooses sections and paragraphs, or a Runnable around one; None lets
             likelihood choose.
         source: Proposes documents, sections or chunks of any splitter; the documents of its best results are drilled
@@ -89,7 +91,9 @@ class D3Retriever(ModelFields, QueryRetriever):
     ('It lasts nine hours.', 'Battery; Screen')
     """
 
-    documents: list[Document] | None = Field(default=None, kw_only=False, description="What is read.")
+    documents: Sequence[Document | structure.Document] | None = Field(
+        default=None, kw_only=False, description="What is read."
+    )
     llm: Runnable[Any, Any] | None = Field(default=None, description="Chooses; None lets likelihood choose.")
     source: VectorStore | Retriever | None = Field(default=None, description="Proposes documents or sections.")
     store: VectorStore | None = Field(default=None, description="Where what a retriever finds is looked up.")
@@ -105,6 +109,12 @@ class D3Retriever(ModelFields, QueryRetriever):
         default=D3RetrieverSettings(), description="What is rarely touched."
     )
 
+    @field_validator("documents", mode="before")
+    @classmethod
+    def _convert(cls, documents: Any) -> Any:
+        is_list = isinstance(documents, Iterable) and not isinstance(documents, str | Document)
+        return list(map(convert_document, documents)) if is_list else documents
+
     _load: ClassVar[Callable[..., LanguageModel]] = staticmethod(load_evidence_model)
 
     @property
@@ -116,7 +126,7 @@ class D3Retriever(ModelFields, QueryRetriever):
     def _default_top_n(self) -> int | None:
         return limit_results(self.top_n, self.max_tokens, self._settings)
 
-    def _make(self) -> EvidenceRetrieval[Document]:
+    def _build_core(self) -> EvidenceRetrieval[Document]:
         limit_results("auto", self.max_tokens, self._settings)  # checks it now
         prompts: Any = self._settings.prompts  # the host's, or texts
         d3 = D3(
@@ -132,7 +142,7 @@ class D3Retriever(ModelFields, QueryRetriever):
         return EvidenceRetrieval(
             self,
             d3,
-            given_chunks(self.documents or []),
+            read_given(map(convert_document, self.documents or [])),
             DocumentFilter(self.filters),
             index_fields(self, self.language_model),
         )

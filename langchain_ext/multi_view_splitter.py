@@ -10,6 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from langchain_text_splitters import TextSplitter
 
+from drillrank import structure
 from drillrank.frameworks.settings import SplitterSettings
 from drillrank.frameworks.splitting import Namespaces, SourceDocument, split_documents
 from drillrank.llm import Requests, arun, run
@@ -26,8 +27,9 @@ from drillrank.views import (
     View,
     ViewWriter,
 )
-from langchain_ext._llm import FrameworkLLM, identity
+from langchain_ext._llm import FrameworkLLM, cache_key
 from langchain_ext._records import document_names
+from langchain_ext.loader import convert_document
 from langchain_ext.pages import join_pages
 
 
@@ -95,7 +97,7 @@ class MultiViewTextSplitter(TextSplitter):
         TextSplitter.__init__(self)
         self.settings = self._settings = settings = as_settings(SplitterSettings, self.settings)
         self._namespaces = Namespaces(self.namespace, self.namespace_key)
-        llm_identity = "" if self.llm is None else identity(self.llm)
+        llm_identity = "" if self.llm is None else cache_key(self.llm)
         cache = {} if self.cache is None else self.cache
         self._chunker = MultiViewChunker(
             self.views,
@@ -120,23 +122,25 @@ class MultiViewTextSplitter(TextSplitter):
             [Document(page_content=text, metadata=metadata) for text, metadata in texts_and_metadata]
         )
 
-    def split_documents(self, documents: Iterable[Document]) -> list[Document]:
-        """Return the views of all documents, in order.
+    def split_documents(self, documents: Iterable[Document | structure.Document]) -> list[Document]:
+        """Return the views of all documents, also of those of `read_document`, in order.
 
         Documents without an id are distinguished by metadata and text.
         """
         return run(self._split(documents))
 
-    def transform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
+    def transform_documents(self, documents: Sequence[Document | structure.Document], **kwargs: Any) -> list[Document]:
         """Do the same as `split_documents`, under the framework's name for it."""
         return self.split_documents(documents)
 
-    async def atransform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
+    async def atransform_documents(
+        self, documents: Sequence[Document | structure.Document], **kwargs: Any
+    ) -> list[Document]:
         """Do the same as `transform_documents`, on a worker thread, and await the LLM."""
         return await arun(self._split(documents))
 
-    def _split(self, documents: Iterable[Document]) -> Requests[list[Document]]:
-        sources = self._read_documents(list(documents))
+    def _split(self, documents: Iterable[Document | structure.Document]) -> Requests[list[Document]]:
+        sources = self._read_documents([convert_document(document) for document in documents])
         chunk_lists = yield from split_documents(self._chunker, sources, self.show_progress)
         return [
             piece

@@ -14,7 +14,7 @@ from drillrank import Passage
 from drillrank.errors import check_positive
 from drillrank.frameworks.components import EXPLAIN, BRMGRFields, ModelFields
 from drillrank.frameworks.memory_views import ViewSearchSettings
-from drillrank.frameworks.metadata import prefixed, reasons
+from drillrank.frameworks.metadata import describe_explanation, prefixed
 from drillrank.frameworks.sections import check_searched
 from drillrank.frameworks.store import retrieve_and_generate
 from drillrank.frameworks.views import FoundSection, ViewRetrieval
@@ -23,7 +23,7 @@ from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View
 from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM, embedding_of
-from langchain_ext._records import as_raw, given_chunks
+from langchain_ext._records import as_raw, read_given
 from langchain_ext._retriever import QueryRetriever, Retriever, with_score
 from langchain_ext._store import LangChainStore
 from langchain_ext.rerank import BRMGRRerank
@@ -104,12 +104,12 @@ class MultiViewRetriever(QueryRetriever):
         default=MultiViewRetrieverSettings(), description="Settings that rarely change."
     )
 
-    def _make(self) -> ViewRetrieval[Document]:
+    def _build_core(self) -> ViewRetrieval[Document]:
         DocumentFilter(self.filters)  # says now what is wrong with it
         documents = self.documents or []
         check_searched(type(self).__name__, documents, self.source)
         return ViewRetrieval(
-            given_chunks(documents),
+            read_given(documents),
             None if self.source is not None else [document.page_content for document in documents],
             settings=ViewSearchSettings(
                 views=self.views,
@@ -138,7 +138,7 @@ class MultiViewRetriever(QueryRetriever):
         chunk, metadata = found.chunk, found.metadata
         if found.is_joined and metadata.get("start_index") == chunk.record.metadata.get(prefixed("start")):
             metadata["start_index"] = chunk.start  # the splitter's, not one of the user's own
-        added_metadata = found.retrieval_metadata | reasons(found.explanation)
+        added_metadata = found.retrieval_metadata | describe_explanation(found.explanation)
         metadata = with_score(metadata, self._settings.score_key, found.merged.score, added_metadata)
         document = chunk.record.model_copy(update={"metadata": metadata})
         return as_raw(document, chunk.text) if chunk.view else document
@@ -188,7 +188,7 @@ class BRMGRRetriever(BRMGRFields, ModelFields, QueryRetriever):
         default=BRMGRRetrieverSettings(), description="What is rarely touched."
     )
 
-    def _make(self) -> BRMGRRerank:
+    def _build_core(self) -> BRMGRRerank:
         DocumentFilter(self.filters)  # says now what is wrong
         check_positive(n_generated=self.n_generated)
         merging = {name: getattr(self, name) for name in BRMGRFields.model_fields}

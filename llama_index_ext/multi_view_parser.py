@@ -30,10 +30,11 @@ from llama_index.core.schema import (
 from llama_index.core.utils import get_tqdm_iterable
 from pydantic import PrivateAttr, computed_field, model_validator
 
+from drillrank import structure
 from drillrank.errors import InvalidInput, WarnOnce, warn
 from drillrank.frameworks.components import ComponentFields
 from drillrank.frameworks.metadata import prefixed
-from drillrank.frameworks.pages import PAGES
+from drillrank.frameworks.pages import PAGE_NAMES
 from drillrank.frameworks.settings import SplitterSettings
 from drillrank.frameworks.splitting import Namespaces, SourceDocument, split_documents
 from drillrank.llm import Requests, arun, run
@@ -50,13 +51,14 @@ from drillrank.views import (
     View,
     ViewWriter,
 )
-from llama_index_ext._llm import FrameworkLLM, identity
-from llama_index_ext._records import forms
+from llama_index_ext._llm import FrameworkLLM, cache_key
+from llama_index_ext._records import copy_templates
 from llama_index_ext.pages import join_pages
+from llama_index_ext.reader import convert_documents
 
 VERSION = metadata.version("drillrank")
 _IMAGE_FIELDS = ("image", "image_path", "image_url", "image_mimetype")
-UNREAD = ("section_path", "section_level", "section_id", "view", "start", "end", "namespace", *PAGES)
+UNREAD = ("section_path", "section_level", "section_id", "view", "start", "end", "namespace", "format", *PAGE_NAMES)
 
 
 class MultiViewNodeParser(ComponentFields, NodeParser):
@@ -145,13 +147,13 @@ class MultiViewNodeParser(ComponentFields, NodeParser):
 
     @field_validator("settings", mode="before")
     @classmethod
-    def _settings_by_name(cls, given: Any) -> Any:
-        if isinstance(given, dict) and isinstance(given.get("tokens"), dict):
-            _refuse_name(given["tokens"], "settings")
-        return super()._settings_by_name(given)
+    def _convert_settings(cls, value: Any) -> Any:
+        if isinstance(value, dict) and isinstance(value.get("tokens"), dict):
+            _refuse_name(value["tokens"], "settings")
+        return super()._convert_settings(value)
 
     @field_serializer("settings")
-    def _settings_as_json(self, settings: SplitterSettings) -> Any:
+    def _serialize_settings(self, settings: SplitterSettings) -> Any:
         tokens = settings.tokens
         named_tokens = tokens if tokens is None or isinstance(tokens, str) else {"class": self._name(tokens)}
         return {**as_json(settings), "tokens": named_tokens}
@@ -183,6 +185,18 @@ class MultiViewNodeParser(ComponentFields, NodeParser):
         """Return the name used in serialization."""
         return "MultiViewNodeParser"
 
+    def get_nodes_from_documents(
+        self, documents: Sequence[BaseNode | structure.Document], show_progress: bool = False, **kwargs: Any
+    ) -> list[BaseNode]:
+        """Split documents of LlamaIndex, or those of `read_document`."""
+        return super().get_nodes_from_documents(convert_documents(documents), show_progress, **kwargs)
+
+    async def aget_nodes_from_documents(
+        self, documents: Sequence[BaseNode | structure.Document], show_progress: bool = False, **kwargs: Any
+    ) -> list[BaseNode]:
+        """Split documents without blocking the event loop."""
+        return await super().aget_nodes_from_documents(convert_documents(documents), show_progress, **kwargs)
+
     def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
         return run(self._split(nodes, show_progress))
 
@@ -195,7 +209,7 @@ class MultiViewNodeParser(ComponentFields, NodeParser):
         nodes = join_pages(nodes) if self._settings.join_pages else nodes
         llm = None if self.llm is None else FrameworkLLM(self.llm, "write a view")
         # An LLM that cannot be identified has an identity of its own in each parser.
-        llm_identity = "" if self.llm is None else identity(self.llm) or f"{self._parser_id} {id(self.llm)}"
+        llm_identity = "" if self.llm is None else cache_key(self.llm) or f"{self._parser_id} {id(self.llm)}"
         documents = list(map(self._read_document, nodes))
         documents_with_bar = get_tqdm_iterable(documents, show_progress, "Parsing sections")
         chunker = self._build_chunker(llm, llm_identity)
@@ -294,7 +308,7 @@ def _node_fields(node: BaseNode, metadata: dict[str, Any]) -> dict[str, Any]:
         "metadata": metadata,
         "excluded_embed_metadata_keys": [*node.excluded_embed_metadata_keys, *unread_keys],
         "excluded_llm_metadata_keys": [*node.excluded_llm_metadata_keys, *unread_keys, prefixed("context")],
-        **forms(node),
+        **copy_templates(node),
     }
 
 

@@ -29,7 +29,7 @@ from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, embedding_of
-from llama_index_ext._records import check_retriever, checked_nodes, read_chunks, unread
+from llama_index_ext._records import annotate_node, check_nodes, check_source, read_chunks
 from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext._store import LlamaIndexStore, underlying_index
 from llama_index_ext.events import send_explanations
@@ -116,10 +116,12 @@ class MultiViewRetriever(QueryRetriever):
         BaseRetriever.__init__(self, callback_manager=callback_manager)
         self.settings = self._settings = as_settings(MultiViewRetrieverSettings, self.settings)
         check_positive(top_n=self.top_n)
-        self.documents = documents = checked_nodes(self, self.documents or [])
-        if self.source is not None and not isinstance(self.source, VectorStoreIndex):
-            for retriever in self.source.values() if isinstance(self.source, Mapping) else [self.source]:
-                check_retriever(self, retriever)
+        self.documents = documents = check_nodes(self, self.documents or [])
+        if isinstance(self.source, Mapping):
+            for retriever in self.source.values():
+                check_source(self, retriever, takes_store=False)
+        elif self.source is not None:
+            check_source(self, self.source)
         NodeFilter(self.filters)  # says now what is wrong with them
         check_searched(type(self).__name__, documents, self.source)
         self._views = ViewRetrieval(
@@ -152,7 +154,7 @@ class MultiViewRetriever(QueryRetriever):
 
 def _build_node(found: FoundSection[BaseNode]) -> NodeWithScore:
     record, metadata = found.chunk.record, found.metadata | found.retrieval_metadata
-    node: Any = unread(record, metadata, [key for key in metadata if key not in record.metadata])
+    node: Any = annotate_node(record, metadata, [key for key in metadata if key not in record.metadata])
     node.embedding = None  # some stores return vectors by id, none by a search
     if found.is_joined:
         node.set_content(found.chunk.text)
@@ -214,7 +216,7 @@ class BRMGRRetriever(QueryRetriever):
     def __post_init__(self, callback_manager: CallbackManager | None) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager)
         self.settings = self._settings = as_settings(BRMGRRetrieverSettings, self.settings)
-        check_retriever(self, self.source)
+        check_source(self, self.source)
         check_positive(n_generated=self.n_generated)
         check_top_n(self.top_n)
         NodeFilter(self.filters)  # says now what is wrong with them
@@ -253,7 +255,7 @@ class BRMGRRetriever(QueryRetriever):
         key = self._settings.origin_key
         if key not in node.metadata:
             return node
-        return unread(node, {name: value for name, value in node.metadata.items() if name != key}, [])
+        return annotate_node(node, {name: value for name, value in node.metadata.items() if name != key}, [])
 
     def _node(self, passage: Passage) -> NodeWithScore:
         node = TextNode(

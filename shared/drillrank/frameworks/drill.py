@@ -20,15 +20,16 @@ from drillrank.explanation import Explanation, Node
 from drillrank.explanation.explanations import explains, explanation_request
 from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.metadata import PREFIX, RANKING_NOTES, copy_metadata
-from drillrank.frameworks.pages import at_pages, joined, without_page
+from drillrank.frameworks.pages import join_pages, with_pages_of_span, without_page_keys
 from drillrank.frameworks.records import Record, StoredDocument, held_spans
 from drillrank.frameworks.sections import check_searched
 from drillrank.frameworks.settings import BaseD3RetrieverSettings
-from drillrank.frameworks.shared import Indexes, Shared, shared
+from drillrank.frameworks.shared import CachedValue, Indexes, get_or_compute
 from drillrank.frameworks.store import report_usage
 from drillrank.llm import LLM, FunctionRequest, Requests
 from drillrank.passages import Passage, stable_uuid
 from drillrank.structure import breadcrumb
+from drillrank.structure.read import FORMAT_KEY
 from drillrank.structure.record_store import RecordStore, find_request, search_request
 from drillrank.structure.stored_chunks import DocumentName, StoredChunk
 
@@ -170,7 +171,7 @@ class EvidenceRetrieval(Generic[Record]):
         self._indexes = Indexes([chunk.record for chunk in self.given], self._index)
         self._prepared = self._of_given(access) if component.source is None else None
 
-    def _index(self, seen: tuple[int, ...]) -> tuple[Candidates[Record], Shared[PreparedDocuments]]:
+    def _index(self, seen: tuple[int, ...]) -> tuple[Candidates[Record], CachedValue[PreparedDocuments]]:
         """Documents of given records that may be seen, prepared; those that repeat one text are documents each."""
         chunks = self._joined([self.given[number] for number in seen])
         found: Candidates[Record] = Candidates()
@@ -187,7 +188,7 @@ class EvidenceRetrieval(Generic[Record]):
             found.nothing = f"Nothing that was given {why}: there is nothing to drill into."
         found.warn(self._warned)
         made_of = self.fields and self.fields([self.given[number].record for number in seen])
-        return found, shared("evidence", made_of, partial(self._rebuilt, found.documents))
+        return found, get_or_compute("evidence", made_of, partial(self._rebuilt, found.documents))
 
     def _rebuilt(self, documents: Sequence[StoredDocument[Record]]) -> PreparedDocuments:
         return prepare_stored(self.d3, [one.material() for one in documents], self._settings.separator)
@@ -197,24 +198,34 @@ class EvidenceRetrieval(Generic[Record]):
         key = tuple(tuple((stored, repr(stored.metadata)) for stored in one.material()) for one in documents)
         return self._stored.make(key, lambda: self._rebuilt(documents))
 
-    def _of_given(self, access: AccessFilter[Any]) -> tuple[Candidates[Record], Shared[PreparedDocuments]]:
-        return self._indexes.of(self._indexes.numbers(access))
+    def _of_given(self, access: AccessFilter[Any]) -> tuple[Candidates[Record], CachedValue[PreparedDocuments]]:
+        return self._indexes.get(self._indexes.list_visible(access))
 
     def _joined(self, chunks: list[StoredChunk[Record]]) -> list[StoredChunk[Record]]:
-        """Records that are pages of one file, each whole, as one; the others as they are."""
-        if not self._settings.join_pages or not all(
-            chunk.has_no_place and (chunk.kind == "document" or chunk.page is not None) for chunk in chunks
-        ):
+        """Join records that are pages of one file, each whole. Other records stay as they are."""
+        if not self._settings.join_pages:
             return chunks
+        may_be_page = [chunk.has_no_place and (chunk.kind == "document" or chunk.page is not None) for chunk in chunks]
         found = []
-        for one in joined((chunk.text, chunk.metadata) for chunk in chunks):
-            members = [chunks[at] for at in one.members]
+        for one in join_pages(((chunk.text, chunk.metadata) for chunk in chunks), may_be_page):
+            members = [chunks[at] for at in one.page_indices]
             first = replace(members[0], pages=members[0].pages or one.pages, is_joined=len(members) > 1)
             if len(members) > 1:
                 aliases = tuple(dict.fromkeys(alias for page in members for alias in (*page.aliases, page.id)))
                 first = replace(first, text=one.text, kind="document", page=None, pages=one.pages, aliases=aliases)
             found.append(first)
         return found
+
+    def _join_stored(
+        self, records: list[StoredChunk[Record]]
+    ) -> tuple[list[StoredChunk[Record]], list[list[StoredChunk[Record]]]]:
+        """Join the records of a document if they are its pages: return them with offsets, and the joined document."""
+        pages = sorted(records, key=lambda record: record.page if isinstance(record.page, int) else -1)
+        joined = self._joined(pages)
+        if len(joined) != 1 or joined[0].pages is None or not joined[0].is_joined:
+            return records, []
+        starts = joined[0].pages.starts
+        return [replace(page, start=start) for page, start in zip(pages, starts, strict=True)], [joined]
 
     def retrieve(
         self,
@@ -237,7 +248,7 @@ class EvidenceRetrieval(Generic[Record]):
             on_step: Callback, called with each step, on worker threads in asynchronous use.
         """
         candidates, ready = (access and self._of_given(access)) or self._prepared  # type: ignore[misc]  # prepared
-        result = self.d3.retrieve(question, ready.made, top_n, max_tokens=max_tokens, llm=llm, on_step=on_step)
+        result = self.d3.retrieve(question, ready.value, top_n, max_tokens=max_tokens, llm=llm, on_step=on_step)
         return self._found(result, candidates)
 
     def requests(
@@ -254,7 +265,7 @@ class EvidenceRetrieval(Generic[Record]):
         """As `retrieve`, in what a store holds, if there is one."""
         if store is None:
             [(candidates, made)] = yield [FunctionRequest(partial(self._of_given, access))]
-            ready = made.made
+            ready = made.value
         else:
             candidates = yield from self._candidates(question, store, access)
             candidates.warn(self._warned)
@@ -272,7 +283,7 @@ class EvidenceRetrieval(Generic[Record]):
         What was given beside the source lends structure, and stands in for what cannot be looked up, as far as it
         agrees with what the source found.
         """
-        given = self._joined([self.given[number] for number in (yield from self._indexes.seen(access))])
+        given = self._joined([self.given[number] for number in (yield from self._indexes.request_visible(access))])
         beside: dict[str, dict[DocumentName, list[StoredChunk[Record]]]] = {}
         for name, of_document in _by_document(given).items():
             for alias in dict.fromkeys([name[1], *(alias for chunk in of_document for alias in chunk.aliases)]):
@@ -297,6 +308,8 @@ class EvidenceRetrieval(Generic[Record]):
             others = [
                 of_document for their, of_document in beside.get(name[1], {}).items() if their[0] in ("", name[0])
             ]
+            if is_stored and not others:  # all of its records are known, so that none is a part of a page
+                records, others = self._join_stored(records)
             document = _with_given(name, records, hits[name], is_stored, others)
             if document is None and not records:
                 result.problems["missing"].append(name)
@@ -346,10 +359,13 @@ class EvidenceRetrieval(Generic[Record]):
             if space:
                 ours["namespace"] = space
             whole: Any = document.original or chunk
-            metadata = chunk.metadata if chunk.pages is None else at_pages(chunk.metadata, chunk.pages, start, end)
+            metadata = (
+                chunk.metadata if chunk.pages is None else with_pages_of_span(chunk.metadata, chunk.pages, start, end)
+            )
             if chunk.pages is None and whole.pages is not None:  # a page's or a chunk's own, which names its page
-                metadata = {**metadata, **at_pages({}, whole.pages, start, end)}
+                metadata = {**metadata, **with_pages_of_span({}, whole.pages, start, end)}
             page_start = whole.pages.within(start, end).starts[0] if whole.is_joined and start is not None else 0
+            metadata = {key: value for key, value in metadata.items() if key != FORMAT_KEY}  # of the source, not of it
             keyed = copy_metadata({**metadata, **{PREFIX + name: value for name, value in ours.items()}})
             where = [*([str(location["part"])] if "part" in location else []), *([text] if document.apart else [])]
             known = start is not None and chunk.page is None and not document.apart
@@ -393,7 +409,7 @@ def _with_given(
     """The document with what was given of it; None if that does not agree with the records, or where there are none."""
     for chunks in given:
         first = chunks[0]
-        labels = first.metadata if first.pages is None else without_page(first.metadata)
+        labels = first.metadata if first.pages is None else without_page_keys(first.metadata)
         if (first.has_no_place or not records) and any(
             record.metadata.get(key, value) != value
             for record in records or hits

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Generic, TypeVar
 
 from drillrank.errors import InvalidInput, warn
-from drillrank.frameworks.metadata import in_views
+from drillrank.frameworks.metadata import list_view_metadata
 
 Condition = Callable[[Mapping[str, Any]], "bool | None"]
 """Function from a record's metadata to True if the record may be seen. None counts as False."""
@@ -271,7 +271,9 @@ def require_sync_predicate(predicate: Callable[[Any], Any]) -> Callable[[Any], b
         if inspect.isawaitable(answer):
             if inspect.iscoroutine(answer):
                 answer.close()
-            raise InvalidInput("A filter function must return True or False, got an awaitable: the function is asynchronous. Use a plain function.")
+            raise InvalidInput(
+                "A filter function must return True or False, got an awaitable. Replace the asynchronous function."
+            )
         return bool(answer)
 
     return passes
@@ -356,7 +358,7 @@ class AccessFilter(Generic[RecordT]):
         """Return True if a view of the record's section passes each filter of the source."""
         if not self._inherited:
             return True
-        views = [record.model_copy(update={"metadata": metadata}) for metadata in in_views(record.metadata)]
+        views = [record.model_copy(update={"metadata": metadata}) for metadata in list_view_metadata(record.metadata)]
         return all(any(map(passes, views)) for passes in self._inherited if not isinstance(passes, str))
 
     @property

@@ -8,9 +8,9 @@ from typing import Any, Generic, TypeVar
 
 from drillrank.errors import InvalidInput
 from drillrank.frameworks.filters import AccessFilter
-from drillrank.frameworks.models import HostEmbedding
+from drillrank.frameworks.models import FrameworkEmbedding
 from drillrank.frameworks.sections import index_raw_sections
-from drillrank.frameworks.shared import Indexes, Shared, shared
+from drillrank.frameworks.shared import CachedValue, Indexes, get_or_compute
 from drillrank.llm import Requests
 from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.vectors import Embed
@@ -92,18 +92,18 @@ class InMemoryViews(Generic[RecordT]):
             )
         self._indexes = Indexes([section.record for section in sections], self._build_index)
         if not is_filtered:
-            self._indexes.of(tuple(range(len(sections))))
+            self._indexes.get(tuple(range(len(sections))))
 
     def search(
         self, question: str, top_n: int, access_filter: AccessFilter[Any]
     ) -> Requests[tuple[Sequence[MergedSection], dict[str, StoredChunk[RecordT]]]]:
         """Return the best sections, and all raw sections that may be seen by id."""
-        raw_by_id, index = self._indexes.of((yield from self._indexes.seen(access_filter)))
-        return index.made.search(question, top_n), raw_by_id
+        raw_by_id, index = self._indexes.get((yield from self._indexes.request_visible(access_filter)))
+        return index.value.search(question, top_n), raw_by_id
 
     def _build_index(
         self, visible_indices: tuple[int, ...]
-    ) -> tuple[dict[str, StoredChunk[RecordT]], Shared[MultiViewIndex]]:
+    ) -> tuple[dict[str, StoredChunk[RecordT]], CachedValue[MultiViewIndex]]:
         """Return the visible raw sections by id, and an index of their views."""
         raw_by_id = index_raw_sections([self._sections[section_index] for section_index in visible_indices])
         visible = set(visible_indices)
@@ -112,9 +112,11 @@ class InMemoryViews(Generic[RecordT]):
             for view_text, section_index in self._indexed_texts
             if section_index in visible and view_text.section_id in raw_by_id
         ]
-        model = self._embed.model if isinstance(self._embed, HostEmbedding) else self._embed
+        model = self._embed.model if isinstance(self._embed, FrameworkEmbedding) else self._embed
         fields = {"texts": view_texts, "embed": model, **vars(self._settings)}
-        index = shared("views", fields, lambda: MultiViewIndex(view_texts, embed=self._embed, **vars(self._settings)))
+        index = get_or_compute(
+            "views", fields, lambda: MultiViewIndex(view_texts, embed=self._embed, **vars(self._settings))
+        )
         return raw_by_id, index
 
 

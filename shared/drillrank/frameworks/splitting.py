@@ -9,7 +9,7 @@ from typing import Any
 
 from drillrank.errors import InvalidInput
 from drillrank.frameworks.metadata import user_metadata, with_result_metadata
-from drillrank.frameworks.pages import at_pages, pages_of
+from drillrank.frameworks.pages import read_pages, with_pages_of_span
 from drillrank.frameworks.settings import SplitterSettings
 from drillrank.llm import FunctionRequest, Requests
 from drillrank.passages import stable_uuid
@@ -119,7 +119,8 @@ class SourceDocument:
             "namespace": self.namespace,
         }
         return with_result_metadata(
-            at_pages(user_metadata(self.metadata), pages_of(self.metadata), start, end), **section_metadata | names
+            with_pages_of_span(user_metadata(self.metadata), read_pages(self.metadata), start, end),
+            **section_metadata | names,
         )
 
 

@@ -12,7 +12,7 @@ from drillrank.explanation.explanations import explains
 from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.memory_views import InMemoryViews, ViewSearchSettings
 from drillrank.frameworks.metadata import result_metadata, with_result_metadata
-from drillrank.frameworks.pages import KEYS, at_pages
+from drillrank.frameworks.pages import PAGE_KEYS, with_pages_of_span
 from drillrank.frameworks.sections import (
     fetch_documents,
     fetch_raw_sections,
@@ -72,8 +72,8 @@ class FoundSection(Generic[RecordT]):
         names: dict[str, Any] = dict.fromkeys(_RETRIEVAL_NAMES)
         if self.is_joined:
             first_metadata = _record_metadata(self.section.members[0])
-            page_metadata = {key: first_metadata[key] for key in KEYS if key in first_metadata}
-            metadata = at_pages({**metadata, **page_metadata}, chunk.pages, chunk.start, chunk.end)
+            page_metadata = {key: first_metadata[key] for key in PAGE_KEYS if key in first_metadata}
+            metadata = with_pages_of_span({**metadata, **page_metadata}, chunk.pages, chunk.start, chunk.end)
             names |= {"start": chunk.start, "end": chunk.end}
             if chunk.path != result_metadata(metadata).get("section_path"):
                 names |= {"section_path": chunk.path, "section_level": None}

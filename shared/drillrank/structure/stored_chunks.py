@@ -23,6 +23,15 @@ Where = Mapping[str, str | tuple[str, ...]]
 RecordT = TypeVar("RecordT")
 
 
+def matches(metadata: Mapping[str, Any], where: Where) -> bool:
+    """Return True if metadata have the values of all keys.
+
+    >>> matches({"view": "raw", "page": 3}, {"view": ("raw", "summary")}), matches({}, {"view": "raw"})
+    (True, False)
+    """
+    return all(metadata.get(key) in (value if isinstance(value, tuple) else (value,)) for key, value in where.items())
+
+
 @dataclass(frozen=True, slots=True)
 class StoredChunk(Generic[RecordT]):
     """A record of a store, splitter or loader, with its place in a document.
