@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import is_dataclass
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -24,25 +24,40 @@ from drillrank.likelihood import LanguageModel
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import check_query, check_top_n
 from drillrank.settings import as_json
+from drillrank.structure.record_store import RecordStore
 
 Retriever = Runnable[str, list[Document]]
 """Runnable from a question to documents, such as a retriever, also with retries or fallbacks."""
 
 
 class WithSource(ComponentFields):
-    """Mixin for components with a source, which may also be a function."""
+    """Mixin for components with a source: a retriever, a function, a vector store or a record store."""
 
     @field_validator("source", mode="before", check_fields=False)
     @classmethod
-    def _as_runnable(cls, given: Any) -> Any:
-        takes_store = VectorStore in get_args(cls.model_fields["source"].annotation)
-        retrievers = given.values() if isinstance(given, dict) else () if takes_store else (given,)
-        if any(isinstance(one, VectorStore) for one in retrievers):
-            raise InvalidInput(f"source of {cls.__name__}: of a vector store give the retriever, store.as_retriever().")
-        if isinstance(given, dict):
-            return {name: cls._as_runnable(one) for name, one in given.items()}
-        plain = callable(given) and not isinstance(given, Runnable | VectorStore | type)
-        return RunnableLambda(given) if plain else given
+    def _convert_source(cls, source: Any) -> Any:
+        takes_views = any(get_origin(kind) is dict for kind in get_args(cls.model_fields["source"].annotation))
+        if takes_views and isinstance(source, dict):
+            return {view: cls._convert_retriever(retriever) for view, retriever in source.items()}
+        if source is None or isinstance(source, Runnable | VectorStore | RecordStore):
+            return source
+        if callable(source) and not isinstance(source, type):
+            return RunnableLambda(source)
+        raise InvalidInput(
+            f"{cls.__name__}: source must be a retriever, a VectorStore or a RecordStore, got a "
+            f"{type(source).__name__}."
+        )
+
+    @classmethod
+    def _convert_retriever(cls, source: Any) -> Runnable[str, list[Document]]:
+        if callable(source) and not isinstance(source, Runnable | type):
+            return RunnableLambda(source)
+        if not isinstance(source, Runnable):
+            raise InvalidInput(
+                f"{cls.__name__}: the source of a view must be a retriever, got a {type(source).__name__}. Of a store, "
+                "pass store.as_retriever()."
+            )
+        return source
 
 
 class Loadable(Serializable):

@@ -24,6 +24,7 @@ from drillrank.frameworks.metadata import PREFIX, RANKING_KEYS
 from drillrank.frameworks.settings import ResultLimit, limit_results
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
 from drillrank.passages import check_query, check_top_n
+from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
 from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM, embedding_of, step_prompt
@@ -95,7 +96,9 @@ class D3Retriever(ModelFields, QueryRetriever):
         default=None, kw_only=False, description="What is read."
     )
     llm: Runnable[Any, Any] | None = Field(default=None, description="Chooses; None lets likelihood choose.")
-    source: VectorStore | Retriever | None = Field(default=None, description="Proposes documents or sections.")
+    source: VectorStore | Retriever | RecordStore | None = Field(
+        default=None, description="Proposes documents or sections."
+    )
     store: VectorStore | None = Field(default=None, description="Where what a retriever finds is looked up.")
     filters: Filter | None = Field(default=None, description="What may be seen of what is stored.")
     embed: Embeddings | Embed | str | None = Field(

@@ -19,6 +19,8 @@ from drillrank.frameworks.sections import check_searched
 from drillrank.frameworks.store import retrieve_and_generate
 from drillrank.frameworks.views import FoundSection, ViewRetrieval
 from drillrank.llm import Requests, Usage
+from drillrank.structure.record_store import RecordStore
+from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View
 from langchain_ext._filters import DocumentFilter, Filter
@@ -29,7 +31,9 @@ from langchain_ext._store import LangChainStore
 from langchain_ext.rerank import BRMGRRerank
 from langchain_ext.settings import BRMGRRetrieverSettings, MultiViewRetrieverSettings
 
-Source = VectorStore | Retriever | dict[View, Retriever]
+_N_RETRIEVED = 10  # records of a store, if the number of results has no limit
+
+Source = VectorStore | Retriever | RecordStore | dict[View, Retriever]
 
 
 class MultiViewRetriever(QueryRetriever):
@@ -145,22 +149,24 @@ class MultiViewRetriever(QueryRetriever):
 
 
 class BRMGRRetriever(BRMGRFields, ModelFields, QueryRetriever):
-    """Retrieves documents, lets a language model write some more, and merges the two (see `BRMGRRerank`).
+    """Retrieves documents, lets a language model write more of them, and merges both (see `BRMGRRerank`).
 
     Args:
-        source: Any LangChain retriever, or a Runnable or function from a question to documents.
-        llm: The chat model or text model that writes, or a Runnable around one, as `with_retry` makes.
-        n_generated: Documents to ask for, one call each.
-        model: Language model that ranks: a `load_language_model` specification, or a ready one.
-        top_n: Documents to return; None returns all. `invoke(query, top_n=...)` overrides it.
-        filters: Metadata values and operators, as vector stores take them, or a function from a document to True or
-            False: what else the retriever brings is left out.
-        prior: What the scores or the order of the retrieved documents say, as for `UPRRerank`.
+        source: Any retriever, Runnable or function from a question to documents, a vector store or a record store. The
+            latter two are searched for `top_n` documents, or 10 if `top_n` is None. The views of a section count as one
+            document, its raw one.
+        llm: Chat model or text model that writes, or a Runnable around one, as `with_retry` makes.
+        n_generated: Number of passages that the LLM writes, with one call each.
+        model: Language model that ranks: a `load_language_model` specification, or a language model.
+        top_n: Maximum number of results. None returns all. `invoke(query, top_n=...)` overrides it.
+        filters: Metadata values and operators as vector stores take them, or a function from a document to True or
+            False, for the retrieved documents.
+        prior: Prior from the scores or the order of the retrieved documents, as for `UPRRerank`.
         guard: Drop generated documents that no retrieved one supports, as for `BRMGRRerank`.
-        generated_share: The largest share of generated documents among those returned.
-        explain: Whether results say why they stand where they stand.
+        generated_share: Largest share of generated documents among the results.
+        explain: True explains the results.
         model_options: Options of the language model.
-        settings: What is rarely touched: `langchain_ext.settings.BRMGRRetrieverSettings`, or a mapping of its fields.
+        settings: Settings that rarely change: `langchain_ext.settings.BRMGRRetrieverSettings`, or a mapping.
 
     Generated documents are made for one query and stored nowhere. A call that fails or brings nothing costs no
     retrieved document: there is a `DrillrankWarning`, and the others are merged. Give the model a time limit: a call
@@ -178,7 +184,7 @@ class BRMGRRetriever(BRMGRFields, ModelFields, QueryRetriever):
     [('Jane Austen wrote Emma.', 'generated'), ('Emma is a novel that Jane Austen wrote.', None)]
     """
 
-    source: Retriever = Field(kw_only=False, description="Finds documents.")
+    source: Retriever | VectorStore | RecordStore = Field(kw_only=False, description="Finds documents.")
     llm: Runnable[Any, Any] = Field(kw_only=False, description="Writes documents.")
     n_generated: int = Field(default=3, description="Documents to ask for, one call each.")
     top_n: int | None = Field(default=5, description="Documents to return; None returns all.")
@@ -211,22 +217,20 @@ class BRMGRRetriever(BRMGRFields, ModelFields, QueryRetriever):
     def _retrieve_requests(
         self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage
     ) -> Requests[list[Document]]:
-        store = LangChainStore(self.source, DocumentFilter(self.filters), config, component=type(self).__name__)
-        found, written = yield from retrieve_and_generate(self._settings, query, self.n_generated, store, top_n or 10)
-        return self._merged(query, top_n, [chunk.record for chunk in found], written, config)
-
-    def _merged(
-        self, query: str, top_n: int | None, found: list[Document], written: list[Passage], config: RunnableConfig
-    ) -> list[Document]:
-        generated = [
-            Document(id=passage.id, page_content=passage.text, metadata={self._settings.origin_key: "generated"})
-            for passage in written
-        ]
-        key = self._settings.origin_key
-        # What was retrieved was written by nobody's LLM here, whatever is stored with it.
-        retrieved = [
-            one.model_copy(update={"metadata": {name: value for name, value in one.metadata.items() if name != key}})
-            for one in found
-        ]
+        access_filter = DocumentFilter(self.filters, self.source)
+        store = LangChainStore(self.source, access_filter, config, component=type(self).__name__, question=query)
+        n_retrieved = top_n or _N_RETRIEVED
+        chunks, passages = yield from retrieve_and_generate(self._settings, query, self.n_generated, store, n_retrieved)
+        documents = [*map(self._build_retrieved, chunks), *map(self._build_generated, passages)]
         reranker: BRMGRRerank = self.core.model_copy(update={"top_n": top_n})
-        return reranker.compress_documents([*retrieved, *generated], query, config.get("callbacks"))
+        return reranker.compress_documents(documents, query, config.get("callbacks"))
+
+    def _build_retrieved(self, chunk: StoredChunk[Document]) -> Document:
+        """Return a document without a stored mark of an earlier run, which must not label it as generated."""
+        document = as_raw(chunk.record, chunk.text) if chunk.view == "raw" else chunk.record
+        origin_key = self._settings.origin_key
+        metadata = {key: value for key, value in document.metadata.items() if key != origin_key}
+        return document.model_copy(update={"metadata": metadata})
+
+    def _build_generated(self, passage: Passage) -> Document:
+        return Document(id=passage.id, page_content=passage.text, metadata={self._settings.origin_key: "generated"})

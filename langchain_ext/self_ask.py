@@ -17,6 +17,7 @@ from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
 from langchain_core.runnables.config import patch_config
 from langchain_core.runnables.utils import AddableDict
+from langchain_core.vectorstores import VectorStore
 from pydantic import Field
 
 from drillrank import Passage, SelfAsk
@@ -24,6 +25,7 @@ from drillrank.drilldown.answering import ANSWER_PROMPT
 from drillrank.drilldown.self_ask import SELF_ASK_PROMPT, FollowUp, SelfAskAnswer
 from drillrank.errors import OnFailure
 from drillrank.frameworks.store import RetrievedPassages
+from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.text import Tokens
 from langchain_ext._filters import DocumentFilter, Filter
@@ -74,7 +76,9 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, Output]):
 
     model_config = WithSource.model_config  # the last base's counts
 
-    source: Retriever = Field(kw_only=False, description="Finds what follow-up questions are answered from.")
+    source: Retriever | VectorStore | RecordStore = Field(
+        kw_only=False, description="Finds what follow-up questions are answered from."
+    )
     llm: Runnable[Any, Any] = Field(kw_only=False, description="Asks and answers.")
     max_steps: int = Field(default=5, description="Most follow-up questions.")
     max_prompt_tokens: int = Field(default=3000, description="Budget of a prompt.")
@@ -143,7 +147,9 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, Output]):
 
     def _self_ask(self, config: RunnableConfig) -> SelfAsk:
         def store() -> LangChainStore:
-            return LangChainStore(self.source, DocumentFilter(self.filters), config, component="SelfAskChain")
+            return LangChainStore(
+                self.source, DocumentFilter(self.filters, self.source), config, component="SelfAskChain"
+            )
 
         return SelfAsk(
             FrameworkLLM(self.llm, "ask", config),

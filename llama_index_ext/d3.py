@@ -26,6 +26,7 @@ from drillrank.llm import Requests, Usage
 from drillrank.passages import check_query
 from drillrank.settings import as_settings
 from drillrank.structure import Document
+from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, StepPrompts, embedding_of
@@ -105,7 +106,7 @@ class D3Retriever(StepPrompts, QueryRetriever):
     documents: Sequence[BaseNode | Document] | None = None
     llm: LLM | None = None
     _: KW_ONLY
-    source: VectorStoreIndex | BaseRetriever | None = None
+    source: VectorStoreIndex | BaseRetriever | RecordStore | None = None
     index: VectorStoreIndex | None = None
     filters: Filters | None = None
     model: str | LanguageModel = "unigram"
@@ -125,9 +126,8 @@ class D3Retriever(StepPrompts, QueryRetriever):
         check_switch(explain=self.explain)
         self.settings = settings = as_settings(D3RetrieverSettings, self.settings).with_preset(self.preset)
         limit_results(self.top_n, self.max_tokens, settings)  # checks them now
-        source = self.source
-        if source is not None and not isinstance(source, VectorStoreIndex):
-            check_source(self, source)
+        if self.source is not None:
+            check_source(self, self.source)
         check_type(self, VectorStoreIndex, index=self.index)
         prompts: Any = settings.prompts  # the host's, or texts
         d3 = D3(

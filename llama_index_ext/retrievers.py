@@ -25,6 +25,8 @@ from drillrank.llm import FunctionRequest, Requests, Usage
 from drillrank.passages import check_top_n
 from drillrank.rerank.prior import Prior
 from drillrank.settings import as_settings
+from drillrank.structure.record_store import RecordStore
+from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View
 from llama_index_ext._filters import Filters, NodeFilter
@@ -36,7 +38,9 @@ from llama_index_ext.events import send_explanations
 from llama_index_ext.rerank import BRMGRRerank
 from llama_index_ext.settings import BRMGRRetrieverSettings, MultiViewRetrieverSettings
 
-Source = VectorStoreIndex | BaseRetriever | Mapping[View, BaseRetriever]
+_N_RETRIEVED = 10  # records of an index, if the number of results has no limit
+
+Source = VectorStoreIndex | BaseRetriever | RecordStore | Mapping[View, BaseRetriever]
 
 
 @dataclass(eq=False, repr=False)
@@ -164,23 +168,23 @@ def _build_node(found: FoundSection[BaseNode]) -> NodeWithScore:
 
 @dataclass(eq=False, repr=False)
 class BRMGRRetriever(QueryRetriever):
-    """Retrieves nodes, lets an LLM write some more, and merges the two (see `BRMGRRerank`).
+    """Retrieves nodes, lets an LLM write more of them, and merges both (see `BRMGRRerank`).
 
     Args:
-        source: Any LlamaIndex retriever.
-        llm: Writes the passages; None takes `Settings.llm` at each query.
-        n_generated: Passages to ask for, one call each.
-        model: Language model that ranks: a `load_language_model` specification, or a ready one.
+        source: Any LlamaIndex retriever, an index or a record store. The latter two are searched for `top_n` nodes, or
+            10 if `top_n` is None. The views of a section count as one node, its raw one.
+        llm: LLM that writes the passages. None takes `Settings.llm` at each query.
+        n_generated: Number of passages that the LLM writes, with one call each.
+        model: Language model that ranks: a `load_language_model` specification, or a language model.
         model_options: Options of that model.
-        top_n: Nodes to return; None returns all.
-        filters: The host's `MetadataFilters`, or a function from a node to True or False: what else the retriever
-            brings is left out.
-        prior: What the scores of the retriever's nodes say, as for `UPRRerank`.
+        top_n: Maximum number of results. None returns all.
+        filters: `MetadataFilters`, or a function from a node to True or False, for the retrieved nodes.
+        prior: Prior from the scores of the retrieved nodes, as for `UPRRerank`.
         guard: Drop generated nodes that no retrieved one supports, as for `BRMGRRerank`.
-        generated_share: The largest share of generated nodes among those returned.
-        explain: Whether results say why they stand where they stand.
-        settings: What is rarely touched: `llama_index_ext.settings.BRMGRRetrieverSettings`, or a mapping of its fields.
-        callback_manager: As for every LlamaIndex retriever.
+        generated_share: Largest share of generated nodes among the results.
+        explain: True explains the results.
+        settings: Settings that rarely change: `llama_index_ext.settings.BRMGRRetrieverSettings`, or a mapping.
+        callback_manager: Callback manager, as in every LlamaIndex retriever.
 
     Generated nodes are made for one query and stored nowhere. A call that fails or brings nothing costs no retrieved
     node: there is a `DrillrankWarning`, and the others are merged. Give the LLM a time limit: a call that runs into it
@@ -198,7 +202,7 @@ class BRMGRRetriever(QueryRetriever):
     ['generated', 'retrieved']
     """
 
-    source: BaseRetriever
+    source: BaseRetriever | VectorStoreIndex | RecordStore
     llm: LLM | None = None
     n_generated: int = 3
     _: KW_ONLY
@@ -238,11 +242,10 @@ class BRMGRRetriever(QueryRetriever):
     def _retrieve_requests(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         access_filter = NodeFilter(self.filters, self.source)
         store = LlamaIndexStore(query_bundle, self.source, access_filter, component=type(self).__name__)
-        found, written = yield from retrieve_and_generate(
-            self._settings, query, self.n_generated, store, self.top_n or 10
-        )
-        retrieved = [NodeWithScore(node=self._retrieved(hit.record), score=hit.score) for hit in found]
-        rerank, arguments = self._rerank, ([*retrieved, *map(self._node, written)], query_bundle)
+        n_retrieved = self.top_n or _N_RETRIEVED
+        chunks, passages = yield from retrieve_and_generate(self._settings, query, self.n_generated, store, n_retrieved)
+        hits = [*map(self._build_retrieved, chunks), *map(self._build_generated, passages)]
+        rerank, arguments = self._rerank, (hits, query_bundle)
         [merged] = yield [
             FunctionRequest(
                 partial(rerank.postprocess_nodes, *arguments), partial(rerank.apostprocess_nodes, *arguments)
@@ -250,14 +253,15 @@ class BRMGRRetriever(QueryRetriever):
         ]
         return merged  # type: ignore[no-any-return]
 
-    def _retrieved(self, node: BaseNode) -> BaseNode:
-        """What was retrieved was written by nobody's LLM here, whatever is stored with it."""
-        key = self._settings.origin_key
-        if key not in node.metadata:
-            return node
-        return annotate_node(node, {name: value for name, value in node.metadata.items() if name != key}, [])
+    def _build_retrieved(self, chunk: StoredChunk[BaseNode]) -> NodeWithScore:
+        """Return a node without a stored mark of an earlier run, which must not label it as generated."""
+        node, origin_key = chunk.record, self._settings.origin_key
+        if origin_key in node.metadata:
+            metadata = {key: value for key, value in node.metadata.items() if key != origin_key}
+            node = annotate_node(node, metadata, [])
+        return NodeWithScore(node=node, score=chunk.score)
 
-    def _node(self, passage: Passage) -> NodeWithScore:
+    def _build_generated(self, passage: Passage) -> NodeWithScore:
         node = TextNode(
             id_=passage.id,
             text=passage.text,
@@ -268,13 +272,13 @@ class BRMGRRetriever(QueryRetriever):
         return NodeWithScore(node=node)
 
 
-def _check_cosines(source: BaseRetriever) -> None:
-    """Warn where the store behind a retriever says that it scores with something else than cosines."""
+def _check_cosines(source: object) -> None:
+    """Warn if the store of a source says that its scores are not cosines."""
     index = underlying_index(source)
     store = index and index.vector_store
     metric = str(getattr(store, "similarity_metric", "") or "").lower()  # of Milvus and those like it
     if type(store).__name__ in ("ChromaVectorStore", "FaissVectorStore") or metric in ("l2", "euclidean"):
         warn(
-            f'BRMGRRetriever: prior="cosine" takes scores for cosines; those of {type(store).__name__} are made of '
-            'distances. Give prior="retrieval", which takes their ranks.'
+            f'BRMGRRetriever: prior="cosine" reads scores as cosines, but {type(store).__name__} makes them from '
+            'distances. Use prior="retrieval", which reads their ranks.'
         )

@@ -8,6 +8,7 @@ from typing import Any
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.response.schema import Response
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
+from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
@@ -22,6 +23,7 @@ from drillrank.drilldown.self_ask import SELF_ASK_PROMPT, FollowUp, SelfAskAnswe
 from drillrank.errors import OnFailure
 from drillrank.frameworks.store import RetrievedPassages
 from drillrank.passages import check_query
+from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.text import Tokens
 from llama_index_ext._filters import Filters, NodeFilter
@@ -38,7 +40,7 @@ class SelfAskQueryEngine(StepPrompts, BaseQueryEngine):
     r"""Answers multi-hop questions by follow-up questions, each answered from what a retriever finds.
 
     Args:
-        source: Any LlamaIndex retriever.
+        source: Any LlamaIndex retriever, an index or a record store. The latter two are searched for 5 nodes.
         llm: Asks and answers; None takes `Settings.llm` at each query.
         filters: The host's `MetadataFilters`, or a function from a node to True or False: no LLM reads another node of
             the retriever's.
@@ -72,7 +74,7 @@ class SelfAskQueryEngine(StepPrompts, BaseQueryEngine):
     ('text', [], 2)
     """
 
-    source: BaseRetriever
+    source: BaseRetriever | VectorStoreIndex | RecordStore
     llm: LLM | None = None
     _: KW_ONLY
     filters: Filters | None = None
@@ -106,7 +108,7 @@ class SelfAskQueryEngine(StepPrompts, BaseQueryEngine):
         return LlamaIndexStore(QueryBundle(""), self.source, access_filter, component="SelfAskQueryEngine")
 
     def _get_prompt_modules(self) -> PromptMixinType:
-        return {"retriever": self.source}
+        return {"retriever": self.source} if isinstance(self.source, BaseRetriever) else {}
 
     def _query(self, query_bundle: QueryBundle) -> Response:
         question = check_query(query_bundle.query_str)

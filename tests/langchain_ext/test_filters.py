@@ -25,7 +25,6 @@ from langchain_ext import (
     MultiViewRetriever,
     MultiViewTextSplitter,
     PromptRankRetriever,
-    SelfAskChain,
     UPRRerank,
 )
 from langchain_ext._filters import DocumentFilter
@@ -183,10 +182,6 @@ def test_a_source_that_brings_no_documents_is_named(brought, filter, asynchronou
 
 
 def test_what_is_no_source_and_no_document_is_named():
-    says: dict[str, Any] = {"llm": FakeListChatModel(responses=["x"])}
-    for component, fields in ((PromptRankRetriever, {}), (BRMGRRetriever, says), (SelfAskChain, says)):
-        with pytest.raises(InvalidInput, match=r"source of .*as_retriever\(\)"):
-            component(source=STORE, **fields)
     with pytest.raises(InvalidInput, match=r"as_retriever\(\)"):
         MultiViewRetriever(source={"raw": STORE})
     with pytest.raises(InvalidInput, match="got a str among them"):

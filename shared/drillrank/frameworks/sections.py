@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from drillrank.errors import InvalidInput, warn
 from drillrank.frameworks.filters import AccessFilter
-from drillrank.frameworks.metadata import prefixed
+from drillrank.frameworks.metadata import is_section, prefixed, result_metadata
 from drillrank.llm import Requests
 from drillrank.structure.record_store import RecordStore, find_request, get_request
 from drillrank.structure.stored_chunks import StoredChunk, Where
@@ -84,11 +86,11 @@ def _one_or_all(values: Iterable[str]) -> str | tuple[str, ...]:
 def deduplicate_sections(
     hits: Sequence[StoredChunk[Any]],
     store: RecordStore,
-    fallbacks: Mapping[str, Any],
+    fallbacks: Mapping[str, Any] = MappingProxyType({}),
     *,
     is_store_of_hits: bool,
-) -> Requests[tuple[list[Any], list[str]]]:
-    """Return one record for each section, its raw record, at the rank of its first view.
+) -> Requests[tuple[list[StoredChunk[Any]], list[str]]]:
+    """Return one chunk for each section, its raw record, at the rank and with the score of its first view.
 
     Args:
         hits: Chunks that a search found, best first.
@@ -97,28 +99,80 @@ def deduplicate_sections(
         is_store_of_hits: True if the hits are from this store, so that a missing record was deleted.
 
     Returns:
-        Records, best first, and the ids of sections whose raw record was deleted. If it is unknown whether a record was
+        Chunks, best first, and the ids of sections whose raw record was deleted. If it is unknown whether a record was
         deleted, the best hit of the section represents it.
     """
     raw_by_id = first_raw_by_id(hits)
     view_ids = [hit.id for hit in hits if hit.view is not None and hit.id not in raw_by_id]
     fetched, store_answers = (yield from fetch_raw_sections(store, view_ids)) if view_ids else ({}, False)
     raw_by_id |= fetched
-    records: list[Any] = []
+    chunks: list[StoredChunk[Any]] = []
     deleted_ids: list[str] = []
     section_ids: set[str] = set()
     for hit in hits:
         if hit.view is None:
-            records.append(hit.record)
+            chunks.append(hit)
         elif hit.id not in section_ids:
             section_ids.add(hit.id)
             if hit.id in raw_by_id:
-                records.append(raw_by_id[hit.id].record)
+                chunks.append(replace(raw_by_id[hit.id], score=hit.score))
             elif store_answers and is_store_of_hits:
                 deleted_ids.append(hit.id)
             else:
-                records.append(fallbacks.get(hit.id, hit.record))
-    return records, deleted_ids
+                chunks.append(replace(hit, record=fallbacks.get(hit.id, hit.record)))
+    return chunks, deleted_ids
+
+
+@dataclass(frozen=True, slots=True)
+class SectionCandidate:
+    """Candidate of a reranker.
+
+    Attributes:
+        index: Index of the record to score and return.
+        best_index: Index of the view of its section with the best place in the first stage. Other records have one
+            view.
+    """
+
+    index: int
+    best_index: int
+
+
+def select_candidates(
+    records: Sequence[tuple[Mapping[str, Any], str]], scores: Sequence[float | None]
+) -> list[SectionCandidate]:
+    """Return the candidates of a reranker: one for each section, and all other records.
+
+    A section is represented by its raw record if that is among the records, or else by the view with the best place.
+    Records of one view with different texts, such as two versions of a section, all remain candidates.
+
+    Args:
+        records: Metadata and text of each record, in the order of the first stage.
+        scores: Score of each record in the first stage, if it is known. Without scores, the order decides.
+
+    >>> raw, summary = ({"drillrank_section_id": "7", "drillrank_view": view} for view in ("raw", "summary"))
+    >>> select_candidates([(summary, "Whales."), ({}, "A note."), (raw, "Whales sing.")], [0.9, 0.8, 0.7])
+    [SectionCandidate(index=2, best_index=0), SectionCandidate(index=1, best_index=1)]
+    """
+    groups: dict[object, list[int]] = {}
+    for index, (metadata, _) in enumerate(records):
+        names = result_metadata(metadata)
+        key = (str(names["section_id"]), names.get("namespace")) if is_section(metadata) else index
+        groups.setdefault(key, []).append(index)
+    candidates: list[SectionCandidate] = []
+    for indices in groups.values():
+        if len(indices) == 1 or _have_versions([records[index] for index in indices]):
+            candidates += [SectionCandidate(index, index) for index in indices]
+        else:
+            best_index = min(indices, key=lambda index: (scores[index] is None, -(scores[index] or 0.0)))
+            raw_indices = (index for index in indices if records[index][0][prefixed("view")] == "raw")
+            candidates.append(SectionCandidate(next(raw_indices, best_index), best_index))
+    return sorted(candidates, key=lambda candidate: candidate.best_index)
+
+
+def _have_versions(records: Iterable[tuple[Mapping[str, Any], str]]) -> bool:
+    """Return True if records of the same view of a section have different texts."""
+    views_and_texts = {(metadata[prefixed("view")], text) for metadata, text in records}
+    return len({view for view, _ in views_and_texts}) < len(views_and_texts)
 
 
 def select_substitutes(
@@ -180,7 +234,4 @@ def warn_missing(component: str, ids: Sequence[str], where: str = "is no longer 
         where: Reason, as the rest of a sentence about the raw records.
     """
     if ids:
-        warn(
-            f"{component}: the raw record of {len(ids)} sections, found by keywords or summary, {where}; for example "
-            f"{ids[0]!r:.200}. They are left out."
-        )
+        warn(f"{component}: the raw record of a section, found by keywords or summary, {where}. It is left out.")
