@@ -19,10 +19,11 @@ from pydantic import field_validator
 
 from drillrank.errors import InvalidInput
 from drillrank.frameworks.components import ComponentFields
+from drillrank.frameworks.inputs import clean_question
 from drillrank.frameworks.metadata import copy_metadata, with_notes
 from drillrank.likelihood import LanguageModel
 from drillrank.llm import LLM, Requests, Usage, arun, run
-from drillrank.passages import check_query, check_top_n
+from drillrank.passages import check_top_n
 from drillrank.settings import as_json
 from drillrank.structure.record_store import RecordStore
 
@@ -120,7 +121,7 @@ class QueryRetriever(ConfiguredRetriever):
         """Return the arguments of `run` and `arun`."""
         usage, top_n = Usage(), self._default_top_n if top_n is None else top_n
         check_top_n(top_n)
-        requests = self._retrieve_requests(check_query(query), top_n, config, usage)
+        requests = self._retrieve_requests(clean_question(query), top_n, config, usage)
         return {"requests": requests, "llm": self._framework_llm(config), "usage": usage, "workers": self._workers}
 
     @property

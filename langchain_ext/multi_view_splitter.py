@@ -11,6 +11,7 @@ from langchain_core.runnables import Runnable
 from langchain_text_splitters import TextSplitter
 
 from drillrank import structure
+from drillrank.frameworks.constructors import component
 from drillrank.frameworks.settings import SplitterSettings
 from drillrank.frameworks.splitting import Namespaces, SourceDocument, split_documents
 from drillrank.llm import Requests, arun, run
@@ -33,7 +34,8 @@ from langchain_ext.loader import convert_document
 from langchain_ext.pages import join_pages
 
 
-@dataclass(eq=False)
+@component
+@dataclass(eq=False, repr=False)
 class MultiViewTextSplitter(TextSplitter):
     r"""Splits documents into their own sections and returns each section as raw text, keywords and summary.
 

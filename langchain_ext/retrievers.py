@@ -10,7 +10,6 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import VectorStore
 from pydantic import Field
 
-from drillrank import Passage
 from drillrank.errors import check_positive
 from drillrank.frameworks.components import EXPLAIN, BRMGRFields, ModelFields
 from drillrank.frameworks.memory_views import ViewSearchSettings
@@ -20,7 +19,6 @@ from drillrank.frameworks.store import retrieve_and_generate
 from drillrank.frameworks.views import FoundSection, ViewRetrieval
 from drillrank.llm import Requests, Usage
 from drillrank.structure.record_store import RecordStore
-from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View
 from langchain_ext._filters import DocumentFilter, Filter
@@ -28,7 +26,7 @@ from langchain_ext._llm import FrameworkLLM, embedding_of
 from langchain_ext._records import as_raw, read_given
 from langchain_ext._retriever import QueryRetriever, Retriever, with_score
 from langchain_ext._store import LangChainStore
-from langchain_ext.rerank import BRMGRRerank
+from langchain_ext.rerank import BRMGRRerank, GeneratedDocument
 from langchain_ext.settings import BRMGRRetrieverSettings, MultiViewRetrieverSettings
 
 _N_RETRIEVED = 10  # records of a store, if the number of results has no limit
@@ -221,16 +219,7 @@ class BRMGRRetriever(BRMGRFields, ModelFields, QueryRetriever):
         store = LangChainStore(self.source, access_filter, config, component=type(self).__name__, question=query)
         n_retrieved = top_n or _N_RETRIEVED
         chunks, passages = yield from retrieve_and_generate(self._settings, query, self.n_generated, store, n_retrieved)
-        documents = [*map(self._build_retrieved, chunks), *map(self._build_generated, passages)]
+        retrieved = [as_raw(one.record, one.text) if one.view == "raw" else one.record for one in chunks]
+        generated = [GeneratedDocument(id=passage.id, page_content=passage.text) for passage in passages]
         reranker: BRMGRRerank = self.core.model_copy(update={"top_n": top_n})
-        return reranker.compress_documents(documents, query, config.get("callbacks"))
-
-    def _build_retrieved(self, chunk: StoredChunk[Document]) -> Document:
-        """Return a document without a stored mark of an earlier run, which must not label it as generated."""
-        document = as_raw(chunk.record, chunk.text) if chunk.view == "raw" else chunk.record
-        origin_key = self._settings.origin_key
-        metadata = {key: value for key, value in document.metadata.items() if key != origin_key}
-        return document.model_copy(update={"metadata": metadata})
-
-    def _build_generated(self, passage: Passage) -> Document:
-        return Document(id=passage.id, page_content=passage.text, metadata={self._settings.origin_key: "generated"})
+        return reranker.compress_documents([*retrieved, *generated], query, config.get("callbacks"))

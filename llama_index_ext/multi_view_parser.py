@@ -24,7 +24,6 @@ from llama_index.core.schema import (
     ImageNode,
     IndexNode,
     NodeRelationship,
-    RelatedNodeInfo,
     TextNode,
 )
 from llama_index.core.utils import get_tqdm_iterable
@@ -52,7 +51,7 @@ from drillrank.views import (
     ViewWriter,
 )
 from llama_index_ext._llm import FrameworkLLM, cache_key
-from llama_index_ext._records import copy_templates
+from llama_index_ext._records import copy_templates, refer_to
 from llama_index_ext.pages import join_pages
 from llama_index_ext.reader import convert_documents
 
@@ -276,8 +275,7 @@ class MultiViewNodeParser(ComponentFields, NodeParser):
         """Link raw nodes to their parents, children and neighbors."""
         # Without metadata: a node with a hundred children would contain all of theirs.
         info_by_id: dict[str | None, Any] = {
-            id_: RelatedNodeInfo(node_id=node.node_id, node_type=node.get_type(), hash=node.hash)
-            for id_, node in raw_by_id.items()
+            id_: refer_to(node).model_copy(update={"metadata": {}}) for id_, node in raw_by_id.items()
         }
         order = [None, *(chunk.id for chunk in chunks), None]
         for chunk, previous_id, next_id in zip(chunks, order, order[2:], strict=False):
@@ -302,7 +300,7 @@ def _node_fields(node: BaseNode, metadata: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a piece that depend on its document and metadata."""
     unread_keys = [prefixed(name) for name in UNREAD if prefixed(name) in metadata]
     return {
-        "relationships": {NodeRelationship.SOURCE: node.source_node or node.as_related_node_info()},
+        "relationships": {NodeRelationship.SOURCE: node.source_node or refer_to(node)},
         "start_char_idx": metadata.get(prefixed("start")),
         "end_char_idx": metadata.get(prefixed("end")),
         "metadata": metadata,

@@ -12,11 +12,12 @@ from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.llms import LLM
 from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 
-from drillrank import LanguageModel, Passage
+from drillrank import LanguageModel
 from drillrank.errors import check_positive, warn
 from drillrank.explanation.explanations import explains
+from drillrank.frameworks.constructors import component
 from drillrank.frameworks.memory_views import ViewSearchSettings
 from drillrank.frameworks.sections import check_searched
 from drillrank.frameworks.store import retrieve_and_generate
@@ -26,16 +27,15 @@ from drillrank.passages import check_top_n
 from drillrank.rerank.prior import Prior
 from drillrank.settings import as_settings
 from drillrank.structure.record_store import RecordStore
-from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, embedding_of
-from llama_index_ext._records import annotate_node, check_nodes, check_source, read_chunks
+from llama_index_ext._records import annotate_node, check_nodes, check_source, read_chunks, read_content
 from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext._store import LlamaIndexStore, underlying_index
 from llama_index_ext.events import send_explanations
-from llama_index_ext.rerank import BRMGRRerank
+from llama_index_ext.rerank import BRMGRRerank, GeneratedNode
 from llama_index_ext.settings import BRMGRRetrieverSettings, MultiViewRetrieverSettings
 
 _N_RETRIEVED = 10  # records of an index, if the number of results has no limit
@@ -43,6 +43,7 @@ _N_RETRIEVED = 10  # records of an index, if the number of results has no limit
 Source = VectorStoreIndex | BaseRetriever | RecordStore | Mapping[View, BaseRetriever]
 
 
+@component
 @dataclass(eq=False, repr=False)
 class MultiViewRetriever(QueryRetriever):
     r"""Ranks sections in each view separately and merges the rankings.
@@ -130,7 +131,7 @@ class MultiViewRetriever(QueryRetriever):
         check_searched(type(self).__name__, documents, self.source)
         self._views = ViewRetrieval(
             read_chunks(documents),
-            None if self.source is not None else [node.get_content(MetadataMode.EMBED) for node in documents],
+            None if self.source is not None else [read_content(node, MetadataMode.EMBED) for node in documents],
             settings=ViewSearchSettings(
                 views=self.views,
                 weights=self.weights,
@@ -166,6 +167,7 @@ def _build_node(found: FoundSection[BaseNode]) -> NodeWithScore:
     return NodeWithScore(node=node, score=found.merged.score)
 
 
+@component
 @dataclass(eq=False, repr=False)
 class BRMGRRetriever(QueryRetriever):
     """Retrieves nodes, lets an LLM write more of them, and merges both (see `BRMGRRerank`).
@@ -244,32 +246,15 @@ class BRMGRRetriever(QueryRetriever):
         store = LlamaIndexStore(query_bundle, self.source, access_filter, component=type(self).__name__)
         n_retrieved = self.top_n or _N_RETRIEVED
         chunks, passages = yield from retrieve_and_generate(self._settings, query, self.n_generated, store, n_retrieved)
-        hits = [*map(self._build_retrieved, chunks), *map(self._build_generated, passages)]
-        rerank, arguments = self._rerank, (hits, query_bundle)
+        retrieved = [NodeWithScore(node=chunk.record, score=chunk.score) for chunk in chunks]
+        generated = [NodeWithScore(node=GeneratedNode(id_=passage.id, text=passage.text)) for passage in passages]
+        rerank, arguments = self._rerank, ([*retrieved, *generated], query_bundle)
         [merged] = yield [
             FunctionRequest(
                 partial(rerank.postprocess_nodes, *arguments), partial(rerank.apostprocess_nodes, *arguments)
             )
         ]
         return merged  # type: ignore[no-any-return]
-
-    def _build_retrieved(self, chunk: StoredChunk[BaseNode]) -> NodeWithScore:
-        """Return a node without a stored mark of an earlier run, which must not label it as generated."""
-        node, origin_key = chunk.record, self._settings.origin_key
-        if origin_key in node.metadata:
-            metadata = {key: value for key, value in node.metadata.items() if key != origin_key}
-            node = annotate_node(node, metadata, [])
-        return NodeWithScore(node=node, score=chunk.score)
-
-    def _build_generated(self, passage: Passage) -> NodeWithScore:
-        node = TextNode(
-            id_=passage.id,
-            text=passage.text,
-            metadata={self._settings.origin_key: "generated"},
-            excluded_embed_metadata_keys=[self._settings.origin_key],
-            excluded_llm_metadata_keys=[self._settings.origin_key],
-        )
-        return NodeWithScore(node=node)
 
 
 def _check_cosines(source: object) -> None:

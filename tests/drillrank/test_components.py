@@ -16,7 +16,7 @@ from drillrank.components import COMPONENTS, component
 
 ROOT = Path(__file__).resolve().parents[2]
 NO_COMPONENTS = {  # public names that are not a method
-    *("Corpus", "LanguageModel", "Passage", "Path", "Ranked"),
+    *("Corpus", "LanguageModel", "Passage", "Path", "Ranked", "RecordStore", "StoredChunk"),
     *("load_language_model", "load_settings", "read_document", "parse_document"),
 }
 READERS = {"DrillrankLoader", "DrillrankReader"}  # of files

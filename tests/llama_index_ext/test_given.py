@@ -61,7 +61,10 @@ def test_what_is_no_llm_of_the_host_is_refused_when_a_component_is_built(make, g
     [
         (lambda index: MultiViewRetriever([TextNode(text="a fox")], embed=5), "embed must turn texts into vectors"),
         (lambda index: D3Retriever(source=index, index=index.as_retriever()), "index must be a VectorStoreIndex"),
-        (lambda index: PromptRankRetriever(source=index.as_retriever(), store=index), "store must be a BaseDocumentStore"),
+        (
+            lambda index: PromptRankRetriever(source=index.as_retriever(), store=index),
+            "store must be a BaseDocumentStore",
+        ),
     ],
 )
 def test_what_is_of_another_kind_is_refused_when_a_component_is_built(make, said, index):

@@ -21,7 +21,6 @@ from drillrank.explanation.explanations import explains, explanation_request
 from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.metadata import PREFIX, RANKING_NOTES, copy_metadata
 from drillrank.frameworks.pages import join_pages, with_pages_of_span, without_page_keys
-from drillrank.frameworks.records import Record, StoredDocument, held_spans
 from drillrank.frameworks.sections import check_searched
 from drillrank.frameworks.settings import BaseD3RetrieverSettings
 from drillrank.frameworks.shared import CachedValue, Indexes, get_or_compute
@@ -30,8 +29,10 @@ from drillrank.llm import LLM, FunctionRequest, Requests
 from drillrank.passages import Passage, stable_uuid
 from drillrank.structure import breadcrumb
 from drillrank.structure.read import FORMAT_KEY
+from drillrank.structure.reassembly import ReassembledDocument, reassemble
 from drillrank.structure.record_store import RecordStore, find_request, search_request
 from drillrank.structure.stored_chunks import DocumentName, StoredChunk
+from drillrank.structure.stored_chunks import RecordT as Record
 
 _REMEMBERED = 4  # collections of a store; each may be large
 _VIEWS = 3  # of a section in a store: to find so many documents, ask for more
@@ -61,7 +62,7 @@ class Candidates(Generic[Record]):
         nothing: Why there is nothing to read; empty if there is something.
     """
 
-    documents: list[StoredDocument[Record]] = field(default_factory=list)
+    documents: list[ReassembledDocument[Record]] = field(default_factory=list)
     problems: dict[str, list[DocumentName]] = field(default_factory=dict)
     nothing: str = ""
 
@@ -75,16 +76,16 @@ class Candidates(Generic[Record]):
         for message in self.messages({kind: warned.new(kind, names) for kind, names in self.problems.items()}):
             warn(message)
 
-    def add(self, found: Iterable[tuple[StoredDocument[Record], Sequence[StoredChunk[Record]]]]) -> None:
+    def add(self, found: Iterable[tuple[ReassembledDocument[Record], Sequence[StoredChunk[Record]]]]) -> None:
         """Documents as they are, or, of one that contradicts itself, each record that was found."""
         for document, hits in found:
-            if document.contradicts_itself():
+            if document.is_contradictory:
                 self.problems.setdefault("conflicting", []).append(document.name)
                 alone = {(hit.id, hit.text): hit for hit in hits}
-                self.documents += [StoredDocument(document.name, [hit], apart=True) for hit in alone.values()]
+                self.documents += [reassemble([hit], name=document.name, is_separate=True) for hit in alone.values()]
             else:
                 self.documents.append(document)
-        self.problems["offsets"] = [document.name for document in self.documents if document.lacks_offsets()]
+        self.problems["offsets"] = [document.name for document in self.documents if not document.has_offsets]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +180,7 @@ class EvidenceRetrieval(Generic[Record]):
         for name, of_document in _by_document(chunks).items():
             copies = len({chunk.text for chunk in of_document}) == 1 and of_document[0].kind != "section"
             documents += [
-                (StoredDocument(name, some), some)
+                (reassemble(some, name=name), some)
                 for some in ([[one] for one in of_document] if copies else [of_document])
             ]
         found.add(documents)
@@ -190,13 +191,12 @@ class EvidenceRetrieval(Generic[Record]):
         made_of = self.fields and self.fields([self.given[number].record for number in seen])
         return found, get_or_compute("evidence", made_of, partial(self._rebuilt, found.documents))
 
-    def _rebuilt(self, documents: Sequence[StoredDocument[Record]]) -> PreparedDocuments:
-        return prepare_stored(self.d3, [one.material() for one in documents], self._settings.separator)
+    def _rebuilt(self, documents: Sequence[ReassembledDocument[Record]]) -> PreparedDocuments:
+        return prepare_stored(self.d3, documents, self._settings.separator)
 
-    def _of_store(self, documents: Sequence[StoredDocument[Record]]) -> PreparedDocuments:
+    def _of_store(self, documents: Sequence[ReassembledDocument[Record]]) -> PreparedDocuments:
         """Documents of a store, prepared; the last few collections are remembered by what is in them."""
-        key = tuple(tuple((stored, repr(stored.metadata)) for stored in one.material()) for one in documents)
-        return self._stored.make(key, lambda: self._rebuilt(documents))
+        return self._stored.make(tuple(one.key for one in documents), lambda: self._rebuilt(documents))
 
     def _of_given(self, access: AccessFilter[Any]) -> tuple[Candidates[Record], CachedValue[PreparedDocuments]]:
         return self._indexes.get(self._indexes.list_visible(access))
@@ -316,7 +316,7 @@ class EvidenceRetrieval(Generic[Record]):
                 continue
             if document is None:
                 result.problems["outdated"].append(name)
-                document = StoredDocument(name, records)
+                document = reassemble(records, name=name)
             ids = {hit.id for hit in hits[name]}
             found.append((document, [record for record in records if record.id in ids] or records))
         result.add(found)
@@ -340,7 +340,7 @@ class EvidenceRetrieval(Generic[Record]):
             location, details, text = item.passage.metadata, item.details, item.passage.text
             document = candidates.documents[location["document"]]
             number = location["chunk"]
-            chunk: Any = document.chunks[number] if number < len(document.chunks) else document.original
+            chunk = document.find_chunk(number)
             start, end = location.get("start"), location.get("end")
             ours: dict[str, Any] = {name: details[name] for name in ("section_score",) if name in details}
             ours |= {name: details[name] for name in RANKING_NOTES if details.get(name)}
@@ -367,8 +367,11 @@ class EvidenceRetrieval(Generic[Record]):
             page_start = whole.pages.within(start, end).starts[0] if whole.is_joined and start is not None else 0
             metadata = {key: value for key, value in metadata.items() if key != FORMAT_KEY}  # of the source, not of it
             keyed = copy_metadata({**metadata, **{PREFIX + name: value for name, value in ours.items()}})
-            where = [*([str(location["part"])] if "part" in location else []), *([text] if document.apart else [])]
-            known = start is not None and chunk.page is None and not document.apart
+            where = [
+                *([str(location["part"])] if "part" in location else []),
+                *([text] if document.is_separate else []),
+            ]
+            known = start is not None and chunk.page is None and not document.is_separate
             spot = (start, end) if known else (chunk.id, start)
             name = stable_uuid((space, id_) if space else id_, *spot, *where)
             evidence.append(Evidence(text, name, item.score, start, end, chunk, id_, keyed, reason, page_start))
@@ -405,7 +408,7 @@ def _with_given(
     hits: list[StoredChunk[Record]],
     is_stored: bool,
     given: Sequence[list[StoredChunk[Record]]],
-) -> StoredDocument[Record] | None:
+) -> ReassembledDocument[Record] | None:
     """The document with what was given of it; None if that does not agree with the records, or where there are none."""
     for chunks in given:
         first = chunks[0]
@@ -418,12 +421,12 @@ def _with_given(
         ):
             continue  # another one's, of the same name
         if not records:  # views alone were found
-            return StoredDocument(name, chunks)
+            return reassemble(chunks, name=name)
         if len(chunks) == 1 and first.has_no_place:
-            original = StoredDocument(name, records, first, whole=not is_stored)
-            if held_spans(first.text, original.chunks) is not None:
+            document = reassemble(records, first, name=name, shows_rest=not is_stored)
+            if document.original is not None:
                 by_itself = is_stored and records[0].kind == "section"  # which knows its place
-                return StoredDocument(name, records) if by_itself else original
+                return reassemble(records, name=name) if by_itself else document
             continue
         known = {chunk.id: chunk for chunk in chunks if chunk.is_raw} or {chunk.id: chunk for chunk in chunks}
         if all(
@@ -438,8 +441,8 @@ def _with_given(
                 else record
                 for record in records
             ]
-            return StoredDocument(name, placed if is_stored else [*placed, *chunks])
-    return None if given or not records else StoredDocument(name, records)
+            return reassemble(placed if is_stored else [*placed, *chunks], name=name)
+    return None if given or not records else reassemble(records, name=name)
 
 
 def _by_document(chunks: Iterable[StoredChunk[Record]]) -> dict[DocumentName, list[StoredChunk[Record]]]:
