@@ -246,3 +246,21 @@ def test_an_empty_store_finds_nothing_and_says_so(host):
 def test_unusable_settings_are_named(host, fields, match):
     with pytest.raises(InvalidInput, match=match):
         retriever(host, **{"documents": SECTIONS[host]} | fields)
+
+
+@both_frameworks
+def test_a_source_without_the_searched_view_is_not_searched_silently(host):
+    views = [*of_view(host, "keywords"), *of_view(host, "summary")]
+    for source in (host.index(*views), host.finds(lambda question: views)):
+        with pytest.warns(DrillrankWarning, match=r"none of the views \['raw'\]"):
+            assert host.retrieve(retriever(host, source, views=["raw"]), QUESTION) == []
+
+
+@both_frameworks
+def test_a_store_that_returns_no_raw_texts_is_reported_once(host):
+    views = [*of_view(host, "keywords"), *of_view(host, "summary")]
+    component = retriever(host, host.index(*views), documents=SECTIONS[host])
+    with pytest.warns(DrillrankWarning) as caught:
+        host.retrieve(component, QUESTION)
+        host.retrieve(component, QUESTION)
+    assert len([warning for warning in caught if "but no raw text" in str(warning.message)]) == 1

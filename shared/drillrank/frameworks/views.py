@@ -207,8 +207,7 @@ class ViewRetrieval(Generic[RecordT]):
                 view: [hit.id for hit in view_hits if hit.id in raw_by_id] for view, view_hits in hits.rankings.items()
             }
             merged = merge_views(rankings, top_n, settings.weights, settings.merge)
-            if not merged:
-                _warn_nothing_found(hits, store, access_filter)
+            self._warn_about_missing_views(hits, merged, store, access_filter)
             raw_by_id = yield from self._fetch_surroundings(merged, raw_by_id, hits, store, access_filter)
         # 4. Expand the sections that were found.
         return self._expand(merged, raw_by_id, top_n)
@@ -314,6 +313,28 @@ class ViewRetrieval(Generic[RecordT]):
         name = str(result_metadata(_record_metadata(chunk)).get("section_path") or chunk.id)
         return explain_views(section, rank, name, top_n, self._settings.weights, self._settings.merge)
 
+    def _warn_about_missing_views(
+        self,
+        hits: ViewHits[RecordT],
+        merged: Sequence[MergedSection],
+        store: RecordStore,
+        access_filter: AccessFilter[Any],
+    ) -> None:
+        """Warn if nothing was found, or if a store returned no raw texts, although it has other views of sections."""
+        has_raw = any(chunk.is_raw for chunk in (*hits.chunks, *hits.unranked))
+        if access_filter.restricts:  # a reason would reveal that hidden sections exist
+            if not merged:
+                _warn("nothing was found: the source is empty, or the filter removes everything")
+        elif not hits.chunks and hits.unranked:
+            _warn(f"nothing was found: the source returned records, but none of the views {list(self._settings.views)}")
+        elif not hits.chunks and store.obeys_limits:
+            _warn("nothing was found: the source is empty")
+        elif "raw" in self._settings.views and not has_raw and store.obeys_limits and self._warned.new("raw", [""]):
+            _warn(
+                "the source returned keywords or summaries, but no raw text. Check that it contains raw records and "
+                "that its searches can return them, or remove 'raw' from views"
+            )
+
     def _warn_about_other_chunks(self, chunks: Iterable[StoredChunk[RecordT]]) -> None:
         if any(chunk.view is None for chunk in chunks) and self._warned.new("other chunks", [self._splitter]):
             _warn(
@@ -332,13 +353,6 @@ def _with_own_view(section: MergedSection, chunk: StoredChunk[Any]) -> MergedSec
     if chunk.view is not None or section.best_rank is None:
         return section
     return replace(section, ranks={"raw": section.ranks.get("raw", section.best_rank)})
-
-
-def _warn_nothing_found(hits: ViewHits[Any], store: RecordStore, access_filter: AccessFilter[Any]) -> None:
-    if access_filter.restricts:
-        _warn("nothing was found: the source is empty, or the filter removes everything")
-    elif not hits.chunks and store.obeys_limits:
-        _warn("nothing was found: the source is empty")
 
 
 def _warn(message: str) -> None:
