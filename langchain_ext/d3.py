@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import asdict, replace
-from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
-from langchain_core.callbacks import CallbackManagerForRetrieverRun, adispatch_custom_event, dispatch_custom_event
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManagerForRetrieverRun,
+    adispatch_custom_event,
+    dispatch_custom_event,
+)
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -19,24 +24,24 @@ from drillrank import D3, LanguageModel
 from drillrank.drilldown.paragraph_scores import load_evidence_model
 from drillrank.drilldown.trace import StepReport
 from drillrank.frameworks.components import EXPLAIN, ModelFields
-from drillrank.frameworks.drill import Evidence, EvidenceRetrieval, FoundEvidence
+from drillrank.frameworks.evidence import EvidenceParagraph, EvidenceRetrieval, RetrievedEvidence
 from drillrank.frameworks.metadata import PREFIX, RANKING_KEYS
+from drillrank.frameworks.sections import check_searched
 from drillrank.frameworks.settings import ResultLimit, limit_results
-from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
 from drillrank.passages import check_query, check_top_n
 from drillrank.vectors import Embed
 from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM, embedding_of, step_prompt
 from langchain_ext._records import given_chunks, index_fields
-from langchain_ext._retriever import QueryRetriever, Retriever, child_config
+from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config
 from langchain_ext._store import LangChainStore
 from langchain_ext.settings import D3RetrieverSettings
 
-_START = "start_index"  # the host's name for an offset
+_START = "start_index"  # LangChain's name of an offset
 STEP_EVENT, END_EVENT = "d3_step", "d3_end"
 
 
-class D3Retriever(ModelFields, QueryRetriever):
+class D3Retriever(ModelFields, ConfiguredRetriever):
     r"""Retrieves evidence passages from long documents: an LLM, or likelihood, opens sections and picks in them.
 
     Args:
@@ -112,109 +117,121 @@ class D3Retriever(ModelFields, QueryRetriever):
         settings: Any = self.settings  # a mapping was converted
         return settings.with_preset(self.preset)  # type: ignore[no-any-return]
 
-    @property
-    def _default_top_n(self) -> int | None:
-        return limit_results(self.top_n, self.max_tokens, self._settings)
-
     def _make(self) -> EvidenceRetrieval[Document]:
-        limit_results("auto", self.max_tokens, self._settings)  # checks it now
-        prompts: Any = self._settings.prompts  # the host's, or texts
+        settings = self._settings
+        limit_results("auto", self.max_tokens, settings)  # checks max_tokens now
+        check_searched(self)
+        section_prompt, paragraph_prompt = cast("tuple[Any, Any]", settings.prompts)  # of LangChain, or texts
         d3 = D3(
             FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
             self.language_model,
             embed=embedding_of(self.embed),
             settings=replace(
-                self._settings,
-                section_prompt=step_prompt("section_prompt", prompts[0]),
-                paragraph_prompt=step_prompt("paragraph_prompt", prompts[1]),
+                settings,
+                section_prompt=step_prompt("section_prompt", section_prompt),
+                paragraph_prompt=step_prompt("paragraph_prompt", paragraph_prompt),
             ),
         )
-        return EvidenceRetrieval(
-            self,
+        retrieval = EvidenceRetrieval(
             d3,
             given_chunks(self.documents or []),
-            DocumentFilter(self.filters),
-            index_fields(self, self.language_model),
+            settings=settings,
+            explain=self.explain,
+            cache_fields=index_fields(self, self.language_model),
         )
+        if self.source is None:
+            retrieval.prepare(DocumentFilter(self.filters))
+        return retrieval
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:
-        if self.source is not None or self.llm is not None:
-            return super()._get_relevant_documents(query, run_manager=run_manager, top_n=top_n)
-        check_top_n(top_n)
-        config, access = child_config(run_manager), None if self.filters is None else DocumentFilter(self.filters)
-        found = self.core.retrieve(
-            check_query(query),
-            access,
-            self._default_top_n if top_n is None else top_n,
-            max_tokens=self.max_tokens,
-            on_step=lambda step: dispatch_custom_event(STEP_EVENT, _event(step), config=config),
+        config = child_config(run_manager)
+        evidence = self.core.retrieve(
+            **self._arguments(query, top_n, config),
+            on_step=lambda step: dispatch_custom_event(STEP_EVENT, _describe_step(step), config=config),
         )
-        dispatch_custom_event(**self._end(found, config))
-        return list(map(self._document, found.evidence))
+        dispatch_custom_event(END_EVENT, _describe_end(evidence), config=config)
+        return list(map(self._make_document, evidence.paragraphs))
 
-    def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, top_n: int | None = None
+    ) -> list[Document]:
+        config = child_config(run_manager)
+        events = _EventSender(config)
+        try:
+            evidence = await self.core.aretrieve(**self._arguments(query, top_n, config), on_step=events.send)
+        finally:
+            await events.wait()
+        await adispatch_custom_event(END_EVENT, _describe_end(evidence), config=config)
+        return list(map(self._make_document, evidence.paragraphs))
+
+    def _arguments(self, query: str, top_n: int | None, config: RunnableConfig) -> dict[str, Any]:
+        """Return the arguments of `EvidenceRetrieval.retrieve` for a question."""
+        check_top_n(top_n)
         access = DocumentFilter(self.filters, self.source)
-        store = None if self.source is None else LangChainStore(self.source, access, config, self.store, question=query)
-        llm = None if self.llm is None else FrameworkLLM(self.llm, "summarise", config)
-        make_requests = partial(self.core.requests, query, store, access, top_n, max_tokens=self.max_tokens, llm=llm)
-        [found] = yield [FunctionRequest(partial(_run, make_requests, config), partial(_arun, make_requests, config))]
-        end = self._end(found, config)
-        yield [FunctionRequest(partial(dispatch_custom_event, **end), partial(adispatch_custom_event, **end))]
-        return list(map(self._document, found.evidence))
+        question = check_query(query)
+        return {
+            "question": question,
+            "store": None
+            if self.source is None
+            else LangChainStore(self.source, access, config, self.store, question=question),
+            "access": access,
+            "top_n": limit_results(self.top_n, self.max_tokens, self._settings) if top_n is None else top_n,
+            "max_tokens": self.max_tokens,
+            "llm": None if self.llm is None else FrameworkLLM(self.llm, "summarise", config),
+        }
 
-    def _end(self, found: FoundEvidence[Document], config: RunnableConfig) -> dict[str, Any]:
-        """The event of the end."""
-        tree = {"tree": list(map(asdict, found.tree))} if found.tree else {}
-        data = {**found.usage, "problems": found.problems, **found.judgment, **tree}
-        return {"name": END_EVENT, "data": data, "config": config}
-
-    def _document(self, evidence: Evidence[Document]) -> Document:
-        key, chunk, metadata = self._settings.score_key, evidence.chunk, evidence.metadata
-        location: dict[str, Any] = {"source_id": evidence.document, "start": evidence.start, "end": evidence.end}
-        if evidence.explanation is not None:
-            location["explanation"] = evidence.explanation.to_dict()
-        metadata |= {PREFIX + name: value for name, value in location.items() if value is not None}
-        # The host's key for an offset, unless that key is the user's own.
+    def _make_document(self, paragraph: EvidenceParagraph[Document]) -> Document:
+        key, chunk, metadata = self._settings.score_key, paragraph.chunk, paragraph.metadata
+        position: dict[str, Any] = {"source_id": paragraph.document, "start": paragraph.start, "end": paragraph.end}
+        if paragraph.explanation is not None:
+            position["explanation"] = paragraph.explanation.to_dict()
+        metadata |= {PREFIX + name: value for name, value in position.items() if value is not None}
+        # LangChain's key of an offset, unless the user has another value there.
         is_offset = isinstance(metadata.get(_START, 0), int)
         if chunk.kind == "section":
             is_offset = metadata.get(_START, chunk.start) == chunk.record.metadata.get(PREFIX + "start")
         if is_offset:
             metadata.pop(_START, None)
-            metadata |= {} if evidence.start is None else {_START: evidence.start - evidence.page_start}
+            metadata |= {} if paragraph.start is None else {_START: paragraph.start - paragraph.page_start}
         if key is None:  # nothing that depends on the question
             metadata = {name: value for name, value in metadata.items() if name not in RANKING_KEYS}
         else:
-            metadata[key] = evidence.score
-        return Document(id=evidence.id, page_content=evidence.text, metadata=metadata)
+            metadata[key] = paragraph.score
+        return Document(id=paragraph.id, page_content=paragraph.text, metadata=metadata)
 
 
-def _event(step: StepReport) -> dict[str, Any]:
+def _describe_step(step: StepReport) -> dict[str, Any]:
     """Return the data of a step's event."""
-    return {"kind": step.kind, "offered": step.n_candidates, "chosen": step.chosen, "problems": step.problems}
+    return {"kind": step.kind, "n_candidates": step.n_candidates, "chosen": step.chosen, "problems": step.problems}
 
 
-def _run(
-    make_requests: Callable[..., Requests[FoundEvidence[Document]]], config: RunnableConfig
-) -> FoundEvidence[Document]:
-    """Find evidence, and dispatch each step."""
-    return run(make_requests(on_step=lambda step: dispatch_custom_event(STEP_EVENT, _event(step), config=config)))
+def _describe_end(evidence: RetrievedEvidence[Document]) -> dict[str, Any]:
+    """Return the data of the event at the end."""
+    tree = {"tree": list(map(asdict, evidence.tree))} if evidence.tree else {}
+    return {**evidence.usage, "problems": evidence.problems, **evidence.judgment, **tree}
 
 
-async def _arun(
-    make_requests: Callable[..., Requests[FoundEvidence[Document]]], config: RunnableConfig
-) -> FoundEvidence[Document]:
-    loop, turn, sent = asyncio.get_running_loop(), asyncio.Lock(), []
+class _EventSender:
+    """Sends the events of steps on the event loop, in their order.
 
-    async def send(step: StepReport) -> None:
-        async with turn:  # in their order
-            await adispatch_custom_event(STEP_EVENT, _event(step), config=config)
+    The threads that report steps do not wait for it, because event handlers may need these threads.
+    """
 
-    def on_step(step: StepReport) -> None:  # waits for nobody: handlers may need the threads that D3 runs on
-        sent.append(asyncio.run_coroutine_threadsafe(send(step), loop))
+    def __init__(self, config: RunnableConfig) -> None:
+        self._config = config
+        self._loop, self._turn = asyncio.get_running_loop(), asyncio.Lock()
+        self._events: list[Future[None]] = []
 
-    try:
-        return await arun(make_requests(on_step=on_step))
-    finally:
-        await asyncio.gather(*map(asyncio.wrap_future, sent))
+    def send(self, step: StepReport) -> None:
+        """Send the event of a step. Call it on any thread."""
+        self._events.append(asyncio.run_coroutine_threadsafe(self._send_in_turn(step), self._loop))
+
+    async def _send_in_turn(self, step: StepReport) -> None:
+        async with self._turn:
+            await adispatch_custom_event(STEP_EVENT, _describe_step(step), config=self._config)
+
+    async def wait(self) -> None:
+        """Wait until all events have been sent."""
+        await asyncio.gather(*map(asyncio.wrap_future, self._events))

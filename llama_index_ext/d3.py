@@ -19,10 +19,10 @@ from drillrank import D3, LanguageModel
 from drillrank.drilldown.paragraph_scores import load_evidence_model
 from drillrank.drilldown.trace import StepReport
 from drillrank.explanation.explanations import explains
-from drillrank.frameworks.drill import Evidence, EvidenceRetrieval, FoundEvidence
+from drillrank.frameworks.evidence import EvidenceParagraph, EvidenceRetrieval, RetrievedEvidence
 from drillrank.frameworks.metadata import PREFIX
+from drillrank.frameworks.sections import check_searched
 from drillrank.frameworks.settings import ResultLimit, check_switch, limit_results
-from drillrank.llm import Requests, Usage
 from drillrank.passages import check_query
 from drillrank.settings import as_settings
 from drillrank.vectors import Embed
@@ -37,7 +37,6 @@ from llama_index_ext._records import (
     read_chunks,
     unread,
 )
-from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext._store import LlamaIndexStore
 from llama_index_ext.events import D3EndEvent, D3StepEvent, send_explanations
 from llama_index_ext.settings import D3RetrieverSettings
@@ -46,7 +45,7 @@ dispatcher = get_dispatcher(__name__)
 
 
 @dataclass(eq=False, repr=False)
-class D3Retriever(Prompted, QueryRetriever):
+class D3Retriever(Prompted, BaseRetriever):
     r"""Retrieves evidence passages from long documents: an LLM, or likelihood, opens sections and picks in them.
 
     Args:
@@ -138,63 +137,74 @@ class D3Retriever(Prompted, QueryRetriever):
                 paragraph_prompt=self._step_prompt("paragraph_prompt", prompts[1]),
             ),
         )
-        self._evidence = EvidenceRetrieval(self, d3, read_chunks(documents), NodeFilter(self.filters))
+        check_searched(self)
+        chunks = read_chunks(documents)
+        self._evidence = EvidenceRetrieval(d3, chunks, settings=settings, explain=self.explain)
+        if source is None:
+            self._evidence.prepare(NodeFilter(self.filters))
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        if self.source is not None:
-            return super()._retrieve(query_bundle)
-        query = check_query(query_bundle.query_str)
-        access = None if self.filters is None else NodeFilter(self.filters)
-        found = self._evidence.retrieve(
-            query, access, self._result_limit, max_tokens=self.max_tokens, on_step=self._report
-        )
-        return self._nodes(query, found)
+        arguments = self._arguments(query_bundle)
+        return self._nodes(query_bundle, self._evidence.retrieve(**arguments))
 
-    def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        arguments = self._arguments(query_bundle)
+        return self._nodes(query_bundle, await self._evidence.aretrieve(**arguments))
+
+    def _arguments(self, query_bundle: QueryBundle) -> dict[str, Any]:
+        """Return the arguments of `EvidenceRetrieval.retrieve` for a question."""
         access = NodeFilter(self.filters, self.source)
         store = None if self.source is None else LlamaIndexStore(query_bundle, self.source, access, index=self.index)
-        found = yield from self._evidence.requests(
-            query, store, access, self._result_limit, max_tokens=self.max_tokens, on_step=self._report
-        )
-        return self._nodes(query, found)
-
-    @property
-    def _result_limit(self) -> int | None:
-        return limit_results(self.top_n, self.max_tokens, cast("D3RetrieverSettings", self.settings))
+        return {
+            "question": check_query(query_bundle.query_str),
+            "store": store,
+            "access": access,
+            "top_n": limit_results(self.top_n, self.max_tokens, cast("D3RetrieverSettings", self.settings)),
+            "max_tokens": self.max_tokens,
+            "on_step": self._report,
+        }
 
     def _report(self, step: StepReport) -> None:
+        """Send the event of a step, and print it if `verbose` is True."""
         problems = list(step.problems)
         dispatcher.event(
-            D3StepEvent(kind=step.kind, offered=step.n_candidates, chosen=list(step.chosen), problems=problems)
+            D3StepEvent(kind=step.kind, n_candidates=step.n_candidates, chosen=list(step.chosen), problems=problems)
         )
         if self._verbose:
-            shown = "; ".join([*step.chosen, *(f"! {problem}" for problem in problems)])
-            print_text(
-                f"{step.kind}: {len(step.chosen)} of {step.n_candidates}: {shown}", color="llama_turquoise", end="\n"
-            )
+            details = "; ".join([*step.chosen, *(f"! {problem}" for problem in problems)])
+            line = f"{step.kind}: {len(step.chosen)} of {step.n_candidates}: {details}"
+            print_text(line, color="llama_turquoise", end="\n")
 
-    def _nodes(self, query: str, found: FoundEvidence[BaseNode]) -> list[NodeWithScore]:
-        end = D3EndEvent(usage=found.usage, problems=found.problems, found=found.found, confidence=found.confidence)
-        dispatcher.event(end)
-        nodes = list(map(_node, found.evidence))
+    def _nodes(self, query_bundle: QueryBundle, evidence: RetrievedEvidence[BaseNode]) -> list[NodeWithScore]:
+        """Return the evidence as nodes, and send the events of the end."""
+        dispatcher.event(
+            D3EndEvent(
+                usage=evidence.usage,
+                problems=evidence.problems,
+                found=evidence.found,
+                confidence=evidence.confidence,
+            )
+        )
+        nodes = list(map(_make_node, evidence.paragraphs))
         if explains(self.explain):
-            send_explanations(query, nodes, [evidence.explanation for evidence in found.evidence], found.tree)
+            explanations = [paragraph.explanation for paragraph in evidence.paragraphs]
+            send_explanations(check_query(query_bundle.query_str), nodes, explanations, evidence.tree)
         return nodes
 
 
-def _node(evidence: Evidence[BaseNode]) -> NodeWithScore:
-    origin = evidence.chunk.record
-    whole = evidence.chunk.kind == "document" or origin.source_node is None
-    ours = [key for key in evidence.metadata if key.startswith(PREFIX)]
-    paragraph = TextNode(
-        id_=evidence.id,
-        text=evidence.text,
-        start_char_idx=evidence.start,
-        end_char_idx=evidence.end,
-        metadata={"id": evidence.id},  # which is what it has in common for all questions
+def _make_node(paragraph: EvidenceParagraph[BaseNode]) -> NodeWithScore:
+    origin = paragraph.chunk.record
+    is_document = paragraph.chunk.kind == "document" or origin.source_node is None
+    hidden_keys = [key for key in paragraph.metadata if key.startswith(PREFIX)]
+    node = TextNode(
+        id_=paragraph.id,
+        text=paragraph.text,
+        start_char_idx=paragraph.start,
+        end_char_idx=paragraph.end,
+        metadata={"id": paragraph.id},  # equal for all questions, so that its hash is, too
         excluded_embed_metadata_keys=origin.excluded_embed_metadata_keys,
         excluded_llm_metadata_keys=origin.excluded_llm_metadata_keys,
-        relationships={NodeRelationship.SOURCE: origin.as_related_node_info() if whole else origin.source_node},
+        relationships={NodeRelationship.SOURCE: origin.as_related_node_info() if is_document else origin.source_node},
         **forms(origin),
     )
-    return RankedNode(node=unread(paragraph, evidence.metadata, ours), score=evidence.score)
+    return RankedNode(node=unread(node, paragraph.metadata, hidden_keys), score=paragraph.score)

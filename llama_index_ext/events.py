@@ -28,13 +28,13 @@ class D3StepEvent(_Named):
 
     Attributes:
         kind: `"documents"`, `"sections"`, `"guard"`, `"summaries"`, `"paragraphs"`, `"monot5"` or `"likelihood"`.
-        offered: How many documents, sections or paragraphs there were to choose from.
+        n_candidates: Number of documents, sections or paragraphs to choose from.
         chosen: Names of the chosen documents and sections; of paragraphs, the document's number and the offset.
         problems: What the LLM did wrong and what was done about it.
     """
 
     kind: str
-    offered: int
+    n_candidates: int
     chosen: list[str]
     problems: list[str]
 
