@@ -34,7 +34,7 @@ def underlying_store(source: object) -> VectorStore | None:
     return source.vectorstore if isinstance(source, VectorStoreRetriever) else None
 
 
-_ALL = 10_000  # records of one document at most
+_ALL = 10_000  # records of the documents of one question at most
 
 Source = VectorStore | Runnable[str, list[Document]] | Mapping[str, Runnable[str, list[Document]]]
 
@@ -104,7 +104,7 @@ class LangChainStore(FrameworkStore):
         if store is None:
             return None
         form = self.access_filter.for_store(store, where)
-        [documents] = yield [FunctionRequest(partial(_by_metadata, store, form))]
+        [documents] = yield [FunctionRequest(partial(_by_metadata, store, where, form))]
         if documents is None:
             documents = yield from self._similar(store, self.question, _ALL, form)
         if isinstance(documents, Exception):
@@ -174,10 +174,13 @@ def _of_keys(ids: Sequence[str], found: Sequence[Document | None]) -> list[Docum
     return [document.model_copy(update={"id": key}) for key, document in pairs if document is not None]
 
 
-def _by_metadata(store: VectorStore, form: Any) -> list[Document] | None:
+def _by_metadata(store: VectorStore, where: Where, form: Any) -> list[Document] | None:
     """Documents by their metadata alone, where a store knows how; no search, which may leave some of many out."""
     if isinstance(store, InMemoryVectorStore):
         records = list(store.store.values())
+        for key, value in where.items():
+            values = value if isinstance(value, tuple) else (value,)
+            records = [record for record in records if record["metadata"].get(key) in values]
         documents = [Document(r["text"], id=r["id"], metadata=dict(r["metadata"])) for r in records]
         return documents if form is None else [document for document in documents if form(document)]
     get = getattr(store, "get", None)  # of Chroma

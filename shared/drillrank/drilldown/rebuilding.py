@@ -6,7 +6,7 @@ Chunks of drillrank have their section's path and offset (`StoredChunk`). Those 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from drillrank.corpus.documents import DEFAULT_UNIT, Unit
@@ -14,6 +14,7 @@ from drillrank.drilldown.covered_text import CoveredText, covered_sections
 from drillrank.drilldown.d3 import D3
 from drillrank.drilldown.outline import OutlineSection
 from drillrank.drilldown.prepared import PreparedDocuments
+from drillrank.drilldown.preparing import IndexedSections
 from drillrank.drilldown.record_metadata import document_date, identifying_words
 from drillrank.drilldown.stored_chunks import ChunkAssembler, StoredChunk
 from drillrank.structure.read import document_name
@@ -60,6 +61,33 @@ def _rebuild_document(document_index: int, stored: SourceText, separator: str, u
     return sections
 
 
+def index_stored(d3: D3, document: SourceText, separator: str = " > ") -> IndexedSections:
+    """Return the sections of one stored document with their index; arguments as for `rebuild_sections`."""
+    sections = rebuild_sections([document], separator, d3.settings.unit or DEFAULT_UNIT)
+    name = identifying_words(_metadata(document))
+    return d3.preparer.index(sections, {0: name} if name else {})
+
+
+def join_stored(d3: D3, documents: Sequence[SourceText], parts: Sequence[IndexedSections]) -> PreparedDocuments:
+    """Join the indexes of stored documents for `D3.retrieve`.
+
+    Args:
+        d3: Finds the evidence.
+        documents: The documents.
+        parts: Result of `index_stored` for each document.
+    """
+    metadata = list(map(_metadata, documents))
+    words: dict[int | str, str] = {index: name for index, name in enumerate(map(identifying_words, metadata)) if name}
+    prepared = d3.preparer.join(parts, words, list(map(document_date, metadata)))
+    # Results name the other versions as their files.
+    names = list(map(document_name, metadata))
+    name_by_document: dict[int | str, str] = {
+        index: name if names.count(name) == 1 else f"{name} ({index + 1})" for index, name in enumerate(names) if name
+    }
+    prepared.versions.names = {**prepared.versions.names, **name_by_document}
+    return replace(prepared, names=name_by_document)
+
+
 def prepare_stored(d3: D3, documents: Sequence[SourceText], separator: str = " > ") -> PreparedDocuments:
     r"""Prepare stored documents for `D3.retrieve`; arguments as for `rebuild_sections`.
 
@@ -68,13 +96,8 @@ def prepare_stored(d3: D3, documents: Sequence[SourceText], separator: str = " >
     >>> [item.passage.text for item in D3().retrieve("How deep is the sea?", prepared)]
     ['# Sea\n\nDeep.']
     """
-    metadata = [stored[0].metadata if stored else {} for stored in documents]
-    names = list(map(document_name, metadata))
-    name_by_document: dict[int | str, str] = {
-        index: name if names.count(name) == 1 else f"{name} ({index + 1})" for index, name in enumerate(names) if name
-    }
-    sections = rebuild_sections(documents, separator, d3.settings.unit or DEFAULT_UNIT)
-    prepared = d3.prepare(sections, list(map(identifying_words, metadata)), list(map(document_date, metadata)))
-    # Results name the other versions as their files.
-    prepared.versions.names = {**prepared.versions.names, **name_by_document}
-    return replace(prepared, names=name_by_document)
+    return join_stored(d3, documents, [index_stored(d3, document, separator) for document in documents])
+
+
+def _metadata(document: SourceText) -> Mapping[str, object]:
+    return document[0].metadata if document else {}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
-from typing import Generic
+from itertools import chain, count
+from typing import Any, Generic
 
 from drillrank.errors import WarnOnce, warn
 from drillrank.frameworks.pages import joined, without_page
 from drillrank.frameworks.records import StoredDocument, held_spans
 from drillrank.llm import Requests
 from drillrank.structure.record_store import RecordStore, find_request, search_request
-from drillrank.structure.stored_chunks import DocumentName, RecordT, StoredChunk
+from drillrank.structure.stored_chunks import DocumentName, RecordT, StoredChunk, Where
 
 Chunks = Sequence[StoredChunk[RecordT]]
 
@@ -193,17 +193,34 @@ def find_candidates(
 
 def _find_stored(
     store: RecordStore, hits_by_name: Mapping[DocumentName, Chunks[RecordT]]
-) -> Requests[dict[DocumentName, Chunks[RecordT]]]:
-    """Find all records of documents in the store. Documents without siblings in the store are missing in the result."""
-    siblings_by_name = {name: hits[0].siblings for name, hits in hits_by_name.items() if hits[0].siblings is not None}
-    if not siblings_by_name:
+) -> Requests[dict[DocumentName, list[StoredChunk[RecordT]]]]:
+    """Find all records of documents in the store. The result lacks documents that the store cannot be asked for."""
+    siblings = {name: hits[0].siblings for name, hits in hits_by_name.items() if hits[0].siblings is not None}
+    if not siblings:
         return {}
-    answers = yield [find_request(store, where) for where in siblings_by_name.values()]
-    stored_by_name: dict[DocumentName, Chunks[RecordT]] = {}
-    for name, answer in zip(siblings_by_name, answers, strict=True):
-        if chunks := [chunk for chunk in answer or () if chunk.document == name]:
-            stored_by_name[name] = chunks
+    answers = yield [find_request(store, where) for where in _merge_conditions(siblings.values())]
+    stored_by_name: dict[DocumentName, list[StoredChunk[RecordT]]] = {}
+    for chunk in chain.from_iterable(answer or () for answer in answers):
+        if chunk.document in siblings:
+            stored_by_name.setdefault(chunk.document, []).append(chunk)
     return stored_by_name
+
+
+def _merge_conditions(conditions: Iterable[Where]) -> list[Where]:
+    """Merge conditions that differ in the value of their first key only: a store is asked once for all documents.
+
+    >>> _merge_conditions([{"source": "a", "space": "x"}, {"source": "b", "space": "x"}, {"source": "c"}])
+    [{'source': ('a', 'b'), 'space': 'x'}, {'source': 'c'}]
+    """
+    values_by_rest: dict[Any, list[str]] = {}
+    for where in conditions:
+        (key, value), *rest = where.items()
+        values = values_by_rest.setdefault((key, tuple(rest)), [])
+        values += [value] if isinstance(value, str) else value
+    return [
+        {key: tuple(values) if len(values) > 1 else values[0], **dict(rest)}
+        for (key, rest), values in values_by_rest.items()
+    ]
 
 
 def _index_by_alias(given: Chunks[RecordT]) -> dict[str, dict[DocumentName, list[StoredChunk[RecordT]]]]:

@@ -14,7 +14,8 @@ from typing import Any, Generic
 from drillrank.drilldown.d3 import D3, OnStep
 from drillrank.drilldown.last_used import LastUsed
 from drillrank.drilldown.prepared import PreparedDocuments
-from drillrank.drilldown.rebuilding import prepare_stored
+from drillrank.drilldown.preparing import IndexedSections
+from drillrank.drilldown.rebuilding import index_stored, join_stored, prepare_stored
 from drillrank.drilldown.result import EvidenceResult
 from drillrank.drilldown.settings import MAX_DOCUMENTS
 from drillrank.errors import WarnOnce
@@ -35,7 +36,7 @@ from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import RecordT, StoredChunk
 
 _DEFAULT_SETTINGS = BaseD3RetrieverSettings()
-_N_PREPARED = 4  # sets of stored documents that are kept; each may be large
+_MAX_STORED_CHARACTERS = 20_000_000  # of documents of a store whose indexes are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class RetrievedEvidence(Generic[RecordT]):
 class EvidenceRetrieval(Generic[RecordT]):
     """Retrieves evidence from given chunks, or from a record store.
 
-    Documents of a store are put together for each question. The last few sets of documents stay prepared.
+    Documents of a store are read for each question. A document that has not changed is not indexed again.
 
     Args:
         d3: Finds the evidence.
@@ -143,7 +144,7 @@ class EvidenceRetrieval(Generic[RecordT]):
         self._cache_fields = cache_fields
         self._warned = WarnOnce()
         self._prepared_given = Indexes([chunk.record for chunk in chunks], self._prepare_given)
-        self._prepared_stored: LastUsed[Any, PreparedDocuments] = LastUsed(_N_PREPARED)
+        self._stored: LastUsed[Any, IndexedSections] = LastUsed(_MAX_STORED_CHARACTERS, _count_characters)
 
     def prepare(self, access: AccessFilter[Any] | None = None) -> None:
         """Prepare the given chunks that the caller may see now, instead of with the first question."""
@@ -249,9 +250,16 @@ class EvidenceRetrieval(Generic[RecordT]):
         return candidates, shared("evidence", fields, partial(self._prepare_documents, candidates.documents))
 
     def _prepare_stored(self, documents: Sequence[StoredDocument[RecordT]]) -> PreparedDocuments:
-        """Return an index of documents of a store. Equal documents are prepared once."""
-        key = tuple(tuple((text, repr(text.metadata)) for text in document.material()) for document in documents)
-        return self._prepared_stored.make(key, lambda: self._prepare_documents(documents))
+        """Return an index of documents of a store. Those that have not changed since an earlier question are kept."""
+        texts = [document.material() for document in documents]
+        parts = [
+            self._stored.make(
+                tuple((run, repr(run.metadata)) for run in text),
+                lambda text=text: index_stored(self.d3, text, self._settings.separator),  # type: ignore[misc]  # mypy
+            )
+            for text in texts
+        ]
+        return join_stored(self.d3, texts, parts)
 
     def _prepare_documents(self, documents: Sequence[StoredDocument[RecordT]]) -> PreparedDocuments:
         return prepare_stored(self.d3, [document.material() for document in documents], self._settings.separator)
@@ -341,6 +349,10 @@ def _build_paragraph(
         explanation,
         page_start,
     )
+
+
+def _count_characters(part: IndexedSections) -> int:
+    return sum(len(paragraph.text) for section in part.sections for paragraph in section.paragraphs)
 
 
 def _drop_none(**values: bool | float | None) -> dict[str, bool | float]:
