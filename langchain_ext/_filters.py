@@ -13,74 +13,81 @@ from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
 
 from drillrank.errors import InvalidInput
-from drillrank.frameworks.filters import AccessFilter, answered, from_dictionary, one_by_one, parts_of
+from drillrank.frameworks.filters import (
+    AccessFilter,
+    list_parts,
+    parse_filter,
+    require_sync_predicate,
+    split_conditions,
+)
+from drillrank.structure.stored_chunks import Where, matches
 
 Filter = Mapping[str, Any] | Callable[[Document], bool]
-"""Metadata values and operators as vector stores take them, or a function that says which documents may be seen."""
+"""Metadata values and operators as vector stores take them, or a function that returns True for visible documents."""
 
-_NO_FILTER = ("k", "fetch_k", "lambda_mult", "score_threshold", "timeout")  # of a vector store's search
+_UNRESTRICTIVE = ("k", "fetch_k", "lambda_mult", "score_threshold", "timeout")  # arguments of a store's search
 
 
 class DocumentFilter(AccessFilter[Document]):
-    """Says which documents a component may see.
+    """Filter of the documents that a component may see.
 
     Args:
-        filter: The component's own; None lets everything pass.
-        source: Asked beside it; the filters of the retrievers that it is, or holds, govern what is looked up.
+        filter: The component's own filter; None lets every document pass.
+        source: Source of the component. The filters of its retrievers apply to documents that are looked up next to it.
 
     Raises:
-        InvalidInput: the filter is neither a dictionary nor a function, or has an operator that nobody knows.
+        InvalidInput: The filter is not a dictionary or a function, or has an unknown operator.
 
-    >>> mine = DocumentFilter({"tenant": "a"})
-    >>> found = [Document("", id="1", metadata={"tenant": "a"}), Document("", id="2")]
-    >>> [document.id for document in mine.filter_results(found)]
+    >>> of_tenant = DocumentFilter({"tenant": "a"})
+    >>> documents = [Document("", id="1", metadata={"tenant": "a"}), Document("", id="2")]
+    >>> [document.id for document in of_tenant.filter_results(documents)]
     ['1']
     """
 
     def __init__(self, filter: Filter | None, source: object = None) -> None:
-        inside = parts_of(source, (Runnable, VectorStore), _inside)
-        super().__init__(_predicate(filter), [one for part in inside for one in _restrictions(part)])
+        parts = list_parts(source, (Runnable, VectorStore), _list_inner_parts)
+        super().__init__(_build_predicate(filter), [inner for part in parts for inner in _list_restrictions(part)])
         self.filter = filter
 
     def filter_results(self, documents: Iterable[Document], component: str = "") -> list[Document]:
-        """As the base's.
+        """Return the documents that pass the component's own filter.
 
         Raises:
-            InvalidInput: the source brought something else.
+            InvalidInput: The source returned something else than documents.
         """
+        # A source may be any Runnable, which may return anything.
         if not isinstance(documents, Iterable) or isinstance(documents, str | bytes | Mapping):
             raise InvalidInput(
-                f"A source brings, and a reranker takes, a list of documents, not a {type(documents).__name__}."
+                f"A source must return, and a reranker needs, a list of documents, got a {type(documents).__name__}."
             )
-        found = list(documents)  # any Runnable may be a source, so anything may come
-        for one in found:
-            if not isinstance(one, Document):
+        results = list(documents)
+        for result in results:
+            if not isinstance(result, Document):
                 raise InvalidInput(
-                    f"A source brings, and a reranker takes, documents; there is a {type(one).__name__} among them."
+                    f"A source must return, and a reranker needs, documents, got a {type(result).__name__} among them."
                 )
-        return super().filter_results(found, component)
+        return super().filter_results(results, component)
 
-    def for_store(self, store: VectorStore, where: Mapping[str, str | tuple[str, ...]]) -> Any:
-        """What a vector store filters its search by: metadata values, and the component's filter if it can take it."""
-        if isinstance(store, InMemoryVectorStore):  # which asks a function of each document
-            permitted = [(key, value if isinstance(value, tuple) else (value,)) for key, value in where.items()]
+    def as_store_filter(self, store: VectorStore, where: Where) -> Any:
+        """Return the filter of a store's search: metadata values, and the component's filter if the store can take it.
+
+        None means no filter.
+        """
+        if isinstance(store, InMemoryVectorStore):  # calls a function with each document
             passes = self._component_filter
-
-            def holds(found: Document) -> bool:
-                named = all(found.metadata.get(key) in values for key, values in permitted)
-                return named and (passes is None or passes(found))
-
-            return holds if permitted or passes is not None else None
+            if not where and passes is None:
+                return None
+            return lambda document: matches(document.metadata, where) and (passes is None or passes(document))
         filters: list[dict[str, Any]] = [
             {key: {"$in": list(value)} if isinstance(value, tuple) else value} for key, value in where.items()
         ]
         if isinstance(self.filter, Mapping):
-            filters += one_by_one(self.filter)
+            filters += split_conditions(self.filter)
         return {"$and": filters} if len(filters) > 1 else filters[0] if filters else None
 
 
-def _inside(part: Runnable[Any, Any]) -> Iterable[Any]:
-    """What a Runnable holds: as the run's configuration has it, and what a function of its own asks."""
+def _list_inner_parts(part: Runnable[Any, Any]) -> Iterable[Any]:
+    """Return the parts of a Runnable: as the run's configuration selects them, and those that a function calls."""
     if isinstance(part, DynamicRunnable):
         return [part.prepare(ensure_config())[0]]
     if isinstance(part, RunnableBindingBase) and isinstance(part.bound, VectorStoreRetriever):
@@ -88,44 +95,41 @@ def _inside(part: Runnable[Any, Any]) -> Iterable[Any]:
     return [*vars(part).values(), *getattr(part, "deps", ())]
 
 
-def _restrictions(source: object) -> list[Callable[[Document], bool] | str]:
-    """What a retriever of ours, one over a store, or what a Runnable is bound to, restricts its own search by.
-
-    A filter that only the store understands is a string.
-    """
-    inherited: list[Callable[[Document], bool] | str] = []
-    if isinstance(source, DynamicRunnable):  # which shows its default's attributes as its own
-        return inherited
+def _list_restrictions(source: object) -> list[Callable[[Document], bool] | str]:
+    """Return the restrictions of a retriever's search. One that only the store understands is a string."""
+    restrictions: list[Callable[[Document], bool] | str] = []
+    if isinstance(source, DynamicRunnable):  # its attributes are those of its default
+        return restrictions
     store = getattr(source, "vectorstore", None)
     if isinstance(source, RunnableBindingBase):
-        searches: Mapping[str, Any] = {"filter": source.kwargs.get("filter")}
-        if isinstance(source.bound, VectorStoreRetriever):  # called with these
-            searches = {}
-    elif isinstance(arguments := getattr(source, "search_kwargs", None), Mapping):
-        searches = arguments
+        is_store_retriever = isinstance(source.bound, VectorStoreRetriever)  # gets these as arguments of its search
+        arguments: Mapping[str, Any] = {} if is_store_retriever else {"filter": source.kwargs.get("filter")}
+    elif isinstance(search_kwargs := getattr(source, "search_kwargs", None), Mapping):
+        arguments = search_kwargs
     else:
-        searches = {"filter": getattr(source, "filters", None)}
-    for name, value in searches.items():
-        if name not in _NO_FILTER and value is not None:
+        arguments = {"filter": getattr(source, "filters", None)}
+    for name, value in arguments.items():
+        if name not in _UNRESTRICTIVE and value is not None:
             try:
-                holds = _predicate(value, store) if name == "filter" else None
+                predicate = _build_predicate(value, store) if name == "filter" else None
             except InvalidInput:
-                holds = None
-            inherited.append(holds or f"{name}={value!r:.100}")
-    return inherited
+                predicate = None
+            restrictions.append(predicate or f"{name}={value!r:.100}")
+    return restrictions
 
 
-def _predicate(filter: object, store: object = None) -> Callable[[Document], bool] | None:
+def _build_predicate(filter: object, store: object = None) -> Callable[[Document], bool] | None:
+    """Return the function that evaluates a filter of a component, or of a search in a store."""
     if filter is None:
         return None
     if isinstance(filter, Mapping):
-        holds = from_dictionary(filter)
-        return lambda document: holds(document.metadata) is True
+        is_met = parse_filter(filter)
+        return lambda document: is_met(document.metadata) is True
     if not callable(filter):
         raise InvalidInput(
-            f"A filter is a dictionary, or a function from a document to True or False; not {filter!r:.100}."
+            f"A filter must be a dictionary, or a function from a document to True or False, got {filter!r:.100}."
         )
+    passes = require_sync_predicate(filter)
     if store is not None and not isinstance(store, InMemoryVectorStore):  # whose filters read the metadata alone
-        of_metadata = answered(filter)
-        return lambda document: of_metadata(document.metadata)
-    return answered(filter)
+        return lambda document: passes(document.metadata)
+    return passes

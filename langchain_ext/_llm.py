@@ -1,4 +1,4 @@
-"""LangChain's models as what requests are made to: a language model with its prompt templates, and embeddings."""
+"""Adapters of LangChain's language models, prompt templates and embeddings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import ensure_config
 
 from drillrank.errors import InvalidInput, warn
-from drillrank.frameworks.models import HostEmbedding, filled, host_prompt, reported_tokens
+from drillrank.frameworks.models import FrameworkEmbedding, fill_framework_template, framework_prompt, reported_tokens
 from drillrank.likelihood.encoders import as_encoder
 from drillrank.llm import Reply
 from drillrank.vectors import Embed
@@ -34,57 +34,56 @@ def embedding_of(embed: Embeddings | Embed | str | None) -> Embed | None:
         InvalidInput: `embed` is a string that is not an encoder's specification.
     """
     if isinstance(embed, Embeddings):
-        return HostEmbedding(embed, embed.embed_documents, embed.embed_query)
+        return FrameworkEmbedding(embed, embed.embed_documents, embed.embed_query)
     return as_encoder(embed)
 
 
 def step_prompt(name: str, template: BasePromptTemplate[Any] | str) -> Callable[..., str]:
-    """A function for the core that fills the places of a template, or of its text."""
-    form = PromptTemplate.from_template(template) if isinstance(template, str) else template
-    return partial(filled, name, partial(_filled, form))
+    """Return a function for the core that fills a template, which may be a string."""
+    prompt_template = PromptTemplate.from_template(template) if isinstance(template, str) else template
+    return partial(fill_framework_template, name, partial(_fill_template, prompt_template))
 
 
-def _filled(template: BasePromptTemplate[Any], values: dict[str, str]) -> tuple[str, PromptValue]:
+def _fill_template(template: BasePromptTemplate[Any], values: dict[str, str]) -> tuple[str, PromptValue]:
     value = template.format_prompt(**values)
     return value.to_string(), value
 
 
-class _Report(BaseCallbackHandler):
-    """What the models behind one answer tell of its cost: wrapped, text models and held to JSON, they all tell here."""
+class _TokenCounter(BaseCallbackHandler):
+    """Collects the token counts that all models behind one answer report, also wrapped ones."""
 
-    run_inline = True  # in an event loop, too, done before the answer is there
+    run_inline = True  # so that an event loop, too, calls it before the answer is returned
 
     def __init__(self) -> None:
         self._calls: list[tuple[int | None, int | None]] = []
 
     @property
     def ignore_chat_model(self) -> bool:
-        """Their starts are of no interest."""
+        """Return True, to skip the starts of chat models."""
         return True
 
     def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
-        """Take note of one call."""
-        first = next((generation for several in response.generations for generation in several), None)
-        message = getattr(first, "message", None)
+        """Record the token counts of one call."""
+        generation = next((generation for group in response.generations for generation in group), None)
+        message = getattr(generation, "message", None)
         metadata = getattr(message, "response_metadata", None)
         self._calls.append(reported_tokens(message, metadata, response.llm_output))
 
-    def answer(self, text: str) -> Reply:
-        """The text with the cost of all calls, where each has told it."""
+    def reply(self, text: str) -> Reply:
+        """Return the text with the token counts of all calls. A count is None if one call did not report it."""
         prompts = [prompt for prompt, _ in self._calls if prompt is not None]
         completions = [completion for _, completion in self._calls if completion is not None]
         prompt_tokens, completion_tokens = (
-            sum(showing_warnings) if len(showing_warnings) == len(self._calls) else None
-            for showing_warnings in (prompts, completions)
+            sum(counts) if len(counts) == len(self._calls) else None for counts in (prompts, completions)
         )
         return Reply(text, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
 
 
 class FrameworkLLM:
-    """Asks a chat model or a text model; its calls are children of the run whose configuration is given.
+    """LLM for the core that calls a chat model or a text model.
 
-    Without one they belong to the run that surrounds the call, if there is one. In traces a call has the name of its
-    step: the prompt's, or else the one given here.
+    Its calls are children of the run with the configuration `config`, or else of the run around the call, if there is
+    one. In traces, a call has the name of its prompt's step, or else of `step`.
     """
 
     def __init__(self, llm: Runnable[Any, Any], step: str, config: RunnableConfig | None = None) -> None:
@@ -94,74 +93,74 @@ class FrameworkLLM:
         self._config: RunnableConfig = config or {}
 
     def complete(self, prompt: str, schema: dict[str, Any] | None = None) -> Reply:
-        """The model's answer, held to a schema if there is one and it can be."""
-        value, config, report = self._run(prompt)
-        return report.answer(_as_text(self._held_to(schema).invoke(value, config)))
+        """Return the model's answer, as JSON of a schema if one is passed and the model can follow it."""
+        value, config, counter = self._prepare_run(prompt)
+        return counter.reply(_as_text(self._with_schema(schema).invoke(value, config)))
 
     async def acomplete(self, prompt: str, schema: dict[str, Any] | None = None) -> Reply:
-        """As `complete`, by the model's own asynchronous call."""
-        value, config, report = self._run(prompt)
-        return report.answer(_as_text(await self._held_to(schema).ainvoke(value, config)))
+        """Return the answer of the model's own asynchronous call, like `complete`."""
+        value, config, counter = self._prepare_run(prompt)
+        return counter.reply(_as_text(await self._with_schema(schema).ainvoke(value, config)))
 
     complete_json, acomplete_json = complete, acomplete
 
-    def _run(self, prompt: str) -> tuple[str | PromptValue, RunnableConfig, _Report]:
-        value, step = host_prompt(prompt, str, self._step)
-        config = ensure_config({**self._config, "run_name": f"drillrank: {step}"})  # with what surrounds the call
-        report, handlers = _Report(), config["callbacks"]
+    def _prepare_run(self, prompt: str) -> tuple[str | PromptValue, RunnableConfig, _TokenCounter]:
+        value, step = framework_prompt(prompt, str, self._step)
+        config = ensure_config({**self._config, "run_name": f"drillrank: {step}"})  # merged with the surrounding run's
+        counter, handlers = _TokenCounter(), config["callbacks"]
         if isinstance(handlers, BaseCallbackManager):
             handlers = handlers.copy()
-            handlers.add_handler(report)
+            handlers.add_handler(counter)
         else:
-            handlers = [*(handlers or []), report]
-        return value, {**config, "callbacks": handlers}, report
+            handlers = [*(handlers or []), counter]
+        return value, {**config, "callbacks": handlers}, counter
 
-    def _held_to(self, schema: dict[str, Any] | None) -> Runnable[Any, Any]:
-        return (schema and held_to(self._llm, schema)) or self._chain
+    def _with_schema(self, schema: dict[str, Any] | None) -> Runnable[Any, Any]:
+        return (schema and with_schema(self._llm, schema)) or self._chain
 
 
-def held_to(llm: Runnable[Any, Any], schema: dict[str, Any]) -> Runnable[Any, Any] | None:
-    """The model with structured output, in all that is wrapped around it; None, with a warning, where that fails."""
+def with_schema(llm: Runnable[Any, Any], schema: dict[str, Any]) -> Runnable[Any, Any] | None:
+    """Return the model with structured output, with its wrappers. If that fails, warn and return None."""
     if isinstance(llm, BaseLanguageModel):
         with suppress(NotImplementedError):
             return llm.with_structured_output(schema)
         return None
     if isinstance(llm, RunnableBindingBase):  # bind, with_config, with_retry
-        bound = held_to(llm.bound, schema)
+        bound = with_schema(llm.bound, schema)
         return bound and llm.model_copy(update={"bound": bound})
     if isinstance(llm, RunnableWithFallbacks):
-        first, *others = (held_to(each, schema) for each in llm.runnables)
+        first, *others = (with_schema(runnable, schema) for runnable in llm.runnables)
         if first is None or None in others:
             return None
         return llm.model_copy(update={"runnable": first, "fallbacks": others})
     warn(
-        f"A {type(llm).__name__} cannot be held to JSON: it is asked for it in words. Give the model itself, or what "
-        "its bind, with_retry or with_fallbacks returns."
+        f"A {type(llm).__name__} has no structured output, so the prompt asks for JSON. Pass the model itself, or the "
+        "result of its bind, with_retry or with_fallbacks."
     )
     return None
 
 
-def identity(llm: Runnable[Any, Any]) -> str:
-    """What tells a model's answers from another's: its class and parameters; of an unknown kind, nobody else's."""
-    known = _identity(llm)
-    return uuid4().hex if known is None or " at 0x" in known else known
+def cache_key(llm: Runnable[Any, Any]) -> str:
+    """Return a cache key for a model: its class and parameters, or a random key if these do not identify it."""
+    key = _parameter_key(llm)
+    return uuid4().hex if key is None or " at 0x" in key else key
 
 
-def _identity(llm: Runnable[Any, Any]) -> str | None:
+def _parameter_key(llm: Runnable[Any, Any]) -> str | None:
     if isinstance(llm, BaseLanguageModel):
         names = {name: getattr(llm, name) for name in ("model_name", "model") if getattr(llm, name, None)}
-        known = {**names, **llm._identifying_params}
-        return f"{type(llm).__qualname__}({sorted(known.items())!r})" if known else None
+        parameters = {**names, **llm._identifying_params}
+        return f"{type(llm).__qualname__}({sorted(parameters.items())!r})" if parameters else None
     if isinstance(llm, RunnableBindingBase):
-        bound = _identity(llm.bound)
-        return bound and f"{bound} {sorted(llm.kwargs.items())!r}" if llm.kwargs else bound
+        key = _parameter_key(llm.bound)
+        return key and f"{key} {sorted(llm.kwargs.items())!r}" if llm.kwargs else key
     if isinstance(llm, RunnableWithFallbacks):
-        each = [_identity(one) for one in llm.runnables]
-        return None if None in each else f"{each!r}"
+        keys = [_parameter_key(runnable) for runnable in llm.runnables]
+        return None if None in keys else f"{keys!r}"
     return None
 
 
 def _as_text(answer: Any) -> str:
     if answer is None:
-        raise InvalidInput("The model gave no structured output.")
+        raise InvalidInput("The model returned no structured output.")
     return answer if isinstance(answer, str) else json.dumps(answer)

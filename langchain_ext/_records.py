@@ -82,70 +82,76 @@ def as_raw(document: Document, text: str) -> Document:
 
 
 SOURCE = "source"
-"""The host's name for the key that says what a chunk was cut from."""
+"""Metadata key under which LangChain's loaders and splitters keep the document of a chunk."""
 
-_PAGE = ("page", "page_number")
+_PAGE_KEYS = ("page", "page_number")
 
 
-def given_chunks(documents: Iterable[Document]) -> list[StoredChunk[Document]]:
-    """What each of the documents given to a component is a piece of; no two are the same, if they have no ids."""
+def read_given(documents: Iterable[Document]) -> list[StoredChunk[Document]]:
+    """Return the documents given to a component as stored chunks. Those without ids are distinguished."""
     documents = list(documents)
     return [read_chunk(document, name) for document, name in zip(documents, document_names(documents), strict=True)]
 
 
-def found_chunks(documents: Iterable[Document]) -> list[StoredChunk[Document]]:
-    """As `given_chunks`, for what a store or retriever brings, perhaps the same one more than once."""
+def read_found(documents: Iterable[Document]) -> list[StoredChunk[Document]]:
+    """Return the documents of a store or retriever as stored chunks. Equal ones without ids have the same id."""
     return list(map(read_chunk, documents))
 
 
 def read_chunk(document: Document, id: str | None = None) -> StoredChunk[Document]:
-    """What a document is a piece of, and where in it it stands; without an id of its own it is called as given."""
+    """Return a document as a stored chunk.
+
+    Args:
+        document: The document.
+        id: Id of the chunk, if drillrank did not cut it. By default the document's, or one made from its content.
+    """
     if is_section(document.metadata):
-        return _section(document)
-    name = id or document_names([document])[0]
+        return _read_section(document)
+    chunk_id = id or document_names([document])[0]
     metadata = user_metadata(document.metadata)
     source, start = metadata.get(SOURCE), count(metadata.get("start_index"))
     headings = headings_by_level(metadata)
     start = None if start is None or start < 0 else start
-    pages = [count(value) if isinstance(value, float) else value for value in map(metadata.get, _PAGE)]
-    cut = isinstance(source, str) or start is not None or bool(headings)
+    pages = [count(value) if isinstance(value, float) else value for value in map(metadata.get, _PAGE_KEYS)]
+    is_cut = isinstance(source, str) or start is not None or bool(headings)
     return StoredChunk(
         document,
-        name,
+        chunk_id,
         document.page_content,
-        ("", source if isinstance(source, str) else name),
-        kind="chunk" if cut else "document",
+        ("", source if isinstance(source, str) else chunk_id),
+        kind="chunk" if is_cut else "document",
         view_text=document.page_content,
         path=headings,
-        # Splitters that write headings know no offsets: what has one was cut again, and it counts from there.
+        # Splitters that write headings write no offsets. A chunk with both was cut again, and counts from that cut.
         start=None if headings else start,
         page=next((page for page in pages if isinstance(page, int | str)), None),
-        aliases=(name,),
+        aliases=(chunk_id,),
         metadata=metadata,
         pages=pages_of(document.metadata),
         siblings={SOURCE: source} if isinstance(source, str) else None,
     )
 
 
-def _section(document: Document) -> StoredChunk[Document]:
-    found: dict[str, Any] = result_metadata(document.metadata)
-    is_raw = found["view"] == "raw"
-    space, source = str(found.get("namespace") or ""), str(found.get("source_id") or found["section_id"])
-    text = str(found.get("section_text", document.page_content if is_raw else ""))
-    links = {name: str(found[name]) for name in ("parent_id", "previous_id", "next_id") if found.get(name) is not None}
+def _read_section(document: Document) -> StoredChunk[Document]:
+    names: dict[str, Any] = result_metadata(document.metadata)
+    section_id, is_raw = str(names["section_id"]), names["view"] == "raw"
+    namespace, source = str(names.get("namespace") or ""), str(names.get("source_id") or section_id)
+    # The raw view may have context before its text in the store.
+    text = str(names.get("section_text", document.page_content if is_raw else ""))
+    link_names = ("parent_id", "previous_id", "next_id")
     return StoredChunk(
         document,
-        str(found["section_id"]),
+        section_id,
         text,
-        (space, source),
+        (namespace, source),
         kind="section",
-        view=found["view"],
+        view=names["view"],
         view_text=text if is_raw else document.page_content,
-        path=str(found.get("section_path", "")),
-        start=found.get("start"),
-        end=found.get("end"),
+        path=str(names.get("section_path", "")),
+        start=names.get("start"),
+        end=names.get("end"),
         metadata=user_metadata(document.metadata),
         pages=pages_of(document.metadata),
-        links=links,
-        siblings={prefixed("source_id"): source, **({prefixed("namespace"): space} if space else {})},
+        links={name: str(names[name]) for name in link_names if names.get(name) is not None},
+        siblings={prefixed("source_id"): source, **({prefixed("namespace"): namespace} if namespace else {})},
     )

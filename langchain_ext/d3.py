@@ -32,7 +32,7 @@ from drillrank.passages import check_query, check_top_n
 from drillrank.vectors import Embed
 from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM, embedding_of, step_prompt
-from langchain_ext._records import given_chunks, index_fields
+from langchain_ext._records import index_fields, read_given
 from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config
 from langchain_ext._store import LangChainStore
 from langchain_ext.settings import D3RetrieverSettings
@@ -117,7 +117,7 @@ class D3Retriever(ModelFields, ConfiguredRetriever):
         settings: Any = self.settings  # a mapping was converted
         return settings.with_preset(self.preset)  # type: ignore[no-any-return]
 
-    def _make(self) -> EvidenceRetrieval[Document]:
+    def _build_core(self) -> EvidenceRetrieval[Document]:
         settings = self._settings
         limit_results("auto", self.max_tokens, settings)  # checks max_tokens now
         check_searched(self)
@@ -134,7 +134,7 @@ class D3Retriever(ModelFields, ConfiguredRetriever):
         )
         retrieval = EvidenceRetrieval(
             d3,
-            given_chunks(self.documents or []),
+            read_given(self.documents or []),
             settings=settings,
             explain=self.explain,
             cache_fields=index_fields(self, self.language_model),

@@ -25,7 +25,7 @@ from drillrank.views import (
     Summarizer,
     View,
 )
-from langchain_ext._llm import FrameworkLLM, identity
+from langchain_ext._llm import FrameworkLLM, cache_key
 from langchain_ext._records import document_names
 from langchain_ext.pages import join_pages
 
@@ -94,7 +94,7 @@ class MultiViewTextSplitter(TextSplitter):
         TextSplitter.__init__(self)
         self.settings = self._settings = as_settings(SplitterSettings, self.settings)
         llm = None if self.llm is None else FrameworkLLM(self.llm, "write a view")
-        who = "" if self.llm is None else identity(self.llm)
+        who = "" if self.llm is None else cache_key(self.llm)
         self._chunker = chunker_of(self, llm, who, {} if self.cache is None else self.cache)
 
     def split_text(self, text: str) -> list[str]:

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from drillrank import Passage
 from drillrank.frameworks.components import EXPLAIN, ModelFields
-from drillrank.frameworks.metadata import reasons
+from drillrank.frameworks.metadata import describe_explanation
 from drillrank.frameworks.paths import FoundRecord, PathHost, PathRetrieval, path_rerank, rank_linked
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName
@@ -111,32 +111,32 @@ class PromptRankRerank(WithSource, LikelihoodCompressor):
         default=PromptRankRerankSettings(), description="What is rarely touched."
     )
 
-    def _make(self) -> PathRerank:
+    def _build_core(self) -> PathRerank:
         DocumentFilter(self.filters)  # says what is wrong with it
         settings: Any = self.settings
         links: tuple[LinkName, ...] = self.links if self.source is None else (*self.links, "retrieval")
         prompt_rank = settings.prompt_rank(self.language_model, self.prior)
         return path_rerank(settings, prompt_rank, links, embedding_of(self.embed))
 
-    def _read(
-        self, given: dict[str, Any], filter_results: Callable[[Iterable[Document]], list[Document]] = list
+    def _read_input(
+        self, inputs: dict[str, Any], filter_results: Callable[[Iterable[Document]], list[Document]] = list
     ) -> tuple[list[Document], list[Passage], RetrievalScores]:
-        documents, passages, scores = super()._read(given, filter_results)
+        documents, passages, scores = super()._read_input(inputs, filter_results)
         read = zip(passages, document_names(documents), documents, strict=True)
         return documents, [replace(passage, id=name, metadata=one.metadata) for passage, name, one in read], scores
 
-    def _compress(self, given: dict[str, Any], config: RunnableConfig) -> list[Document]:
-        return run(self._requests(given, config))
+    def _compress(self, inputs: dict[str, Any], config: RunnableConfig) -> list[Document]:
+        return run(self._requests(inputs, config))
 
-    async def _acompress(self, given: dict[str, Any], config: RunnableConfig) -> list[Document]:
-        return await arun(self._requests(given, config))
+    async def _acompress(self, inputs: dict[str, Any], config: RunnableConfig) -> list[Document]:
+        return await arun(self._requests(inputs, config))
 
-    def _requests(self, given: dict[str, Any], config: RunnableConfig) -> Requests[list[Document]]:
-        documents, passages, scores = self._read(given, DocumentFilter(self.filters).filter_results)
+    def _requests(self, inputs: dict[str, Any], config: RunnableConfig) -> Requests[list[Document]]:
+        documents, passages, scores = self._read_input(inputs, DocumentFilter(self.filters).filter_results)
         if not documents:
             return []
-        ranked = rank_linked(self.core, given["query"], passages, scores, _host(self, config))
-        return self._best(documents, (yield from ranked))
+        ranked = rank_linked(self.core, inputs["query"], passages, scores, _host(self, config))
+        return self._build_results(documents, (yield from ranked))
 
 
 class PromptRankRetriever(ModelFields, QueryRetriever):
@@ -216,7 +216,7 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
         default=PromptRankRetrieverSettings(), description="What is rarely touched."
     )
 
-    def _make(self) -> PathRetrieval[Document]:
+    def _build_core(self) -> PathRetrieval[Document]:
         missing_prompt: Any = self._settings.missing_prompt  # the host's, or a text
         return PathRetrieval(
             self,
@@ -234,7 +234,7 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
         return list(map(self._document, (yield from self.core.retrieve(query, _host(self, config), top_n, usage))))
 
     def _document(self, found: FoundRecord[Document]) -> Document:
-        described = found.added_metadata | reasons(found.explanation)
+        described = found.added_metadata | describe_explanation(found.explanation)
         section = read_chunk(found.record)
         record = as_raw(found.record, section.text) if section.view == "raw" else found.record
         metadata = with_score(record.metadata, self._settings.score_key, found.score, described)

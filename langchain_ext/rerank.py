@@ -23,7 +23,7 @@ from drillrank.frameworks.components import (
     RerankerComponentFields,
     UPRFields,
 )
-from drillrank.frameworks.metadata import PREFIX, RANKING_KEYS, RANKING_NOTES, copy_metadata
+from drillrank.frameworks.metadata import PREFIX, copy_metadata, describe_explanation, with_notes
 from drillrank.passages import Ranking, check_query
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.upr import UPR_PROMPT
@@ -33,101 +33,103 @@ from langchain_ext.settings import BRMGRRerankSettings, RelevanceRerankSettings,
 
 
 class LikelihoodCompressor(RerankerComponentFields, Loadable, BaseDocumentCompressor):
-    """Base of the rerankers.
+    """Base class of the rerankers.
 
-    Documents come back as copies, best first, with the score in their metadata, and `drillrank_cut_tokens` where the
-    model did not read all of one; the given ones are left alone.
+    They return copies of the documents, best first, with the score in their metadata, and with `drillrank_cut_tokens`
+    if the model did not read all of a document.
     """
 
-    settings: RerankSettings | dict[str, Any] = Field(default=RerankSettings(), description="What is rarely touched.")
+    settings: RerankSettings | dict[str, Any] = Field(default=RerankSettings(), description="Further settings.")
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
-        """Rerank documents, as a run of this component's name; `callbacks` are those of the run that it belongs to.
+        """Rerank documents in a run with the name of this component. `callbacks` are those of its parent run.
 
         Raises:
-            InvalidInput: the query is blank, or a source has a filter that cannot be checked on linked documents.
+            InvalidInput: The query is blank, or a source has a filter that cannot be checked on linked documents.
         """
         step = RunnableLambda(self._compress, name=type(self).__name__)
-        return step.invoke(*self._run(documents, query, callbacks)) if documents else []
+        return step.invoke(*self._prepare_run(documents, query, callbacks)) if documents else []
 
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
-        """As `compress_documents`, without blocking the event loop."""
+        """Rerank documents like `compress_documents`, without blocking the event loop."""
         step = RunnableLambda(self._acompress, name=type(self).__name__)
-        return await step.ainvoke(*self._run(documents, query, callbacks)) if documents else []
+        return await step.ainvoke(*self._prepare_run(documents, query, callbacks)) if documents else []
 
-    def _run(
+    def _prepare_run(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None
     ) -> tuple[dict[str, Any], RunnableConfig]:
-        """The input of a run, and its configuration: traces show what is reranked, and how."""
+        """Return the input and the configuration of a run. Traces show both."""
         model = self.model.spec if isinstance(self.model, LanguageModel) else self.model
         counts = {"candidates": len(documents), "top_n": self.top_n, "model": model}
         metadata = {PREFIX + name: value for name, value in counts.items()}
         return {"query": query, "documents": list(documents)}, {"callbacks": callbacks, "metadata": metadata}
 
-    def _compress(self, given: dict[str, Any], config: RunnableConfig) -> list[Document]:
-        documents, passages, scores = self._read(given)
-        return self._best(documents, self._rank(given["query"], passages, scores)) if documents else []
+    def _compress(self, inputs: dict[str, Any], config: RunnableConfig) -> list[Document]:
+        documents, passages, scores = self._read_input(inputs)
+        if not documents:
+            return []
+        return self._build_results(documents, self._rank(inputs["query"], passages, scores))
 
-    async def _acompress(self, given: dict[str, Any], config: RunnableConfig) -> list[Document]:
-        return await self.language_model.run_in_worker(self._compress, given, config)
+    async def _acompress(self, inputs: dict[str, Any], config: RunnableConfig) -> list[Document]:
+        return await self.language_model.run_in_worker(self._compress, inputs, config)
 
-    def _read(
-        self, given: dict[str, Any], filter_results: Callable[[Iterable[Document]], list[Document]] = list
+    def _read_input(
+        self, inputs: dict[str, Any], filter_results: Callable[[Iterable[Document]], list[Document]] = list
     ) -> tuple[list[Document], list[Passage], RetrievalScores]:
-        """What is ranked, and the scores that documents bring under the key under which they leave.
+        """Return the documents, their passages and their retrieval scores, which are metadata under `score_key`.
 
-        Where none brings one, their order counts as evidence.
+        If no document has a score, the prior "retrieval" takes their order.
         """
-        if not isinstance(given, dict) or not {"query", "documents"} <= given.keys():
+        if not isinstance(inputs, dict) or not {"query", "documents"} <= inputs.keys():
             raise InvalidInput(
-                f'A reranker takes {{"query": ..., "documents": [...]}}, not this {type(given).__name__}. Behind a '
-                "retriever it has no query: write reranker.as_runnable(retriever) for retriever | reranker."
+                f'A reranker takes {{"query": ..., "documents": [...]}}, not this {type(inputs).__name__}. '
+                "Behind a retriever it has no query: write reranker.as_runnable(retriever) for retriever | reranker."
             )
-        documents = filter_results(DocumentFilter(None).filter_results(given["documents"]))  # or says what is none
-        settings: Any = self.settings
-        passages: list[Passage] = []
-        scores: list[float | None] = []
-        for position, document in enumerate(documents):
-            metadata = document.metadata
-            read = [f"{key}: {metadata[key]}" for key in settings.metadata_fields if key in metadata]
-            text, title = "\n".join([*read, document.page_content]), str(metadata.get(settings.title_key) or "")
-            passages.append(Passage(text, id=document.id or f"document-{position}", title=title))
-            value: Any = None if settings.score_key is None else metadata.get(settings.score_key)
-            scores.append(_finite_score(value))
+        documents = filter_results(DocumentFilter(None).filter_results(inputs["documents"]))
+        passages = [self._passage(document, position) for position, document in enumerate(documents)]
+        score_key = self._settings.score_key
+        scores = [None if score_key is None else _finite_score(one.metadata.get(score_key)) for one in documents]
         if getattr(self, "prior", None) == "retrieval" and all(score is None for score in scores):
-            return documents, passages, [-float(location) for location in range(len(documents))]
+            return documents, passages, [-float(position) for position in range(len(documents))]
         return documents, passages, scores
 
-    def _best(self, documents: Sequence[Document], ranking: Ranking[Passage]) -> list[Document]:
-        """What is kept, with the new scores; `details["reached"]` is a document that was not given."""
-        settings: Any = self.settings
-        best = []
-        for item, why in self._selected(ranking):
+    def _passage(self, document: Document, position: int) -> Passage:
+        settings, metadata = self._settings, document.metadata
+        fields = [f"{key}: {metadata[key]}" for key in settings.metadata_fields if key in metadata]
+        title = str(metadata.get(settings.title_key) or "")
+        return Passage(
+            "\n".join([*fields, document.page_content]), id=document.id or f"document-{position}", title=title
+        )
+
+    def _build_results(self, documents: Sequence[Document], ranking: Ranking[Passage]) -> list[Document]:
+        """Return copies of the best documents. `details["reached"]` is a document that a path search added."""
+        results = []
+        for item, explanation in self._select_results(ranking):
             reached = item.details.get("reached")
             document = documents[item.details["position"]] if reached is None else reached
-            metadata = copy_metadata(document.metadata)
-            if settings.score_key is not None:  # else nothing depends on the question
-                metadata = {key: value for key, value in metadata.items() if key not in RANKING_KEYS}
-                metadata |= {PREFIX + name: item.details[name] for name in RANKING_NOTES if item.details.get(name)}
-                metadata |= {settings.score_key: item.score}
-                metadata |= {} if why is None else {PREFIX + "explanation": why.to_dict()}
-            best.append(document.model_copy(update={"metadata": metadata}))
-        return best
+            score_key = self._settings.score_key
+            if score_key is None:  # no metadata depend on the question
+                metadata = copy_metadata(document.metadata)
+            else:
+                metadata = with_notes(document.metadata, item.details) | {score_key: item.score}
+                metadata |= describe_explanation(explanation)
+            results.append(document.model_copy(update={"metadata": metadata}))
+        return results
 
     def as_runnable(self, retriever: Runnable[str, list[Document]] | None = None) -> Runnable[Any, list[Document]]:
-        """This reranker as a step of a chain.
+        """Return this reranker as a step of a chain.
 
         Args:
-            retriever: Any Runnable from a question to documents. With it the step takes the question: a reranker needs
-                it as much as the documents, so it cannot stand behind a retriever and a `|`. Without it the step
+            retriever: Any Runnable from a question to documents. With a retriever, the step takes the question. A
+                reranker needs the question, too, so `retriever | reranker` cannot work. Without a retriever, the step
                 takes `{"query": str, "documents": [Document]}`.
 
         Raises:
-            InvalidInput: when invoked, the input is something else, such as a retriever's documents, or a mapping.
+            InvalidInput: The step was invoked with another input, such as a retriever's documents.
 
         >>> from langchain_core.runnables import RunnableLambda
         >>> from langchain_ext import UPRRerank
@@ -140,35 +142,33 @@ class LikelihoodCompressor(RerankerComponentFields, Loadable, BaseDocumentCompre
         step = RunnableLambda(self._compress, self._acompress, name=type(self).__name__)
         if retriever is None:
             return step
-        given: Runnable[Any, Any] = RunnableParallel(query=RunnablePassthrough(), documents=retriever)
-        return RunnableLambda(check_query) | given | step
+        retrieve: Runnable[Any, Any] = RunnableParallel(query=RunnablePassthrough(), documents=retriever)
+        return RunnableLambda(check_query) | retrieve | step
 
 
 class UPRRerank(UPRFields, LikelihoodCompressor):
-    """Reranks documents by the likelihood of the question, given the document.
+    """Reranks documents by the likelihood of the question given the document.
 
     Args:
-        model: A `load_language_model` specification, or a ready language model.
-        top_n: Documents to keep, 3 by default; None keeps all.
-        prior: What the first stage says before the texts are read (see `drillrank.UPR`). LangChain's retrievers keep
-            their scores to themselves: `"retrieval"` takes the ranks by the scores that documents bring in their
-            metadata under `score_key`, and where none does, or the key is None, their order, so that documents in an
-            arbitrary order are ranked with None. `"cosine"` takes such
-            scores as the cosines of a sentence encoder, and has nothing to go by where there are none. None leaves
-            all that alone.
-        score: `"log_likelihood"`, at most 0; `"probability"`; or `"softmax"`.
-        explain: Whether results say why they stand where they stand.
-        template: Prompt with `{text}` and, if wanted, `{title}` before it.
-        max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
-        prior_weight: How much the prior counts.
-        read: With a sum of experts, how many the whole sum reads, as for `drillrank.UPR`; all for `score="softmax"`.
-        preset: Score as published code does, as for `drillrank.UPR`.
+        model: A `load_language_model` specification, or a language model.
+        top_n: Maximum number of results; None returns all documents.
+        prior: Prior from the first stage (see `drillrank.UPR`). `"retrieval"` ranks documents by their scores under
+            `score_key` in the metadata. LangChain's retrievers usually write none; then the order of the documents
+            counts, so use None for documents in an arbitrary order. `"cosine"` reads the scores as cosines of a
+            sentence encoder and requires them. None ignores scores and order.
+        score: Scale of the new scores: `"log_likelihood"`, at most 0; `"probability"`; or `"softmax"`.
+        explain: Explain the rank of each result.
+        template: Prompt with `{text}` and optionally `{title}` before it.
+        max_passage_tokens: Maximum number of tokens of a passage; None means the model's own limit.
+        prior_weight: Weight of the prior.
+        read: With a sum of models, number of passages that all of them score, as for `drillrank.UPR`. All passages
+            with `score="softmax"`.
+        preset: Formula of published code, as for `drillrank.UPR`.
         model_options: Options of the language model.
-        settings: What is rarely touched: `langchain_ext.settings.RerankSettings`.
+        settings: Further settings, `langchain_ext.settings.RerankSettings` or a mapping of its fields.
 
     Raises:
-        InvalidInput: the query is blank, the template is malformed, or there is a prior and a document's score is no
-            finite number or no cosine.
+        InvalidInput: The query is blank, the template is malformed, or a score cannot be used for the prior.
 
     >>> from langchain_core.documents import Document
     >>> documents = [Document(page_content=text) for text in ("Basel lies on the Rhine.", "Emma is a novel.")]
@@ -178,25 +178,24 @@ class UPRRerank(UPRFields, LikelihoodCompressor):
 
 
 class RelevanceRerank(RelevanceFields, LikelihoodCompressor):
-    """Reranks documents by the probability that a language model calls them relevant, asked as it was trained to be.
+    """Reranks documents by the probability that a language model calls them relevant, with the prompt of its training.
 
     Args:
-        model: A `load_language_model` specification, or a ready language model; one that tells the probabilities of
-            its next token.
-        top_n: Documents to keep, 3 by default; None keeps all.
-        score: `"log_likelihood"`, the score of the transform: the logarithm of P(relevant) or its log-odds;
-            `"probability"`, P(relevant); or `"softmax"`, each one's share of the sum of all P(relevant).
-        explain: Whether results say why they stand where they stand.
-        preset: How published models are asked, as for `drillrank.Relevance`.
-        template: Prompt with `{query}`, `{text}` and, if wanted, `{instruction}`; None is the preset's.
-        instruction: What the model is told of the task, where the prompt has a place for it; None is the preset's.
-        max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
+        model: A `load_language_model` specification, or a language model. It must compute next-token probabilities.
+        top_n: Maximum number of results; None returns all documents.
+        score: Scale of the new scores: `"log_likelihood"`, the logarithm of P(relevant) or its log-odds;
+            `"probability"`, P(relevant); or `"softmax"`, the share in the sum of all P(relevant).
+        explain: Explain the rank of each result.
+        preset: Prompt and answer words of a published model, as for `drillrank.Relevance`.
+        template: Prompt with `{query}`, `{text}` and optionally `{instruction}`; None means the preset's.
+        instruction: Description of the task, for prompts with `{instruction}`; None means the preset's.
+        max_passage_tokens: Maximum number of tokens of a passage; None means the model's own limit.
         model_options: Options of the language model.
-        settings: What is rarely touched: `langchain_ext.settings.RelevanceRerankSettings`.
+        settings: Further settings, `langchain_ext.settings.RelevanceRerankSettings` or a mapping of its fields.
 
     Raises:
-        LacksCapability: the model does not tell the probabilities of its next token, as the unigram model.
-        InvalidInput: the query is blank, or a setting cannot be used.
+        LacksCapability: The model cannot compute next-token probabilities, such as the unigram model.
+        InvalidInput: The query is blank, or a setting cannot be used.
 
     >>> reranker = RelevanceRerank("hf:Qwen/Qwen3-Reranker-0.6B", preset="qwen3-reranker", score="probability")
     >>> reranker.compress_documents([], "Which novel?")  # the model is loaded for the first document
@@ -204,25 +203,25 @@ class RelevanceRerank(RelevanceFields, LikelihoodCompressor):
     """
 
     settings: RelevanceRerankSettings | dict[str, Any] = Field(
-        default=RelevanceRerankSettings(), description="What is rarely touched."
+        default=RelevanceRerankSettings(), description="Further settings."
     )
 
 
 class MonoT5Rerank(MonoT5Fields, LikelihoodCompressor):
-    """Reranks documents by the probability that a language model calls them relevant to the question.
+    """Reranks documents by the probability that a MonoT5 model calls them relevant to the question.
 
     Args:
-        model: A `load_language_model` specification, or a ready language model; one that reads instructions.
-        top_n: Documents to keep, 3 by default; None keeps all.
-        score: `"log_likelihood"`, the logarithm of P(relevant), at most 0; `"probability"`, P(relevant) itself; or
-            `"softmax"`, each one's share of the sum of all P(relevant).
-        explain: Whether results say why they stand where they stand.
-        max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
+        model: A `load_language_model` specification, or a language model that reads instructions.
+        top_n: Maximum number of results; None returns all documents.
+        score: Scale of the new scores: `"log_likelihood"`, the logarithm of P(relevant), at most 0; `"probability"`,
+            P(relevant); or `"softmax"`, the share in the sum of all P(relevant).
+        explain: Explain the rank of each result.
+        max_passage_tokens: Maximum number of tokens of a passage; None means the model's own limit.
         model_options: Options of the language model.
-        settings: What is rarely touched: `langchain_ext.settings.RerankSettings`.
+        settings: Further settings, `langchain_ext.settings.RerankSettings` or a mapping of its fields.
 
     Raises:
-        InvalidInput: the query is blank, or the model reads no instructions, as the unigram model.
+        InvalidInput: The query is blank, or the model reads no instructions, such as the unigram model.
 
     >>> reranker = MonoT5Rerank("hf:castorini/monot5-base-msmarco-10k", score="probability")
     >>> reranker.compress_documents([], "Which novel?")  # the model is loaded for the first document
@@ -231,60 +230,56 @@ class MonoT5Rerank(MonoT5Fields, LikelihoodCompressor):
 
 
 class BRMGRRerank(BRMGRRerankFields, LikelihoodCompressor):
-    """Merges retrieved documents with documents that an LLM wrote: each kind ranked its own way, then paired by rank.
+    """Merges retrieved documents with documents that an LLM wrote. Each kind is ranked in its own way, then paired.
 
-    A document whose metadata says `"generated"` under `origin_key` was written by an LLM; all others were retrieved.
+    A document with the value `"generated"` under `origin_key` in its metadata was written by an LLM, all others
+    retrieved.
 
     Args:
-        model: A `load_language_model` specification, or a ready language model.
-        top_n: Documents to keep, 3 by default; None keeps all.
-        prior: As for `UPRRerank`; it counts for retrieved documents alone.
-        score: `"log_likelihood"`, for both documents of a pair the sum of their mean log-likelihoods; `"probability"`,
-            its exponential; or `"softmax"`.
-        explain: Whether results say why they stand where they stand.
-        guard: Drop generated documents that no retrieved one supports: True for support below 0.9, or a limit of your
-            own from 0 to 1.
-        generated_share: The largest share of generated documents among those returned, from 0 to 1.
+        model: A `load_language_model` specification, or a language model.
+        top_n: Maximum number of results; None returns all documents.
+        prior: Prior for retrieved documents, as for `UPRRerank`.
+        score: Scale of the new scores: `"log_likelihood"`, for both documents of a pair the sum of their mean
+            log-likelihoods; `"probability"`, its exponential; or `"softmax"`.
+        explain: Explain the rank of each result.
+        guard: Drop generated documents that no retrieved document supports. True requires a support of 0.9; a number
+            from 0 to 1 sets the minimum support.
+        generated_share: Maximum share of generated documents among the results, from 0 to 1.
         model_options: Options of the language model.
-        settings: What is rarely touched: `langchain_ext.settings.BRMGRRerankSettings`.
+        settings: Further settings, `langchain_ext.settings.BRMGRRerankSettings` or a mapping of its fields.
 
     Raises:
-        InvalidInput: the query is blank, or a template is malformed.
+        InvalidInput: The query is blank, or a template is malformed.
 
-    >>> found = ["Emma is a novel that Jane Austen wrote.", "Basel lies on the Rhine."]
-    >>> wrote = ["Emma was written by Charles Dickens.", "Jane Austen wrote the novel Emma."]
-    >>> documents = [Document(page_content=text) for text in found]
-    >>> documents += [Document(page_content=text, metadata={"drillrank_origin": "generated"}) for text in wrote]
+    >>> retrieved = ["Emma is a novel that Jane Austen wrote.", "Basel lies on the Rhine."]
+    >>> generated = ["Emma was written by Charles Dickens.", "Jane Austen wrote the novel Emma."]
+    >>> documents = [Document(page_content=text) for text in retrieved]
+    >>> documents += [Document(page_content=text, metadata={"drillrank_origin": "generated"}) for text in generated]
     >>> merged = BRMGRRerank(guard=True, top_n=2).compress_documents(documents, "Who wrote Emma?")
     >>> [document.page_content for document in merged]
     ['Jane Austen wrote the novel Emma.', 'Emma is a novel that Jane Austen wrote.']
     """
 
     settings: BRMGRRerankSettings | dict[str, Any] = Field(
-        default=BRMGRRerankSettings(), description="What is rarely touched."
+        default=BRMGRRerankSettings(), description="Further settings."
     )
 
-    def _read(
-        self, given: dict[str, Any], filter_results: Callable[[Iterable[Document]], list[Document]] = list
-    ) -> tuple[list[Document], list[Passage], RetrievalScores]:
-        settings: Any = self.settings
-        documents, passages, scores = super()._read(given, filter_results)
-        for position, document in enumerate(documents):
-            generated = document.metadata.get(settings.origin_key) == "generated"
-            text = document.page_content if generated else passages[position].text  # the LLM wrote no metadata
-            passages[position] = replace(passages[position], text=text, metadata={"generated": generated})
-        return documents, passages, scores
+    def _passage(self, document: Document, position: int) -> Passage:
+        passage = super()._passage(document, position)
+        generated = document.metadata.get(self._settings.origin_key) == "generated"
+        text = document.page_content if generated else passage.text  # the LLM did not write the metadata
+        return replace(passage, text=text, metadata={"generated": generated})
 
 
 class LikelihoodCrossEncoder(BaseCrossEncoder):
-    """Scores (query, text) pairs by the likelihood of the query, for `CrossEncoderReranker` and its kin.
+    """Scores (query, text) pairs by the likelihood of the query, for components such as `CrossEncoderReranker`.
 
     Args:
-        model: A `load_language_model` specification, or a ready language model.
+        model: A `load_language_model` specification, or a language model.
         model_options: Options of the language model.
         template: Prompt with `{text}`.
 
-    Scores are mean log-probabilities per question token: at most 0, comparable within one query only.
+    Scores are mean log-probabilities per token of the query. They are at most 0, and comparable within one query only.
 
     >>> pairs = [("Which novel?", "Basel is a town."), ("Which novel?", "Emma, a novel.")]
     >>> scores = LikelihoodCrossEncoder().score(pairs)
@@ -302,19 +297,21 @@ class LikelihoodCrossEncoder(BaseCrossEncoder):
         self._upr = UPR(load_language_model(model, **(model_options or {})), template=template)
 
     def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
-        """One plain float per pair, in order; the pairs of one query are scored as its candidates.
+        """Return the score of each pair. The pairs of one query are scored together as its candidates.
 
         Raises:
-            InvalidInput: a query is blank.
+            InvalidInput: A query is blank.
         """
-        places: dict[str, list[int]] = {}
-        for location, (query, _) in enumerate(text_pairs):
-            places.setdefault(query, []).append(location)
+        indices_by_query: dict[str, list[int]] = {}
+        for pair_index, (query, _) in enumerate(text_pairs):
+            indices_by_query.setdefault(query, []).append(pair_index)
+        texts = [[text_pairs[pair_index][1] for pair_index in indices] for indices in indices_by_query.values()]
         scores = [0.0] * len(text_pairs)
-        rankings = self._upr.rank_many(list(places), [[text_pairs[i][1] for i in of] for of in places.values()])
-        for of_query, ranking in zip(places.values(), rankings, strict=True):
+        for indices, ranking in zip(
+            indices_by_query.values(), self._upr.rank_many(list(indices_by_query), texts), strict=True
+        ):
             for item in ranking:
-                scores[of_query[item.details["position"]]] = item.score
+                scores[indices[item.details["position"]]] = item.score
         return scores
 
 

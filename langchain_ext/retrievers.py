@@ -14,7 +14,7 @@ from drillrank import Passage
 from drillrank.errors import check_positive
 from drillrank.explanation import Explanation
 from drillrank.frameworks.components import EXPLAIN, BRMGRFields, ModelFields
-from drillrank.frameworks.metadata import prefixed, reasons, with_result_metadata
+from drillrank.frameworks.metadata import describe_explanation, prefixed, with_result_metadata
 from drillrank.frameworks.store import retrieve_and_generate
 from drillrank.frameworks.views import Merged, ViewRetrieval
 from drillrank.llm import Requests, Usage
@@ -22,7 +22,7 @@ from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View
 from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM, embedding_of
-from langchain_ext._records import as_raw, given_chunks
+from langchain_ext._records import as_raw, read_given
 from langchain_ext._retriever import QueryRetriever, Retriever, with_score
 from langchain_ext._store import LangChainStore
 from langchain_ext.rerank import BRMGRRerank
@@ -96,12 +96,12 @@ class MultiViewRetriever(QueryRetriever):
     explain: bool = Field(default=False, description=EXPLAIN)
     settings: ScoreSettings | dict[str, Any] = Field(default=ScoreSettings(), description="What is rarely touched.")
 
-    def _make(self) -> ViewRetrieval:
+    def _build_core(self) -> ViewRetrieval:
         DocumentFilter(self.filters)  # says now what is wrong with it
         documents = self.documents or []
         return ViewRetrieval(
             self,
-            given_chunks(documents),
+            read_given(documents),
             lambda: [document.page_content for document in documents],
             maker="MultiViewTextSplitter",
             embed=embedding_of(self.embed),
@@ -118,7 +118,9 @@ class MultiViewRetriever(QueryRetriever):
         document = as_raw(section.record, section.text) if section.view else section.record
         metadata = with_result_metadata(document.metadata, matched_views=None, expanded_from=None)
         name, value = ("matched_views", merged.matched_views) if origin is None else ("expanded_from", origin)
-        metadata = with_score(metadata, self._settings.score_key, merged.score, {prefixed(name): value} | reasons(why))
+        metadata = with_score(
+            metadata, self._settings.score_key, merged.score, {prefixed(name): value} | describe_explanation(why)
+        )
         return document.model_copy(update={"metadata": metadata})
 
 
@@ -166,7 +168,7 @@ class BRMGRRetriever(BRMGRFields, ModelFields, QueryRetriever):
         default=BRMGRRetrieverSettings(), description="What is rarely touched."
     )
 
-    def _make(self) -> BRMGRRerank:
+    def _build_core(self) -> BRMGRRerank:
         DocumentFilter(self.filters)  # says now what is wrong
         check_positive(n_generated=self.n_generated)
         merging = {name: getattr(self, name) for name in BRMGRFields.model_fields}

@@ -90,7 +90,7 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, Output]):
     title_key: str = Field(default="title", description="Metadata key of the title.")
     filters: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
 
-    def _make(self) -> None:
+    def _build_core(self) -> None:
         self._self_ask({})  # says now what is wrong
         DocumentFilter(self.filters)
 

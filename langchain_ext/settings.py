@@ -1,4 +1,4 @@
-"""The rarely touched settings of the components, given as `settings=`, as such or by name."""
+"""Settings of the components, for their argument `settings=`. A mapping of their fields works, too."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from drillrank.settings import Settings
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreSettings(Settings):
-    """Of all that scores documents.
+    """Settings of all components that score documents.
 
     Attributes:
-        score_key: Metadata key of the score; None adds nothing that depends on the question.
+        score_key: Metadata key of the score. With None, no metadata depend on the question.
     """
 
     score_key: str | None = "relevance_score"
@@ -34,11 +34,11 @@ class ScoreSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentSettings(ScoreSettings):
-    """Of all that reads documents.
+    """Settings of all components that read documents.
 
     Attributes:
         title_key: Metadata key of the title.
-        metadata_fields: Metadata keys that the model reads, too.
+        metadata_fields: Metadata keys that the model reads in addition to the text.
     """
 
     title_key: str = "title"
@@ -46,56 +46,56 @@ class DocumentSettings(ScoreSettings):
 
     def __post_init__(self) -> None:
         check_keys(title_key=self.title_key)
-        fields: object = self.metadata_fields
-        if isinstance(fields, str) or not all(isinstance(key, str) for key in self.metadata_fields):
-            raise InvalidInput(f"metadata_fields are metadata keys, not {fields!r:.200}.")
+        keys: object = self.metadata_fields
+        if isinstance(keys, str) or not all(isinstance(key, str) for key in self.metadata_fields):
+            raise InvalidInput(f"metadata_fields must be metadata keys, got {keys!r:.200}.")
         super().__post_init__()
 
 
 @dataclass(frozen=True, kw_only=True)
 class RerankSettings(DocumentSettings, settings.BaseRerankSettings):
-    """Of every reranker."""
+    """Settings of every reranker."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RelevanceRerankSettings(RerankSettings, RelevanceSettings):
-    """Of `RelevanceRerank`: `drillrank.rerank.relevance.RelevanceSettings`, too."""
+    """Settings of `RelevanceRerank`, including `drillrank.rerank.relevance.RelevanceSettings`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BRMGRRerankSettings(RerankSettings, settings.GeneratedRecordSettings):
-    """Of `BRMGRRerank`: `drillrank.rerank.brmgr.BRMGRSettings`, too."""
+    """Settings of `BRMGRRerank`, including `drillrank.rerank.brmgr.BRMGRSettings`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BRMGRRetrieverSettings(settings.GenerationSettings, BRMGRRerankSettings):
-    """Of `BRMGRRetriever`: how documents are generated, too."""
+    """Settings of `BRMGRRetriever`, including those for generating documents."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PromptRankRerankSettings(RerankSettings, settings.LinkedRecordSettings):
-    """Of `PromptRankRerank`: those of `drillrank.PromptRank` and `drillrank.PathSearch`, too."""
+    """Settings of `PromptRankRerank`, including those of `drillrank.PromptRank` and `drillrank.PathSearch`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PromptRankRetrieverSettings(DocumentSettings, settings.PathRetrieverSettings):
-    """Of `PromptRankRetriever`: those of `drillrank.PromptRank` and `drillrank.PathSearch`, too.
+    """Settings of `PromptRankRetriever`, including those of `drillrank.PromptRank` and `drillrank.PathSearch`.
 
     Attributes:
-        missing_prompt: Asks the LLM what the best path still lacks: with `{documents}` and `{question}`.
+        missing_prompt: Prompt that asks what the best path lacks, with `{documents}` and `{question}`.
     """
 
-    missing_prompt: BasePromptTemplate[Any] | Template = MISSING_PROMPT  # type: ignore[assignment]  # the host's, too
+    missing_prompt: BasePromptTemplate[Any] | Template = MISSING_PROMPT  # type: ignore[assignment]  # or the framework's
 
 
 @dataclass(frozen=True, kw_only=True)
 class D3RetrieverSettings(ScoreSettings, settings.BaseD3RetrieverSettings):
-    """Of `D3Retriever`.
+    """Settings of `D3Retriever`.
 
     Attributes:
-        section_prompt: Asks for sections: with `{outline}` and `{question}`; None is the paper's.
-        paragraph_prompt: Asks for paragraphs: with `{paragraphs}` and `{question}`.
+        section_prompt: Prompt that asks for sections, with `{outline}` and `{question}`; None means the paper's.
+        paragraph_prompt: Prompt that asks for paragraphs, with `{paragraphs}` and `{question}`.
     """
 
-    section_prompt: BasePromptTemplate[Any] | Template | None = None  # type: ignore[assignment]  # the host's, too
+    section_prompt: BasePromptTemplate[Any] | Template | None = None  # type: ignore[assignment]  # or the framework's
     paragraph_prompt: BasePromptTemplate[Any] | Template | None = None  # type: ignore[assignment]

@@ -18,154 +18,177 @@ from drillrank.frameworks.filters import (
     AccessFilter,
     Condition,
     all_of,
-    answered,
     any_of,
     check_depth,
     condition,
+    list_parts,
     negated,
-    parts_of,
+    require_sync_predicate,
 )
+from drillrank.structure.stored_chunks import Where
 
 Filters = MetadataFilters | Callable[[BaseNode], bool]
-"""The host's filters, or a function that says which nodes may be seen."""
+"""Metadata filters of LlamaIndex, or a function that returns True for nodes that may be seen."""
 
-_OPERATORS = {
+_NAME_BY_OPERATOR = {
     FilterOperator.EQ: "eq",
     FilterOperator.NE: "ne",
     FilterOperator.GT: "gt",
     FilterOperator.GTE: "gte",
     FilterOperator.LT: "lt",
     FilterOperator.LTE: "lte",
-}  # the others are called what they are
-_OF_THE_NODE = ("ref_doc_id", "doc_id", "document_id")  # keys under which stores know a node's document
-_NO_FILTER = ("mmr_threshold", "mmr_prefetch_factor", "mmr_prefetch_k", "timeout")  # of a vector store's search
+}  # the values of the others are their names
+_DOCUMENT_KEYS = ("ref_doc_id", "doc_id", "document_id")  # keys under which stores keep the id of a node's document
+_UNRESTRICTIVE = ("mmr_threshold", "mmr_prefetch_factor", "mmr_prefetch_k", "timeout")  # arguments of a store's search
 
 
 class NodeFilter(AccessFilter[BaseNode]):
-    """Says which nodes a component may see.
+    """Filter of the nodes that a component may see.
 
     Args:
-        filters: The component's own; None lets everything pass.
-        source: Asked beside it; the filters of the retrievers that it is, or holds, govern what is looked up.
+        filters: The component's own filter; None lets every node pass.
+        source: Source of the component. The filters of its retrievers apply to nodes that are looked up next to it.
 
     Raises:
-        InvalidInput: `filters` is neither of the host's kind nor a function, or has an operator that nobody knows.
+        InvalidInput: `filters` is not a filter of LlamaIndex or a function, or has an unknown operator.
 
     >>> from llama_index.core.schema import TextNode
-    >>> mine = NodeFilter(MetadataFilters(filters=[MetadataFilter(key="tenant", value="a")]))
-    >>> [node.id_ for node in mine.filter_results([TextNode(id_="1", metadata={"tenant": "a"}), TextNode(id_="2")])]
+    >>> of_tenant = NodeFilter(MetadataFilters(filters=[MetadataFilter(key="tenant", value="a")]))
+    >>> nodes = [TextNode(id_="1", metadata={"tenant": "a"}), TextNode(id_="2")]
+    >>> [node.id_ for node in of_tenant.filter_results(nodes)]
     ['1']
     """
 
     def __init__(self, filters: Filters | None, source: object = None) -> None:
-        inside = parts_of(source, (BaseRetriever, BaseQueryEngine))
-        super().__init__(_predicate(filters), [one for part in inside for one in _restrictions(part)])
+        parts = list_parts(source, (BaseRetriever, BaseQueryEngine))
+        super().__init__(_build_predicate(filters), [filter for part in parts for filter in _list_restrictions(part)])
         self.filters = filters
 
-    def hits(self, found: Iterable[NodeWithScore], component: str = "") -> list[NodeWithScore]:
-        """`filter_results` for what the source brought, with scores."""
-        hits = list(found)
-        seen = set(map(id, self.filter_results((hit.node for hit in hits), component)))
-        return [hit for hit in hits if id(hit.node) in seen]
+    def filter_hits(self, hits: Iterable[NodeWithScore], component: str = "") -> list[NodeWithScore]:
+        """Return the hits whose nodes pass `filter_results`."""
+        hits = list(hits)
+        permitted = set(map(id, self.filter_results((hit.node for hit in hits), component)))
+        return [hit for hit in hits if id(hit.node) in permitted]
 
-    def for_store(self, **wanted: str) -> MetadataFilters | None:
-        """What a store filters its search by: metadata values, and the component's filters if a store can take them."""
-        filters: list[MetadataFilter | MetadataFilters] = [
-            MetadataFilter(key=key, value=value) for key, value in wanted.items()
-        ]
+    def as_store_filters(self, where: Where) -> MetadataFilters | None:
+        """Return the filters of a store's search: metadata values, and the component's filters. None for none."""
+        filters = _list_value_filters(where)
         if isinstance(self.filters, MetadataFilters) and self.filters.filters:
-            # Several stores take no filters inside filters: these are flat where that means the same.
-            flat = self.filters.condition in (None, FilterCondition.AND) or len(self.filters.filters) == 1
-            inner = self.filters.filters if flat and self.filters.condition != FilterCondition.NOT else [self.filters]
-            filters += inner
+            # Several stores take no filters inside filters, so flatten them where that has the same meaning.
+            is_flat = self.filters.condition in (None, FilterCondition.AND) or len(self.filters.filters) == 1
+            is_negated = self.filters.condition == FilterCondition.NOT
+            filters += self.filters.filters if is_flat and not is_negated else [self.filters]
         return MetadataFilters(filters=filters) if filters else None
 
+    def as_lookup_filters(self, where: Where) -> MetadataFilters:
+        """Return filters for the few records of a document, without those that several stores do not support.
 
-def _restrictions(source: object) -> list[Callable[[BaseNode], bool] | str]:
-    """What a retriever of ours, or one over an index, restricts its own search by.
+        `filter_fetched` applies the rest.
+        """
+        store_filters = self.as_store_filters({})
+        own = store_filters.filters if store_filters is not None else []
+        simple = [filter for filter in own if isinstance(filter, MetadataFilter)]
+        return MetadataFilters(filters=[*_list_value_filters(where), *simple])
 
-    What only the store understands is a string.
-    """
-    inherited: list[Callable[[BaseNode], bool] | str] = []
+
+def _list_value_filters(where: Where) -> list[MetadataFilter | MetadataFilters]:
+    return [
+        MetadataFilter(key=key, value=list(value), operator=FilterOperator.IN)
+        if isinstance(value, tuple)
+        else MetadataFilter(key=key, value=value)
+        for key, value in where.items()
+    ]
+
+
+def _list_restrictions(source: object) -> list[Callable[[BaseNode], bool] | str]:
+    """Return the restrictions of a retriever's search. One that only the store understands is a string."""
+    restrictions: list[Callable[[BaseNode], bool] | str] = []
     store = getattr(getattr(source, "_index", None), "vector_store", None)
     for name in ("_filters", "_extra_filters", "filters"):
         if filters := getattr(source, name, None):
             try:
-                inherited += [holds] if (holds := _predicate(filters, store)) else []
+                predicate = _build_predicate(filters, store)
+                restrictions += [] if predicate is None else [predicate]
             except InvalidInput:
-                inherited.append(f"filters={filters!r:.100}")
+                restrictions.append(f"filters={filters!r:.100}")
     if not isinstance(source, VectorIndexRetriever):
-        return inherited
-    if documents := frozenset(source._doc_ids or ()):
-        inherited.append(lambda node: _document_id(node) in documents)
-    nodes = frozenset(source._node_ids or ())  # those of an index's own retriever are all of its nodes
-    if nodes and not nodes.issuperset(source._index.index_struct.nodes_dict.values()):
-        inherited.append(lambda node: node.node_id in nodes)
+        return restrictions
+    if document_ids := frozenset(source._doc_ids or ()):
+        restrictions.append(lambda node: _document_id(node) in document_ids)
+    node_ids = frozenset(source._node_ids or ())  # an index's own retriever has all ids of the index
+    if node_ids and not node_ids.issuperset(source._index.index_struct.nodes_dict.values()):
+        restrictions.append(lambda node: node.node_id in node_ids)
     arguments = {**source._kwargs, **(source._kwargs.get("vector_store_kwargs") or {}), "vector_store_kwargs": None}
-    inherited += [
-        f"{name}={value!r:.100}" for name, value in arguments.items() if name not in _NO_FILTER and value is not None
+    restrictions += [
+        f"{name}={value!r:.100}"
+        for name, value in arguments.items()
+        if name not in _UNRESTRICTIVE and value is not None
     ]
-    return inherited
+    return restrictions
 
 
 _warned = WarnOnce()
 
 
-def _predicate(filters: object, store: object = None) -> Callable[[BaseNode], bool] | None:
-    """A component's filter, or that of a search in a store."""
+def _build_predicate(filters: object, store: object = None) -> Callable[[BaseNode], bool] | None:
+    """Return the function that evaluates a filter of a component, or of a search in a store."""
     if filters is None:
         return None
     if isinstance(filters, MetadataFilters):
         strict, lenient = metadata_filter(filters), metadata_filter(filters, lenient=True)
-        sees = lenient if isinstance(store, SimpleVectorStore) else strict
+        passes_store = lenient if isinstance(store, SimpleVectorStore) else strict
 
-        def holds(node: BaseNode) -> bool:
-            metadata = _metadata(node)
-            if sees(metadata):
+        def passes(node: BaseNode) -> bool:
+            metadata = _stored_metadata(node)
+            if passes_store(metadata):
                 return True
             if store is not None and lenient(metadata) and _warned.new("lacks a key", [f"{filters!r:.200}"]):
                 warn(
-                    f"Nodes without a key of {filters!r:.200} are not looked up, as some stores hide them and some do "
-                    "not. If yours shows them, write the key into every node."
+                    "Nodes without a key of the retriever's filters are not looked up: some stores hide them, others "
+                    "do not. If yours shows them, write the key into every node."
                 )
             return False
 
-        return holds
+        return passes
     if not callable(filters):
         raise InvalidInput(
-            f"filters are MetadataFilters, or a function from a node to True or False; not {filters!r:.100}."
+            f"filters must be MetadataFilters, or a function from a node to True or False, got {filters!r:.100}."
         )
-    return answered(filters)
+    return require_sync_predicate(filters)
 
 
 def metadata_filter(filters: MetadataFilters, *, lenient: bool = False) -> Callable[[Mapping[str, Any]], bool]:
-    """From metadata as stores keep them to whether they pass; leniently as the host's store in memory says it.
+    """Return the function from stored metadata to True if they pass the filters.
 
-    There a node without the key passes "is not", depending on the host's version, and "not" any other condition.
+    Args:
+        filters: The filters.
+        lenient: Evaluate as the framework's store in memory does. There, a node without the key passes "is not",
+            depending on the framework's version, and "not" of any other condition.
     """
-    holds = _condition(filters, lenient)
-    return lambda metadata: holds(metadata) is True
+    is_met = _build_condition(filters, lenient)
+    return lambda metadata: is_met(metadata) is True
 
 
-def _condition(filters: MetadataFilter | MetadataFilters, lenient: bool, depth: int = 0) -> Condition:
+def _build_condition(filters: MetadataFilter | MetadataFilters, lenient: bool, depth: int = 0) -> Condition:
     check_depth(depth)
     if isinstance(filters, MetadataFilter):
         key = filters.key
-        holds = condition(key, _OPERATORS.get(filters.operator, filters.operator.value), filters.value)
+        operator_name = _NAME_BY_OPERATOR.get(filters.operator, filters.operator.value)
+        is_met = condition(key, operator_name, filters.value)
         if not lenient:
-            return holds
-        absent = build_metadata_filter_fn(lambda _: {}, MetadataFilters(filters=[filters]))("")
-        return lambda metadata: absent if metadata.get(key) is None else holds(metadata)
-    inner = [_condition(one, lenient, depth + 1) for one in filters.filters]
+            return is_met
+        without_key = build_metadata_filter_fn(lambda _: {}, MetadataFilters(filters=[filters]))("")
+        return lambda metadata: without_key if metadata.get(key) is None else is_met(metadata)
+    conditions = [_build_condition(inner, lenient, depth + 1) for inner in filters.filters]
     if filters.condition == FilterCondition.NOT:
-        return negated(any_of(inner))
-    return any_of(inner) if filters.condition == FilterCondition.OR else all_of(inner)
+        return negated(any_of(conditions))
+    return any_of(conditions) if filters.condition == FilterCondition.OR else all_of(conditions)
 
 
-def _metadata(node: BaseNode) -> Mapping[str, Any]:
-    """As stores keep it: under these keys they write the document's id, over a user's."""
+def _stored_metadata(node: BaseNode) -> Mapping[str, Any]:
+    """Return metadata as stores keep them: the document's id replaces a user's value under these keys."""
     document = _document_id(node)
-    return node.metadata if document is None else {**node.metadata, **dict.fromkeys(_OF_THE_NODE, document)}
+    return node.metadata if document is None else {**node.metadata, **dict.fromkeys(_DOCUMENT_KEYS, document)}
 
 
 def _document_id(node: BaseNode) -> str | None:

@@ -1,4 +1,4 @@
-"""LlamaIndex's models as what requests are made to: an LLM with its prompt templates and reports, and embeddings."""
+"""Adapters of LlamaIndex's LLMs with their prompt templates and token counts, and of its embedding models."""
 
 from __future__ import annotations
 
@@ -25,7 +25,13 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixin
 
 from drillrank.errors import InvalidInput
-from drillrank.frameworks.models import STEPS, HostEmbedding, filled, host_prompt, reported_tokens
+from drillrank.frameworks.models import (
+    STEPS,
+    FrameworkEmbedding,
+    fill_framework_template,
+    framework_prompt,
+    reported_tokens,
+)
 from drillrank.likelihood.encoders import as_encoder
 from drillrank.llm import Reply
 from drillrank.prompts import check_placeholders
@@ -39,78 +45,80 @@ def embedding_of(embed: BaseEmbedding | Embed | str | None) -> Embed | None:
         InvalidInput: `embed` is not an embedding model, a function or an encoder's specification.
     """
     if isinstance(embed, BaseEmbedding):
-        return HostEmbedding(embed, embed.get_text_embedding_batch, embed.get_query_embedding)
+        return FrameworkEmbedding(embed, embed.get_text_embedding_batch, embed.get_query_embedding)
     return as_encoder(embed)
 
 
 STEP_TAG = "drillrank.step"
 
 
-class Report:
-    """What calls have cost, in the order of their ends."""
+class TokenCounter:
+    """Token counts of LLM calls, in the order of their ends."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[int | None, int | None]] = []
 
-    def answer(self, text: str) -> Reply:
-        """The text with what it cost."""
-        # A call that is made of another one ends later, and repeats the report of that one or has none.
+    def reply(self, text: str) -> Reply:
+        """Return the text with the token counts of the last call that reported any."""
+        # A call around another call ends later. It repeats the report of the inner call or has none.
         *_, last = (None, None), *(tokens for tokens in self.calls if tokens != (None, None))
         return Reply(text, prompt_tokens=last[0], completion_tokens=last[1])
 
 
-_REPORT: ContextVar[Report | None] = ContextVar("drillrank_report", default=None)
+_counter: ContextVar[TokenCounter | None] = ContextVar("drillrank_token_counter", default=None)
 
 
-class _Listener(BaseEventHandler):
-    """Writes the ends of calls into the report of the step that they belong to."""
+class _TokenListener(BaseEventHandler):
+    """Adds the token counts of each finished call to the counter of its step."""
 
     @classmethod
     def class_name(cls) -> str:
-        """Name used in serialisation."""
-        return "drillrank.Listener"
+        """Return the name used in serialisation."""
+        return "drillrank.TokenListener"
 
     def handle(self, event: BaseEvent, **kwargs: Any) -> None:
-        """Take note of one event."""
-        report = _REPORT.get()
-        if report is not None and isinstance(event, LLMChatEndEvent | LLMCompletionEndEvent) and event.response:
-            report.calls.append(reported_tokens(event.response.raw, event.response.additional_kwargs))
+        """Record the token counts of an end event."""
+        counter = _counter.get()
+        if counter is not None and isinstance(event, LLMChatEndEvent | LLMCompletionEndEvent) and event.response:
+            counter.calls.append(reported_tokens(event.response.raw, event.response.additional_kwargs))
 
 
-get_dispatcher("llama_index.core.llms.callbacks").add_event_handler(_Listener())
+get_dispatcher("llama_index.core.llms.callbacks").add_event_handler(_TokenListener())
 
 
 @contextmanager
-def step(name: str) -> Iterator[Report]:
-    """Spans and events of the calls made inside are tagged with the step's name; their cost is in the report."""
-    token = _REPORT.set(report := Report())
+def step(name: str) -> Iterator[TokenCounter]:
+    """Tag spans and events of the LLM calls in the block with the name of a step, and count their tokens."""
+    token = _counter.set(counter := TokenCounter())
     try:
         with instrument_tags({**active_instrument_tags.get(), STEP_TAG: name}):
-            yield report
+            yield counter
     finally:
-        _REPORT.reset(token)
+        _counter.reset(token)
 
 
-_PROMPT = PromptTemplate("{text}")  # prompts are complete; braces in them are text
+_TEXT_TEMPLATE = PromptTemplate("{text}")  # prompts are complete, and braces in them are plain text
 
 
-class Prompted(PromptMixin):
-    """Base of components with templates of their own, which `update_prompts` may replace at any time."""
+class StepPrompts(PromptMixin):
+    """Mixin of components with prompt templates, which `update_prompts` may replace at any time."""
 
     def _step_prompt(self, name: str, template: BasePromptTemplate | str) -> Callable[..., str]:
-        """Take in a template, or its text; a function for the core that fills in what has this name at the time.
+        """Set a template, and return a function for the core that fills the current template of this name.
 
         Raises:
-            InvalidInput: a template lacks one of its places.
+            InvalidInput: The template lacks a placeholder.
         """
-        self._take(name, PromptTemplate(template) if isinstance(template, str) else template)
-        return partial(filled, name, partial(self._filled, name))
+        self._set_template(name, PromptTemplate(template) if isinstance(template, str) else template)
+        return partial(fill_framework_template, name, partial(self._fill_template, name))
 
-    def _take(self, name: str, template: BasePromptTemplate) -> None:
+    def _set_template(self, name: str, template: BasePromptTemplate) -> None:
         check_placeholders(template.format, *STEPS[name][1:])
         vars(self).setdefault("_templates", {})[name] = template
 
-    def _filled(self, name: str, values: dict[str, Any]) -> tuple[str, tuple[BasePromptTemplate, dict[str, Any]]]:
+    def _fill_template(
+        self, name: str, values: dict[str, Any]
+    ) -> tuple[str, tuple[BasePromptTemplate, dict[str, Any]]]:
         template = self._get_prompts()[name]
         return template.format(**values), (template, values)
 
@@ -118,83 +126,83 @@ class Prompted(PromptMixin):
         return dict(vars(self)["_templates"])
 
     def _update_prompts(self, prompts: PromptDictType) -> None:
-        for name in prompts.keys() & self._get_prompts().keys():  # others are of other components
-            self._take(name, prompts[name])
+        for name in prompts.keys() & self._get_prompts().keys():  # the others belong to other components
+            self._set_template(name, prompts[name])
 
 
 class FrameworkLLM:
-    """Asks through `predict` and `apredict`, so that chat models, formatting and events work as everywhere else.
+    """LLM for the core that calls `predict` and `apredict`, so chat models, formatting and events work as usual.
 
-    In traces, the events and spans of a call have a tag with the name of its step: the prompt's, or else the one given.
+    In traces, the events and spans of a call have a tag with the name of its prompt's step, or else of `step`.
 
     Args:
-        llm: The LLM; None takes `Settings.llm` at each call.
-        step: What it is asked for.
+        llm: An LLM; None means the current `Settings.llm` at each call.
+        step: Name of the step, for prompts without a template.
 
     Raises:
-        InvalidInput: it is no LLM of the host's, such as a function.
+        InvalidInput: `llm` is not an LLM of LlamaIndex, such as a function.
     """
 
     def __init__(self, llm: LLM | None, step: str) -> None:
         if not isinstance(llm, LLM | None):
-            raise InvalidInput(f"llm is an LLM of LlamaIndex, and a {type(llm).__name__} is none; not {llm!r:.100}.")
-        self._given = llm
+            raise InvalidInput(f"llm must be an LLM of LlamaIndex, got a {type(llm).__name__}: {llm!r:.100}.")
+        self._own_llm = llm
         self._step = step
 
     @property
     def _llm(self) -> LLM:
-        return Settings.llm if self._given is None else self._given
+        return Settings.llm if self._own_llm is None else self._own_llm
 
     def complete(self, prompt: str, schema: dict[str, Any] | None = None) -> Reply:
-        """The LLM's answer, held to a schema if there is one and it is a model that calls functions."""
-        # A failed call leaves an event open in the host's trace; in a context of its own, the next is no child of it.
+        """Return the LLM's answer, as JSON of a schema if one is passed and the model calls functions."""
+        # A failed call leaves its event open in the framework's trace. In a copied context, the next call is no child.
         return copy_context().run(self._ask, prompt, schema)
 
     @property
     def acomplete(self) -> Callable[..., Any] | None:
-        """`complete` by the LLM's own asynchronous call; None where the host falls back to the blocking one."""
+        """Asynchronous `complete`; None if the framework would run the blocking call instead."""
         return self._aask if _is_asynchronous(self._llm) else None
 
     complete_json, acomplete_json = complete, acomplete
 
     def _ask(self, prompt: str, schema: dict[str, Any] | None = None) -> Reply:
         llm = self._llm
-        (template, values), name = host_prompt(prompt, _template_of, self._step)
-        with step(name) as report:
+        (template, values), name = framework_prompt(prompt, _as_template, self._step)
+        with step(name) as counter:
             if schema is None or not llm.metadata.is_function_calling_model:
-                return report.answer(llm.predict(template, **values))
-            answer = llm.structured_predict(_model_of(schema), template, **values)
-            return report.answer(answer.model_dump_json())
+                return counter.reply(llm.predict(template, **values))
+            answer = llm.structured_predict(_pydantic_model(schema), template, **values)
+            return counter.reply(answer.model_dump_json())
 
     async def _aask(self, prompt: str, schema: dict[str, Any] | None = None) -> Reply:
         llm = self._llm
-        (template, values), name = host_prompt(prompt, _template_of, self._step)
-        with step(name) as report:
+        (template, values), name = framework_prompt(prompt, _as_template, self._step)
+        with step(name) as counter:
             if schema is None or not llm.metadata.is_function_calling_model:
-                return report.answer(await llm.apredict(template, **values))
-            answer = await llm.astructured_predict(_model_of(schema), template, **values)
-            return report.answer(answer.model_dump_json())
+                return counter.reply(await llm.apredict(template, **values))
+            answer = await llm.astructured_predict(_pydantic_model(schema), template, **values)
+            return counter.reply(answer.model_dump_json())
 
 
-def identity(llm: LLM) -> str | None:
-    """What tells an LLM's answers from another's: its class, metadata and fields; None where these do not tell."""
+def cache_key(llm: LLM) -> str | None:
+    """Return a cache key for an LLM: its class, metadata and fields. Return None if these do not identify it."""
     fields = {name: getattr(llm, name) for name, field in type(llm).model_fields.items() if not field.exclude}
-    known = f"{type(llm).__module__}.{type(llm).__qualname__}({llm.metadata!r}, {sorted(fields.items())!r})"
-    return None if llm.metadata.model_name in ("", "unknown") or " at 0x" in known else known
+    key = f"{type(llm).__module__}.{type(llm).__qualname__}({llm.metadata!r}, {sorted(fields.items())!r})"
+    return None if llm.metadata.model_name in ("", "unknown") or " at 0x" in key else key
 
 
 def _is_asynchronous(llm: LLM) -> bool:
-    """Whether an LLM has an asynchronous call of its own: that of `CustomLLM` is the blocking one."""
+    """Return True if the LLM has its own asynchronous call. The one of `CustomLLM` blocks."""
     name = "achat" if llm.metadata.is_chat_model else "acomplete"
-    return unwrap(getattr(type(llm), name)) is not unwrap(getattr(CustomLLM, name))  # wrapped by the host's spans
+    return unwrap(getattr(type(llm), name)) is not unwrap(getattr(CustomLLM, name))  # the framework's spans wrap it
 
 
-def _template_of(text: str) -> tuple[BasePromptTemplate, dict[str, str]]:
-    return _PROMPT, {"text": text}
+def _as_template(text: str) -> tuple[BasePromptTemplate, dict[str, str]]:
+    return _TEXT_TEMPLATE, {"text": text}
 
 
-def _model_of(schema: dict[str, Any]) -> type[BaseModel]:
-    """The host holds LLMs to pydantic models: one with a list of whole numbers for each property of the schema."""
+def _pydantic_model(schema: dict[str, Any]) -> type[BaseModel]:
+    """Build the pydantic model of a schema, with a list of whole numbers for each property."""
     fields: dict[str, Any] = {
         name: (list[int], Field(description=field["description"])) for name, field in schema["properties"].items()
     }

@@ -120,68 +120,67 @@ def _annotated(kind: type[BaseNode]) -> type[BaseNode]:
     return Annotated
 
 
-_HEADINGS = "header_path"  # of the host's parser of Markdown: those above the heading that the text begins with
-
-
 DOCUMENT = "ref_doc_id"
 """Metadata key of a node's document. Stores filter by it, although metadata do not have it."""
 
-
-def read_chunks(nodes: Iterable[BaseNode | NodeWithScore]) -> list[StoredChunk[BaseNode]]:
-    """What each node, or hit, is a piece of, and where in it it stands."""
-    hits = [found if isinstance(found, NodeWithScore) else NodeWithScore(node=found) for found in nodes]
-    known = {hit.node.node_id: hit.node for hit in hits}
-    return [replace(_chunk(hit.node, known), score=hit.score) for hit in hits]
+_HEADINGS = "header_path"  # of the framework's Markdown parser: those above the heading that the text begins with
 
 
-def _namespace(space: str) -> dict[str, str]:
-    return {prefixed("namespace"): space} if space else {}
+def read_chunks(records: Iterable[BaseNode | NodeWithScore]) -> list[StoredChunk[BaseNode]]:
+    """Return nodes or hits as stored chunks."""
+    hits = [record if isinstance(record, NodeWithScore) else NodeWithScore(node=record) for record in records]
+    node_by_id = {hit.node.node_id: hit.node for hit in hits}
+    return [replace(_read_node(hit.node, node_by_id), score=hit.score) for hit in hits]
 
 
-def _start(node: BaseNode, known: Mapping[str, BaseNode], below: frozenset[str] = frozenset()) -> int | None:
-    """Where a node stands in its document.
-
-    The host's hierarchical parser counts from the parent, which was cut like a document, and names the document as
-    the source nevertheless: so the parent has to be known, and to say the same.
-    """
-    start, parent = getattr(node, "start_char_idx", None), node.parent_node
-    if start is None or parent is None or parent.node_id == node.ref_doc_id:
-        return start
-    above = known.get(parent.node_id)
-    if above is None or above.node_id in below:
-        return None
-    text, first = node.get_content(), _start(above, known, below | {node.node_id})
-    return None if first is None or above.get_content()[start : start + len(text)] != text else first + start
-
-
-def _chunk(node: BaseNode, known: Mapping[str, BaseNode]) -> StoredChunk[BaseNode]:
-    found, metadata, text = result_metadata(node.metadata), user_metadata(node.metadata), node.get_content()
-    space, document = str(found.get("namespace") or ""), node.ref_doc_id or node.node_id
-    start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
+def _read_node(node: BaseNode, node_by_id: Mapping[str, BaseNode]) -> StoredChunk[BaseNode]:
+    names, metadata, text = result_metadata(node.metadata), user_metadata(node.metadata), node.get_content()
+    namespace, document = str(names.get("namespace") or ""), node.ref_doc_id or node.node_id
     related = {"parent_id": node.parent_node, "previous_id": node.prev_node, "next_id": node.next_node}
-    links = {name: link.node_id for name, link in related.items() if link is not None}
     chunk = StoredChunk(
         node,
         node.node_id,
         text,
-        (space, document),
+        (namespace, document),
         view_text=text,
         metadata=metadata,
         pages=pages_of(node.metadata),
-        links=links,
+        links={name: info.node_id for name, info in related.items() if info is not None},
         vector=node.embedding,
     )
-    if not is_section(node.metadata) and node.ref_doc_id in (None, node.node_id):
+    is_view = is_section(node.metadata)
+    if not is_view and node.ref_doc_id in (None, node.node_id):
         return chunk
-    chunk = replace(chunk, kind="chunk", siblings={DOCUMENT: document, **_namespace(space)})
-    if is_section(node.metadata):
-        view = str(found["view"])
-        chunk = replace(chunk, id=str(found["section_id"]), view=view, text=text if view == "raw" else "")
-        if start is None:  # it was cut out of what another parser cut
+    siblings = {DOCUMENT: document, **({prefixed("namespace"): namespace} if namespace else {})}
+    chunk = replace(chunk, kind="chunk", siblings=siblings)
+    start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
+    if is_view:
+        view = str(names["view"])
+        chunk = replace(chunk, id=str(names["section_id"]), view=view, text=text if view == "raw" else "")
+        if start is None:  # a section of a piece that another parser cut
             return chunk
-        return replace(chunk, kind="section", path=str(found.get("section_path", "")), start=start, end=end)
-    headings, begin = headings_of_path(metadata.get(_HEADINGS)), _start(node, known)
+        return replace(chunk, kind="section", path=str(names.get("section_path", "")), start=start, end=end)
+    headings, document_start = headings_of_path(metadata.get(_HEADINGS)), _document_start(node, node_by_id)
     chunk = replace(chunk, path=headings, is_below_path=_HEADINGS in metadata)
-    if not headings or (begin != 0 and text.startswith("#")):  # if not, it was cut again, and offsets count from there
-        chunk = replace(chunk, start=begin, end=end if begin == start else None)
-    return chunk
+    if headings and not (document_start != 0 and text.startswith("#")):
+        return chunk  # it was cut again, and its offsets count from the first cut
+    return replace(chunk, start=document_start, end=end if document_start == start else None)
+
+
+def _document_start(
+    node: BaseNode, node_by_id: Mapping[str, BaseNode], child_ids: frozenset[str] = frozenset()
+) -> int | None:
+    """Return the offset of a node in its document. None if it is not known.
+
+    The framework's hierarchical parser counts from the parent, and nevertheless names the document as the source. So
+    the parent must be in `node_by_id`, and have the node's text at that offset.
+    """
+    start, parent_info = getattr(node, "start_char_idx", None), node.parent_node
+    if start is None or parent_info is None or parent_info.node_id == node.ref_doc_id:
+        return start
+    parent = node_by_id.get(parent_info.node_id)
+    if parent is None or parent.node_id in child_ids:
+        return None
+    text, parent_start = node.get_content(), _document_start(parent, node_by_id, child_ids | {node.node_id})
+    has_text = parent.get_content()[start : start + len(text)] == text
+    return None if parent_start is None or not has_text else parent_start + start

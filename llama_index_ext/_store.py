@@ -6,8 +6,8 @@ loop. The synchronous one runs on a thread instead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,266 +17,255 @@ from llama_index.core.retrievers import BaseRetriever, VectorIndexRetriever
 from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.simple import SimpleVectorStore
-from llama_index.core.vector_stores.types import (
-    BasePydanticVectorStore,
-    FilterOperator,
-    MetadataFilter,
-    MetadataFilters,
-    VectorStoreQuery,
-)
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters, VectorStoreQuery
 
 from drillrank.frameworks.store import FrameworkStore
 from drillrank.llm import FunctionRequest, Requests
 from drillrank.passages import check_query
-from drillrank.structure.stored_chunks import StoredChunk, Where
+from drillrank.structure.record_store import RecordStore
+from drillrank.structure.stored_chunks import StoredChunk, Where, matches
 from llama_index_ext._filters import NodeFilter, metadata_filter
 from llama_index_ext._records import DOCUMENT, read_chunks
 
+Source = VectorStoreIndex | BaseRetriever | RecordStore | Mapping[str, BaseRetriever]
+"""Index, retriever, record store, or retrievers by view."""
+
+_SYNC_ONLY = (BaseRetriever._aretrieve, BasePydanticVectorStore.aquery, SimpleVectorStore.aquery)
+
 
 def underlying_index(source: object) -> VectorStoreIndex | None:
-    """The index that a source is, or that the host's retrievers over one search; of several, that of raw texts.
+    """Return the index that a source is, or that the framework's retriever over one searches.
 
-    What stands behind any other retriever is not guessed, nor where an index leads to other objects than nodes.
+    Of several retrievers, the one of raw texts counts. The index behind any other retriever is not guessed, nor one
+    that leads to other objects than nodes.
     """
     if isinstance(source, VectorStoreIndex):
         return source
     if isinstance(source, Mapping) and source:
         first, *others = map(underlying_index, source.values())
-        return underlying_index(source.get("raw")) or (first if all(one is first for one in others) else None)
+        return underlying_index(source.get("raw")) or (first if all(other is first for other in others) else None)
     if type(source) is not VectorIndexRetriever or not all(
-        isinstance(led_to, BaseNode) for led_to in source.object_map.values()
+        isinstance(target, BaseNode) for target in source.object_map.values()
     ):
         return None
     return source._index
 
 
-_SYNCHRONOUS = (BaseRetriever._aretrieve, BasePydanticVectorStore.aquery, SimpleVectorStore.aquery)
-
-
-def nodes_of(docstore: BaseDocumentStore, ids: Sequence[str]) -> FunctionRequest:
-    """The nodes with these ids that a document store has."""
+def get_nodes_request(docstore: BaseDocumentStore, ids: Sequence[str]) -> FunctionRequest:
+    """Return the request for the nodes with these ids in a document store."""
     return FunctionRequest(
         partial(docstore.get_nodes, list(ids), raise_error=False),
         partial(docstore.aget_nodes, list(ids), raise_error=False),
     )
 
 
-Source = VectorStoreIndex | BaseRetriever | Mapping[str, BaseRetriever]
-
-
-@dataclass(eq=False)
 class LlamaIndexStore(FrameworkStore):
     """Record store over an index or a retriever, for one question, which is embedded at most once.
 
-    A search of an index returns nodes with scores, as the store has them: a keyword view, not what it leads to. Behind
-    a retriever over an index that index is asked for nodes that are no search's.
+    A search of an index returns nodes as the store has them: a keyword view, not the section that it leads to.
 
     Args:
-        query_bundle: The question.
-        source: An index, a retriever, or several by name; None has nothing.
-        access_filter: What may be seen.
-        docstore: Is asked for nodes by id where there is no index behind the source.
-        component: The component that warns if the filter hides all that a retriever brings; without a name none does.
-        index: Is asked for nodes where none stands behind the source.
+        query_bundle: The question, perhaps with its embedding.
+        source: Index, retriever, record store, or retrievers by view. None for no source.
+        access_filter: Filter of the nodes that the caller may see.
+        docstore: Document store that is asked for nodes by id if no index is behind the source.
+        component: Name of the component that warns if the filter removes all results of a retriever. Empty: no warning.
+        index: Index that is asked for nodes if none is behind the source.
     """
 
-    query_bundle: QueryBundle
-    source: Source | None
-    access_filter: NodeFilter
-    docstore: BaseDocumentStore | None = None
-    component: str = ""
-    index: VectorStoreIndex | None = None
-
-    def __post_init__(self) -> None:
-        super().__init__(self.source, callable(getattr(self.source, "retrieve", None)))
-        self.index = underlying_index(self.source) or self.index
-        self._rankings: dict[str, list[tuple[str, float]]] = {}
-        self._met: dict[str, BaseNode] = {}  # nodes that the document store has brought
+    def __init__(
+        self,
+        query_bundle: QueryBundle,
+        source: Source | None,
+        access_filter: NodeFilter,
+        docstore: BaseDocumentStore | None = None,
+        component: str = "",
+        index: VectorStoreIndex | None = None,
+    ) -> None:
+        super().__init__(source, callable(getattr(source, "retrieve", None)), access_filter)
+        self.index = underlying_index(source) or index
+        self._query_bundle = query_bundle
+        self._node_filter = access_filter
+        self._docstore = docstore
+        self._component = component
+        self._ranking_by_question: dict[str, list[tuple[str, float]]] = {}
+        self._node_by_id: dict[str, BaseNode] = {}  # of the document store
 
     def _bundle(self, question: str) -> QueryBundle:
-        text = self.query_bundle.query_str
-        return self.query_bundle if text.strip() and check_query(text) == question else QueryBundle(question)
+        text = self._query_bundle.query_str
+        return self._query_bundle if text.strip() and check_query(text) == question else QueryBundle(question)
 
-    def _vector(self, query: QueryBundle, model: BaseEmbedding) -> Requests[list[float]]:
-        """The question's; one that it brings is kept."""
+    def _embed(self, query: QueryBundle, model: BaseEmbedding) -> Requests[list[float]]:
         if query.embedding is not None:
             return query.embedding
         embed = partial(model.get_agg_embedding_from_queries, query.embedding_strs)
         return (yield from self.embed_once(model, query.query_str, embed))
+
+    # --- Search
 
     def _retrieve(self, retriever: BaseRetriever, question: str) -> Requests[list[StoredChunk[Any]]]:
         query, afunction = self._bundle(question), getattr(retriever, "_aretrieve", None)
         if isinstance(retriever, VectorIndexRetriever):
             afunction = retriever._vector_store.aquery
             if query.embedding_strs and retriever._needs_embedding():
-                # A query of its own: the host would leave its vector to the next one.
-                query = replace(query, embedding=(yield from self._vector(query, retriever._embed_model)))
-        asynchronous = hasattr(retriever, "aretrieve") and getattr(afunction, "__func__", afunction) not in _SYNCHRONOUS
-        [found] = yield [
+                # A new query object: the framework would leave its vector in the caller's.
+                query = replace(query, embedding=(yield from self._embed(query, retriever._embed_model)))
+        is_async = hasattr(retriever, "aretrieve") and getattr(afunction, "__func__", afunction) not in _SYNC_ONLY
+        [hits] = yield [
             FunctionRequest(
-                partial(retriever.retrieve, query), partial(retriever.aretrieve, query) if asynchronous else None
+                partial(retriever.retrieve, query), partial(retriever.aretrieve, query) if is_async else None
             )
         ]
-        [seen] = yield [
-            FunctionRequest(partial(self.access_filter.hits, found, self.component))
-        ]  # a user's filter may take long
-        return read_chunks(seen)
+        # A user's filter function may take long.
+        [permitted] = yield [FunctionRequest(partial(self._node_filter.filter_hits, hits, self._component))]
+        return read_chunks(permitted)
 
     def _search_store(self, question: str, n: int, where: Where) -> Requests[tuple[list[StoredChunk[Any]], int]]:
-        hits, n_hits = yield from self._search_index(self._bundle(question), n, where)
-        return read_chunks(hits), n_hits
-
-    def _search_index(
-        self, query_bundle: QueryBundle, k: int, wanted: Where
-    ) -> Requests[tuple[list[NodeWithScore], int]]:
-        """Asks the store itself: a retriever of the host's shows traces and the log what the filter has not seen."""
+        """Search the vector store itself: the framework's retriever would log and trace nodes that are hidden."""
         index = self.index
         assert index is not None
-        store = index.vector_store
-        vector = (yield from self._vector(query_bundle, index._embed_model)) if store.is_embedding_query else None
+        store, query_bundle = index.vector_store, self._bundle(question)
+        vector = (yield from self._embed(query_bundle, index._embed_model)) if store.is_embedding_query else None
         if isinstance(store, SimpleVectorStore) and not store.stores_text:
-            [ranking] = yield [
-                FunctionRequest(partial(self.run_alone, self._ranked, query_bundle.query_str, vector, store))
-            ]
-            known = store.data.metadata_dict
-            of_view = [pair for pair in ranking if wanted.items() <= known.get(pair[0], {}).items()]
-            return (yield from self._read(of_view, k)), 0  # which is all that there is
-        ids, filters = list(index.index_struct.nodes_dict.values()), self.access_filter.for_store(**wanted)  # type: ignore[arg-type]  # of one view
-        text = query_bundle.query_str
-        query = VectorStoreQuery(vector, k, node_ids=ids, query_str=text, filters=filters)
-        asynchronous = getattr(store.aquery, "__func__", store.aquery) not in _SYNCHRONOUS
+            [ranking] = yield [FunctionRequest(partial(self.run_alone, self._rank_all, question, vector, store))]
+            metadata_by_id = store.data.metadata_dict
+            ranking = [pair for pair in ranking if matches(metadata_by_id.get(pair[0], {}), where)]
+            return read_chunks((yield from self._read_ranking(ranking, n))), 0  # there are no others to search for
+        query = VectorStoreQuery(
+            vector,
+            n,
+            # With a store that has texts, the index lists some kinds of nodes only; the store would filter by them.
+            node_ids=None if store.stores_text else list(index.index_struct.nodes_dict.values()),
+            query_str=query_bundle.query_str,
+            filters=self._node_filter.as_store_filters(where),
+        )
+        is_async = getattr(store.aquery, "__func__", store.aquery) not in _SYNC_ONLY
         [result] = yield [
-            FunctionRequest(partial(store.query, query), partial(store.aquery, query) if asynchronous else None)
+            FunctionRequest(partial(store.query, query), partial(store.aquery, query) if is_async else None)
         ]
         if result.nodes is not None:
-            return (yield from self._shown(result.nodes, result.similarities)), len(result.nodes)
+            hits = yield from self._permit_hits(result.nodes, result.similarities)
+            return read_chunks(hits), len(result.nodes)
         ids = result.ids or []
         ranking = list(zip(ids, result.similarities or [None] * len(ids), strict=True))
-        return (yield from self._read(ranking, k)), len(ids)
+        return read_chunks((yield from self._read_ranking(ranking, n))), len(ids)
 
-    def _ranked(self, question: str, vector: list[float] | None, store: SimpleVectorStore) -> list[tuple[str, float]]:
-        """All that may be seen of a store in memory, best first, once for a question.
+    def _rank_all(self, question: str, vector: list[float] | None, store: SimpleVectorStore) -> list[tuple[str, float]]:
+        """Rank all visible nodes of a store in memory, once for a question.
 
-        Such a store computes every similarity whatever is wanted, and does not know all filters.
+        Such a store computes every similarity for any search, and does not support all filters.
         """
-        if question not in self._rankings:
+        if question not in self._ranking_by_question:
             assert self.index is not None
             ids = list(self.index.index_struct.nodes_dict.values())
-            if isinstance(self.access_filter.filters, MetadataFilters):
-                known, sees = store.data.metadata_dict, metadata_filter(self.access_filter.filters)
-                ids = [id_ for id_ in ids if sees(known.get(id_, {}))]
+            if isinstance(self._node_filter.filters, MetadataFilters):
+                metadata_by_id, passes = store.data.metadata_dict, metadata_filter(self._node_filter.filters)
+                ids = [id_ for id_ in ids if passes(metadata_by_id.get(id_, {}))]
             result = store.query(VectorStoreQuery(vector, len(ids), node_ids=ids))
-            self._rankings[question] = list(zip(result.ids or (), result.similarities or (), strict=True))
-        return self._rankings[question]
+            ranking = zip(result.ids or (), result.similarities or (), strict=True)
+            self._ranking_by_question[question] = list(ranking)
+        return self._ranking_by_question[question]
 
-    def _read(self, ranking: Sequence[tuple[str, float | None]], k: int) -> Requests[list[NodeWithScore]]:
-        """The best `k` of a ranking, of which a function may hide any share: it is read as far as need be."""
+    def _read_ranking(self, ranking: Sequence[tuple[str, float | None]], n: int) -> Requests[list[NodeWithScore]]:
+        """Return the best `n` visible nodes of a ranking. A filter function may hide any share, so read on demand."""
         assert self.index is not None
-        found: list[NodeWithScore] = []
-        start, width = 0, k
-        while start < len(ranking) and len(found) < k:
+        hits: list[NodeWithScore] = []
+        start, width = 0, n
+        while start < len(ranking) and len(hits) < n:
             ids = [self.index.index_struct.nodes_dict[id_] for id_, _ in ranking[start : start + width]]
-            [fetched] = yield [nodes_of(self.index.docstore, [id_ for id_ in ids if id_ not in self._met])]
-            self._met.update((node.node_id, node) for node in fetched)
+            missing_ids = [id_ for id_ in ids if id_ not in self._node_by_id]
+            [nodes] = yield [get_nodes_request(self.index.docstore, missing_ids)]
+            self._node_by_id.update((node.node_id, node) for node in nodes)
             scores = [score for _, score in ranking[start : start + width]]
-            found += yield from self._shown(list(map(self._met.get, ids)), scores)
+            hits += yield from self._permit_hits(list(map(self._node_by_id.get, ids)), scores)
             start, width = start + width, 2 * width
-        return found
+        return hits
 
-    def _shown(
+    def _permit_hits(
         self, nodes: Sequence[BaseNode | None], scores: Sequence[float | None] | None
     ) -> Requests[list[NodeWithScore]]:
-        """Those that may be seen, and what they lead to, if that may."""
+        """Return the visible nodes, each as the node that it leads to if that is visible, too."""
         assert self.index is not None
-        objects, access_filter = self.index._object_map, self.access_filter
+        objects = self.index._object_map
 
-        def led_to(node: BaseNode) -> BaseNode:
-            """What a node of `VectorStoreIndex(objects=...)` points to; any other one without the copy it holds."""
-            found = objects.get(node.index_id) if isinstance(node, IndexNode) else None
-            copied = isinstance(node, IndexNode) and node.obj is not None
-            return found if isinstance(found, BaseNode) else node.model_copy(update={"obj": None}) if copied else node
+        def follow(node: BaseNode) -> BaseNode:
+            """Return the target of a node of `VectorStoreIndex(objects=...)`, or the node without its copy of one."""
+            target = objects.get(node.index_id) if isinstance(node, IndexNode) else None
+            if isinstance(target, BaseNode):
+                return target
+            has_copy = isinstance(node, IndexNode) and node.obj is not None
+            return node.model_copy(update={"obj": None}) if has_copy else node
 
-        def seen() -> list[NodeWithScore]:
+        def permit() -> list[NodeWithScore]:
             pairs = zip(nodes, scores or [None] * len(nodes), strict=True)
-            hits = access_filter.hits(
-                [NodeWithScore(node=node, score=score) for node, score in pairs if node is not None]
+            hits = [NodeWithScore(node=node, score=score) for node, score in pairs if node is not None]
+            permitted = self._node_filter.filter_hits(hits)
+            return self._node_filter.filter_hits(
+                [NodeWithScore(node=follow(hit.node), score=hit.score) for hit in permitted]
             )
-            return access_filter.hits([NodeWithScore(node=led_to(hit.node), score=hit.score) for hit in hits])
 
-        [shown] = yield [FunctionRequest(seen)]
-        return shown  # type: ignore[no-any-return]
+        [permitted] = yield [FunctionRequest(permit)]
+        return permitted  # type: ignore[no-any-return]
+
+    # --- Nodes by id and by metadata
 
     def _get_requests(self, ids: Sequence[str]) -> Requests[list[StoredChunk[Any]] | None]:
         if self.index is not None:
-            [nodes] = yield [FunctionRequest(partial(_get_nodes, self.index, ids, self.access_filter))]
+            [nodes] = yield [FunctionRequest(partial(_get_nodes, self.index, ids, self._node_filter))]
             return None if nodes is None else read_chunks(nodes)
-        if self.docstore is None:
+        if self._docstore is None:
             return None
-        [nodes] = yield [nodes_of(self.docstore, ids)]
-        [permitted] = yield [FunctionRequest(partial(self.access_filter.filter_fetched, nodes))]
+        [nodes] = yield [get_nodes_request(self._docstore, ids)]
+        [permitted] = yield [FunctionRequest(partial(self._node_filter.filter_fetched, nodes))]
         return read_chunks(permitted)
 
     def _find_requests(self, where: Where) -> Requests[list[StoredChunk[Any]] | None]:
         if self.index is None:
             return None
-        [nodes] = yield [FunctionRequest(partial(_find_nodes, self.index, where, self.access_filter))]
+        [nodes] = yield [FunctionRequest(partial(_find_nodes, self.index, where, self._node_filter))]
         return None if nodes is None else read_chunks(nodes)
 
 
-def _get_nodes(index: VectorStoreIndex, ids: Sequence[str], access_filter: NodeFilter) -> list[BaseNode] | None:
+def _get_nodes(index: VectorStoreIndex, ids: Sequence[str], node_filter: NodeFilter) -> list[BaseNode] | None:
     if not index.vector_store.stores_text:
-        indexed = _indexed(index)
-        nodes = index.docstore.get_nodes([id_ for id_ in ids if id_ in indexed], raise_error=False)
-        return access_filter.filter_fetched(nodes)
+        indexed_ids = _list_indexed_ids(index)
+        nodes = index.docstore.get_nodes([id_ for id_ in ids if id_ in indexed_ids], raise_error=False)
+        return node_filter.filter_fetched(nodes)
     try:
         nodes = index.vector_store.get_nodes(list(ids)) if ids else []  # without any id, several stores return all
     except NotImplementedError:  # a store that returns nodes by search only
         return None
-    return access_filter.filter_fetched(nodes)
+    return node_filter.filter_fetched(nodes)
 
 
-def _find_nodes(index: VectorStoreIndex, where: Where, access_filter: NodeFilter) -> list[BaseNode] | None:
+def _find_nodes(index: VectorStoreIndex, where: Where, node_filter: NodeFilter) -> list[BaseNode] | None:
     if not index.vector_store.stores_text:
-        return access_filter.filter_fetched(_of_docstore(index, where))
+        return node_filter.filter_fetched(_find_in_docstore(index, where))
     try:
-        nodes = index.vector_store.get_nodes(None, _filters(where, access_filter))
+        nodes = index.vector_store.get_nodes(None, node_filter.as_lookup_filters(where))
     except NotImplementedError:
         return None
-    return access_filter.filter_fetched(nodes)
+    return node_filter.filter_fetched(nodes)
 
 
-def _of_docstore(index: VectorStoreIndex, where: Where) -> list[BaseNode]:
-    """Nodes of an index whose vector store keeps vectors only; those deleted from the index may still be here."""
-    indexed = _indexed(index)
-    wanted = dict(where)
-    documents = wanted.pop(DOCUMENT, ())
-    infos = map(index.docstore.get_ref_doc_info, [documents] if isinstance(documents, str) else documents)
-    ids = [id_ for info in infos if info is not None for id_ in info.node_ids] if documents else list(indexed)
-    if isinstance(index.vector_store, SimpleVectorStore):  # which has the metadata beside the vectors
-        known = index.vector_store.data.metadata_dict
-        ids = [id_ for id_ in ids if all(_among(known.get(id_, {}).get(key), value) for key, value in wanted.items())]
-    nodes = index.docstore.get_nodes([id_ for id_ in ids if id_ in indexed], raise_error=False)
-    return [node for node in nodes if all(_among(node.metadata.get(key), value) for key, value in wanted.items())]
+def _find_in_docstore(index: VectorStoreIndex, where: Where) -> list[BaseNode]:
+    """Return nodes of an index whose vector store has no texts. The docstore may still have deleted nodes."""
+    indexed_ids = _list_indexed_ids(index)
+    conditions = dict(where)
+    documents = conditions.pop(DOCUMENT, ())
+    ids: Iterable[str] = indexed_ids
+    if documents:
+        infos = map(index.docstore.get_ref_doc_info, [documents] if isinstance(documents, str) else documents)
+        ids = [id_ for info in infos if info is not None for id_ in info.node_ids]
+    if isinstance(index.vector_store, SimpleVectorStore):  # which has metadata next to the vectors
+        metadata_by_id = index.vector_store.data.metadata_dict
+        ids = [id_ for id_ in ids if matches(metadata_by_id.get(id_, {}), conditions)]
+    nodes = index.docstore.get_nodes([id_ for id_ in ids if id_ in indexed_ids], raise_error=False)
+    return [node for node in nodes if matches(node.metadata, conditions)]
 
 
-def _indexed(index: VectorStoreIndex) -> set[str]:
-    """Ids of the nodes in an index; `delete_nodes` takes them out of the vector store alone, which may tell."""
-    ids, vectors = index.index_struct.nodes_dict, index.vector_store
-    stored = vectors.data.embedding_dict if isinstance(vectors, SimpleVectorStore) else ids
-    return {node_id for id_, node_id in ids.items() if id_ in stored}
-
-
-def _among(value: object, wanted: str | tuple[str, ...]) -> bool:
-    return value in wanted if isinstance(wanted, tuple) else value == wanted
-
-
-def _filters(where: Mapping[str, str | tuple[str, ...]], access_filter: NodeFilter) -> MetadataFilters:
-    filters = access_filter.for_store() or MetadataFilters(filters=[])
-    conditions: list[MetadataFilter | MetadataFilters] = [
-        MetadataFilter(key=key, value=list(value), operator=FilterOperator.IN)
-        if isinstance(value, tuple)
-        else MetadataFilter(key=key, value=value)
-        for key, value in where.items()
-    ]
-    # Several stores take no filters inside filters; of a document's few records the guard checks the rest.
-    return MetadataFilters(filters=[*conditions, *(one for one in filters.filters if isinstance(one, MetadataFilter))])
+def _list_indexed_ids(index: VectorStoreIndex) -> dict[str, None]:
+    """Return the ids of the nodes in an index, in order. `delete_nodes` removes them from the vector store alone."""
+    ids, store = index.index_struct.nodes_dict, index.vector_store
+    stored_ids = store.data.embedding_dict if isinstance(store, SimpleVectorStore) else ids
+    return {node_id: None for id_, node_id in ids.items() if id_ in stored_ids}

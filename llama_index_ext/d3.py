@@ -27,7 +27,7 @@ from drillrank.passages import check_query
 from drillrank.settings import as_settings
 from drillrank.vectors import Embed
 from llama_index_ext._filters import Filters, NodeFilter
-from llama_index_ext._llm import FrameworkLLM, Prompted, embedding_of
+from llama_index_ext._llm import FrameworkLLM, StepPrompts, embedding_of
 from llama_index_ext._records import (
     RankedNode,
     check_kind,
@@ -45,7 +45,7 @@ dispatcher = get_dispatcher(__name__)
 
 
 @dataclass(eq=False, repr=False)
-class D3Retriever(Prompted, BaseRetriever):
+class D3Retriever(StepPrompts, BaseRetriever):
     r"""Retrieves evidence passages from long documents: an LLM, or likelihood, opens sections and picks in them.
 
     Args:

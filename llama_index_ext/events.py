@@ -1,4 +1,4 @@
-"""Instrumentation events: what drilling down, path search and self-ask do, step by step, for any event handler."""
+"""Instrumentation events for the steps of drilling down, path search, self-ask and explanations."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from drillrank.explanation.explanations import explanation_request
 dispatcher = get_dispatcher(__name__)
 
 
-class _Named(BaseEvent):
+class _ComponentEvent(BaseEvent):
     @classmethod
     def class_name(cls) -> str:
-        """Name used in serialisation."""
+        """Return the name used in serialisation."""
         return cls.__name__
 
 
-class D3StepEvent(_Named):
-    """One step of drilling down is done.
+class D3StepEvent(_ComponentEvent):
+    """Event after a step of drilling down.
 
     Attributes:
         kind: `"documents"`, `"sections"`, `"guard"`, `"summaries"`, `"paragraphs"`, `"monot5"` or `"likelihood"`.
         n_candidates: Number of documents, sections or paragraphs to choose from.
-        chosen: Names of the chosen documents and sections; of paragraphs, the document's number and the offset.
-        problems: What the LLM did wrong and what was done about it.
+        chosen: Names of the chosen documents and sections, and document number with offset of each chosen paragraph.
+        problems: Mistakes of the LLM and the reaction to each.
     """
 
     kind: str
@@ -39,13 +39,13 @@ class D3StepEvent(_Named):
     problems: list[str]
 
 
-class D3EndEvent(_Named):
-    """Drilling down is done; there may be no node that tells what it cost.
+class D3EndEvent(_ComponentEvent):
+    """Event after drilling down. It reports the costs even if there are no results.
 
     Attributes:
-        usage: `prompt_tokens`, `completion_tokens`, `llm_calls`, and `tokens_estimated` if it is so.
-        problems: All that the LLM did wrong and what was done about it.
-        found: False if the documents speak of another subject, or if there is no evidence. None if terms and cosines
+        usage: `prompt_tokens`, `completion_tokens` and `llm_calls`, with `tokens_estimated` if tokens are estimates.
+        problems: All mistakes of the LLM and the reaction to each.
+        found: False if the documents are about another subject or contain no evidence. None if terms and cosines
             cannot tell.
         confidence: Probability that the documents answer the question. None if an LLM chose the evidence.
     """
@@ -56,15 +56,15 @@ class D3EndEvent(_Named):
     confidence: float | None = None
 
 
-class PathHopEvent(_Named):
-    """One hop of a path search has been scored.
+class PathHopEvent(_ComponentEvent):
+    """Event after scoring the paths of one hop.
 
     Attributes:
         query: The question.
-        hop: 1 for single nodes.
-        paths: How many paths were scored.
-        best_path: Node ids of the best of them.
-        best_score: Its score.
+        hop: Number of nodes in each path.
+        paths: Number of scored paths.
+        best_path: Node ids of the best path.
+        best_score: Score of the best path.
     """
 
     query: str
@@ -74,15 +74,16 @@ class PathHopEvent(_Named):
     best_score: float
 
 
-class ExplanationEvent(_Named):
-    """Why nodes stand where they stand: sent by components with `explain=True`, behind everything else.
+class ExplanationEvent(_ComponentEvent):
+    """Event with explanations of the ranks, sent last by components with `explain=True`.
 
     Attributes:
         query: The question.
-        node_ids: The nodes, best first.
-        explanations: One for each node, as `drillrank.explanation.Explanation.to_dict` gives it; None for one that
-            was not found itself, but stands around another one.
-        tree: Of `D3Retriever`: documents, sections and paragraphs in pre-order, and what became of them.
+        node_ids: Ids of the results, best first.
+        explanations: Result of `drillrank.explanation.Explanation.to_dict` for each node; None for a node that was
+            added as the neighbor of a result.
+        tree: Documents, sections and paragraphs in pre-order, with the decision on each; only from
+            `D3Retriever`.
     """
 
     query: str
@@ -91,13 +92,13 @@ class ExplanationEvent(_Named):
     tree: list[dict[str, Any]]
 
 
-class SelfAskStepEvent(_Named):
-    """A follow-up question is answered.
+class SelfAskStepEvent(_ComponentEvent):
+    """Event after a follow-up question was answered.
 
     Attributes:
-        question: As the LLM asked it.
-        answer: From the nodes; empty if there is none.
-        node_ids: What the retriever found.
+        question: Question of the LLM.
+        answer: Answer from the nodes; empty if they contain none.
+        node_ids: Ids of the retrieved nodes.
     """
 
     question: str
@@ -106,19 +107,19 @@ class SelfAskStepEvent(_Named):
 
 
 def send_explanations(
-    query: str, nodes: Sequence[NodeWithScore], why: Sequence[Explanation | None], tree: Sequence[Node] = ()
+    query: str, nodes: Sequence[NodeWithScore], explanations: Sequence[Explanation | None], tree: Sequence[Node] = ()
 ) -> None:
-    """Send the event of one question."""
+    """Send the `ExplanationEvent` of one question."""
     ids = [node.node.node_id for node in nodes]
     if (current_request := explanation_request.get()) is not None:
         current_request.explanation_by_id |= {
-            id_: reason for id_, reason in zip(ids, why, strict=True) if reason is not None
+            id_: explanation for id_, explanation in zip(ids, explanations, strict=True) if explanation is not None
         }
     dispatcher.event(
         ExplanationEvent(
             query=query,
             node_ids=ids,
-            explanations=[None if reason is None else reason.to_dict() for reason in why],
+            explanations=[None if explanation is None else explanation.to_dict() for explanation in explanations],
             tree=list(map(asdict, tree)),
         )
     )

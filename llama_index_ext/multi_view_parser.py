@@ -48,7 +48,7 @@ from drillrank.views import (
     Summarizer,
     View,
 )
-from llama_index_ext._llm import FrameworkLLM, identity
+from llama_index_ext._llm import FrameworkLLM, cache_key
 from llama_index_ext._records import forms
 from llama_index_ext.pages import join_pages
 
@@ -145,13 +145,13 @@ class MultiViewNodeParser(ComponentFields, NodeParser):
 
     @field_validator("settings", mode="before")
     @classmethod
-    def _settings_by_name(cls, given: Any) -> Any:
+    def _convert_settings(cls, given: Any) -> Any:
         if isinstance(given, dict) and isinstance(given.get("tokens"), dict):
             _given_again(given["tokens"], "settings")
-        return super()._settings_by_name(given)
+        return super()._convert_settings(given)
 
     @field_serializer("settings")
-    def _settings_as_json(self, settings: SplitterSettings) -> Any:
+    def _serialize_settings(self, settings: SplitterSettings) -> Any:
         tokens = settings.tokens
         named = tokens if tokens is None or isinstance(tokens, str) else {"class": self._name(tokens)}
         return {**as_json(settings), "tokens": named}
@@ -194,7 +194,7 @@ class MultiViewNodeParser(ComponentFields, NodeParser):
         nodes = join_pages(nodes) if self._settings.join_pages else nodes
         llm = None if self.llm is None else FrameworkLLM(self.llm, "write a view")
         # An LLM whose identity nobody knows has one within this parser.
-        who = "" if self.llm is None else identity(self.llm) or f"{self._parser_id} {id(self.llm)}"
+        who = "" if self.llm is None else cache_key(self.llm) or f"{self._parser_id} {id(self.llm)}"
         chunker = chunker_of(self, llm, who, self.cache)
         documents = list(map(self._source, nodes))
         shown = get_tqdm_iterable(documents, show_progress, "Parsing sections")

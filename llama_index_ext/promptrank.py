@@ -38,7 +38,7 @@ from drillrank.rerank.prior import Prior
 from drillrank.settings import as_settings
 from drillrank.vectors import Embed
 from llama_index_ext._filters import Filters, NodeFilter
-from llama_index_ext._llm import FrameworkLLM, Prompted, embedding_of
+from llama_index_ext._llm import FrameworkLLM, StepPrompts, embedding_of
 from llama_index_ext._records import RankedNode, check_kind, check_retriever, checked_nodes, unread
 from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext._store import LlamaIndexStore, underlying_index
@@ -154,7 +154,7 @@ class PromptRankRerank(LikelihoodRerank):
         default=PromptRankRerankSettings(), description="What is rarely touched."
     )
 
-    def _make(self) -> PathRerank:
+    def _build_core(self) -> PathRerank:
         NodeFilter(self.filters)  # says what is wrong with them
         settings: Any = self.settings
         links: tuple[LinkName, ...] = self.links if self.source is None else (*self.links, "retrieval")
@@ -168,18 +168,18 @@ class PromptRankRerank(LikelihoodRerank):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        return super()._postprocess_nodes(NodeFilter(self.filters).hits(nodes), query_bundle)
+        return super()._postprocess_nodes(NodeFilter(self.filters).filter_hits(nodes), query_bundle)
 
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        nodes = await asyncio.to_thread(NodeFilter(self.filters).hits, nodes)
-        with self._events(nodes, query_bundle) as best:
+        nodes = await asyncio.to_thread(NodeFilter(self.filters).filter_hits, nodes)
+        with self._send_events(nodes, query_bundle) as results:
             if nodes and query_bundle:
                 query, passages = query_bundle.query_str, [self._passage(hit.node) for hit in nodes]
                 ranking = await arun(self._requests(query, passages, [hit.score for hit in nodes]))
-                best += await asyncio.to_thread(self._best, nodes, query, ranking)
-        return best
+                results += await asyncio.to_thread(self._build_results, nodes, query, ranking)
+        return results
 
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
         return run(self._requests(query, passages, scores))
@@ -189,7 +189,7 @@ class PromptRankRerank(LikelihoodRerank):
 
 
 @dataclass(eq=False, repr=False)
-class PromptRankRetriever(Prompted, QueryRetriever):
+class PromptRankRetriever(StepPrompts, QueryRetriever):
     """Finds nodes that answer a question together, by searching paths of linked nodes (multi-hop questions).
 
     Args:

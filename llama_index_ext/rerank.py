@@ -27,7 +27,7 @@ from drillrank.frameworks.components import (
     RerankerComponentFields,
     UPRFields,
 )
-from drillrank.frameworks.metadata import RANKING_KEYS, RANKING_NOTES, added_metadata, with_notes
+from drillrank.frameworks.metadata import RANKING_KEYS, RANKING_NOTES, describe_details, with_notes
 from drillrank.passages import Ranking
 from llama_index_ext._records import RankedNode, unread
 from llama_index_ext.events import send_explanations
@@ -37,12 +37,12 @@ dispatcher = get_dispatcher(__name__)
 
 
 class _CutOff(NullSpanHandler):
-    """Says so where the host's cut-off on similarities is behind scores that are logarithms, and leaves nothing."""
+    """Warns if the framework's cut-off on similarities drops all nodes because their scores are logarithms."""
 
     def span_exit(
         self, id_: str, bound_args: BoundArguments, instance: Any = None, result: Any = None, **kwargs: Any
     ) -> None:
-        """A postprocessor of the host's is done."""
+        """Check the result of a postprocessor of the framework."""
         nodes = [] if result else bound_args.arguments["nodes"]
         negative = nodes and all(isinstance(hit, RankedNode) and (hit.score or 0) < 0 for hit in nodes)
         if negative and isinstance(instance, SimilarityPostprocessor):
@@ -57,31 +57,31 @@ get_dispatcher(SimilarityPostprocessor.__module__).add_span_handler(_CutOff())
 
 
 class LikelihoodRerank(RerankerComponentFields, BaseNodePostprocessor):
-    """Base of the rerankers.
+    """Base class of the rerankers.
 
-    Nodes are handed back unchanged, best first, with the new score. Copied are those with something to say in their
-    metadata: `drillrank_cut_tokens` where the model did not read all of one, or with `keep_retrieval_score`.
+    They return the given nodes unchanged, best first, with the new score. Only a node with new metadata is copied:
+    `drillrank_cut_tokens` if the model did not read all of it, or `retrieval_score` with `keep_retrieval_score`.
     """
 
-    settings: RerankSettings | dict[str, Any] = Field(default=RerankSettings(), description="What is rarely touched.")
+    settings: RerankSettings | dict[str, Any] = Field(default=RerankSettings(), description="Further settings.")
 
     @classmethod
     def class_name(cls) -> str:
-        """Name used in serialisation."""
+        """Return the name used in serialisation."""
         return cls.__name__
 
     def _passage(self, node: BaseNode) -> Passage:
-        settings: Any = self.settings
-        return Passage(node.get_content(metadata_mode=settings.metadata_mode), id=node.node_id)
+        return Passage(node.get_content(metadata_mode=self._settings.metadata_mode), id=node.node_id)
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        with self._events(nodes, query_bundle) as best:
+        with self._send_events(nodes, query_bundle) as results:
             if nodes and query_bundle:
                 passages, scores = [self._passage(hit.node) for hit in nodes], [hit.score for hit in nodes]
-                best += self._best(nodes, query_bundle.query_str, self._rank(query_bundle.query_str, passages, scores))
-        return best
+                ranking = self._rank(query_bundle.query_str, passages, scores)
+                results += self._build_results(nodes, query_bundle.query_str, ranking)
+        return results
 
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -89,13 +89,15 @@ class LikelihoodRerank(RerankerComponentFields, BaseNodePostprocessor):
         return await self.language_model.run_in_worker(self._postprocess_nodes, nodes, query_bundle)
 
     @contextmanager
-    def _events(self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None) -> Iterator[list[NodeWithScore]]:
-        """The host's events around a ranking, which adds its results to the list; none where nothing is ranked."""
+    def _send_events(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
+    ) -> Iterator[list[NodeWithScore]]:
+        """Send the framework's events around a ranking that adds its results to the list. Without nodes, send none."""
         if query_bundle is None:
             raise InvalidInput(f"{self.class_name()} needs a query: pass query_bundle or query_str.")
-        best: list[NodeWithScore] = []
+        results: list[NodeWithScore] = []
         if not nodes:
-            yield best
+            yield results
             return
         name = self.model.spec if isinstance(self.model, LanguageModel) else self.model
         dispatcher.event(
@@ -109,55 +111,54 @@ class LikelihoodRerank(RerankerComponentFields, BaseNodePostprocessor):
         }
         with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
             try:
-                yield best
-            except BaseException as exception:  # as the host ends the calls of an LLM
+                yield results
+            except BaseException as exception:  # the framework ends failed LLM calls likewise
                 dispatcher.event(ExceptionEvent(exception=exception))
                 raise
-            event.on_end(payload={EventPayload.NODES: best})
-        dispatcher.event(ReRankEndEvent(nodes=best))
+            event.on_end(payload={EventPayload.NODES: results})
+        dispatcher.event(ReRankEndEvent(nodes=results))
 
-    def _best(self, nodes: list[NodeWithScore], query: str, ranking: Ranking[Passage]) -> list[NodeWithScore]:
-        """What is kept, with the new scores; `details["reached"]` is a node that was not given."""
-        settings: Any = self.settings
-        best: list[NodeWithScore] = []
-        why = []
-        for item, reason in self._selected(ranking):
+    def _build_results(self, nodes: list[NodeWithScore], query: str, ranking: Ranking[Passage]) -> list[NodeWithScore]:
+        """Return the best nodes with the new scores. `details["reached"]` is a node that a path search added."""
+        results: list[NodeWithScore] = []
+        explanations = []
+        for item, explanation in self._select_results(ranking):
             reached = item.details.get("reached")
             hit = nodes[item.details["position"]] if reached is None else NodeWithScore(node=reached)
-            node, first_stage = hit.node, {"retrieval_score": hit.score} if settings.keep_retrieval_score else {}
-            if first_stage or any(map(item.details.get, RANKING_NOTES)) or not RANKING_KEYS.isdisjoint(node.metadata):
-                metadata = with_notes(node.metadata, item.details) | first_stage
-                node = unread(node, metadata, [*added_metadata(item.details), *first_stage])
-            best.append(RankedNode(node=node, score=item.score))
-            why.append(reason)
+            node, old_score = hit.node, {"retrieval_score": hit.score} if self._settings.keep_retrieval_score else {}
+            if old_score or any(map(item.details.get, RANKING_NOTES)) or not RANKING_KEYS.isdisjoint(node.metadata):
+                metadata = with_notes(node.metadata, item.details) | old_score
+                node = unread(node, metadata, [*describe_details(item.details), *old_score])
+            results.append(RankedNode(node=node, score=item.score))
+            explanations.append(explanation)
         if explains(self.explain):
-            send_explanations(query, best, why)
-        return best
+            send_explanations(query, results, explanations)
+        return results
 
 
 class UPRRerank(UPRFields, LikelihoodRerank):
-    """Reranks nodes by the likelihood of the question, given the node.
+    """Reranks nodes by the likelihood of the question given the node.
 
     Args:
-        model: A `load_language_model` specification, or a ready language model.
-        top_n: Nodes to keep, 3 by default; None keeps all.
-        prior: What the nodes' scores say before their texts are read (see `drillrank.UPR`): `"retrieval"` takes their
-            ranks, on whatever scale they are; `"cosine"` takes them as the cosines of a sentence encoder, as most
-            vector indexes give them. A node without a score counts as an average one; where none has one, nothing
-            counts, and `"cosine"` is refused. None leaves the scores alone.
-        score: `"log_likelihood"`, at most 0; `"probability"`; or `"softmax"`.
-        explain: Whether results say why they stand where they stand.
-        template: Prompt with `{text}` and, if wanted, `{title}` before it.
-        max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
-        prior_weight: How much the prior counts.
-        read: With a sum of experts, how many the whole sum reads, as for `drillrank.UPR`; all for `score="softmax"`.
-        preset: Score as published code does, as for `drillrank.UPR`.
+        model: A `load_language_model` specification, or a language model.
+        top_n: Maximum number of results; None returns all nodes.
+        prior: Prior from the nodes' scores (see `drillrank.UPR`). `"retrieval"` uses their ranks, so scores may have
+            any scale. `"cosine"` reads them as cosines of a sentence encoder, as most vector indexes return them. A
+            node without a score gets the average prior. Without any score, no prior is used, and `"cosine"` is an
+            error. None ignores the scores.
+        score: Scale of the new scores: `"log_likelihood"`, at most 0; `"probability"`; or `"softmax"`.
+        explain: Explain the rank of each result.
+        template: Prompt with `{text}` and optionally `{title}` before it.
+        max_passage_tokens: Maximum number of tokens of a passage; None means the model's own limit.
+        prior_weight: Weight of the prior.
+        read: With a sum of models, number of passages that all of them score, as for `drillrank.UPR`. All passages
+            with `score="softmax"`.
+        preset: Formula of published code, as for `drillrank.UPR`.
         model_options: Options of the language model.
-        settings: What is rarely touched: `llama_index_ext.settings.RerankSettings`.
+        settings: Further settings, `llama_index_ext.settings.RerankSettings` or a mapping of its fields.
 
     Raises:
-        InvalidInput: the query is missing or blank, the template is malformed, or there is a prior and a node's score
-            is no finite number or no cosine.
+        InvalidInput: The query is missing or blank, the template is malformed, or a score cannot be used for the prior.
 
     >>> from llama_index.core.schema import NodeWithScore, TextNode
     >>> nodes = [NodeWithScore(node=TextNode(text=text)) for text in ("Basel lies on the Rhine.", "Emma is a novel.")]
@@ -167,25 +168,24 @@ class UPRRerank(UPRFields, LikelihoodRerank):
 
 
 class RelevanceRerank(RelevanceFields, LikelihoodRerank):
-    """Reranks nodes by the probability that a language model calls them relevant, asked as it was trained to be.
+    """Reranks nodes by the probability that a language model calls them relevant, with the prompt of its training.
 
     Args:
-        model: A `load_language_model` specification, or a ready language model; one that tells the probabilities of
-            its next token.
-        top_n: Nodes to keep, 3 by default; None keeps all.
-        score: `"log_likelihood"`, the score of the transform: the logarithm of P(relevant) or its log-odds;
-            `"probability"`, P(relevant); or `"softmax"`, each one's share of the sum of all P(relevant).
-        explain: Whether results say why they stand where they stand.
-        preset: How published models are asked, as for `drillrank.Relevance`.
-        template: Prompt with `{query}`, `{text}` and, if wanted, `{instruction}`; None is the preset's.
-        instruction: What the model is told of the task, where the prompt has a place for it; None is the preset's.
-        max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
+        model: A `load_language_model` specification, or a language model. It must compute next-token probabilities.
+        top_n: Maximum number of results; None returns all nodes.
+        score: Scale of the new scores: `"log_likelihood"`, the logarithm of P(relevant) or its log-odds;
+            `"probability"`, P(relevant); or `"softmax"`, the share in the sum of all P(relevant).
+        explain: Explain the rank of each result.
+        preset: Prompt and answer words of a published model, as for `drillrank.Relevance`.
+        template: Prompt with `{query}`, `{text}` and optionally `{instruction}`; None means the preset's.
+        instruction: Description of the task, for prompts with `{instruction}`; None means the preset's.
+        max_passage_tokens: Maximum number of tokens of a passage; None means the model's own limit.
         model_options: Options of the language model.
-        settings: What is rarely touched: `llama_index_ext.settings.RelevanceRerankSettings`.
+        settings: Further settings, `llama_index_ext.settings.RelevanceRerankSettings` or a mapping of its fields.
 
     Raises:
-        LacksCapability: the model does not tell the probabilities of its next token, as the unigram model.
-        InvalidInput: the query is missing or blank, or a setting cannot be used.
+        LacksCapability: The model cannot compute next-token probabilities, such as the unigram model.
+        InvalidInput: The query is missing or blank, or a setting cannot be used.
 
     >>> reranker = RelevanceRerank("hf:Qwen/Qwen3-Reranker-0.6B", preset="qwen3-reranker", score="probability")
     >>> reranker.postprocess_nodes([], query_str="Which novel?")  # the model is loaded for the first node
@@ -193,25 +193,25 @@ class RelevanceRerank(RelevanceFields, LikelihoodRerank):
     """
 
     settings: RelevanceRerankSettings | dict[str, Any] = Field(
-        default=RelevanceRerankSettings(), description="What is rarely touched."
+        default=RelevanceRerankSettings(), description="Further settings."
     )
 
 
 class MonoT5Rerank(MonoT5Fields, LikelihoodRerank):
-    """Reranks nodes by the probability that a language model calls them relevant to the question.
+    """Reranks nodes by the probability that a MonoT5 model calls them relevant to the question.
 
     Args:
-        model: A `load_language_model` specification, or a ready language model; one that reads instructions.
-        top_n: Nodes to keep, 3 by default; None keeps all.
-        score: `"log_likelihood"`, the logarithm of P(relevant), at most 0; `"probability"`, P(relevant) itself; or
-            `"softmax"`, each one's share of the sum of all P(relevant).
-        explain: Whether results say why they stand where they stand.
-        max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
+        model: A `load_language_model` specification, or a language model that reads instructions.
+        top_n: Maximum number of results; None returns all nodes.
+        score: Scale of the new scores: `"log_likelihood"`, the logarithm of P(relevant), at most 0; `"probability"`,
+            P(relevant); or `"softmax"`, the share in the sum of all P(relevant).
+        explain: Explain the rank of each result.
+        max_passage_tokens: Maximum number of tokens of a passage; None means the model's own limit.
         model_options: Options of the language model.
-        settings: What is rarely touched: `llama_index_ext.settings.RerankSettings`.
+        settings: Further settings, `llama_index_ext.settings.RerankSettings` or a mapping of its fields.
 
     Raises:
-        InvalidInput: the query is missing or blank, or the model reads no instructions, as the unigram model.
+        InvalidInput: The query is missing or blank, or the model reads no instructions, such as the unigram model.
 
     >>> reranker = MonoT5Rerank("hf:castorini/monot5-base-msmarco-10k", score="probability")
     >>> reranker.postprocess_nodes([], query_str="Which novel?")  # the model is loaded for the first node
@@ -220,31 +220,31 @@ class MonoT5Rerank(MonoT5Fields, LikelihoodRerank):
 
 
 class BRMGRRerank(BRMGRRerankFields, LikelihoodRerank):
-    """Merges retrieved nodes with nodes that an LLM wrote: each kind ranked its own way, then paired by rank.
+    """Merges retrieved nodes with nodes that an LLM wrote. Each kind is ranked in its own way, then paired by rank.
 
-    A node whose metadata says `"generated"` under `origin_key` was written by an LLM; all others were retrieved.
+    A node with the value `"generated"` under `origin_key` in its metadata was written by an LLM, all others retrieved.
 
     Args:
-        model: A `load_language_model` specification, or a ready language model.
-        top_n: Nodes to keep, 3 by default; None keeps all.
-        prior: As for `UPRRerank`; it counts for retrieved nodes alone.
-        score: `"log_likelihood"`, for both nodes of a pair the sum of their mean log-likelihoods; `"probability"`, its
-            exponential; or `"softmax"`.
-        explain: Whether results say why they stand where they stand.
-        guard: Drop generated nodes that no retrieved one supports: True for support below 0.9, or a limit of your
-            own from 0 to 1.
-        generated_share: The largest share of generated nodes among those returned, from 0 to 1.
+        model: A `load_language_model` specification, or a language model.
+        top_n: Maximum number of results; None returns all nodes.
+        prior: Prior for retrieved nodes, as for `UPRRerank`.
+        score: Scale of the new scores: `"log_likelihood"`, for both nodes of a pair the sum of their mean
+            log-likelihoods; `"probability"`, its exponential; or `"softmax"`.
+        explain: Explain the rank of each result.
+        guard: Drop generated nodes that no retrieved node supports. True requires a support of 0.9; a number from 0 to
+            1 sets the minimum support.
+        generated_share: Maximum share of generated nodes among the results, from 0 to 1.
         model_options: Options of the language model.
-        settings: What is rarely touched: `llama_index_ext.settings.BRMGRRerankSettings`.
+        settings: Further settings, `llama_index_ext.settings.BRMGRRerankSettings` or a mapping of its fields.
 
     Raises:
-        InvalidInput: the query is missing or blank, or a template is malformed.
+        InvalidInput: The query is missing or blank, or a template is malformed.
 
     >>> from llama_index.core.schema import NodeWithScore, TextNode
-    >>> found = ["Emma is a novel that Jane Austen wrote.", "Basel lies on the Rhine."]
-    >>> wrote = ["Emma was written by Charles Dickens.", "Jane Austen wrote the novel Emma."]
-    >>> nodes = [TextNode(text=text) for text in found]
-    >>> nodes += [TextNode(text=text, metadata={"drillrank_origin": "generated"}) for text in wrote]
+    >>> retrieved = ["Emma is a novel that Jane Austen wrote.", "Basel lies on the Rhine."]
+    >>> generated = ["Emma was written by Charles Dickens.", "Jane Austen wrote the novel Emma."]
+    >>> nodes = [TextNode(text=text) for text in retrieved]
+    >>> nodes += [TextNode(text=text, metadata={"drillrank_origin": "generated"}) for text in generated]
     >>> reranker = BRMGRRerank(guard=True)
     >>> merged = reranker.postprocess_nodes([NodeWithScore(node=node) for node in nodes], query_str="Who wrote Emma?")
     >>> [item.node.text for item in merged][:2]
@@ -252,11 +252,10 @@ class BRMGRRerank(BRMGRRerankFields, LikelihoodRerank):
     """
 
     settings: BRMGRRerankSettings | dict[str, Any] = Field(
-        default=BRMGRRerankSettings(), description="What is rarely touched."
+        default=BRMGRRerankSettings(), description="Further settings."
     )
 
     def _passage(self, node: BaseNode) -> Passage:
-        settings: Any = self.settings
-        generated = node.metadata.get(settings.origin_key) == "generated"
-        mode = MetadataMode.NONE if generated else settings.metadata_mode  # the LLM did not write the metadata
+        generated = node.metadata.get(self._settings.origin_key) == "generated"
+        mode = MetadataMode.NONE if generated else self._settings.metadata_mode  # the LLM did not write the metadata
         return Passage(node.get_content(metadata_mode=mode), id=node.node_id, metadata={"generated": generated})

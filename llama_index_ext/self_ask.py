@@ -25,7 +25,7 @@ from drillrank.passages import check_query
 from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.text import Tokens
 from llama_index_ext._filters import Filters, NodeFilter
-from llama_index_ext._llm import FrameworkLLM, Prompted
+from llama_index_ext._llm import FrameworkLLM, StepPrompts
 from llama_index_ext._records import check_retriever
 from llama_index_ext._store import LlamaIndexStore
 from llama_index_ext.events import SelfAskStepEvent
@@ -34,7 +34,7 @@ dispatcher = get_dispatcher(__name__)
 
 
 @dataclass(eq=False, repr=False)
-class SelfAskQueryEngine(Prompted, BaseQueryEngine):
+class SelfAskQueryEngine(StepPrompts, BaseQueryEngine):
     r"""Answers multi-hop questions by follow-up questions, each answered from what a retriever finds.
 
     Args:

@@ -1,4 +1,4 @@
-"""The rarely touched settings of the components, given as `settings=`, as such or by name."""
+"""Settings of the components, for their argument `settings=`. A mapping of their fields works, too."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from drillrank.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModeSettings(Settings):
-    """Of all that reads nodes.
+class MetadataModeSettings(Settings):
+    """Settings of all components that read nodes.
 
     Attributes:
         metadata_mode: Metadata that the model reads.
@@ -29,16 +29,16 @@ class ModeSettings(Settings):
         try:
             object.__setattr__(self, "metadata_mode", MetadataMode(self.metadata_mode))
         except ValueError as problem:
-            raise InvalidInput(f"metadata_mode is a MetadataMode, not {self.metadata_mode!r:.200}.") from problem
+            raise InvalidInput(f"metadata_mode must be a MetadataMode, got {self.metadata_mode!r:.200}.") from problem
         super().__post_init__()
 
 
 @dataclass(frozen=True, kw_only=True)
-class RerankSettings(ModeSettings, settings.BaseRerankSettings):
-    """Of every reranker.
+class RerankSettings(MetadataModeSettings, settings.BaseRerankSettings):
+    """Settings of every reranker.
 
     Attributes:
-        keep_retrieval_score: Whether the old score is kept as metadata `retrieval_score`.
+        keep_retrieval_score: Keep the old score as metadata `retrieval_score`.
     """
 
     keep_retrieval_score: bool = False
@@ -50,51 +50,51 @@ class RerankSettings(ModeSettings, settings.BaseRerankSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class RelevanceRerankSettings(RerankSettings, RelevanceSettings):
-    """Of `RelevanceRerank`: `drillrank.rerank.relevance.RelevanceSettings`, too."""
+    """Settings of `RelevanceRerank`, including `drillrank.rerank.relevance.RelevanceSettings`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BRMGRRerankSettings(RerankSettings, settings.GeneratedRecordSettings):
-    """Of `BRMGRRerank`: `drillrank.rerank.brmgr.BRMGRSettings`, too."""
+    """Settings of `BRMGRRerank`, including `drillrank.rerank.brmgr.BRMGRSettings`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BRMGRRetrieverSettings(settings.GenerationSettings, BRMGRRerankSettings):
-    """Of `BRMGRRetriever`: how passages are generated, too."""
+    """Settings of `BRMGRRetriever`, including those for generating passages."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PromptRankRerankSettings(RerankSettings, settings.LinkedRecordSettings):
-    """Of `PromptRankRerank`: those of `drillrank.PromptRank` and `drillrank.PathSearch`, too.
+    """Settings of `PromptRankRerank`, including those of `drillrank.PromptRank` and `drillrank.PathSearch`.
 
     Attributes:
-        metadata_mode: Metadata that the model reads beside the title.
+        metadata_mode: Metadata that the model reads in addition to the title.
     """
 
     metadata_mode: MetadataMode = MetadataMode.NONE
 
 
 @dataclass(frozen=True, kw_only=True)
-class PromptRankRetrieverSettings(ModeSettings, settings.PathRetrieverSettings):
-    """Of `PromptRankRetriever`: those of `drillrank.PromptRank` and `drillrank.PathSearch`, too.
+class PromptRankRetrieverSettings(MetadataModeSettings, settings.PathRetrieverSettings):
+    """Settings of `PromptRankRetriever`, including those of `drillrank.PromptRank` and `drillrank.PathSearch`.
 
     Attributes:
-        metadata_mode: Metadata that the model reads beside the title.
-        missing_prompt: Asks the LLM what the best path still lacks: with `{documents}` and `{question}`.
+        metadata_mode: Metadata that the model reads in addition to the title.
+        missing_prompt: Prompt that asks what the best path lacks, with `{documents}` and `{question}`.
     """
 
     metadata_mode: MetadataMode = MetadataMode.NONE
-    missing_prompt: BasePromptTemplate | Template = MISSING_PROMPT  # type: ignore[assignment]  # the host's, too
+    missing_prompt: BasePromptTemplate | Template = MISSING_PROMPT  # type: ignore[assignment]  # or the framework's
 
 
 @dataclass(frozen=True, kw_only=True)
 class D3RetrieverSettings(settings.BaseD3RetrieverSettings):
-    """Of `D3Retriever`.
+    """Settings of `D3Retriever`.
 
     Attributes:
-        section_prompt: Asks for sections: with `{outline}` and `{question}`; None is the paper's.
-        paragraph_prompt: Asks for paragraphs: with `{paragraphs}` and `{question}`.
+        section_prompt: Prompt that asks for sections, with `{outline}` and `{question}`; None means the paper's.
+        paragraph_prompt: Prompt that asks for paragraphs, with `{paragraphs}` and `{question}`.
     """
 
-    section_prompt: BasePromptTemplate | Template | None = None  # type: ignore[assignment]  # the host's, too
+    section_prompt: BasePromptTemplate | Template | None = None  # type: ignore[assignment]  # or the framework's
     paragraph_prompt: BasePromptTemplate | Template | None = None  # type: ignore[assignment]

@@ -20,7 +20,7 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo
 from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter, MetadataFilters
 
-from drillrank.frameworks.filters import one_by_one
+from drillrank.frameworks.filters import split_conditions
 from drillrank.frameworks.metadata import result_metadata
 from drillrank.passages import stable_uuid
 from tests.conformance.frameworks import LangChain, LlamaIndex
@@ -234,7 +234,7 @@ def scene(world: World, way: str) -> Scene:
     """Where the filter is: the component's, the component's as a function, or the source's."""
     host, store, own = world.host, world.store, FILTERS[world.host]
     if host is LangChain:
-        of_source: Any = allowed if isinstance(store, InMemoryVectorStore) else {"$and": one_by_one(own)}
+        of_source: Any = allowed if isinstance(store, InMemoryVectorStore) else {"$and": split_conditions(own)}
         restricted = {"filter": of_source} if way == "inherited" else {}
         retriever, docstore = store.as_retriever(search_kwargs={"k": 12, **restricted}), store
     else:

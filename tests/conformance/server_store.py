@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from drillrank.frameworks.filters import Condition, from_dictionary
+from drillrank.frameworks.filters import Condition, parse_filter
 
 
 class ServerStore(VectorStore):
@@ -67,7 +67,7 @@ class ServerStore(VectorStore):
     def _condition(self, filter: Mapping[str, Any] | None) -> Condition:
         if unknown := set(_operators(filter)).intersection(self._refuses):
             raise ValueError(f"Unknown operator {min(unknown)}")
-        return from_dictionary(filter or {})
+        return parse_filter(filter or {})
 
 
 class PostFiltered(ServerStore):

@@ -23,7 +23,7 @@ from llama_index.core.vector_stores.types import FilterCondition, FilterOperator
 import langchain_ext
 import llama_index_ext
 from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.frameworks.filters import from_dictionary
+from drillrank.frameworks.filters import parse_filter
 from tests.conformance.corpus import BOOK, QUESTION
 from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 from tests.conformance.text_store import TextStore
@@ -362,7 +362,7 @@ class DictionaryStore(VectorStore):
 
     def similarity_search(self, query, k=4, filter=None, **kwargs):
         assert not kwargs
-        holds = from_dictionary({} if filter is None else filter)
+        holds = parse_filter({} if filter is None else filter)
         self.searched.append(k)
         return self.inner.similarity_search(query, k=k, filter=lambda document: holds(document.metadata) is True)
 

@@ -212,7 +212,7 @@ def test_the_filters_of_the_source_govern_what_is_linked(host, way):
         store = host.index(film(host), hidden)
         fields["source"] = store.as_retriever(search_kwargs={"where_document": {"$contains": "Pier"}})
         fields["source"].vectorstore.similarity_search = lambda query, **options: [film(host)]
-        with pytest.raises(InvalidInput, match="cannot check"):
+        with pytest.raises(InvalidInput, match="cannot apply to records that it looks up"):
             host.retrieve(paths(host, **fields), QUESTION)
 
 
@@ -265,7 +265,7 @@ def records_of(host, records):
 
 
 @both_frameworks
-@pytest.mark.filterwarnings("ignore:PromptRankRetriever. the source brought nothing")
+@pytest.mark.filterwarnings("ignore:PromptRankRetriever. the filter removed all records")
 @settings(deadline=None, max_examples=examples(60))
 @given(RECORDS, st.integers(0, 4), st.sampled_from(["given", "store"]))
 def test_what_is_hidden_might_as_well_not_be_there(host, records, first, where):

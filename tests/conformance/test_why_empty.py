@@ -34,7 +34,7 @@ def made(host, name, where, filters):
 def test_where_nothing_passes_the_filter_it_is_said_once_a_question_and_else_not_a_word(host, name, where):
     said = "nothing that the filter|passes the filter"
     if name in ("PromptRankRetriever", "BRMGRRetriever"):
-        said = f"{name}: the source brought nothing that the filter shows"
+        said = f"{name}: the filter removed all records that the source returned"
     for hides in (host.filters(tenant="b"), lambda record: record.metadata["tenant"] == "b"):
         for asynchronous in (False, True):
             with pytest.warns(DrillrankWarning, match=said) as told:

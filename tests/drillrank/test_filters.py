@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
-from drillrank.frameworks.filters import answered, from_dictionary, one_by_one
+from drillrank.frameworks.filters import parse_filter, require_sync_predicate, split_conditions
 from drillrank.frameworks.metadata import is_section, result_metadata, user_metadata, with_result_metadata
 from tests.examples import examples
 
@@ -134,20 +134,20 @@ def matched(name: str, held: Any, wanted: str) -> float:
 @given(st.data())
 def test_each_operator_says_what_the_evaluation_says(name: str, data: st.DataObject):
     held, wanted = data.draw(held_values), data.draw(WANTED[name])
-    assert from_dictionary({"x": {f"${name}": wanted}})({"x": held}) is ANSWERS[compared(name, held, wanted)]
+    assert parse_filter({"x": {f"${name}": wanted}})({"x": held}) is ANSWERS[compared(name, held, wanted)]
 
 
 @settings(max_examples=examples(200))
 @given(filters, records)
 def test_a_filter_says_what_an_evaluation_in_three_values_says(filter: dict, record: dict):
-    assert from_dictionary(filter)(record) is ANSWERS[judged(filter, record)]
+    assert parse_filter(filter)(record) is ANSWERS[judged(filter, record)]
 
 
 @settings(max_examples=examples(200))
 @given(filters, records)
 def test_stated_one_by_one_it_says_the_same(filter: dict, record: dict):
-    single = one_by_one(filter)
-    assert from_dictionary({"$and": single})(record) is from_dictionary(filter)(record)
+    single = split_conditions(filter)
+    assert parse_filter({"$and": single})(record) is parse_filter(filter)(record)
     assert all(len(one) == 1 for one in single)
     assert not any("$and" in one for one in single)
 
@@ -162,13 +162,13 @@ def test_stated_one_by_one_it_says_the_same(filter: dict, record: dict):
     ],
 )  # fmt: skip
 def test_what_stands_together_is_told_so_only_where_it_must(filter: dict, single: list[dict]):
-    assert one_by_one(filter) == single
+    assert split_conditions(filter) == single
 
 
 @pytest.mark.parametrize("text", ["b", "ab", "aab", "a%b", "abab", "ba", "aba", ""])
 @pytest.mark.parametrize("pattern", ["%b", "a%b", "%ab", "_%b", "%", "a%", "%a%b", "__b", ""])
 def test_like_goes_back_to_the_last_percent_sign(pattern: str, text: str):
-    assert from_dictionary({"x": {"$like": pattern}})({"x": text}) is bool(matched("like", text, pattern))
+    assert parse_filter({"x": {"$like": pattern}})({"x": text}) is bool(matched("like", text, pattern))
 
 
 def test_filters_stand_inside_filters_up_to_twenty_deep():
@@ -177,18 +177,18 @@ def test_filters_stand_inside_filters_up_to_twenty_deep():
         for _ in range(depth):
             filter = {"$or": [filter]}
         with refused:
-            assert from_dictionary(filter)({"level": 1})
+            assert parse_filter(filter)({"level": 1})
 
 
 def test_a_record_that_does_not_say_is_seen_under_neither_a_filter_nor_its_negation():
     for record in ({}, {"tenant": None}, {"tenant": 7}):
         for filter in ({"tenant": {"$gt": "a"}}, {"$not": {"tenant": {"$gt": "a"}}}):
-            assert from_dictionary(filter)(record) is None
+            assert parse_filter(filter)(record) is None
 
 
 @pytest.mark.parametrize("filter", [{"level": {"$eq": 1}}, {"level": {"$ne": 1}}, {"level": {"$nin": [1, 2]}}])
 def test_true_is_neither_1_nor_another_number_as_stores_do_not_agree(filter: dict):
-    assert from_dictionary(filter)({"level": True}) is None
+    assert parse_filter(filter)({"level": True}) is None
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_true_is_neither_1_nor_another_number_as_stores_do_not_agree(filter: dic
 )
 def test_a_filter_that_cannot_be_meant_is_a_clear_error(filter: Any, named: str):
     with pytest.raises(InvalidInput, match=named):
-        from_dictionary(filter)
+        parse_filter(filter)
 
 
 def test_an_asynchronous_function_is_no_filter():
@@ -221,8 +221,8 @@ def test_an_asynchronous_function_is_no_filter():
         return False
 
     with pytest.raises(InvalidInput, match="asynchronous"):
-        answered(mine)("a record")
-    assert answered(lambda record: record)("a record") is True
+        require_sync_predicate(mine)("a record")
+    assert require_sync_predicate(lambda record: record)("a record") is True
 
 
 of_users = st.dictionaries(

@@ -24,7 +24,7 @@ import llama_index_ext.settings
 from drillrank.components import COMPONENTS
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput
-from drillrank.frameworks.settings import D3RetrieverSettings, LinkedRecordSettings, SplitterSettings
+from drillrank.frameworks.settings import BaseD3RetrieverSettings, LinkedRecordSettings, SplitterSettings
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.search import Nowhere
 from drillrank.rerank.brmgr import BRMGRSettings
@@ -179,7 +179,7 @@ def test_names_types_and_defaults_are_the_core_s(row, cls):
 @pytest.mark.parametrize("core", CORE_SETTINGS, ids=lambda cls: cls.__name__)
 def test_settings_of_hosts_keep_names_types_and_defaults(core):
     hints = get_type_hints(core)
-    of_both = [D3RetrieverSettings, LinkedRecordSettings, SplitterSettings]
+    of_both = [BaseD3RetrieverSettings, LinkedRecordSettings, SplitterSettings]
     heirs = [cls for cls in [*OF_HOSTS, *of_both] if issubclass(cls, core)]
     assert heirs
     for heir in heirs:

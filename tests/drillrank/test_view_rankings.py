@@ -6,16 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank.frameworks.records import StoredSection, raw_records
+from drillrank.frameworks.sections import fetch_raw_sections
 from drillrank.frameworks.views import of_store
-from drillrank.llm import LookupRequest, RetrievalRequest, run
+from drillrank.llm import run
+from drillrank.structure.stored_chunks import StoredChunk
 from tests.examples import examples
 
 VIEWS = ("raw", "keywords", "summary")
 
 
 def record(view, number):
-    return StoredSection(None, f"{'section' if view else 'foreign'} {number}", view, None, "", {})
+    return StoredChunk(None, f"{'section' if view else 'foreign'} {number}", "", ("", "document"), view=view)
 
 
 class Store:
@@ -25,23 +26,25 @@ class Store:
         self.records, self.most, self.careless = records, most, careless
         self.searches = []
 
-    def answer(self, search):
-        self.searches.append(dict(search.where))
+    def search(self, question, n, where=None):
+        self.searches.append(where or {})
         found = self.records
-        for view in () if self.careless else search.where.values():
+        for view in () if self.careless else (where or {}).values():
             found = [one for one in found if one.view == view]
-        return found[: search.n if self.most is None else min(search.n, self.most)]
+        return found[: n if self.most is None else min(n, self.most)]
+
+    asearch = search
 
 
 def rankings(store, k):
-    found, _ = run(of_store(k, lambda one: one), handlers={RetrievalRequest: store.answer})
-    return {view: [section.section_id for section in own] for view, own in found.items()}
+    found, _ = run(of_store(store, "Who?", k))
+    return {view: [section.id for section in own] for view, own in found.items()}
 
 
 def expected(records, k):
     there = ["raw", *(view for view in VIEWS[1:] if any(one.view == view for one in records))]
     return {
-        view: [one.section_id for one in records if one.view in (view, None)][:k]
+        view: [one.id for one in records if one.view in (view, None)][:k]
         for view in (there if any(one.view is None for one in records) else VIEWS)
     }
 
@@ -78,17 +81,25 @@ def test_of_a_store_that_is_in_sight_each_ranking_is_that_of_all_its_records(rec
 # Raw records of sections, looked up in a store
 
 
+class StoreWithOwnIds:
+    """Knows sections by metadata alone."""
+
+    def __init__(self):
+        self.lookups = []
+
+    def get(self, ids):
+        self.lookups.append(ids)
+        return []
+
+    def find(self, where):
+        self.lookups.append(where)
+        return [StoredChunk("record", "7", "text", ("", "document"), view="raw")]
+
+    aget, afind = get, find
+
+
 def test_records_are_looked_up_by_id_and_then_by_metadata():
-    asked = []
-
-    def answer(lookup):
-        asked.append(lookup)
-        record = StoredSection("record", "7", "raw", None, "text", {})
-        return [record] if lookup.where is not None else []
-
-    found, could = run(raw_records(["7", "7"], lambda one: one), handlers={LookupRequest: answer})
-    assert (found["7"].record, could) == ("record", True)
-    assert asked == [
-        LookupRequest(("7",)),
-        LookupRequest(where={"drillrank_section_id": ("7",), "drillrank_view": "raw"}),
-    ]
+    store = StoreWithOwnIds()
+    raw_by_id, store_answers = run(fetch_raw_sections(store, ["7", "7"]))
+    assert (raw_by_id["7"].record, store_answers) == ("record", True)
+    assert store.lookups == [["7"], {"drillrank_section_id": ("7",), "drillrank_view": "raw"}]

@@ -112,18 +112,18 @@ def test_what_a_store_in_memory_brings_is_what_may_be_seen(held: list[dict], wan
     guard = DocumentFilter((lambda document: document.id in allowed) if function else own)
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
     store.add_documents(documents)
-    assert {d.id for d in store.similarity_search("q", k=9, filter=guard.for_store(store, wanted))} == expected
+    assert {d.id for d in store.similarity_search("q", k=9, filter=guard.as_store_filter(store, wanted))} == expected
 
 
 def test_other_stores_get_each_condition_for_itself():
     own = {"tenant": "a", "level": {"$gte": 1, "$lt": 3}}
-    assert DocumentFilter(own).for_store(STORE, {"view": "raw"}) == {
+    assert DocumentFilter(own).as_store_filter(STORE, {"view": "raw"}) == {
         "$and": [{"view": "raw"}, {"tenant": "a"}, {"level": {"$gte": 1}}, {"level": {"$lt": 3}}]
     }
-    assert DocumentFilter({"tenant": "a"}).for_store(STORE, {}) == {"tenant": "a"}
-    assert DocumentFilter(None).for_store(STORE, {"view": "raw"}) == {"view": "raw"}
-    assert DocumentFilter(None).for_store(STORE, {}) is DocumentFilter({}).for_store(STORE, {}) is None
-    assert DocumentFilter(lambda document: False).for_store(STORE, {"view": "raw"}) == {"view": "raw"}
+    assert DocumentFilter({"tenant": "a"}).as_store_filter(STORE, {}) == {"tenant": "a"}
+    assert DocumentFilter(None).as_store_filter(STORE, {"view": "raw"}) == {"view": "raw"}
+    assert DocumentFilter(None).as_store_filter(STORE, {}) is DocumentFilter({}).as_store_filter(STORE, {}) is None
+    assert DocumentFilter(lambda document: False).as_store_filter(STORE, {"view": "raw"}) == {"view": "raw"}
 
 
 PARAGRAPHS = {"unit": "paragraph"}
@@ -136,7 +136,7 @@ def test_a_store_that_filters_what_it_has_fetched_loses_nothing(monkeypatch: pyt
     one = store.as_retriever(search_kwargs={"k": 1, "filter": {"source": "b"}, "fetch_k": 120})
     assert len(MultiViewRetriever(source=store, filters={"source": "b"}, top_n=60).invoke("meal")) == 60
     assert len(D3Retriever(source=one, top_n=99, settings=PARAGRAPHS).invoke("meal")) == 60
-    monkeypatch.setattr("langchain_ext._store._ALL", 60)
+    monkeypatch.setattr("langchain_ext._store._MAX_RECORDS", 60)
     assert len(D3Retriever(source=one, top_n=99, settings=PARAGRAPHS).invoke("meal")) == 60  # by the fetch_k of its own
 
 
@@ -177,7 +177,7 @@ def test_a_source_that_brings_no_documents_is_named(brought, filter, asynchronou
         ),
     )
     for component in components:
-        with pytest.raises(InvalidInput, match=r"A source brings.*(NoneType|str|dict|int)"):
+        with pytest.raises(InvalidInput, match=r"A source must return.*(NoneType|str|dict|int)"):
             asyncio.run(component.ainvoke("a question")) if asynchronous else component.invoke("a question")
 
 
@@ -188,7 +188,7 @@ def test_what_is_no_source_and_no_document_is_named():
             component(source=STORE, **fields)
     with pytest.raises(InvalidInput, match=r"as_retriever\(\)"):
         MultiViewRetriever(source={"raw": STORE})
-    with pytest.raises(InvalidInput, match="there is a str"):
+    with pytest.raises(InvalidInput, match="got a str among them"):
         UPRRerank().compress_documents(["a text"], "a question")  # type: ignore[list-item]
     with pytest.raises(InvalidInput, match="got 200"):
         MultiViewTextSplitter(200)  # type: ignore[arg-type]

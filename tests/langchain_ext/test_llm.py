@@ -90,7 +90,7 @@ def test_a_wrapped_model_is_held_to_json(wrap, how):
 
 def test_what_cannot_be_held_to_json_says_so():
     llm = RunnableLambda(lambda prompt: "[1]")
-    with pytest.warns(DrillrankWarning, match="RunnableLambda cannot be held to JSON"):
+    with pytest.warns(DrillrankWarning, match="RunnableLambda has no structured output"):
         D3Retriever(documents=[DOCUMENT], llm=llm, settings={"sections_by": "json", "unit": "paragraph"}).invoke(
             QUESTION
         )

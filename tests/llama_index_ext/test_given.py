@@ -47,7 +47,7 @@ def test_an_index_is_no_retriever(make, index):
 @pytest.mark.parametrize("given", ["openai", lambda prompt: "an answer"])
 @pytest.mark.parametrize("make", [D3Retriever, BRMGRRetriever, SelfAskQueryEngine, PromptRankRetriever])
 def test_what_is_no_llm_of_the_host_is_refused_when_a_component_is_built(make, given, index):
-    with pytest.raises(InvalidInput, match="llm is an LLM of LlamaIndex"):
+    with pytest.raises(InvalidInput, match="llm must be an LLM of LlamaIndex"):
         make(source=index.as_retriever(), llm=given)
 
 

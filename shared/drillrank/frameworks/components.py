@@ -1,7 +1,7 @@
-"""Pydantic components of both hosts: fields that several have, and how rerankers rank.
+"""Pydantic fields that components of both frameworks share, and the ranking that the rerankers share.
 
-Nothing is kept beside the fields but what is made of them, so that an assigned one counts from the next question on,
-and subclasses, copies and pickles are the host's.
+A component keeps its fields and a core that is built from them. After an assignment to a field, the next question
+rebuilds the core. Subclasses, copies and pickles work as the framework defines them.
 """
 
 from __future__ import annotations
@@ -34,166 +34,172 @@ from drillrank.rerank.upr import UPR, UPR_PROMPT
 from drillrank.settings import as_json, as_settings
 
 EXPLAIN = (
-    "Whether results say why they stand where they stand (see `drillrank.evaluation.explain`): LlamaIndex sends an "
-    "`ExplanationEvent`, LangChain's documents have it as metadata `drillrank_explanation`. The model is asked for the "
-    "question after nothing, path search for the paths that it returns; False costs nothing."
+    "Explain the rank of each result (see `drillrank.evaluation.explain`). LlamaIndex sends an `ExplanationEvent`; "
+    "LangChain's documents get the metadata `drillrank_explanation`. Rerankers then score the question once more, "
+    "without a text, and path search explains the paths that it returns."
 )
 
-_OF_A_RUN = ("callback_manager", "metadata", "name", "tags", "top_n")  # fields that nothing is made of
-_making = threading.RLock()
+_FIELDS_OF_A_CALL = ("callback_manager", "metadata", "name", "tags", "top_n")  # the core does not depend on these
+_build_lock = threading.RLock()
 
 
 class ComponentFields(BaseModel):
-    """In front of the host's class: `class UPRRerank(ComponentFields, HostsClass)`.
+    """First base class of a component: `class UPRRerank(ComponentFields, FrameworkClass)`.
 
-    Fields with `kw_only=False` may be given by position. A field `settings` is a dataclass, which may be given by name.
-    A component equals itself alone.
+    Fields with `kw_only=False` may be positional arguments. A field `settings` is a dataclass or a mapping of its
+    fields. A component is equal only to itself.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", protected_namespaces=())
 
-    _made: tuple[dict[str, Any], Any] | None = PrivateAttr(default=None)
+    _cached_core: tuple[dict[str, Any], Any] | None = PrivateAttr(default=None)
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
-    if not TYPE_CHECKING:  # who reads types reads the fields
+    if not TYPE_CHECKING:  # type checkers derive the signature from the fields
 
-        def __init__(self, *given: Any, **fields: Any) -> None:
+        def __init__(self, *arguments: Any, **fields: Any) -> None:
             cls = type(self)
-            first = [name for name, field in cls.model_fields.items() if field.kw_only is False]
-            if len(given) > len(first):
+            positional = [name for name, field in cls.model_fields.items() if field.kw_only is False]
+            if len(arguments) > len(positional):
                 raise InvalidInput(
-                    f"{cls.__name__} takes {', '.join(first) or 'nothing'} by position, all else by name."
+                    f"{cls.__name__} takes at most {len(positional)} positional arguments, got {len(arguments)}. "
+                    f"Pass {', '.join(positional) or 'nothing'} by position and all else by name."
                 )
-            for name in ("class_name", *cls.model_computed_fields):  # which serialisation adds
+            for name in ("class_name", *cls.model_computed_fields):  # serialisation adds these
                 fields.pop(name, None)
-            fields |= dict(zip(first, given, strict=False))
+            fields |= dict(zip(positional, arguments, strict=False))
             try:
                 super().__init__(**fields)
-            except ValidationError as problem:
-                raise InvalidInput(_what_is_wrong(cls, fields, problem)) from problem
+            except ValidationError as error:
+                raise InvalidInput(_describe_error(cls, fields, error)) from error
 
     def model_post_init(self, context: Any, /) -> None:
-        """Refuse now what would fail at the first question; a model loads its weights then."""
+        """Build the core, so that wrong fields and missing weights fail before the first question."""
         super().model_post_init(context)
         top_n = getattr(self, "top_n", None)
         check_top_n(None if top_n == "auto" else top_n)
-        self.core  # noqa: B018  # made now
+        self.core  # noqa: B018  # builds it
 
     @property
     def core(self) -> Any:
-        """What does the work: made of the fields, and again where these are others than at the last question."""
-        fields = {name: value for name, value in self.__dict__.items() if name not in _OF_A_RUN}
-        if self._made is None or self._made[0] != fields:
-            with _making:
-                if self._made is None or self._made[0] != fields:
-                    self._made = fields, self._make()
-        return self._made[1]
+        """Object that does the work, rebuilt if a field has changed since the last question."""
+        fields = {name: value for name, value in self.__dict__.items() if name not in _FIELDS_OF_A_CALL}
+        if self._cached_core is None or self._cached_core[0] != fields:
+            with _build_lock:
+                if self._cached_core is None or self._cached_core[0] != fields:
+                    self._cached_core = fields, self._build_core()
+        return self._cached_core[1]
 
-    def _make(self) -> Any:
-        """Of the fields as they are."""
+    def _build_core(self) -> Any:
+        """Build the core from the current fields."""
 
     @property
     def _settings(self) -> Any:
-        return self.settings  # type: ignore[attr-defined]  # a field of those that have some
+        return self.settings  # type: ignore[attr-defined]  # a field of the components that have settings
 
     @field_validator("settings", mode="before", check_fields=False)
     @classmethod
-    def _settings_by_name(cls, given: Any) -> Any:
-        return as_settings(type(cls.model_fields["settings"].default), given)
+    def _convert_settings(cls, settings: Any) -> Any:
+        return as_settings(type(cls.model_fields["settings"].default), settings)
 
     @field_serializer("settings", check_fields=False)
-    def _settings_as_json(self, settings: Any) -> Any:
+    def _serialize_settings(self, settings: Any) -> Any:
         return as_json(settings)
 
 
-def _what_is_wrong(cls: type[BaseModel], given: Mapping[str, Any], problem: ValidationError) -> str:
-    """The first error, with the way out where a name is unknown."""
-    error = problem.errors(include_url=False)[0]
+def _describe_error(cls: type[BaseModel], values: Mapping[str, Any], validation_error: ValidationError) -> str:
+    """Return the message for the first error, with the closest field if a name is unknown."""
+    error = validation_error.errors(include_url=False)[0]
     name = str(error["loc"][0]) if error["loc"] else "fields"
     if error["type"] == "value_error":
         return str(error["ctx"]["error"])
     if error["type"] == "missing" and len(error["loc"]) == 1:
         return f"{cls.__name__} needs {name}: {cls.model_fields[name].description}"
     if error["type"] != "extra_forbidden":
-        return f"{name} of {cls.__name__}: {error['msg']}; not {given.get(name)!r:.200}."
-    known = cls.model_fields
-    if "settings" in known and hasattr(known["settings"].default, name):
+        return f"{name} of {cls.__name__}: {error['msg']}; not {values.get(name)!r:.200}."
+    fields = cls.model_fields
+    if "settings" in fields and hasattr(fields["settings"].default, name):
         return f"{name} of {cls.__name__} is one of its settings: give settings={{{name!r:.200}: ...}}."
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f"; did you mean {near[0]!r:.200}?" if near else f". Its fields are: {', '.join(sorted(known))}."
+    similar = difflib.get_close_matches(name, fields, 1)
+    hint = f"; did you mean {similar[0]!r:.200}?" if similar else f". Its fields are: {', '.join(sorted(fields))}."
     return f"{cls.__name__} has no field {name!r:.200}{hint}"
 
 
 class ModelFields(ComponentFields):
-    """A component that a language model scores for."""
+    """Fields of a component with a language model."""
 
     model: LanguageModel | str = Field(default="unigram", description="A language model, or its specification.")
     model_options: dict[str, Any] = Field(default_factory=dict, description="Options of the specification.")
 
-    _loaded: tuple[Any, LanguageModel] | None = PrivateAttr(default=None)
+    _loaded_model: tuple[Any, LanguageModel] | None = PrivateAttr(default=None)
 
     _load: ClassVar[Callable[..., LanguageModel]] = staticmethod(load_language_model)
 
     @property
     def language_model(self) -> LanguageModel:
-        """The model, loaded once for each specification."""
-        given = self.model, self.model_options
-        if self._loaded is None or self._loaded[0] != given:
-            self._loaded = given, self._load(self.model, **self.model_options)
-        return self._loaded[1]
+        """Language model of the component, loaded once for each specification."""
+        key = self.model, self.model_options
+        if self._loaded_model is None or self._loaded_model[0] != key:
+            self._loaded_model = key, self._load(self.model, **self.model_options)
+        return self._loaded_model[1]
 
     @field_serializer("model", "model_options")
-    def _by_specification(self, value: Any, info: Any) -> Any:
+    def _serialize_model(self, value: Any, info: Any) -> Any:
         if isinstance(self.model, str):
             return value
         return self.model.spec if info.field_name == "model" else self.model.options
 
 
 class RerankerComponentFields(ModelFields):
-    """A reranker: its `core` is the ranker."""
+    """Fields of a reranker, whose `core` is the ranker."""
 
     model: LanguageModel | str = Field(
         default="unigram", kw_only=False, description="A language model, or its specification."
     )
-    top_n: int | None = Field(default=3, description="How many to keep; None keeps all.")
+    top_n: int | None = Field(default=3, description="Maximum number of results; None returns all.")
     score: ScoreScale = Field(
         default="log_likelihood",
-        description='Mean log-likelihood of the question, its exponential ("probability"), or the posterior over all '
+        description='Mean log-likelihood of the question, its exponential ("probability"), or the share among all '
         'candidates ("softmax").',
     )
     explain: bool = Field(default=False, description=EXPLAIN)
 
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
-        """Rank all passages, by mean log-likelihood; `scores` are those of the first stage, for a prior."""
+        """Rank all passages by their mean log-likelihood. `scores` are the retrieval scores, for the prior."""
         ranker = self.core
         return ranker.rank(query, passages, scores=None if ranker.prior is None else scores)  # type: ignore[no-any-return]
 
-    def _selected(self, ranking: Ranking[Passage]) -> list[tuple[Ranked[Passage], Explanation | None]]:
-        """What is kept, best first, and why; `details["position"]` is the place among the passages."""
-        threshold = self.settings.score_threshold  # type: ignore[attr-defined]  # a field of each
-        best = selected(ranking, scale=self.score, threshold=threshold, top_n=self.top_n)
-        if ranking and not best:
+    def _select_results(self, ranking: Ranking[Passage]) -> list[tuple[Ranked[Passage], Explanation | None]]:
+        """Return the results, best first, with their explanations if the component explains.
+
+        `details["position"]` of a result is the index of its passage among the ranked ones.
+        """
+        threshold = self._settings.score_threshold
+        results = selected(ranking, scale=self.score, threshold=threshold, top_n=self.top_n)
+        if ranking and not results:
             warn(
                 f"{type(self).__name__}: no score reaches score_threshold={threshold}. Logarithms of likelihoods are "
                 'at most 0: with score="probability" scores are between 0 and 1.'
             )
-        why = ranking[: len(best)].explain() if explains(self.explain) else [None] * len(best)
-        return list(zip(best, why, strict=True))
+        explanations = ranking[: len(results)].explain() if explains(self.explain) else [None] * len(results)
+        return list(zip(results, explanations, strict=True))
 
 
 class UPRFields(RerankerComponentFields):
-    """Of `UPRRerank`."""
+    """Fields of `UPRRerank`."""
 
-    prior: Prior | None = Field(default="retrieval", description="What scores say before the texts are read.")
-    template: str = Field(default=UPR_PROMPT, description="Prompt with `{text}` and, if wanted, `{title}` before it.")
-    max_passage_tokens: int | None = Field(default=None, description="Tokens that a passage may keep.")
-    prior_weight: float = Field(default=1.0, description="How much the prior counts.")
-    read: int | Literal["all"] | None = Field(default=None, description="How many the whole of a sum reads.")
-    preset: str | LikelihoodFormula | None = Field(default=None, description="Score as published code does.")
+    prior: Prior | None = Field(default="retrieval", description="Prior from the retrieval scores.")
+    template: str = Field(default=UPR_PROMPT, description="Prompt with `{text}` and optionally `{title}` before it.")
+    max_passage_tokens: int | None = Field(default=None, description="Maximum number of tokens of a passage.")
+    prior_weight: float = Field(default=1.0, description="Weight of the prior.")
+    read: int | Literal["all"] | None = Field(
+        default=None, description="With a sum of models, number of passages that all of them score."
+    )
+    preset: str | LikelihoodFormula | None = Field(default=None, description="Formula of published code.")
 
-    def _make(self) -> UPR:
+    def _build_core(self) -> UPR:
         return UPR(
             self.language_model,
             template=self.template,
@@ -206,54 +212,54 @@ class UPRFields(RerankerComponentFields):
 
 
 class MonoT5Fields(RerankerComponentFields):
-    """Of `MonoT5Rerank`."""
+    """Fields of `MonoT5Rerank`."""
 
     model: LanguageModel | str = Field(kw_only=False, description="A neural model, or its specification.")
-    max_passage_tokens: int | None = Field(default=None, description="Tokens that a passage may keep.")
+    max_passage_tokens: int | None = Field(default=None, description="Maximum number of tokens of a passage.")
 
-    def _make(self) -> Relevance:
+    def _build_core(self) -> Relevance:
         return MonoT5(self.language_model, max_passage_tokens=self.max_passage_tokens)
 
 
 class RelevanceFields(MonoT5Fields):
-    """Of `RelevanceRerank`."""
+    """Fields of `RelevanceRerank`."""
 
-    preset: str = Field(default="yes-no", description="How published models are asked.")
+    preset: str = Field(default="yes-no", description="Prompt and answer words of a published model.")
     template: str | None = Field(default=None, description="Prompt with `{query}`, `{text}` and `{instruction}`.")
-    instruction: str | None = Field(default=None, description="What the model is told of the task.")
+    instruction: str | None = Field(default=None, description="Description of the task for the model.")
 
-    def _make(self) -> Relevance:
+    def _build_core(self) -> Relevance:
         return Relevance(
             self.language_model,
             preset=self.preset,
             template=self.template,
             instruction=self.instruction,
             max_passage_tokens=self.max_passage_tokens,
-            settings=self.settings,  # type: ignore[attr-defined]  # a field of each
+            settings=self._settings,
         )
 
 
 class BRMGRFields(ComponentFields):
-    """Of `BRMGRRerank` and `BRMGRRetriever`."""
+    """Fields of `BRMGRRerank` and `BRMGRRetriever`."""
 
-    prior: Prior | None = Field(default="retrieval", description="What scores say, as for UPRRerank.")
-    guard: bool | float = Field(default=False, description="Drop what an LLM wrote and nothing retrieved supports.")
-    generated_share: float = Field(default=1.0, description="Largest share of what an LLM wrote among the results.")
+    prior: Prior | None = Field(default="retrieval", description="Prior from the retrieval scores.")
+    guard: bool | float = Field(default=False, description="Drop generated results that no retrieved one supports.")
+    generated_share: float = Field(default=1.0, description="Maximum share of generated results.")
 
 
 class BRMGRRerankFields(BRMGRFields, RerankerComponentFields):
-    """Of `BRMGRRerank`; each passage's metadata say under `generated` whether an LLM wrote it."""
+    """Fields of `BRMGRRerank`. Metadata `generated` of a passage is True if an LLM wrote it."""
 
-    def _make(self) -> BRMGR:
+    def _build_core(self) -> BRMGR:
         return BRMGR(
             self.language_model,
             prior=self.prior,
             guard=self.guard,
             generated_share=self.generated_share,
-            settings=self.settings,  # type: ignore[attr-defined]  # a field of each
+            settings=self._settings,
         )
 
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
         generated = [passage.metadata["generated"] for passage in passages]
-        counted = scores if self.prior else None
-        return self.core.rank_mixed(query, passages, generated, self.top_n, scores=counted)  # type: ignore[no-any-return]
+        prior_scores = scores if self.prior else None
+        return self.core.rank_mixed(query, passages, generated, self.top_n, scores=prior_scores)  # type: ignore[no-any-return]

@@ -27,7 +27,7 @@ from drillrank.frameworks.metadata import PREFIX, RANKING_NOTES, copy_metadata
 from drillrank.frameworks.pages import at_pages
 from drillrank.frameworks.records import StoredDocument
 from drillrank.frameworks.settings import BaseD3RetrieverSettings
-from drillrank.frameworks.shared import Indexes, Shared, shared
+from drillrank.frameworks.shared import CachedValue, Indexes, get_or_compute
 from drillrank.frameworks.store import report_usage
 from drillrank.llm import LLM, FunctionRequest, Requests, arun, run
 from drillrank.passages import Passage, Ranked, stable_uuid
@@ -148,7 +148,7 @@ class EvidenceRetrieval(Generic[RecordT]):
 
     def prepare(self, access: AccessFilter[Any] | None = None) -> None:
         """Prepare the given chunks that the caller may see now, instead of with the first question."""
-        self._prepared_given.of(self._list_visible(access))
+        self._prepared_given.get(self._list_visible(access))
 
     def retrieve(
         self,
@@ -203,8 +203,8 @@ class EvidenceRetrieval(Generic[RecordT]):
 
         # 1. Put together the documents, and prepare them.
         if store is None:
-            candidates, shared_index = self._prepared_given.of(visible)
-            prepared = shared_index.made
+            candidates, shared_index = self._prepared_given.get(visible)
+            prepared = shared_index.value
         else:
             candidates = yield from find_candidates(
                 question,
@@ -236,18 +236,20 @@ class EvidenceRetrieval(Generic[RecordT]):
 
     def _list_visible(self, access: AccessFilter[Any] | None) -> tuple[int, ...]:
         """Return the indices of the given chunks that the caller may see."""
-        return tuple(range(len(self._chunks))) if access is None else self._prepared_given.numbers(access)
+        return tuple(range(len(self._chunks))) if access is None else self._prepared_given.list_visible(access)
 
     def _join_pages(self, visible: Sequence[int]) -> Sequence[StoredChunk[RecordT]]:
         chunks = [self._chunks[index] for index in visible]
         return join_pages(chunks) if self._settings.join_pages else chunks
 
-    def _prepare_given(self, visible: tuple[int, ...]) -> tuple[CandidateDocuments[RecordT], Shared[PreparedDocuments]]:
+    def _prepare_given(
+        self, visible: tuple[int, ...]
+    ) -> tuple[CandidateDocuments[RecordT], CachedValue[PreparedDocuments]]:
         """Return the documents of given chunks, and an index of them."""
         candidates = read_given(self._join_pages(visible), len(visible) < len(self._chunks))
         candidates.warn(self._warned)
         fields = self._cache_fields and self._cache_fields([self._chunks[index].record for index in visible])
-        return candidates, shared("evidence", fields, partial(self._prepare_documents, candidates.documents))
+        return candidates, get_or_compute("evidence", fields, partial(self._prepare_documents, candidates.documents))
 
     def _prepare_stored(self, documents: Sequence[StoredDocument[RecordT]]) -> PreparedDocuments:
         """Return an index of documents of a store. Those that have not changed since an earlier question are kept."""

@@ -1,8 +1,8 @@
-"""Metadata keys: whatever drillrank writes into a record begins with `drillrank_`, and no user's key is touched.
+"""Metadata keys of drillrank. They begin with `drillrank_`, and a user's own keys are never changed.
 
-Inside the package the names are bare: `result_metadata` takes them out of a record's metadata, `with_result_metadata`
-puts them there. What the hosts themselves have a name for (`start_index`, a score) is written under that name by the
-adapters.
+Inside the package the names have no prefix: `result_metadata` reads them from a record's metadata, and
+`with_result_metadata` writes them. If the framework has a name for a value (`start_index`, a score), the adapters write
+it under that name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COUNTS = ("start", "end", "first_page", "last_page", "section_level")
 
 
 def prefixed(name: str) -> str:
-    """The metadata key of a name of ours.
+    """Return the metadata key of a name.
 
     >>> prefixed("view")
     'drillrank_view'
@@ -31,7 +31,7 @@ def prefixed(name: str) -> str:
 
 
 def result_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """What drillrank wrote into a record, by bare names; a user's own `view` or `section_id` means nothing.
+    """Return the metadata that drillrank wrote into a record, by name. A user's own `view` or `section_id` is not read.
 
     >>> result_metadata({"drillrank_view": "raw", "view": "of the lake"})
     {'view': 'raw'}
@@ -40,15 +40,15 @@ def result_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     >>> result_metadata({"drillrank_start": 12.0})
     {'start': 12}
     """
-    found = {key[len(PREFIX) :]: value for key, value in metadata.items() if key.startswith(PREFIX)}
+    values = {key[len(PREFIX) :]: value for key, value in metadata.items() if key.startswith(PREFIX)}
     for name in _COUNTS:
-        if isinstance(found.get(name), float):
-            found[name] = count(found[name])
-    return found
+        if isinstance(values.get(name), float):
+            values[name] = count(values[name])
+    return values
 
 
 def count(value: object) -> int | None:
-    """A whole number, also one that a store keeps with a fraction of zero, as Pinecone does; None of anything else.
+    """Return a whole number as an integer, also if a store keeps it as a float, as Pinecone does. Else return None.
 
     >>> count(3), count(3.0), count(3.5), count("3")
     (3, 3, None, None)
@@ -59,7 +59,7 @@ def count(value: object) -> int | None:
 
 
 def user_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """A record's metadata without what drillrank wrote.
+    """Return a record's metadata without the keys of drillrank.
 
     >>> user_metadata({"drillrank_view": "raw", "view": "of the lake"})
     {'view': 'of the lake'}
@@ -68,7 +68,7 @@ def user_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_result_metadata(metadata: Mapping[str, Any], **names: Any) -> dict[str, Any]:
-    """A copy of the metadata with these names of ours; None takes one out.
+    """Return a copy of the metadata with these names, prefixed. A value of None removes its key.
 
     >>> with_result_metadata({"view": "of the lake", "drillrank_part": 2}, view="raw", part=None)
     {'view': 'of the lake', 'drillrank_view': 'raw'}
@@ -78,21 +78,22 @@ def with_result_metadata(metadata: Mapping[str, Any], **names: Any) -> dict[str,
 
 
 def is_section(metadata: Mapping[str, Any]) -> bool:
-    """Whether the record is a view of a section that drillrank cut.
+    """Return True if the record is a view of a section that drillrank made.
 
     >>> is_section({"drillrank_view": "raw", "drillrank_section_id": "7"}), is_section({"view": "raw"})
     (True, False)
     """
-    found = result_metadata(metadata)
-    return found.get("view") in VIEWS and "section_id" in found
+    values = result_metadata(metadata)
+    return values.get("view") in VIEWS and "section_id" in values
 
 
-def in_views(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The metadata as they may be on the views of one section; of another record its own alone.
+def list_view_metadata(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the metadata of each view of the record's section, or the metadata alone if it is not a section.
 
-    A retriever that searches one view is no filter against the section that it leads to.
+    A retriever that searches one view must not hide the section that its results lead to.
 
-    >>> [form["drillrank_view"] for form in in_views({"drillrank_view": "raw", "drillrank_section_id": "7"})]
+    >>> views = list_view_metadata({"drillrank_view": "raw", "drillrank_section_id": "7"})
+    >>> [view["drillrank_view"] for view in views]
     ['raw', 'keywords', 'summary']
     """
     if not is_section(metadata):
@@ -101,60 +102,62 @@ def in_views(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def check_keys(**keys: str) -> None:
-    """Refuse metadata keys that are no strings.
+    """Refuse metadata keys that are not strings, or that are empty.
 
     Raises:
-        InvalidInput: names the first one.
+        InvalidInput: A key is not. The message names the first such argument.
     """
     for name, key in keys.items():
         if not isinstance(key, str) or not key:
-            raise InvalidInput(f"{name} is a metadata key, a string that is not empty; not {key!r:.200}.")
+            raise InvalidInput(f"{name} must be a metadata key, a string that is not empty, got {key!r:.200}.")
 
 
 RANKING_NOTES = ("cut_tokens", "nothing_matched")
-"""Names in a ranking's details that are worth a note, where they hold anything but 0 or False."""
+"""Names in a ranking's details that become metadata of a result, unless the value is 0 or False."""
 
-_COST = ("prompt_tokens", "completion_tokens", "llm_calls", "tokens_estimated")
-_OF_PATHS = ("path", "path_score", "missing")
-_OF_EVIDENCE = ("section_score", "also_in", "version", "other_versions", "found", "confidence")
-_BEST_PARAGRAPH = ("best_paragraph", "best_start", "best_end")
+_COSTS = ("prompt_tokens", "completion_tokens", "llm_calls", "tokens_estimated")
+_PATH_NAMES = ("path", "path_score", "missing")
+_EVIDENCE_NAMES = ("section_score", "also_in", "version", "other_versions", "found", "confidence")
+_BEST_PARAGRAPH_NAMES = ("best_paragraph", "best_start", "best_end")
 
 RANKING_KEYS = frozenset(
     map(
         prefixed,
-        (*RANKING_NOTES, *_OF_PATHS, *_OF_EVIDENCE, *_BEST_PARAGRAPH, "problems", "explanation", *_COST),
+        (*RANKING_NOTES, *_PATH_NAMES, *_EVIDENCE_NAMES, *_BEST_PARAGRAPH_NAMES, "problems", "explanation", *_COSTS),
     )
 )
-"""What an earlier ranking may have left: not how a result was found (`matched_views`), nor who wrote it (`origin`)."""
+"""Keys that an earlier ranking may have written. Views (`matched_views`) and the author (`origin`) stay."""
 
 
-def added_metadata(details: Mapping[str, Any]) -> dict[str, Any]:
-    """The notes of one result: metadata keys with the prefix `drillrank_`.
+def describe_details(details: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of a result for the notable details of its ranking.
 
     Args:
         details: `Ranked.details`.
 
-    >>> added_metadata({"tokens": 5, "cut_tokens": 12})
+    >>> describe_details({"tokens": 5, "cut_tokens": 12})
     {'drillrank_cut_tokens': 12}
-    >>> added_metadata({"tokens": 5, "cut_tokens": 0})
+    >>> describe_details({"tokens": 5, "cut_tokens": 0})
     {}
     """
     return {prefixed(name): details[name] for name in RANKING_NOTES if details.get(name)}
 
 
-def reasons(explanation: Explanation | None) -> dict[str, Any]:
-    """Why a result stands where it stands, as metadata; nothing where nobody asked."""
+def describe_explanation(explanation: Explanation | None) -> dict[str, Any]:
+    """Return the metadata for the explanation of a result. They are empty without an explanation."""
     return {} if explanation is None else {prefixed("explanation"): explanation.to_dict()}
 
 
-def path_notes(ids: Iterable[str], score: float, details: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
-    """The notes of a path search: the ids of a result's best path, joined by " > ", and the path's score.
+def describe_path(
+    ids: Iterable[str], score: float, details: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Return the metadata for a result of a path search: the ids of its best path, joined by " > ", and their score.
 
-    Where an LLM was asked, also what it named as missing, what its calls cost, and what went wrong with them.
+    With an LLM, the metadata also contain the missing information that it named, the costs and problems of its calls.
 
-    >>> path_notes(["film", "holm"], -3.5)
+    >>> describe_path(["film", "holm"], -3.5)
     {'drillrank_path': 'film > holm', 'drillrank_path_score': -3.5}
-    >>> path_notes(["holm"], -3.5, {"missing": ("Ada Holm", "Esbjerg")})["drillrank_missing"]
+    >>> describe_path(["holm"], -3.5, {"missing": ("Ada Holm", "Esbjerg")})["drillrank_missing"]
     'Ada Holm | Esbjerg'
     """
     names: dict[str, Any] = {"path": " > ".join(ids), "path_score": score}
@@ -178,13 +181,13 @@ def copy_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_notes(metadata: Mapping[str, Any], details: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of the metadata with the notes of this ranking, and without those that an earlier one left.
+    """Return a copy of the metadata with the notable details of this ranking and without those of earlier ones.
 
     >>> with_notes({"page": 3, "path": "a/b", "drillrank_path": "x > y", "drillrank_cut_tokens": 12}, {"cut_tokens": 0})
     {'page': 3, 'path': 'a/b'}
     >>> with_notes({"drillrank_problems": "no answer", "drillrank_llm_calls": 2, "drillrank_view": "raw"}, {})
     {'drillrank_view': 'raw'}
     """
-    return copy_metadata({key: value for key, value in metadata.items() if key not in RANKING_KEYS}) | added_metadata(
+    return copy_metadata({key: value for key, value in metadata.items() if key not in RANKING_KEYS}) | describe_details(
         details
     )

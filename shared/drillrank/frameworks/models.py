@@ -1,4 +1,4 @@
-"""What models of frameworks are to ours: prompts that keep a template's roles, embeddings, and the tokens reported."""
+"""Adapters of a framework's models: prompts that keep a template's roles, embeddings, and reported token counts."""
 
 from __future__ import annotations
 
@@ -14,64 +14,66 @@ STEPS: dict[str, tuple[str, ...]] = {
     "answer_prompt": ("answer from documents", "contents", "question"),
     "missing_prompt": ("name what is missing", "documents", "question"),
 }
-"""Of each prompt that a component takes what its step is called in traces, and the places of its template."""
+"""Name of the step in traces, and the placeholders of the template, by the name of a component's prompt."""
 
 
 class FilledPrompt(str):
-    """A prompt made from a template.
+    """Text of a filled template, with the prompt that a framework sends.
 
     Attributes:
-        form: What the host asks with.
-        step: What its step is called in traces.
+        prompt: Prompt in the framework's own form.
+        step: Name of the step in traces.
     """
 
-    form: Any
+    prompt: Any
     step: str
 
-    def __new__(cls, text: str, form: object, step: str) -> FilledPrompt:
-        """The text with both."""
-        prompt = super().__new__(cls, text)
-        prompt.form, prompt.step = form, step
-        return prompt
+    def __new__(cls, text: str, prompt: object, step: str) -> FilledPrompt:
+        """Create the text with both attributes."""
+        filled_prompt = super().__new__(cls, text)
+        filled_prompt.prompt, filled_prompt.step = prompt, step
+        return filled_prompt
 
 
-def filled(name: str, fill: Callable[[dict[str, str]], tuple[str, Any]], /, **values: str) -> FilledPrompt:
-    """The prompt of this name, for the core.
+def fill_framework_template(
+    name: str, fill: Callable[[dict[str, str]], tuple[str, Any]], /, **values: str
+) -> FilledPrompt:
+    """Fill the template of a component's prompt.
 
     Args:
-        name: Of the prompt.
-        fill: From the values of the places to the text, and what the host asks with.
-        values: Of the places, and more.
+        name: Name of the prompt in `STEPS`.
+        fill: Function from the values of the placeholders to the text and the framework's prompt.
+        values: Values by placeholder. Others are ignored.
 
-    >>> fill = lambda values: (f"{values['question']} {values['outline']}", "form")
-    >>> prompt = filled("section_prompt", fill, outline="[0] Fish", question="Which?", more="ignored")
-    >>> prompt, host_prompt(prompt, str, "summarise"), host_prompt("Shorten.", str, "summarise")
-    ('Which? [0] Fish', ('form', 'choose sections'), ('Shorten.', 'summarise'))
+    >>> fill = lambda values: (f"{values['question']} {values['outline']}", "chat")
+    >>> prompt = fill_framework_template("section_prompt", fill, outline="[0] Fish", question="Which?", more="ignored")
+    >>> prompt, framework_prompt(prompt, str, "summarise"), framework_prompt("Shorten.", str, "summarise")
+    ('Which? [0] Fish', ('chat', 'choose sections'), ('Shorten.', 'summarise'))
     """
-    step, *places = STEPS[name]
-    return FilledPrompt(*fill({location: values[location] for location in places}), step)
+    step, *placeholders = STEPS[name]
+    return FilledPrompt(*fill({placeholder: values[placeholder] for placeholder in placeholders}), step)
 
 
-def host_prompt(prompt: str, form: Callable[[str], Any], step: str) -> tuple[Any, str]:
-    """What the host asks with, and the step's name.
+def framework_prompt(prompt: str, convert: Callable[[str], Any], step: str) -> tuple[Any, str]:
+    """Return the framework's prompt and the name of its step.
 
     Args:
-        prompt: Of a request.
-        form: From the text of a prompt without a template, in which braces are text.
-        step: Of such a prompt.
+        prompt: Prompt of a request.
+        convert: Function from a prompt without a template to the framework's prompt. Braces in it are plain text.
+        step: Name of the step of a prompt without a template.
     """
-    return (prompt.form, prompt.step) if isinstance(prompt, FilledPrompt) else (form(prompt), step)
+    return (prompt.prompt, prompt.step) if isinstance(prompt, FilledPrompt) else (convert(prompt), step)
 
 
-class HostEmbedding:
-    """A framework's embedding model as such a function.
+class FrameworkEmbedding:
+    """Embedding model of a framework as an embedding function.
 
     Args:
-        model: The framework's.
-        texts: From texts to their vectors, all at once.
-        question: From a question to its vector, in the way that the model wants questions.
+        model: Embedding model of the framework.
+        texts: Function from a list of texts to their vectors.
+        question: Function from one question to its vector, as the model embeds questions.
 
-    >>> embed = HostEmbedding("toy", lambda texts: [[1.0] for text in texts], lambda question: [2.0])
+    >>> embed = FrameworkEmbedding("toy", lambda texts: [[1.0] for text in texts], lambda question: [2.0])
     >>> embed(["a", "b"]), embed.questions(["c"])
     ([[1.0], [1.0]], [[2.0]])
     """
@@ -82,53 +84,53 @@ class HostEmbedding:
         self._question = question
 
     def __call__(self, texts: list[str]) -> Any:
-        """Vectors of texts."""
+        """Embed texts."""
         return self._texts(texts)
 
     def questions(self, texts: list[str]) -> list[list[float]]:
-        """Vectors of questions."""
+        """Embed questions."""
         return list(map(self._question, texts))
 
 
-# Where a response keeps its usage, and what the parts of it are called that add up to one number.
-_PLACES = ("usage", "usage_metadata", "token_usage")
-_PROMPT = (
+# Names under which a response keeps its usage, and names of the counts that add up to one number.
+_USAGE_NAMES = ("usage", "usage_metadata", "token_usage")
+_PROMPT_COUNTS = (
     ("prompt_tokens",),  # OpenAI
     ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),  # Anthropic, LangChain
     ("prompt_token_count",),  # Google
 )
-_COMPLETION = (("completion_tokens",), ("output_tokens",), ("candidates_token_count", "thoughts_token_count"))
+_COMPLETION_COUNTS = (("completion_tokens",), ("output_tokens",), ("candidates_token_count", "thoughts_token_count"))
 
 
 def reported_tokens(*reports: object) -> tuple[int | None, int | None]:
-    """The tokens of the prompt and of the completion in the first report that has them; None where none has.
+    """Return the numbers of prompt and completion tokens in the first report that has them, else None.
 
     Args:
-        reports: What hosts give: responses with their usage, or the usage itself, as mappings or objects in the forms
-            of OpenAI, Anthropic, Google and those who follow them. Anything else reports nothing.
+        reports: Responses with their usage, or the usage itself, as mappings or objects in the formats of OpenAI,
+            Anthropic and Google. Other objects report nothing.
 
     >>> reported_tokens({"usage": {"prompt_tokens": 12, "completion_tokens": 3}})
     (12, 3)
     >>> reported_tokens(None, {"input_tokens": 12, "output_tokens": "many"})
     (12, None)
     """
-    usages = [usage for report in reports for usage in (report, *(_part(report, location) for location in _PLACES))]
-    return _first(usages, _PROMPT), _first(usages, _COMPLETION)
+    usages = [usage for report in reports for usage in (report, *(_get_value(report, name) for name in _USAGE_NAMES))]
+    return _find_count(usages, _PROMPT_COUNTS), _find_count(usages, _COMPLETION_COUNTS)
 
 
-def _first(usages: Sequence[object], forms: Sequence[Sequence[str]]) -> int | None:
+def _find_count(usages: Sequence[object], formats: Sequence[Sequence[str]]) -> int | None:
     for usage in usages:
-        for main, *others in forms:
-            number = _positive(_part(usage, main))
-            if number is not None:
-                return number + sum(_positive(_part(usage, other)) or 0 for other in others)
+        for main_name, *other_names in formats:
+            count = _as_positive_count(_get_value(usage, main_name))
+            if count is not None:
+                return count + sum(_as_positive_count(_get_value(usage, name)) or 0 for name in other_names)
     return None
 
 
-def _part(whole: object, name: str) -> object:
-    return whole.get(name) if isinstance(whole, Mapping) else getattr(whole, name, None)
+def _get_value(report: object, name: str) -> object:
+    return report.get(name) if isinstance(report, Mapping) else getattr(report, name, None)
 
 
-def _positive(value: object) -> int | None:
-    """The number that is reported; 0 is what servers say that do not count."""
+def _as_positive_count(value: object) -> int | None:
+    """Return a reported number, or None for 0, which servers report that do not count tokens."""
     return value if type(value) is int and value > 0 else None

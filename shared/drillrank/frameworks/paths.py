@@ -13,10 +13,10 @@ from drillrank.errors import InvalidInput, WarnOnce, warn
 from drillrank.explanation import Explanation, Explanations
 from drillrank.explanation.explanations import explains
 from drillrank.frameworks.filters import AccessFilter
-from drillrank.frameworks.metadata import added_metadata, path_notes
+from drillrank.frameworks.metadata import describe_details, describe_path
 from drillrank.frameworks.sections import deduplicate_sections, warn_missing
 from drillrank.frameworks.settings import LinkedRecordSettings
-from drillrank.frameworks.shared import Indexes, Shared, shared
+from drillrank.frameworks.shared import CachedValue, Indexes, get_or_compute
 from drillrank.llm import FunctionRequest, Handlers, LookupRequest, Requests, RetrievalRequest, Usage
 from drillrank.multihop.path_rerank import LinkName, PathRerank, named_links
 from drillrank.multihop.prior import check_by_order
@@ -326,9 +326,9 @@ class PathRetrieval(Generic[Record]):
         self._warned = WarnOnce()
         self._indexes = Indexes(records, self._index)
         if not host.access_filter.restricts:
-            self._indexes.of(tuple(range(len(records))))
+            self._indexes.get(tuple(range(len(records))))
 
-    def _index(self, seen: tuple[int, ...]) -> Shared[tuple[GivenPassages, PathSearch]]:
+    def _index(self, seen: tuple[int, ...]) -> CachedValue[tuple[GivenPassages, PathSearch]]:
         """A search of the given records that may be seen."""
         names = [self._names[number] for number in seen]
         records = [self._indexes.records[number] for number in seen]
@@ -343,7 +343,7 @@ class PathRetrieval(Generic[Record]):
             passages = list(map(self._passage, records, names))
             return GivenPassages(passages), self._reranks(passages).path_search
 
-        return shared("paths", self._fields and self._fields(records), made)
+        return get_or_compute("paths", self._fields and self._fields(records), made)
 
     def retrieve(
         self, query: str, host: PathHost[Record], top_n: int | None, usage: Usage
@@ -356,9 +356,9 @@ class PathRetrieval(Generic[Record]):
             top_n: Records wanted; None wants all.
             usage: Where the caller counts what the LLM costs that names what a path lacks.
         """
-        seen = yield from self._indexes.seen(host.access_filter)
-        [made] = yield [FunctionRequest(partial(self._indexes.of, seen))]
-        given, search = made.made
+        seen = yield from self._indexes.request_visible(host.access_filter)
+        [made] = yield [FunctionRequest(partial(self._indexes.get, seen))]
+        given, search = made.value
         records = {self._names[number]: self._indexes.records[number] for number in seen}
         source = RecordSource(host, RecordNames(given), records, self._warned)
         first = yield from source.found(query, self._n_candidates, self._component)
@@ -374,9 +374,9 @@ class PathRetrieval(Generic[Record]):
         found = []
         for item, reason in zip(ranking, why or [None] * len(ranking), strict=True):
             [own_id] = source.own_ids([item.passage.id])
-            described = path_notes(source.own_ids(item.details["path"]), item.score, item.details) | added_metadata(
-                item.details
-            )
+            described = describe_path(
+                source.own_ids(item.details["path"]), item.score, item.details
+            ) | describe_details(item.details)
             record = source.records[item.passage.id]
             found.append(FoundRecord(record, own_id, item.score, described, item.details, reason))
         return found

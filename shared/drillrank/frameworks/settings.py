@@ -1,4 +1,4 @@
-"""Rarely touched settings of both hosts' components: the core's, and what records need."""
+"""Settings of the components of both frameworks: those of the core, and those for reading and writing records."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from drillrank.views import ViewSettings
 
 @dataclass(frozen=True, kw_only=True)
 class BaseRerankSettings(Settings):
-    """Of every reranker.
+    """Settings of every reranker.
 
     Attributes:
-        score_threshold: Keep what has at least this score.
+        score_threshold: Minimum score of a result.
     """
 
     score_threshold: float | None = None
@@ -34,13 +34,13 @@ class BaseRerankSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratedRecordSettings(BRMGRSettings):
-    """How retrieved records and generated ones are merged, and how they are told apart.
+    """Settings for merging retrieved and generated records.
 
     Attributes:
-        origin_key: Metadata key that says `"generated"` of what an LLM wrote.
+        origin_key: Metadata key whose value is `"generated"` for records that an LLM wrote.
 
     Raises:
-        InvalidInput: as `BRMGRSettings`, or the key is no string.
+        InvalidInput: A setting of `BRMGRSettings` cannot be used, or the key is not a string.
     """
 
     origin_key: str = prefixed("origin")
@@ -52,16 +52,17 @@ class GeneratedRecordSettings(BRMGRSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationSettings(Settings):
-    """How records are generated.
+    """Settings for generating records.
 
     Attributes:
-        prompts: Templates with `{question}` for what is generated; `drillrank.generation.cluster_prompts` makes others.
-        on_failure: Where a call fails, or brings nothing of use: `"continue"` with what there is without it, and a
-            `DrillrankWarning`; or `"raise"`.
-        workers: Most LLM calls at the same time, of one question.
+        prompts: Templates with `{question}` for the generated texts. `drillrank.generation.cluster_prompts` makes
+            others.
+        on_failure: Reaction to an LLM call that fails or has no usable answer: `"continue"` without its answer, with a
+            `DrillrankWarning`, or `"raise"`.
+        workers: Maximum number of concurrent LLM calls for one question.
 
     Raises:
-        InvalidInput: a prompt has no place for the question, or a value is not one of those named, or below 1.
+        InvalidInput: A prompt lacks `{question}`, `on_failure` is unknown, or `workers` is below 1.
     """
 
     prompts: tuple[str, ...] = GENREAD_PROMPTS
@@ -77,18 +78,18 @@ class GenerationSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class LinkedRecordSettings(PathSettings, PromptRankSettings):
-    """How paths of records are searched and scored, and where their links and titles stand.
+    """Settings for searching and scoring paths of records, with the metadata keys of links and titles.
 
     Attributes:
         instructions: As for `drillrank.PromptRank`.
         ensemble: As for `drillrank.PromptRank`.
         temperature: As for `drillrank.PromptRank`.
         demonstrations: As for `drillrank.PromptRank`.
-        links_key: Metadata key with linked ids, a list or comma-separated.
+        links_key: Metadata key of the linked ids, as a list or separated by commas.
         title_key: Metadata key of the title.
 
     Raises:
-        InvalidInput: as `PathSettings` and `PromptRankSettings`, or a key is no string.
+        InvalidInput: A setting of `PathSettings` or `PromptRankSettings` cannot be used, or a key is not a string.
     """
 
     instructions: tuple[str, ...] = PROMPTRANK_INSTRUCTIONS[:5]
@@ -99,14 +100,16 @@ class LinkedRecordSettings(PathSettings, PromptRankSettings):
     title_key: str = "title"
 
     def __post_init__(self) -> None:
-        shown: tuple[Any, ...] = self.demonstrations  # mappings from JSON
-        read = tuple(Demonstration.from_dict(one) if isinstance(one, Mapping) else one for one in shown)
-        object.__setattr__(self, "demonstrations", read)
+        examples: tuple[Any, ...] = self.demonstrations  # mappings if they come from JSON
+        demonstrations = tuple(
+            Demonstration.from_dict(item) if isinstance(item, Mapping) else item for item in examples
+        )
+        object.__setattr__(self, "demonstrations", demonstrations)
         check_keys(links_key=self.links_key, title_key=self.title_key)
         super().__post_init__()
 
     def prompt_rank(self, model: LanguageModel, prior: Prior | None) -> PromptRank:
-        """What scores paths."""
+        """Build the ranker that scores paths."""
         return PromptRank(
             model,
             instructions=self.instructions,
@@ -120,13 +123,13 @@ class LinkedRecordSettings(PathSettings, PromptRankSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class PathRetrieverSettings(LinkedRecordSettings):
-    """Of a retriever of paths.
+    """Settings of a retriever of paths.
 
     Attributes:
-        prior: What the order of the retrieved says: `"retrieval"`, or None.
+        prior: Prior from the order of the retrieved records: `"retrieval"`, or None.
 
     Raises:
-        InvalidInput: as `LinkedRecordSettings`, or the prior is unknown.
+        InvalidInput: A setting of `LinkedRecordSettings` cannot be used, or the prior is unknown.
     """
 
     prior: Prior | None = None
@@ -138,14 +141,14 @@ class PathRetrieverSettings(LinkedRecordSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class SectionSettings(Settings):
-    """How documents are put together and sections named.
+    """Settings for joining documents and naming sections.
 
     Attributes:
-        separator: Between the headings of `drillrank_section_path`.
-        join_pages: Whether documents that are pages of one file are read as one.
+        separator: Text between the headings of `drillrank_section_path`.
+        join_pages: Read documents that are pages of one file as one document.
 
     Raises:
-        InvalidInput: a setting is of another type.
+        InvalidInput: A setting has the wrong type.
     """
 
     separator: str = " > "
@@ -153,14 +156,14 @@ class SectionSettings(Settings):
 
     def __post_init__(self) -> None:
         if not isinstance(self.separator, str) or not self.separator:
-            raise InvalidInput(f"separator is a string that is not empty; not {self.separator!r:.100}.")
+            raise InvalidInput(f"separator must be a string that is not empty, got {self.separator!r:.200}.")
         check_switch(join_pages=self.join_pages)
         super().__post_init__()
 
 
 @dataclass(frozen=True, kw_only=True)
 class SplitterSettings(SectionSettings, ViewSettings):
-    """Of what cuts documents into views: `drillrank.views.ViewSettings`, too."""
+    """Settings of components that split documents into views, including `drillrank.views.ViewSettings`."""
 
 
 D3SettingsT = TypeVar("D3SettingsT", bound="BaseD3RetrieverSettings")
@@ -201,11 +204,11 @@ def limit_results(top_n: ResultLimit, max_tokens: int | None, settings: BaseD3Re
 
 
 def check_switch(**switches: object) -> None:
-    """Refuse what is neither True nor False.
+    """Refuse arguments that are neither True nor False.
 
     Raises:
-        InvalidInput: names the first one.
+        InvalidInput: An argument is not. The message names the first such argument.
     """
     for name, value in switches.items():
         if not isinstance(value, bool):
-            raise InvalidInput(f"{name} is True or False; not {value!r:.100}.")
+            raise InvalidInput(f"{name} must be True or False, got {value!r:.200}.")

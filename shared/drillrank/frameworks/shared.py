@@ -1,7 +1,8 @@
-"""What long work makes of given records, an index of them: kept for those who may see the same of them.
+"""Cache of values that take long to compute from records, such as an index, for readers who may see the same records.
 
-No index holds what its reader may not see, so that a score tells nothing of it. A host that varies one setting for one
-call (`configurable_fields`) builds the component anew each time; components of equal fields share what was made.
+No index contains records that its reader may not see, so a score reveals nothing about hidden records. A framework that
+varies one setting for one call (`configurable_fields`) rebuilds the component. Components with equal fields share
+their computed values.
 """
 
 from __future__ import annotations
@@ -19,93 +20,95 @@ from drillrank.likelihood.unigram import UNSAVED
 from drillrank.llm import FunctionRequest, Requests
 
 Record = TypeVar("Record")
-Made = TypeVar("Made")
+ValueT = TypeVar("ValueT")
 
-_READERS = 16  # groups of records that are kept, those that were asked for last
+_MAX_INDEXES = 16  # per component, least recently used ones go first
 
 
-class Shared(Generic[Made]):
-    """Something made, with the fields that it was made of: while it lives, their identities are taken."""
+class CachedValue(Generic[ValueT]):
+    """Computed value with the fields it depends on, which keep their identities while the value exists."""
 
-    __slots__ = ("__weakref__", "fields", "made")
+    __slots__ = ("__weakref__", "fields", "value")
 
-    def __init__(self, made: Made, fields: object) -> None:
-        self.made = made
+    def __init__(self, value: ValueT, fields: object) -> None:
+        self.value = value
         self.fields = fields
 
 
-_alive: WeakValueDictionary[Hashable, Shared[Any]] = WeakValueDictionary()
-_making = threading.RLock()
+_cached_values: WeakValueDictionary[Hashable, CachedValue[Any]] = WeakValueDictionary()
+_compute_lock = threading.RLock()
 
 
-def shared(kind: str, fields: Mapping[str, object] | None, make: Callable[[], Made]) -> Shared[Made]:
-    """What was made of equal fields, or what `make` makes, once; nobody shares what is made of None.
+def get_or_compute(
+    kind: str, fields: Mapping[str, object] | None, compute: Callable[[], ValueT]
+) -> CachedValue[ValueT]:
+    """Return the cached value for equal fields, or compute and cache it. Values for None are not cached.
 
-    Strings, numbers, lists, tuples and mappings are compared by value, anything else by identity.
+    Strings, numbers, lists, tuples and mappings are compared by value, other objects by identity.
 
-    >>> first = shared("list", {"words": ["a", "b"]}, lambda: ["made"])
-    >>> shared("list", {"words": ["a", "b"]}, lambda: ["made again"]) is first
+    >>> first = get_or_compute("list", {"words": ["a", "b"]}, lambda: ["first"])
+    >>> get_or_compute("list", {"words": ["a", "b"]}, lambda: ["second"]) is first
     True
-    >>> shared("list", {"words": ["a", "c"]}, lambda: ["made again"]).made
-    ['made again']
+    >>> get_or_compute("list", {"words": ["a", "c"]}, lambda: ["third"]).value
+    ['third']
     """
     if fields is None:
-        return Shared(make(), {})
+        return CachedValue(compute(), {})
     try:
-        key = (kind, _identity(fields))
+        key = (kind, _identity_key(fields))
     except RecursionError as cause:
         raise InvalidInput("Records or settings are nested too deeply. Store deep metadata as a string.") from cause
-    with _making:
-        found = _alive.get(key)
-        if found is None:
-            found = _alive[key] = Shared(make(), fields)
-    return found
+    with _compute_lock:
+        cached = _cached_values.get(key)
+        if cached is None:
+            cached = _cached_values[key] = CachedValue(compute(), fields)
+    return cached
 
 
-class Indexes(Generic[Record, Made]):
-    """One index for each group of the given records that a question may see.
+class Indexes(Generic[Record, ValueT]):
+    """Indexes over the records of a component: one for each set of records that a question may see.
 
     Args:
-        records: As they were given.
-        make: Of the numbers of some of them.
+        records: Records of the component.
+        build: Function from the numbers of the visible records to their index.
 
-    >>> indexes = Indexes(["a", "b"], lambda seen: [f"index of {seen}"])
-    >>> indexes.of((0, 1)), indexes.of((0,)) is indexes.of((0,))
+    >>> indexes = Indexes(["a", "b"], lambda visible: [f"index of {visible}"])
+    >>> indexes.get((0, 1)), indexes.get((0,)) is indexes.get((0,))
     (['index of (0, 1)'], True)
     """
 
-    def __init__(self, records: Sequence[Record], make: Callable[[tuple[int, ...]], Made]) -> None:
+    def __init__(self, records: Sequence[Record], build: Callable[[tuple[int, ...]], ValueT]) -> None:
         self.records = records
-        self._make = make
-        self._selected: LastUsed[tuple[int, ...], Made] = LastUsed(_READERS)
+        self._build = build
+        self._cache: LastUsed[tuple[int, ...], ValueT] = LastUsed(_MAX_INDEXES)
 
-    def of(self, seen: tuple[int, ...]) -> Made:
-        """The index of these; whoever asks for it at the same time waits for one."""
-        return self._selected.make(seen, lambda: self._make(seen))
+    def get(self, visible: tuple[int, ...]) -> ValueT:
+        """Return the index over these records. Concurrent callers share one computation."""
+        return self._cache.make(visible, lambda: self._build(visible))
 
-    def seen(self, access_filter: AccessFilter[Any]) -> Requests[tuple[int, ...]]:
-        """Numbers of the records that may be seen; filters are asked off the event loop."""
-        [seen] = yield [FunctionRequest(lambda: self.numbers(access_filter))]
-        return seen  # type: ignore[no-any-return]
+    def request_visible(self, access_filter: AccessFilter[Any]) -> Requests[tuple[int, ...]]:
+        """Apply `list_visible` off the event loop, because filters may block."""
+        [visible] = yield [FunctionRequest(lambda: self.list_visible(access_filter))]
+        return visible  # type: ignore[no-any-return]
 
-    def numbers(self, access_filter: AccessFilter[Any]) -> tuple[int, ...]:
-        """Numbers of the records that may be seen."""
+    def list_visible(self, access_filter: AccessFilter[Any]) -> tuple[int, ...]:
+        """Return the numbers of the records that pass the filter."""
         permitted = set(map(id, access_filter.filter_fetched(self.records)))
         return tuple(number for number, record in enumerate(self.records) if id(record) in permitted)
 
 
 def model_fields(model: LanguageModel) -> object:
-    """Specification and options of a model that they can build again; any other model itself."""
-    ours = type(model).__module__.startswith("drillrank.")
-    return (model.spec, model.options) if ours and UNSAVED not in model.spec else model
+    """Return the specification and options of a model that can be built from them, else the model itself."""
+    is_drillrank_model = type(model).__module__.startswith("drillrank.")
+    return (model.spec, model.options) if is_drillrank_model and UNSAVED not in model.spec else model
 
 
-def _identity(value: object) -> Hashable:
-    """Strings, numbers, lists, tuples and mappings by value, anything else by identity."""
+def _identity_key(value: object) -> Hashable:
+    """Return a key that compares strings, numbers, lists, tuples and mappings by value and the rest by identity."""
     if value is None or isinstance(value, str | bytes | int | float):
         return type(value), value
     if isinstance(value, Mapping):
-        return dict, tuple((name, _identity(item)) for name, item in value.items())
+        return dict, tuple((name, _identity_key(item)) for name, item in value.items())
     if isinstance(value, list | tuple):
-        return list, tuple(map(_identity, value))
+        return list, tuple(map(_identity_key, value))
     return object, id(value)

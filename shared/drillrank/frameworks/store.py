@@ -10,12 +10,13 @@ from functools import partial
 from threading import Lock
 from typing import Any, TypeVar, cast
 
+from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.metadata import prefixed
 from drillrank.frameworks.settings import GenerationSettings
 from drillrank.generation import generated_passages
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, merge_requests, run
 from drillrank.passages import Passage, check_query
-from drillrank.structure.record_store import RecordStore, search_request
+from drillrank.structure.record_store import RecordStore, find_request, get_request, search_request
 from drillrank.structure.stored_chunks import StoredChunk, Where
 
 Result = TypeVar("Result")
@@ -29,13 +30,17 @@ class FrameworkStore(ABC):
     An adapter writes each method once, as a generator of requests. A store object belongs to one question's caller.
 
     Args:
-        source: A store, a retriever, or retrievers by view. None for no source.
+        source: A store of the framework, a retriever, retrievers by view, or any `RecordStore` with records of the
+            framework. None for no source.
         is_retriever: True if the source is a retriever.
+        access_filter: Filter of the records that the caller may see.
     """
 
-    def __init__(self, source: object, is_retriever: bool) -> None:
+    def __init__(self, source: object, is_retriever: bool, access_filter: AccessFilter[Any]) -> None:
+        self.access_filter = access_filter
         self._retriever_by_view: Mapping[Any, Any] = source if isinstance(source, Mapping) else {}
         self._retriever = source if is_retriever else None
+        self._record_store = source if isinstance(source, RecordStore) and not is_retriever else None
         self._is_empty = source is None
         self._computing = Lock()
         self._vectors: dict[tuple[int, str], list[float]] = {}
@@ -43,6 +48,8 @@ class FrameworkStore(ABC):
     @property
     def obeys_limits(self) -> bool:
         """True if `search` obeys `n` and `where`. False for retrievers, which have limits of their own."""
+        if self._record_store is not None:
+            return self._record_store.obeys_limits
         return self._retriever is None and not self._retriever_by_view
 
     def search(self, question: str, n: int, where: Where | None = None) -> list[StoredChunk[Any]]:
@@ -55,19 +62,19 @@ class FrameworkStore(ABC):
 
     def get(self, ids: Sequence[str]) -> list[StoredChunk[Any]] | None:
         """Return the records with these ids that the caller may see. None if the store cannot be asked by id."""
-        return run(self._get_requests(list(ids)))
+        return run(self._all_get_requests(ids))
 
     async def aget(self, ids: Sequence[str]) -> list[StoredChunk[Any]] | None:
         """Run `get` without blocking the event loop."""
-        return await arun(self._get_requests(list(ids)))
+        return await arun(self._all_get_requests(ids))
 
     def find(self, where: Where) -> list[StoredChunk[Any]] | None:
         """Return the records with these metadata values that the caller may see. None if that cannot be asked."""
-        return run(self._find_requests(where))
+        return run(self._all_find_requests(where))
 
     async def afind(self, where: Where) -> list[StoredChunk[Any]] | None:
         """Run `find` without blocking the event loop."""
-        return await arun(self._find_requests(where))
+        return await arun(self._all_find_requests(where))
 
     def _search_requests(self, question: str, n: int, where: Where) -> Requests[list[StoredChunk[Any]]]:
         if self._is_empty:
@@ -79,10 +86,39 @@ class FrameworkStore(ABC):
         permitted: list[StoredChunk[Any]] = []
         for attempt in range(_MAX_SEARCHES):
             width = n * _WIDENING_FACTOR**attempt
-            permitted, n_hits = yield from self._search_store(question, width, where)
+            if self._record_store is None:
+                permitted, n_hits = yield from self._search_store(question, width, where)
+            else:
+                [hits] = yield [search_request(self._record_store, question, width, where)]
+                [permitted] = yield [FunctionRequest(partial(self._permit, hits, self.access_filter.filter_results))]
+                n_hits = len(hits)
             if len(permitted) >= n or n_hits < width:
                 break
-        return permitted[:n]
+        return permitted[:n] if self.obeys_limits else permitted
+
+    def _all_get_requests(self, ids: Sequence[str]) -> Requests[list[StoredChunk[Any]] | None]:
+        if self._record_store is None:
+            return (yield from self._get_requests(list(ids)))
+        return (yield from self._fetch(get_request(self._record_store, list(ids))))
+
+    def _all_find_requests(self, where: Where) -> Requests[list[StoredChunk[Any]] | None]:
+        if self._record_store is None:
+            return (yield from self._find_requests(where))
+        return (yield from self._fetch(find_request(self._record_store, where)))
+
+    def _fetch(self, request: FunctionRequest) -> Requests[list[StoredChunk[Any]] | None]:
+        [chunks] = yield [request]
+        if chunks is None:
+            return None
+        [permitted] = yield [FunctionRequest(partial(self._permit, chunks, self.access_filter.filter_fetched))]
+        return permitted  # type: ignore[no-any-return]
+
+    def _permit(
+        self, chunks: Sequence[StoredChunk[Any]], filter_records: Callable[[list[Any]], list[Any]]
+    ) -> list[StoredChunk[Any]]:
+        """Return the chunks whose records pass a filter."""
+        permitted = set(map(id, filter_records([chunk.record for chunk in chunks])))
+        return [chunk for chunk in chunks if id(chunk.record) in permitted]
 
     def run_alone(self, search: Callable[..., Result], *arguments: Any, **named: Any) -> Result:
         """Run a search in memory, one at a time: several that compute would make the event loop wait for each."""
@@ -155,7 +191,7 @@ class PassagesWithUsage:
 
 @dataclass(frozen=True, slots=True)
 class RetrievedPassages:
-    """A host's retriever as a retriever of passages, as `drillrank.SelfAsk` takes one.
+    """Retriever of passages for `drillrank.SelfAsk` that searches a framework's retriever or store.
 
     Attributes:
         store: Function that returns the store for one question.
@@ -172,7 +208,7 @@ class RetrievedPassages:
         usages: list[Usage] = []
         token = _reported_usages.set(usages)
         try:
-            return PassagesWithUsage(run(self._found(question)), usages)
+            return PassagesWithUsage(run(self._search(question)), usages)
         finally:
             _reported_usages.reset(token)
 
@@ -181,11 +217,11 @@ class RetrievedPassages:
         usages: list[Usage] = []
         token = _reported_usages.set(usages)
         try:
-            return PassagesWithUsage(await arun(self._found(question)), usages)
+            return PassagesWithUsage(await arun(self._search(question)), usages)
         finally:
             _reported_usages.reset(token)
 
-    def _found(self, question: str) -> Requests[list[Passage]]:
+    def _search(self, question: str) -> Requests[list[Passage]]:
         [chunks] = yield [search_request(self.store(), question, self.n)]
         return list(map(self.passage, chunks))
 

@@ -13,7 +13,7 @@ from drillrank.explanation import Explanation
 from drillrank.explanation.explanations import explains
 from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.metadata import prefixed, result_metadata, user_metadata, with_result_metadata
-from drillrank.frameworks.models import HostEmbedding
+from drillrank.frameworks.models import FrameworkEmbedding
 from drillrank.frameworks.pages import at_pages, pages_of
 from drillrank.frameworks.sections import (
     LINKS_BY_EXPANSION,
@@ -24,7 +24,7 @@ from drillrank.frameworks.sections import (
     warn_missing,
 )
 from drillrank.frameworks.settings import SplitterSettings, check_switch
-from drillrank.frameworks.shared import Indexes, Shared, shared
+from drillrank.frameworks.shared import CachedValue, Indexes, get_or_compute
 from drillrank.llm import LLM, FunctionRequest, Requests
 from drillrank.passages import stable_uuid
 from drillrank.settings import check_one_of
@@ -224,15 +224,15 @@ class ViewRetrieval:
                 raise InvalidInput(f"{len(missing)} sections have no raw view, for example {min(missing)!r:.200}.")
             self._indexed = list(zip(indexed, owners, strict=True))
             if component.filters is None:
-                self._indexes.of(tuple(range(len(self.sections))))
+                self._indexes.get(tuple(range(len(self.sections))))
 
-    def _index(self, seen: tuple[int, ...]) -> tuple[dict[str, StoredChunk[Any]], Shared[MultiViewIndex]]:
+    def _index(self, seen: tuple[int, ...]) -> tuple[dict[str, StoredChunk[Any]], CachedValue[MultiViewIndex]]:
         """The raw sections that may be seen, and an index of their views."""
         raw, there = index_raw_sections([self.sections[number] for number in seen]), set(seen)
         shown = [one for one, owner in self._indexed if owner in there and one.section_id in raw]
-        model = self.embed.model if isinstance(self.embed, HostEmbedding) else self.embed
+        model = self.embed.model if isinstance(self.embed, FrameworkEmbedding) else self.embed
         made_of = {"texts": shown, "embed": model, **self._settings}
-        return raw, shared("views", made_of, lambda: MultiViewIndex(shown, embed=self.embed, **self._settings))
+        return raw, get_or_compute("views", made_of, lambda: MultiViewIndex(shown, embed=self.embed, **self._settings))
 
     def retrieve(
         self, query: str, store: RecordStore, access_filter: AccessFilter[Any], top_n: int
@@ -248,8 +248,8 @@ class ViewRetrieval:
             top_n: Sections wanted.
         """
         if self._in_memory:
-            raw, index = self._indexes.of((yield from self._indexes.seen(access_filter)))
-            sections = index.made.search(query, top_n)
+            raw, index = self._indexes.get((yield from self._indexes.request_visible(access_filter)))
+            sections = index.value.search(query, top_n)
             if not sections and access_filter.restricts:
                 _warn("nothing was found: the index holds nothing, or nothing that the filter shows")
             found = _with_those_around(sections, raw, self._around(sections, raw))

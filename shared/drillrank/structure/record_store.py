@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from drillrank.llm import FunctionRequest
 from drillrank.structure.stored_chunks import StoredChunk, Where
 
 
+@runtime_checkable
 class RecordStore(Protocol):
     """Store, index or retriever that drilling down, multi-view retrieval and path search read from.
 

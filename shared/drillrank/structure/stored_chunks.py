@@ -23,6 +23,19 @@ Where = Mapping[str, str | tuple[str, ...]]
 RecordT = TypeVar("RecordT")
 
 
+def matches(metadata: Mapping[str, Any], where: Where) -> bool:
+    """Return True if metadata have the values of all keys.
+
+    >>> matches({"view": "raw", "page": 3}, {"view": ("raw", "summary")}), matches({}, {"view": "raw"})
+    (True, False)
+    """
+    for key, value in where.items():  # a loop, because stores are searched with it
+        stored = metadata.get(key)
+        if not (stored in value if isinstance(value, tuple) else stored == value):
+            return False
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class StoredChunk(Generic[RecordT]):
     """A record of a store, splitter or loader, with its place in a document.
