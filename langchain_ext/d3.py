@@ -169,13 +169,16 @@ class D3Retriever(ModelFields, ConfiguredRetriever):
     def _arguments(self, query: str, top_n: int | None, config: RunnableConfig) -> dict[str, Any]:
         """Return the arguments of `EvidenceRetrieval.retrieve` for a question."""
         check_top_n(top_n)
+        question, store = check_query(query), None
         access = DocumentFilter(self.filters, self.source)
-        question = check_query(query)
+        if self.source is not None:
+            with_vectors = self.embed is None and self._settings.uses_index_vectors
+            store = LangChainStore(
+                self.source, access, config, self.store, question=question, with_vectors=with_vectors
+            )
         return {
             "question": question,
-            "store": None
-            if self.source is None
-            else LangChainStore(self.source, access, config, self.store, question=question),
+            "store": store,
             "access": access,
             "top_n": limit_results(self.top_n, self.max_tokens, self._settings) if top_n is None else top_n,
             "max_tokens": self.max_tokens,

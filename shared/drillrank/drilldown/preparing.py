@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -12,12 +12,14 @@ from drillrank.corpus import Corpus
 from drillrank.corpus.documents import DEFAULT_UNIT, Unit
 from drillrank.corpus.vectors import embedding_text
 from drillrank.drilldown.hierarchical_scores import MU, score_index
+from drillrank.drilldown.last_used import LastUsed
 from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, number_section, outline
 from drillrank.drilldown.paragraph_scores import FUSED_TEMPERATURE, N_COMPLEMENTS, READ, TEMPERATURE, ParagraphScorer
 from drillrank.drilldown.prepared import PreparedCorpus, PreparedDocuments
 from drillrank.drilldown.question_scores import (
     EMBEDDING_WEIGHTS,
     EmbeddingWeights,
+    KnownCosines,
     ParagraphVectors,
     QuestionScorer,
     QuestionScores,
@@ -52,9 +54,15 @@ class IndexedSections:
     index: LevelIndex
     vectors: Floats | None
 
+    _sections_by_document: LastUsed[int, Sequence[OutlineSection]] = field(default_factory=lambda: LastUsed(8))
+
     def number(self, document: int) -> Sequence[OutlineSection]:
         """Return the sections of document 0 as those of another document."""
-        return self.sections if document == 0 else [number_section(section, document) for section in self.sections]
+        if document == 0:
+            return self.sections
+        return self._sections_by_document.make(
+            document, lambda: [number_section(section, document) for section in self.sections]
+        )
 
 
 class DocumentPreparer:
@@ -101,7 +109,11 @@ class DocumentPreparer:
         return IndexedSections(sections, index, self._embed_paragraphs(tree, names))
 
     def join(
-        self, parts: Sequence[IndexedSections], names: Mapping[int | str, str], dates: Sequence[Date | None]
+        self,
+        parts: Sequence[IndexedSections],
+        names: Mapping[int | str, str],
+        dates: Sequence[Date | None],
+        cosines: Floats | None = None,
     ) -> PreparedDocuments:
         """Join indexed documents. The result equals that of `prepare` for all of them.
 
@@ -109,6 +121,8 @@ class DocumentPreparer:
             parts: All documents in one part, or one document, with the index 0, in each.
             names: Names of all documents, by their index in the input.
             dates: Dates of all documents.
+            cosines: Cosines of all paragraphs with one question, shape (paragraphs,), if they are known without an
+                encoder. The result is for this question only.
         """
         parts = parts or [self.index([], {})]
         sections = [section for index, part in enumerate(parts) for section in part.number(index)]
@@ -118,8 +132,12 @@ class DocumentPreparer:
         # Prepared documents can be pickled, so there is no lambda.
         versions = Versions(names, partial(_list_digests, sections), {i: date for i, date in enumerate(dates) if date})
         score_lexically = partial(score_index, joined_index, mu=mu, unit=self._unit)
-        scores = QuestionScorer(score_lexically, self._join_vectors(parts, tree), self._weights)
-        scorer = self._make_scorer(tree, scores, joined_index.frequencies)
+        section_of = tree.section_of if self._weights.section_cosine else None
+        vectors: ParagraphVectors | KnownCosines | None = self._join_vectors(parts, section_of)
+        if vectors is None and cosines is not None:
+            vectors = KnownCosines(cosines, section_of)
+        scores = QuestionScorer(score_lexically, vectors, self._weights)
+        scorer = self._make_scorer(tree, scores, joined_index.frequencies, has_vectors=vectors is not None)
         ids = list(dict.fromkeys(section.path[0] for section in tree.sections))
         return PreparedDocuments(tree, scorer, ids, names, versions)
 
@@ -168,7 +186,9 @@ class DocumentPreparer:
 
         sections, corpus_indices = corpus.read_sections(documents)
         tree = Outline(sections, whole_paths=bool(settings.whole_paths))
-        scorer = self._make_scorer(tree, lambda _: scores, lexical.frequencies, corpus_indices)
+        scorer = self._make_scorer(
+            tree, lambda _: scores, lexical.frequencies, corpus_indices, has_vectors=vectors is not None
+        )
         return PreparedDocuments(tree, scorer, corpus.ids, corpus.names, corpus.versions, n_best)
 
     @property
@@ -199,12 +219,11 @@ class DocumentPreparer:
         ]
         return embedded(self._embed, texts) if texts else np.zeros((0, 1))
 
-    def _join_vectors(self, parts: Sequence[IndexedSections], tree: Outline) -> ParagraphVectors | None:
+    def _join_vectors(self, parts: Sequence[IndexedSections], section_of: Integers | None) -> ParagraphVectors | None:
         """Return the vectors of all paragraphs. None without an encoder."""
         if self._embed is None:
             return None
         vectors = [part.vectors for part in parts if part.vectors is not None and len(part.vectors)]
-        section_of = tree.section_of if self._weights.section_cosine else None
         return ParagraphVectors(self._embed, np.concatenate(vectors) if vectors else np.zeros((0, 1)), section_of)
 
     def _make_scorer(
@@ -213,6 +232,8 @@ class DocumentPreparer:
         question_scores: Callable[[str], QuestionScores],
         frequencies: Callable[[], Mapping[str, int]],
         corpus_indices: Integers | None = None,
+        *,
+        has_vectors: bool,
     ) -> ParagraphScorer:
         """Return the scorer of an outline's paragraphs.
 
@@ -221,6 +242,7 @@ class DocumentPreparer:
             question_scores: Returns the scores of all paragraphs for a question.
             frequencies: Returns the number of occurrences of each word.
             corpus_indices: Index of each paragraph among those of the question scores; None if they are the same.
+            has_vectors: True if embeddings are part of the question scores.
         """
         names = ["" if entry.name == BEGINNING else entry.name for entry in tree.leaves(tree.sections)]
         passages = [paragraph.passage for paragraph in tree.paragraphs]
@@ -241,7 +263,7 @@ class DocumentPreparer:
             question_scores,
             corpus_indices,
             self._unit,
-            has_vectors=self._embed is not None,
+            has_vectors=has_vectors,
         )
 
     def _max_paragraph_tokens(self) -> int:

@@ -18,6 +18,7 @@ from drillrank.drilldown.preparing import IndexedSections
 from drillrank.drilldown.record_metadata import document_date, identifying_words
 from drillrank.drilldown.stored_chunks import ChunkAssembler, StoredChunk
 from drillrank.structure.read import document_name
+from drillrank.vectors import Floats
 
 SourceText = Sequence[StoredChunk] | Sequence[CoveredText]
 """Stored text of one document: its chunks, sections or all of it, or texts of which chunks contain spans."""
@@ -68,17 +69,20 @@ def index_stored(d3: D3, document: SourceText, separator: str = " > ") -> Indexe
     return d3.preparer.index(sections, {0: name} if name else {})
 
 
-def join_stored(d3: D3, documents: Sequence[SourceText], parts: Sequence[IndexedSections]) -> PreparedDocuments:
+def join_stored(
+    d3: D3, documents: Sequence[SourceText], parts: Sequence[IndexedSections], cosines: Floats | None = None
+) -> PreparedDocuments:
     """Join the indexes of stored documents for `D3.retrieve`.
 
     Args:
         d3: Finds the evidence.
         documents: The documents.
         parts: Result of `index_stored` for each document.
+        cosines: Cosines of all passages with the question that will be asked; see `DocumentPreparer.join`.
     """
     metadata = list(map(_metadata, documents))
     words: dict[int | str, str] = {index: name for index, name in enumerate(map(identifying_words, metadata)) if name}
-    prepared = d3.preparer.join(parts, words, list(map(document_date, metadata)))
+    prepared = d3.preparer.join(parts, words, list(map(document_date, metadata)), cosines)
     # Results name the other versions as their files.
     names = list(map(document_name, metadata))
     name_by_document: dict[int | str, str] = {

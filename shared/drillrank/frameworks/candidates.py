@@ -8,6 +8,7 @@ from itertools import chain, count
 from typing import Any, Generic
 
 from drillrank.errors import WarnOnce, warn
+from drillrank.frameworks.metadata import prefixed
 from drillrank.frameworks.pages import joined, without_page
 from drillrank.frameworks.records import StoredDocument, held_spans
 from drillrank.llm import Requests
@@ -41,11 +42,13 @@ class CandidateDocuments(Generic[RecordT]):
         documents: The documents; those of a store with the best first.
         names_by_problem: Documents that something is wrong with, by kind of problem.
         empty_reason: Reason why there is no text. Empty if there is some.
+        hits: Records that a search returned, best first.
     """
 
     documents: Sequence[StoredDocument[RecordT]]
     names_by_problem: Mapping[str, Sequence[DocumentName]] = field(default_factory=dict)
     empty_reason: str = ""
+    hits: Chunks[RecordT] = ()
 
     @property
     def problems(self) -> list[str]:
@@ -188,14 +191,19 @@ def find_candidates(
         hit_ids = {hit.id for hit in hits}
         documents.append((document, [record for record in records if record.id in hit_ids] or records))
     candidates = _split_conflicting(documents, {"outdated": outdated, "missing": missing}, "")
-    return replace(candidates, empty_reason=_explain_empty(candidates, bool(nearest), store, is_filtered()))
+    empty_reason = _explain_empty(candidates, bool(nearest), store, is_filtered())
+    return replace(candidates, empty_reason=empty_reason, hits=nearest)
 
 
 def _find_stored(
     store: RecordStore, hits_by_name: Mapping[DocumentName, Chunks[RecordT]]
 ) -> Requests[dict[DocumentName, list[StoredChunk[RecordT]]]]:
     """Find all records of documents in the store. The result lacks documents that the store cannot be asked for."""
-    siblings = {name: hits[0].siblings for name, hits in hits_by_name.items() if hits[0].siblings is not None}
+    siblings: dict[DocumentName, Where] = {}
+    for name, hits in hits_by_name.items():
+        if hits[0].siblings is not None:
+            is_view = hits[0].view is not None
+            siblings[name] = {**hits[0].siblings, **({prefixed("view"): "raw"} if is_view else {})}
     if not siblings:
         return {}
     answers = yield [find_request(store, where) for where in _merge_conditions(siblings.values())]

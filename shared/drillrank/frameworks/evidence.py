@@ -15,7 +15,7 @@ from drillrank.drilldown.d3 import D3, OnStep
 from drillrank.drilldown.last_used import LastUsed
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.preparing import IndexedSections
-from drillrank.drilldown.rebuilding import index_stored, join_stored, prepare_stored
+from drillrank.drilldown.rebuilding import SourceText, index_stored, join_stored, prepare_stored
 from drillrank.drilldown.result import EvidenceResult
 from drillrank.drilldown.settings import MAX_DOCUMENTS
 from drillrank.errors import WarnOnce
@@ -25,6 +25,7 @@ from drillrank.frameworks.candidates import CandidateDocuments, find_candidates,
 from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.metadata import PREFIX, RANKING_NOTES, copy_metadata
 from drillrank.frameworks.pages import at_pages
+from drillrank.frameworks.record_cosines import Overlaps, compute_passage_cosines, find_overlaps, find_record_cosines
 from drillrank.frameworks.records import StoredDocument
 from drillrank.frameworks.settings import BaseD3RetrieverSettings
 from drillrank.frameworks.shared import CachedValue, Indexes, get_or_compute
@@ -34,6 +35,7 @@ from drillrank.passages import Passage, Ranked, stable_uuid
 from drillrank.structure import breadcrumb
 from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import RecordT, StoredChunk
+from drillrank.vectors import Floats
 
 _DEFAULT_SETTINGS = BaseD3RetrieverSettings()
 _MAX_STORED_CHARACTERS = 20_000_000  # of documents of a store whose indexes are kept
@@ -95,10 +97,33 @@ class RetrievedEvidence(Generic[RecordT]):
         return _drop_none(found=self.found, confidence=self.confidence)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _DocumentIndex:
+    """Index of a stored document.
+
+    Attributes:
+        part: Its sections and term counts.
+        overlaps: Pairs of a passage and a chunk that overlap.
+    """
+
+    part: IndexedSections
+    overlaps: Overlaps
+
+    @property
+    def n_passages(self) -> int:
+        """Number of passages or paragraphs."""
+        return sum(len(section.paragraphs) for section in self.part.sections)
+
+    def count_characters(self) -> int:
+        """Count the characters of all passages or paragraphs."""
+        return sum(len(paragraph.text) for section in self.part.sections for paragraph in section.paragraphs)
+
+
 class EvidenceRetrieval(Generic[RecordT]):
     """Retrieves evidence from given chunks, or from a record store.
 
-    Documents of a store are read for each question. A document that has not changed is not indexed again.
+    Documents of a store are read for each question. A document that has not changed is not indexed again. If the store
+    has vectors, their cosines are added to the scores (see `record_cosines.py`), unless `d3` has an encoder.
 
     Args:
         d3: Finds the evidence.
@@ -144,7 +169,7 @@ class EvidenceRetrieval(Generic[RecordT]):
         self._cache_fields = cache_fields
         self._warned = WarnOnce()
         self._prepared_given = Indexes([chunk.record for chunk in chunks], self._prepare_given)
-        self._stored: LastUsed[Any, IndexedSections] = LastUsed(_MAX_STORED_CHARACTERS, _count_characters)
+        self._stored: LastUsed[Any, _DocumentIndex] = LastUsed(_MAX_STORED_CHARACTERS, _DocumentIndex.count_characters)
 
     def prepare(self, access: AccessFilter[Any] | None = None) -> None:
         """Prepare the given chunks that the caller may see now, instead of with the first question."""
@@ -214,7 +239,10 @@ class EvidenceRetrieval(Generic[RecordT]):
                 lambda: access is not None and access.restricts,
             )
             candidates.warn(self._warned)
-            prepared = self._prepare_stored(candidates.documents)
+            record_cosines = None
+            if self._uses_record_vectors:
+                record_cosines = yield from find_record_cosines(question, store, candidates.documents, candidates.hits)
+            prepared = self._prepare_stored(candidates.documents, record_cosines)
 
         # 2. Drill down into them.
         arguments = question, prepared, top_n
@@ -251,17 +279,33 @@ class EvidenceRetrieval(Generic[RecordT]):
         fields = self._cache_fields and self._cache_fields([self._chunks[index].record for index in visible])
         return candidates, get_or_compute("evidence", fields, partial(self._prepare_documents, candidates.documents))
 
-    def _prepare_stored(self, documents: Sequence[StoredDocument[RecordT]]) -> PreparedDocuments:
-        """Return an index of documents of a store. Those that have not changed since an earlier question are kept."""
+    @property
+    def _uses_record_vectors(self) -> bool:
+        return self.d3.embed is None and self._settings.uses_index_vectors
+
+    def _prepare_stored(
+        self, documents: Sequence[StoredDocument[RecordT]], record_cosines: Sequence[Floats] | None
+    ) -> PreparedDocuments:
+        """Return an index of documents of a store. Those that have not changed since an earlier question are kept.
+
+        Args:
+            documents: The documents.
+            record_cosines: Cosines of the records of each document; None for lexical scores alone.
+        """
         texts = [document.material() for document in documents]
-        parts = [
-            self._stored.make(
-                tuple((run, repr(run.metadata)) for run in text),
-                lambda text=text: index_stored(self.d3, text, self._settings.separator),  # type: ignore[misc]  # mypy
-            )
-            for text in texts
-        ]
-        return join_stored(self.d3, texts, parts)
+        indexes = []
+        for document, text in zip(documents, texts, strict=True):
+            key = tuple((run, repr(run.metadata)) for run in text)
+            indexes.append(self._stored.make(key, partial(self._index_document, document, text)))
+        cosines = None
+        if record_cosines is not None:
+            overlaps = [index.overlaps for index in indexes]
+            cosines = compute_passage_cosines(overlaps, [index.n_passages for index in indexes], record_cosines)
+        return join_stored(self.d3, texts, [index.part for index in indexes], cosines)
+
+    def _index_document(self, document: StoredDocument[RecordT], text: SourceText) -> _DocumentIndex:
+        part = index_stored(self.d3, text, self._settings.separator)
+        return _DocumentIndex(part, find_overlaps(document, part.sections))
 
     def _prepare_documents(self, documents: Sequence[StoredDocument[RecordT]]) -> PreparedDocuments:
         return prepare_stored(self.d3, [document.material() for document in documents], self._settings.separator)
@@ -351,10 +395,6 @@ def _build_paragraph(
         explanation,
         page_start,
     )
-
-
-def _count_characters(part: IndexedSections) -> int:
-    return sum(len(paragraph.text) for section in part.sections for paragraph in section.paragraphs)
 
 
 def _drop_none(**values: bool | float | None) -> dict[str, bool | float]:
