@@ -59,7 +59,7 @@ class D3Retriever(ModelFields, ConfiguredRetriever):
             document to True or False. It governs the search and whatever is looked up beside it.
         model: Language model that scores: a `load_language_model` specification, or a ready one.
         embed: An embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
-            texts to vectors. Its cosines join the likelihood.
+            texts to vectors. Its cosines join the likelihood. None takes the vectors of an index or store, if it has some.
         top_n: Maximum number of passages. None returns all that the LLM chose; without an LLM, as many as maximize the
             expected F1. `"auto"` is 5, or None with `max_tokens` or the paper's preset. `invoke(query, top_n=...)`
             overrides it.

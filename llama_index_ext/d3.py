@@ -63,7 +63,7 @@ class D3Retriever(StepPrompts, BaseRetriever):
         model: Language model that scores: a `load_language_model` specification, or a ready one.
         model_options: Options of that model.
         embed: An embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
-            texts to vectors. Its cosines join the likelihood.
+            texts to vectors. Its cosines join the likelihood. None takes the vectors of an index or store, if it has some.
         top_n: Maximum number of passages. None returns all that the LLM chose; without an LLM, as many as maximize the
             expected F1. `"auto"` is 5, or None with `max_tokens` or the paper's preset.
         max_tokens: Token limit of all texts together, for the budget of a reader. The best passages that fit are

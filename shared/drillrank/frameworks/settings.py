@@ -175,7 +175,7 @@ class BaseD3RetrieverSettings(SectionSettings, D3Settings):
 
     Attributes:
         use_index_vectors: Add the cosines of the vectors in an index or store to the scores. Only the question is
-            embedded. `embed` replaces them. None is False.
+            embedded. `embed` replaces them. None is True, or False with the paper's preset.
 
     Raises:
         InvalidInput: A setting cannot be used.
@@ -190,7 +190,7 @@ class BaseD3RetrieverSettings(SectionSettings, D3Settings):
     @property
     def uses_index_vectors(self) -> bool:
         """The value of `use_index_vectors`, or its default."""
-        return bool(self.use_index_vectors)
+        return self.preset != "paper" if self.use_index_vectors is None else self.use_index_vectors
 
     def with_preset(self: D3SettingsT, preset: Literal["paper"] | None) -> D3SettingsT:
         """Return the settings with a preset of the component; None keeps theirs."""
