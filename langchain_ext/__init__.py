@@ -5,6 +5,7 @@ from drillrank.errors import require
 require("langchain_core", "langchain")
 
 from langchain_ext.d3 import D3Retriever  # noqa: E402
+from langchain_ext.loader import DrillrankLoader  # noqa: E402
 from langchain_ext.multi_view_splitter import MultiViewTextSplitter  # noqa: E402
 from langchain_ext.promptrank import PromptRankRerank, PromptRankRetriever  # noqa: E402
 from langchain_ext.rerank import (  # noqa: E402
@@ -21,6 +22,7 @@ __all__ = [
     "BRMGRRerank",
     "BRMGRRetriever",
     "D3Retriever",
+    "DrillrankLoader",
     "LikelihoodCrossEncoder",
     "MonoT5Rerank",
     "MultiViewRetriever",

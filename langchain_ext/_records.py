@@ -1,4 +1,4 @@
-"""LangChain documents: their names, and how they are read as passages, sections and chunks."""
+"""LangChain documents: their names, and documents as passages and as stored chunks."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 from langchain_core.documents import Document
 
 from drillrank import LanguageModel, Passage
+from drillrank.frameworks.headings import headings_by_level
 from drillrank.frameworks.metadata import count, is_section, prefixed, result_metadata, user_metadata
-from drillrank.frameworks.pages import pages_of
-from drillrank.frameworks.records import headings_by_level
+from drillrank.frameworks.pages import read_pages
 from drillrank.frameworks.shared import model_fields
 from drillrank.passages import stable_uuid
 from drillrank.structure.stored_chunks import StoredChunk
 
 
 def document_names(documents: Iterable[Document]) -> list[str]:
-    """A name for each document, different from all others and the same in every run.
+    """Return a unique name for each document, which is the same in every run.
 
-    It is the document's id; without one, it depends on metadata and text; repeated ones are counted.
+    The name is the document's id, or made from its metadata and text. Repeated names are numbered.
 
     >>> first, second = document_names([Document(page_content="same"), Document(page_content="same")])
     >>> first != second
@@ -37,37 +37,39 @@ def document_names(documents: Iterable[Document]) -> list[str]:
 
 
 def index_fields(component: Any, model: LanguageModel) -> Callable[[Iterable[Document]], dict[str, object]]:
-    """What an index of documents is made of: them, and a component's fields but those of the results' form."""
-    of_results = {"documents", "filters", "model", "model_options", "settings", "top_n", "explain"}
-    names = type(component).model_fields.keys() - of_results
+    """Return the function from documents to all that an index of them depends on.
+
+    These are the documents, and the component's fields except those that only shape results.
+    """
+    result_fields = {"documents", "filters", "model", "model_options", "settings", "top_n", "explain"}
+    names = type(component).model_fields.keys() - result_fields
     fields = {name: getattr(component, name) for name in sorted(names)}
     settings = {name: value for name, value in vars(component._settings).items() if name != "score_key"}
-    return partial(
-        _with_documents, fields | {"settings": settings, "model": model_fields(model)}
-    )  # the component itself is not kept alive
+    fields |= {"settings": settings, "model": model_fields(model)}
+    return partial(_add_documents, fields)  # does not keep the component alive
 
 
-def _with_documents(fields: dict[str, object], documents: Iterable[Document]) -> dict[str, object]:
+def _add_documents(fields: dict[str, object], documents: Iterable[Document]) -> dict[str, object]:
     return fields | {"documents": [(document.id, document.page_content, document.metadata) for document in documents]}
 
 
 def names_of(documents: Sequence[Document]) -> list[str]:
-    """The documents' ids, also equal ones; those without one get a name that depends on what they hold."""
+    """Return the documents' ids, also repeated ones. Documents without an id get a name made from their content."""
     return [document.id or name for document, name in zip(documents, document_names(documents), strict=True)]
 
 
 def passage_of(document: Document, id: str, title_key: str, metadata_fields: Iterable[str] = ()) -> Passage:
-    """What a model reads of a document.
+    """Return the passage that a model reads of a document.
 
     Args:
         document: The document.
-        id: Of the passage.
+        id: Id of the passage.
         title_key: Metadata key of the title.
-        metadata_fields: Metadata keys that the model reads, too.
+        metadata_fields: Metadata keys that the model reads in addition to the text.
     """
-    described = [f"{key}: {document.metadata[key]}" for key in metadata_fields if key in document.metadata]
+    metadata_lines = [f"{key}: {document.metadata[key]}" for key in metadata_fields if key in document.metadata]
     return Passage(
-        "\n".join([*described, document.page_content]),
+        "\n".join([*metadata_lines, document.page_content]),
         id=id,
         title=str(document.metadata.get(title_key) or ""),
         metadata=document.metadata,
@@ -75,7 +77,7 @@ def passage_of(document: Document, id: str, title_key: str, metadata_fields: Ite
 
 
 def as_raw(document: Document, text: str) -> Document:
-    """The section itself; its id is the section's, whatever the store calls the record."""
+    """Return the record of a section without added context. Its id is the section's, whatever id the store uses."""
     names = result_metadata(document.metadata)
     metadata = {key: value for key, value in document.metadata.items() if key != prefixed("section_text")}
     return document.model_copy(update={"id": str(names["section_id"]), "page_content": text, "metadata": metadata})
@@ -127,7 +129,7 @@ def read_chunk(document: Document, id: str | None = None) -> StoredChunk[Documen
         page=next((page for page in pages if isinstance(page, int | str)), None),
         aliases=(chunk_id,),
         metadata=metadata,
-        pages=pages_of(document.metadata),
+        pages=read_pages(document.metadata),
         siblings={SOURCE: source} if isinstance(source, str) else None,
     )
 
@@ -151,7 +153,7 @@ def _read_section(document: Document) -> StoredChunk[Document]:
         start=names.get("start"),
         end=names.get("end"),
         metadata=user_metadata(document.metadata),
-        pages=pages_of(document.metadata),
+        pages=read_pages(document.metadata),
         links={name: str(names[name]) for name in link_names if names.get(name) is not None},
         siblings={prefixed("source_id"): source, **({prefixed("namespace"): namespace} if namespace else {})},
     )

@@ -1,9 +1,9 @@
-"""Drilling down as a LangChain retriever."""
+"""Evidence retrieval by drilling down, as a LangChain retriever."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, replace
 from typing import Any, ClassVar, Literal, cast
@@ -18,9 +18,9 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import VectorStore
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from drillrank import D3, LanguageModel
+from drillrank import D3, LanguageModel, structure
 from drillrank.drilldown.paragraph_scores import load_evidence_model
 from drillrank.drilldown.trace import StepReport
 from drillrank.frameworks.components import EXPLAIN, ModelFields
@@ -29,12 +29,14 @@ from drillrank.frameworks.metadata import PREFIX, RANKING_KEYS
 from drillrank.frameworks.sections import check_searched
 from drillrank.frameworks.settings import ResultLimit, limit_results
 from drillrank.passages import check_query, check_top_n
+from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
 from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM, embedding_of, step_prompt
 from langchain_ext._records import index_fields, read_given
 from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config
 from langchain_ext._store import LangChainStore
+from langchain_ext.loader import convert_document
 from langchain_ext.settings import D3RetrieverSettings
 
 _START = "start_index"  # LangChain's name of an offset
@@ -42,51 +44,56 @@ STEP_EVENT, END_EVENT = "d3_step", "d3_end"
 
 
 class D3Retriever(ModelFields, ConfiguredRetriever):
-    r"""Retrieves evidence passages from long documents: an LLM, or likelihood, opens sections and picks in them.
+    r"""Retrieves evidence passages from long documents: sections are selected first, then passages in them.
 
     Args:
-        documents: Documents, parsed as `parse_document` does with their metadata; or those of `MultiViewTextSplitter`,
-            from which the section trees are rebuilt. Without a `source`, all are prepared once.
-        llm: The chat model or text model that chooses sections and paragraphs, or a Runnable around one; None lets
-            likelihood choose.
-        source: Proposes documents, sections or chunks of any splitter; the documents of its best results are drilled
-            into. A vector store, any retriever, or a Runnable or function. What a section or chunk belongs to is put
-            together from the vector store, by `drillrank_source_id` or `source`; from `documents` only where there is
-            none and what was found agrees with them; else they lend chunks their structure and offsets.
-        store: Where documents of what a retriever finds are looked up; that of a retriever that
-            `VectorStore.as_retriever` made by default. Behind any other Runnable none is guessed.
-        filters: What may be seen: metadata values and operators, as vector stores take them, or a function from a
-            document to True or False. It governs the search and whatever is looked up beside it.
-        model: Language model that scores: a `load_language_model` specification, or a ready one.
-        embed: An embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
-            texts to vectors. Its cosines join the likelihood. None takes the vectors of an index or store, if it has some.
-        top_n: Maximum number of passages. None returns all that the LLM chose; without an LLM, as many as maximize the
-            expected F1. `"auto"` is 5, or None with `max_tokens` or the paper's preset. `invoke(query, top_n=...)`
-            overrides it.
-        max_tokens: Token limit of all texts together, for the budget of a reader. The best passages that fit are
-            returned; those that are adjacent in a document follow each other in document order.
+        documents: Documents to read, parsed as by `parse_document`. They may be documents of `read_document`, or those
+            of `MultiViewTextSplitter`, from which section trees are rebuilt. Without `source`, they are prepared now.
+            With one, they add structure and offsets to its chunks, if they agree with these.
+        llm: Chat model or text model that selects sections and passages, or a Runnable around one. Without one,
+            likelihood selects them.
+        source: Vector store, retriever, Runnable or function, or `RecordStore` of documents. The documents of its best
+            results are read. All chunks of a document come from the vector store, by `drillrank_source_id` or
+            `source`. Without a vector store, `documents` represent the document.
+        store: Vector store with all chunks of the documents that a retriever finds. By default that of a retriever
+            from `VectorStore.as_retriever`. The store of any other Runnable is not guessed.
+        filters: Metadata values and operators as vector stores take them, or a function from a document to True or
+            False. They apply to the search and to all other chunks of a document.
+        model: Language model that scores passages, or its `load_language_model` specification.
+        embed: Embedding model of the framework, specification of an encoder such as `"onnx:DIR"`, or function from
+            texts to vectors. Its cosines are added to the likelihood. None takes the vectors of a store, if it returns
+            some.
+        top_n: Maximum number of passages. None returns all that the LLM selects; without an LLM, as many as maximize
+            the expected F1. `"auto"` is 5, or None with `max_tokens` or the paper's preset.
+            `invoke(query, top_n=...)` overrides it.
+        max_tokens: Token limit of all texts together. The best passages that fit are returned. Those that are adjacent
+            in a document follow each other in document order.
         preset: `"paper"` sets what the paper fixes and `settings` leave open, such as paragraphs as the unit.
-        explain: Whether results say why they stand where they stand.
-        model_options: Options of the language model.
-        settings: What is rarely touched: `langchain_ext.settings.D3RetrieverSettings`, or a mapping of its fields.
+        explain: True to explain the rank of each result.
+        model_options: Options of the model's specification.
+        settings: Other settings: a `langchain_ext.settings.D3RetrieverSettings`, or a mapping of its fields.
 
-    Each result is a passage, or a paragraph with `settings={"unit": "paragraph"}`: readable text, with the metadata of
-    the record that it stands in, and the score; `start_index`, counted from the page where pages were given, unless
-    that key is the user's own; and, under names that begin with `drillrank_`, `section_path`, of the section in which
-    it begins, `section_paths`, if it joins several, `source_id`, `start` and `end`; without an LLM `section_score`;
-    with one `prompt_tokens`, `completion_tokens` and `llm_calls` of the question; `best_paragraph`, `best_start` and
-    `best_end`, text and span of the passage's paragraph that fits the question best; `found` and `confidence`, as in
-    `drillrank.drilldown.result.EvidenceResult`, where they are not None; `problems`, a string, if anything went wrong,
-    and without an LLM `nothing_matched` if no paragraph holds a word of the question: then the documents' order stays.
-    There are offsets only where they are known: chunks of other splitters need `add_start_index=True`, or the originals
-    as `documents`. LLM calls are children of the retriever's run. For progress the run has custom events, seen by
-    `astream_events` and callback handlers: `d3_step` for each step, `d3_end` with usage, `problems`, `found` and
-    `confidence`. A missing `found` does not mean "nothing": `drillrank.drilldown.confidence.describe_finding` puts it
-    into words for an agent. What goes wrong is also told in one `DrillrankWarning`.
+    Each result is a passage, or a paragraph with `settings={"unit": "paragraph"}`. It has readable text, and the
+    metadata of the document in which it begins, with the score. `start_index` is its offset, counted from the page if
+    pages were given, unless the user has another value there. The following keys begin with `drillrank_`:
+
+    - `source_id`, `start`, `end`: Id of its document, and its span. Chunks of other splitters have offsets only with
+      `add_start_index=True`, or with the originals as `documents`.
+    - `section_path`: Headings of the section in which it begins. `section_paths`: all, if it joins several sections.
+    - `best_paragraph`, `best_start`, `best_end`: Text and span of its paragraph that fits the question best.
+    - `section_score`: Score of its section, without an LLM.
+    - `prompt_tokens`, `completion_tokens`, `llm_calls`: Cost of the question, with an LLM.
+    - `found`, `confidence`: As in `drillrank.drilldown.result.EvidenceResult`. None values are left out. A missing
+      `found` does not mean "nothing": `drillrank.drilldown.confidence.describe_finding` puts it into words.
+    - `nothing_matched`: True if no paragraph contains a word of the question, so that the order is the documents'.
+    - `problems`: Everything that went wrong. One `DrillrankWarning` reports it, too.
+
+    LLM calls are children of the retriever's run. The run sends custom events to `astream_events` and callback
+    handlers: `d3_step` for each step, and `d3_end` with usage, `problems`, `found` and `confidence`.
 
     Raises:
-        InvalidInput: a setting cannot be used, or the question is blank.
-        LLMFailure: a call failed, and `on_failure` is `"raise"`.
+        InvalidInput: A setting cannot be used, or the question is blank.
+        LLMFailure: A call failed, and `on_failure` is `"raise"`.
 
     >>> manual = Document(page_content="# Battery\n\nIt lasts nine hours.\n\n# Screen\n\nClean it with a cloth.")
     >>> found = D3Retriever([manual], top_n=1).invoke("How long does the battery last?")[0]
@@ -94,11 +101,15 @@ class D3Retriever(ModelFields, ConfiguredRetriever):
     ('It lasts nine hours.', 'Battery; Screen')
     """
 
-    documents: list[Document] | None = Field(default=None, kw_only=False, description="What is read.")
-    llm: Runnable[Any, Any] | None = Field(default=None, description="Chooses; None lets likelihood choose.")
-    source: VectorStore | Retriever | None = Field(default=None, description="Proposes documents or sections.")
-    store: VectorStore | None = Field(default=None, description="Where what a retriever finds is looked up.")
-    filters: Filter | None = Field(default=None, description="What may be seen of what is stored.")
+    documents: Sequence[Document | structure.Document] | None = Field(
+        default=None, kw_only=False, description="Documents to read."
+    )
+    llm: Runnable[Any, Any] | None = Field(default=None, description="LLM that selects; None for likelihood.")
+    source: VectorStore | Retriever | RecordStore | None = Field(
+        default=None, description="Store or retriever of documents."
+    )
+    store: VectorStore | None = Field(default=None, description="Vector store behind a retriever.")
+    filters: Filter | None = Field(default=None, description="Filter of stored documents.")
     embed: Embeddings | Embed | str | None = Field(
         default=None, description="An embedding model, an encoder's specification, or a function."
     )
@@ -106,9 +117,13 @@ class D3Retriever(ModelFields, ConfiguredRetriever):
     max_tokens: int | None = Field(default=None, description="Token limit of all texts together.")
     preset: Literal["paper"] | None = Field(default=None, description="Settings that the paper fixes.")
     explain: bool = Field(default=False, description=EXPLAIN)
-    settings: D3RetrieverSettings | dict[str, Any] = Field(
-        default=D3RetrieverSettings(), description="What is rarely touched."
-    )
+    settings: D3RetrieverSettings | dict[str, Any] = Field(default=D3RetrieverSettings(), description="Other settings.")
+
+    @field_validator("documents", mode="before")
+    @classmethod
+    def _convert(cls, documents: Any) -> Any:
+        is_list = isinstance(documents, Iterable) and not isinstance(documents, str | Document)
+        return list(map(convert_document, documents)) if is_list else documents
 
     _load: ClassVar[Callable[..., LanguageModel]] = staticmethod(load_evidence_model)
 
@@ -134,7 +149,7 @@ class D3Retriever(ModelFields, ConfiguredRetriever):
         )
         retrieval = EvidenceRetrieval(
             d3,
-            read_given(self.documents or []),
+            read_given(map(convert_document, self.documents or [])),
             settings=settings,
             explain=self.explain,
             cache_fields=index_fields(self, self.language_model),

@@ -11,6 +11,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from langchain_text_splitters import TextSplitter
 
+from drillrank import structure
 from drillrank.frameworks.settings import SplitterSettings
 from drillrank.frameworks.views import SourceDocument, chunker_of, namespace_of, split
 from drillrank.llm import Requests, arun, run
@@ -27,6 +28,7 @@ from drillrank.views import (
 )
 from langchain_ext._llm import FrameworkLLM, cache_key
 from langchain_ext._records import document_names
+from langchain_ext.loader import convert_document
 from langchain_ext.pages import join_pages
 
 
@@ -106,20 +108,25 @@ class MultiViewTextSplitter(TextSplitter):
         each = zip(texts, metadatas or [{}] * len(texts), strict=True)
         return self.split_documents([Document(page_content=text, metadata=metadata) for text, metadata in each])
 
-    def split_documents(self, documents: Iterable[Document]) -> list[Document]:
-        """The views of all documents, in order. Documents without an id are told apart by metadata and text."""
+    def split_documents(self, documents: Iterable[Document | structure.Document]) -> list[Document]:
+        """Return the views of all documents, also of those of `read_document`, in order.
+
+        Documents without an id are told apart by metadata and text.
+        """
         return run(self._split(documents))
 
-    def transform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
+    def transform_documents(self, documents: Sequence[Document | structure.Document], **kwargs: Any) -> list[Document]:
         """As `split_documents`; the host's name for it."""
         return self.split_documents(documents)
 
-    async def atransform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
+    async def atransform_documents(
+        self, documents: Sequence[Document | structure.Document], **kwargs: Any
+    ) -> list[Document]:
         """As `transform_documents`; computes on a worker thread and awaits the LLM."""
         return await arun(self._split(documents))
 
-    def _split(self, documents: Iterable[Document]) -> Requests[list[Document]]:
-        sources = self._sources(list(documents))
+    def _split(self, documents: Iterable[Document | structure.Document]) -> Requests[list[Document]]:
+        sources = self._sources([convert_document(document) for document in documents])
         chunks = yield from split(self._chunker, sources, self.show_progress)
         return [*chain(*map(self._pieces, sources, chunks))]
 

@@ -1,4 +1,4 @@
-"""Pages of one file as one document."""
+"""Join documents that are pages of one file."""
 
 from __future__ import annotations
 
@@ -6,31 +6,30 @@ from collections.abc import Sequence
 
 from langchain_core.documents import Document
 
+from drillrank.frameworks import pages
 from drillrank.frameworks.metadata import with_result_metadata
-from drillrank.frameworks.pages import joined
 
 
 def join_pages(documents: Sequence[Document]) -> list[Document]:
-    r"""Documents that are pages of one file as one, under the first page's id and metadata.
+    r"""Join documents that are pages of one file to one document, with the id and metadata of the first page.
 
-    `D3Retriever` and `MultiViewTextSplitter` do so with what they are given; other splitters are given the whole by
-    this.
+    `D3Retriever` and `MultiViewTextSplitter` do this themselves. Join pages yourself before other splitters.
 
     Args:
-        documents: As a loader gives them; those that are joined are neighbours.
+        documents: Documents of a loader. Only neighbors are joined.
 
     Returns:
-        The documents in order; those that are no pages are the given ones.
+        The documents in order. Documents that are not pages are returned as they are.
 
-    >>> pages = [Document(page_content=text, metadata={"source": "a.pdf", "page": at}) for at, text in enumerate("AB")]
+    >>> pages = [Document(page_content=text, metadata={"source": "a.pdf", "page": i}) for i, text in enumerate("AB")]
     >>> [(document.page_content, document.metadata["page"]) for document in join_pages(pages)]
     [('A\n\nB', 0)]
     """
-    whole = []
-    for one in joined((document.page_content, document.metadata) for document in documents):
-        first = documents[one.members[0]]
-        if one.pages is not None:
-            metadata = with_result_metadata(first.metadata, pages=one.pages.as_json())
-            first = first.model_copy(update={"page_content": one.text, "metadata": metadata})
-        whole.append(first)
-    return whole
+    joined_documents = []
+    for joined in pages.join_pages((document.page_content, document.metadata) for document in documents):
+        document = documents[joined.page_indices[0]]
+        if joined.pages is not None:
+            metadata = with_result_metadata(document.metadata, pages=joined.pages.as_json())
+            document = document.model_copy(update={"page_content": joined.text, "metadata": metadata})
+        joined_documents.append(document)
+    return joined_documents

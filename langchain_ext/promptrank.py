@@ -1,4 +1,4 @@
-"""Path search in LangChain: as a document compressor, and as a retriever."""
+"""Path search in LangChain, as a document compressor and as a retriever."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from pydantic import Field
 from drillrank import Passage
 from drillrank.frameworks.components import EXPLAIN, ModelFields
 from drillrank.frameworks.metadata import describe_explanation
-from drillrank.frameworks.paths import FoundRecord, PathHost, PathRetrieval, path_rerank, rank_linked
+from drillrank.frameworks.paths import PathResultRecord, PathRetrieval, PathStores, path_rerank, rank_linked
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.prior import Prior
+from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
 from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM, embedding_of, step_prompt
@@ -37,21 +38,21 @@ HOP_EVENT = "promptrank_hop"
 """Name of the custom event that each hop of a path search dispatches."""
 
 
-def _host(component: Any, config: RunnableConfig | None = None) -> PathHost[Document]:
-    """Of one question, in a run of this configuration."""
-    source, store, settings = component.source, component.store, component.settings
+def _open_stores(component: Any, config: RunnableConfig | None = None, name: str = "") -> PathStores[Document]:
+    """Return the stores of a component for one question. `name` is that of a component that warns of its filter."""
+    source, docstore, settings = component.source, component.store, component.settings
     access_filter = DocumentFilter(component.filters, source)
-    return PathHost(
+    linked_source = source if docstore is None else None
+    return PathStores(
         access_filter=access_filter,
-        retrieves=source is not None,
-        docstore=store,
-        certain=underlying_store(source) is not None,
-        lookups=partial(LangChainStore, source, access_filter, config, store),
-        by_id=lambda: LangChainStore(source if store is None else None, DocumentFilter(None), config, store),
+        source=None if source is None else LangChainStore(source, access_filter, config, docstore, name),
+        linked_store=LangChainStore(linked_source, DocumentFilter(None), config, docstore),
+        knows_all_ids=docstore is not None,
+        is_one_store=underlying_store(source) is not None,
         own_id=attrgetter("id"),
-        names=names_of,
-        passage=partial(passage_of, title_key=settings.title_key, metadata_fields=settings.metadata_fields),
-        event=lambda hop: FunctionRequest(
+        name_records=names_of,
+        to_passage=partial(passage_of, title_key=settings.title_key, metadata_fields=settings.metadata_fields),
+        hop_event=lambda hop: FunctionRequest(
             partial(dispatch_custom_event, HOP_EVENT, hop, config=config),
             partial(adispatch_custom_event, HOP_EVENT, hop, config=config),
         ),
@@ -59,33 +60,35 @@ def _host(component: Any, config: RunnableConfig | None = None) -> PathHost[Docu
 
 
 class PromptRankRerank(WithSource, LikelihoodCompressor):
-    """Reranks documents by the best path of linked documents among them, and beyond them if told where.
+    """Reranks documents by the best path of linked documents, for multi-hop questions.
+
+    Paths lead through the given documents, and through other documents if `store` or `source` is given.
 
     Args:
-        model: A `load_language_model` specification, or a ready language model.
-        top_n: Documents to keep, 3 by default; None keeps all.
-        links: What links a document to others: `"metadata"` (ids that its metadata lists under `links_key`),
-            `"hyperlinks"` (Markdown and HTML, to the addresses in the metadata), `"titles"` (its text mentions another
-            document's title, metadata `title_key`), `"names"` (they mention the same name).
-        store: Linked documents that were not retrieved are fetched from here by id, and may enter the result: a
-            store of documents by key, or a vector store that knows `get_by_ids`. There is no default, as a reranker is
-            not told where its documents come from.
-        source: Each path that is followed leads to three more documents, those that this retriever finds with the
-            question and the path's last document as its query; for texts without links.
-        filters: Metadata values and operators, as vector stores take them, or a function from a document to True or
-            False: no other document is read, whether it is given, fetched over a link or retrieved. What is fetched
-            over links obeys the filters of `source`, too.
+        model: A `load_language_model` specification, or a language model.
+        top_n: Maximum number of documents, 3 by default. None keeps all.
+        links: Kinds of links between documents: `"metadata"` (ids that the metadata list under `links_key`),
+            `"hyperlinks"` (Markdown and HTML, to addresses in the metadata), `"titles"` (the text mentions another
+            document's title, metadata `title_key`), `"names"` (two documents mention the same name).
+        store: Store from which linked documents are fetched by id: a key-value store of documents, or a vector store
+            with `get_by_ids`. They may enter the result. There is no default, because a reranker does not know where
+            its documents come from.
+        source: Retriever, vector store or record store. Each path also leads to the three documents that it finds with
+            the question and the path's last document as its query, for texts without links.
+        filters: Metadata values and operators as vector stores take them, or a function that returns True for documents
+            that may be seen. No other document is read, whether it is given, fetched or retrieved. Fetched documents
+            obey the filters of `source`, too.
         embed: An embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
-            texts to vectors. Semantic similarity then counts, too.
-        prior: As for `UPRRerank`.
-        score: As for `UPRRerank`.
-        explain: Whether results say why they stand where they stand.
+            texts to vectors. Its similarities count in addition to the likelihood.
+        prior: Prior from the documents' scores, as for `UPRRerank`.
+        score: Scale of the scores, as for `UPRRerank`.
+        explain: Explain the rank of each result.
         model_options: Options of the language model.
-        settings: What is rarely touched: `langchain_ext.settings.PromptRankRerankSettings`. Its `instructions`,
-            `ensemble` and `temperature` are what `tune` finds.
+        settings: Further settings: `langchain_ext.settings.PromptRankRerankSettings`. `tune` finds its `instructions`,
+            `ensemble` and `temperature`.
 
-    `store`, `source`, `filters` and `embed` are no part of the serialised configuration. Every hop dispatches
-    the custom event `promptrank_hop`.
+    `store`, `source`, `filters` and `embed` are not part of the serialized configuration. Every hop dispatches the
+    custom event `promptrank_hop`.
 
     >>> from langchain_core.documents import Document
     >>> turing = Document(page_content="Alan Turing was born in Maida Vale.", metadata={"title": "Alan Turing"})
@@ -97,22 +100,24 @@ class PromptRankRerank(WithSource, LikelihoodCompressor):
     ['Alan Turing', 'Maida Vale', 'London']
     """
 
-    links: tuple[TextLinkName, ...] = Field(default=LINKS_IN_TEXTS, description="What links a document to others.")
-    prior: Prior | None = Field(default=None, description="What documents' scores say, as for UPRRerank.")
+    links: tuple[TextLinkName, ...] = Field(default=LINKS_IN_TEXTS, description="Kinds of links between documents.")
+    prior: Prior | None = Field(default=None, description="Prior from the documents' scores, as for UPRRerank.")
     store: BaseStore[str, Document] | VectorStore | None = Field(
-        default=None, exclude=True, description="Knows linked documents by id."
+        default=None, exclude=True, description="Store of linked documents."
     )
-    source: Retriever | None = Field(default=None, exclude=True, description="Finds more documents for each path.")
-    filters: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
+    source: Retriever | VectorStore | RecordStore | None = Field(
+        default=None, exclude=True, description="Finds more documents for each path."
+    )
+    filters: Filter | None = Field(default=None, exclude=True, description="Documents that may be seen.")
     embed: Embeddings | Embed | str | None = Field(
         default=None, exclude=True, description="An embedding model, an encoder's specification, or a function."
     )
     settings: PromptRankRerankSettings | dict[str, Any] = Field(
-        default=PromptRankRerankSettings(), description="What is rarely touched."
+        default=PromptRankRerankSettings(), description="Further settings."
     )
 
     def _build_core(self) -> PathRerank:
-        DocumentFilter(self.filters)  # says what is wrong with it
+        DocumentFilter(self.filters)  # checks them
         settings: Any = self.settings
         links: tuple[LinkName, ...] = self.links if self.source is None else (*self.links, "retrieval")
         prompt_rank = settings.prompt_rank(self.language_model, self.prior)
@@ -135,7 +140,7 @@ class PromptRankRerank(WithSource, LikelihoodCompressor):
         documents, passages, scores = self._read_input(inputs, DocumentFilter(self.filters).filter_results)
         if not documents:
             return []
-        ranked = rank_linked(self.core, inputs["query"], passages, scores, _host(self, config))
+        ranked = rank_linked(self.core, inputs["query"], passages, scores, _open_stores(self, config))
         return self._build_results(documents, (yield from ranked))
 
 
@@ -143,47 +148,46 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
     """Finds documents that answer a question together, by searching paths of linked documents (multi-hop questions).
 
     Args:
-        source: Any LangChain retriever, or a Runnable or function from a question to documents; all that it returns
-            are the first documents of paths. Let it return many, the paper takes 100.
-        documents: Documents that may be linked to though they were not retrieved; the titles and addresses of those
-            that may be seen are indexed once, and a lexical model takes its statistics from them. Where there is a
-            store, they lend no more than that: the text that is read and returned is fetched from it by id.
-        store: The store that linked documents are fetched from by id: a store of documents by key, or a vector store
-            that knows `get_by_ids`. Without it, those in `documents` are fetched from the vector store behind
-            `source`, if it can be asked; if it cannot, they are taken as they were given.
-        filters: Metadata values and operators, as vector stores take them, or a function from a document to True or
-            False: no other document is read, named or linked to, wherever it comes from. Linked documents must pass the
-            filters of `source`, too.
-        links: What links a document to others, as for `PromptRankRerank`; also `"retrieval"`: each path that is
-            followed leads to three more documents, those that `source` finds with the question and the path's last
-            document as its query.
-        llm: A chat model or text model, or a Runnable around one, that names what the best path of each hop but the
-            last still lacks: one short call, and one question to `source`. None asks nobody.
-        model: A `load_language_model` specification, or a ready language model.
-        embed: An embedding model, best that of the vector store, an encoder's specification such as `"onnx:DIR"`, or a
-            function from texts to vectors. `documents` are embedded when the retriever is built, what it finds when it
-            is first found.
-        top_n: Documents to return; None returns every one on a scored path. `invoke(query, top_n=...)` overrides it.
-        explain: Whether results say why they stand where they stand.
+        documents: Documents that may be linked to, although `source` does not find them. Titles and addresses of the
+            visible ones are indexed once, and a lexical model takes its statistics from them. If there is a store,
+            texts and metadata are read from it by id.
+        source: A retriever (any Runnable or function from a question to documents), a vector store or a record store.
+            Its results are the first documents of paths: all that a retriever returns, up to `settings.pool` of a
+            store. Let a retriever return many; the paper takes 100.
+        store: Store from which linked documents are fetched by id: a key-value store of documents, or a vector store
+            with `get_by_ids`. By default, `documents` are fetched from the vector store behind `source`. If there is
+            none, they are used as they were given.
+        filters: Metadata values and operators as vector stores take them, or a function that returns True for documents
+            that may be seen. No other document is read, named or linked to. Linked documents obey the filters of
+            `source`, too.
+        links: Kinds of links between documents, as for `PromptRankRerank`; also `"retrieval"`: each path leads to the
+            three documents that `source` finds with the question and the path's last document as its query.
+        llm: Chat model or text model, or a Runnable around one, that names what the best path of each hop but the last
+            lacks, with one short call and one query to `source` each. None asks no LLM.
+        model: A `load_language_model` specification, or a language model.
+        embed: An embedding model (that of the vector store is best), an encoder's specification such as `"onnx:DIR"`,
+            or a function from texts to vectors. `documents` are embedded when the retriever is built, other documents
+            when they are first found.
+        top_n: Maximum number of documents. None returns every document on a scored path. `invoke(query, top_n=...)`
+            overrides it.
+        explain: Explain the rank of each result.
         model_options: Options of the language model.
-        settings: What is rarely touched: `langchain_ext.settings.PromptRankRetrieverSettings`, or a mapping of its
-            fields.
+        settings: Further settings: `langchain_ext.settings.PromptRankRetrieverSettings`, or a mapping of its fields.
 
-    Each document comes once, as a copy with an id: `metadata["drillrank_path"]` holds the ids of its best path, joined
-    by " > ", `drillrank_path_score` and `relevance_score` that path's score (see `PathSearch.search`). Every hop
-    dispatches the custom event `promptrank_hop`. With an `llm`, `drillrank_missing` holds what it named, joined by
-    " | ", and `drillrank_prompt_tokens`, `drillrank_completion_tokens` and `drillrank_llm_calls` its cost; with
-    `drillrank_problems` if a call failed.
+    Each document is returned once, as a copy with an id: `metadata["drillrank_path"]` are the ids of its best path,
+    joined by " > ", `drillrank_path_score` and `relevance_score` are the score of that path (see `PathSearch.search`).
+    Every hop dispatches the custom event `promptrank_hop`. With an `llm`, `drillrank_missing` is what it named, joined
+    by " | ", and `drillrank_prompt_tokens`, `drillrank_completion_tokens` and `drillrank_llm_calls` are its cost;
+    `drillrank_problems` describes calls that failed.
 
-    The views of a section that `MultiViewTextSplitter` made are one candidate, its raw document, fetched from the store
-    behind `source` or else from `store`; where neither can be asked, the best hit stands for it.
+    The views of a section that `MultiViewTextSplitter` made are one candidate: its raw document, fetched from the store
+    behind `source` or else from `store`. If neither can be asked, the best hit represents the section.
 
-    A document of `documents` whose text is not the store's, or a store that knows none of them by their ids, leads to a
-    `DrillrankWarning`.
+    A `DrillrankWarning` is given if the store has other texts under the ids of `documents`, or none of these ids.
 
     Raises:
-        InvalidInput: two of the `documents` that may be seen share an id, the question is blank, or the retriever has a
-            filter that cannot be checked on linked documents.
+        InvalidInput: Two visible `documents` share an id, the question is blank, or the retriever has a filter that
+            cannot be applied to linked documents.
 
     >>> from langchain_core.retrievers import BaseRetriever
     >>> turing = Document("Alan Turing was born in Maida Vale.", id="turing", metadata={"title": "Alan Turing"})
@@ -197,45 +201,53 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
     ['turing > vale', 'turing > vale']
     """
 
-    documents: list[Document] = Field(default_factory=list, kw_only=False, description="What may be linked to.")
-    source: Retriever = Field(description="Finds the first documents of paths.")
+    documents: list[Document] = Field(
+        default_factory=list, kw_only=False, description="Documents that may be linked to."
+    )
+    source: Retriever | VectorStore | RecordStore = Field(description="Finds the first documents of paths.")
     links: tuple[TextLinkName | Literal["retrieval"], ...] = Field(
-        default=LINKS_IN_TEXTS, description="What links a document to others."
+        default=LINKS_IN_TEXTS, description="Kinds of links between documents."
     )
-    llm: Runnable[Any, Any] | None = Field(default=None, description="Names what a path lacks; None asks nobody.")
+    llm: Runnable[Any, Any] | None = Field(default=None, description="Names what a path lacks; None asks no LLM.")
     store: BaseStore[str, Document] | VectorStore | None = Field(
-        default=None, exclude=True, description="Knows linked documents by id."
+        default=None, exclude=True, description="Store of linked documents."
     )
-    filters: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
+    filters: Filter | None = Field(default=None, exclude=True, description="Documents that may be seen.")
     embed: Embeddings | Embed | str | None = Field(
         default=None, description="An embedding model, an encoder's specification, or a function."
     )
     top_n: int | None = Field(default=5, description="Documents to return; None returns all.")
     explain: bool = Field(default=False, description=EXPLAIN)
     settings: PromptRankRetrieverSettings | dict[str, Any] = Field(
-        default=PromptRankRetrieverSettings(), description="What is rarely touched."
+        default=PromptRankRetrieverSettings(), description="Further settings."
     )
 
     def _build_core(self) -> PathRetrieval[Document]:
-        missing_prompt: Any = self._settings.missing_prompt  # the host's, or a text
+        settings: Any = self._settings
+        missing_prompt = step_prompt("missing_prompt", settings.missing_prompt)
         return PathRetrieval(
-            self,
-            self._settings.prompt_rank(self.language_model, self._settings.prior),
-            _host(self),
+            self.documents,
+            settings.prompt_rank(self.language_model, settings.prior),
+            _open_stores(self),
+            settings=settings,
+            links=self.links,
             embed=embedding_of(self.embed),
-            missing_prompt=step_prompt("missing_prompt", missing_prompt),
-            fields=index_fields(self, self.language_model),
+            missing_prompt=None if self.llm is None else missing_prompt,
+            explain=self.explain,
+            index_fields=index_fields(self, self.language_model),
         )
 
     def _framework_llm(self, config: RunnableConfig) -> FrameworkLLM | None:
         return None if self.llm is None else FrameworkLLM(self.llm, "name what is missing", config)
 
     def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
-        return list(map(self._document, (yield from self.core.retrieve(query, _host(self, config), top_n, usage))))
+        stores = _open_stores(self, config, type(self).__name__)
+        results = yield from self.core.retrieve(query, stores, top_n, usage)
+        return list(map(self._build_document, results))
 
-    def _document(self, found: FoundRecord[Document]) -> Document:
-        described = found.added_metadata | describe_explanation(found.explanation)
-        section = read_chunk(found.record)
-        record = as_raw(found.record, section.text) if section.view == "raw" else found.record
-        metadata = with_score(record.metadata, self._settings.score_key, found.score, described)
-        return record.model_copy(update={"id": found.id, "metadata": metadata})
+    def _build_document(self, result: PathResultRecord[Document]) -> Document:
+        added = result.added_metadata | describe_explanation(result.explanation)
+        section = read_chunk(result.record)
+        record = as_raw(result.record, section.text) if section.view == "raw" else result.record
+        metadata = with_score(record.metadata, self._settings.score_key, result.score, added)
+        return record.model_copy(update={"id": result.id, "metadata": metadata})

@@ -7,6 +7,7 @@ require("llama_index.core", "llama-index")
 from llama_index_ext.d3 import D3Retriever  # noqa: E402
 from llama_index_ext.multi_view_parser import MultiViewNodeParser  # noqa: E402
 from llama_index_ext.promptrank import PromptRankRerank, PromptRankRetriever  # noqa: E402
+from llama_index_ext.reader import DrillrankReader  # noqa: E402
 from llama_index_ext.rerank import BRMGRRerank, MonoT5Rerank, RelevanceRerank, UPRRerank  # noqa: E402
 from llama_index_ext.retrievers import BRMGRRetriever, MultiViewRetriever  # noqa: E402
 from llama_index_ext.self_ask import SelfAskQueryEngine  # noqa: E402
@@ -15,6 +16,7 @@ __all__ = [
     "BRMGRRerank",
     "BRMGRRetriever",
     "D3Retriever",
+    "DrillrankReader",
     "MonoT5Rerank",
     "MultiViewNodeParser",
     "MultiViewRetriever",

@@ -86,8 +86,8 @@ class NodeFilter(AccessFilter[BaseNode]):
         `filter_fetched` applies the rest.
         """
         store_filters = self.as_store_filters({})
-        own = store_filters.filters if store_filters is not None else []
-        simple = [filter for filter in own if isinstance(filter, MetadataFilter)]
+        component_filters = store_filters.filters if store_filters is not None else []
+        simple = [filter for filter in component_filters if isinstance(filter, MetadataFilter)]
         return MetadataFilters(filters=[*_list_value_filters(where), *simple])
 
 

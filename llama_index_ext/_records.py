@@ -1,4 +1,4 @@
-"""LlamaIndex nodes: as they are given, copied, and read as sections and chunks."""
+"""LlamaIndex nodes: checks of what a component is given, annotated copies, and nodes as stored chunks."""
 
 from __future__ import annotations
 
@@ -9,80 +9,98 @@ from functools import cache
 from typing import Any
 
 from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.schema import BaseNode, NodeWithScore
 
 from drillrank.errors import InvalidInput
+from drillrank.frameworks.headings import headings_of_path
 from drillrank.frameworks.metadata import copy_metadata, is_section, prefixed, result_metadata, user_metadata
-from drillrank.frameworks.pages import pages_of
-from drillrank.frameworks.records import headings_of_path
+from drillrank.frameworks.pages import read_pages
+from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import StoredChunk
+from llama_index_ext.reader import convert_documents
 
 
-def check_kind(component: object, kind: type, **given: object) -> None:
-    """Refuse what is of another kind than a field's, such as a retriever for an index; None is nothing.
+def check_type(component: object, expected: type, **values: object) -> None:
+    """Check the types of fields; None is allowed.
 
     Raises:
-        InvalidInput: names the field.
+        InvalidInput: A value has another type, such as a retriever instead of an index.
     """
-    for name, value in given.items():
-        if not (value is None or isinstance(value, kind)):
+    for name, value in values.items():
+        if not (value is None or isinstance(value, expected)):
             raise InvalidInput(
-                f"{type(component).__name__}: {name} is a {kind.__name__}, and a {type(value).__name__} is none."
+                f"{type(component).__name__}: {name} must be a {expected.__name__}, got a {type(value).__name__}."
             )
 
 
-def check_retriever(component: object, retriever: object) -> None:
-    """Refuse what does not retrieve, such as an index.
+def check_source(component: object, source: object, *, takes_store: bool = True) -> None:
+    """Check the source of a component.
+
+    Args:
+        component: The component.
+        source: Its source.
+        takes_store: True if the source may be an index or a record store instead of a retriever.
 
     Raises:
-        InvalidInput: says what to pass.
+        InvalidInput: The source is something else.
 
-    >>> check_retriever("PromptRankRetriever", [])
+    >>> check_source("PromptRankRetriever", [])
     Traceback (most recent call last):
     ...
-    drillrank.errors.InvalidInput: str: source, a retriever, and a list is none: of an index, pass index.as_retriever().
+    drillrank.errors.InvalidInput: str: source must be a retriever, a VectorStoreIndex or a RecordStore, got a list.
     """
-    if not callable(getattr(retriever, "retrieve", None)):
+    if callable(getattr(source, "retrieve", None)):
+        return
+    if not takes_store:
         raise InvalidInput(
-            f"{type(component).__name__}: source, a retriever, and a {type(retriever).__name__} is none: of an index, "
-            "pass index.as_retriever()."
+            f"{type(component).__name__}: the source of a view must be a retriever, got a {type(source).__name__}. Of "
+            "an index, pass index.as_retriever()."
+        )
+    if not isinstance(source, VectorStoreIndex | RecordStore):
+        raise InvalidInput(
+            f"{type(component).__name__}: source must be a retriever, a VectorStoreIndex or a RecordStore, got a "
+            f"{type(source).__name__}."
         )
 
 
-def checked_nodes(component: object, given: object) -> list[BaseNode]:
-    """The nodes that a component is given, in a list of its own.
+def check_nodes(component: object, documents: object) -> list[BaseNode]:
+    """Return the documents of a component as a list of nodes. Documents of drillrank are converted.
 
     Raises:
-        InvalidInput: it is no list of nodes: says where an index goes.
+        InvalidInput: There is something else among them.
     """
-    nodes: list[Any] = list(given) if isinstance(given, Iterable) and not isinstance(given, str | BaseNode) else []
-    strange = given if given and not nodes else next((node for node in nodes if not isinstance(node, BaseNode)), None)
-    if strange is not None:
+    is_collection = isinstance(documents, Iterable) and not isinstance(documents, str | BaseNode)
+    nodes: list[Any] = convert_documents(documents) if is_collection else []  # type: ignore[arg-type]
+    no_node = next((node for node in nodes if not isinstance(node, BaseNode)), None)
+    if documents and not nodes:
+        no_node = documents
+    if no_node is not None:
         raise InvalidInput(
-            f"{type(component).__name__}: documents is a list of nodes or documents, and a {type(strange).__name__} is "
-            f"none: an index or a retriever is given as source=; not {strange!r:.100}."
+            f"{type(component).__name__}: documents must be a list of nodes or documents, got a "
+            f"{type(no_node).__name__}. Pass an index or a retriever as source=."
         )
     return nodes
 
 
-def forms(node: BaseNode) -> dict[str, Any]:
-    """How a node's metadata and text are put together for a model: what is made of it is read likewise."""
+def copy_templates(node: BaseNode) -> dict[str, Any]:
+    """Return the templates by which a node shows its metadata and text to models, for nodes made from it."""
     names = ("metadata_template", "metadata_separator", "text_template")
     return {name: value for name in names if (value := getattr(node, name, None)) is not None}
 
 
 class RankedNode(NodeWithScore):
-    """A hit with a score of ours: so that nothing is said of the scores of others."""
+    """Hit with a score of drillrank."""
 
 
-def unread(node: BaseNode, metadata: dict[str, Any], keys: Iterable[str]) -> BaseNode:
-    """A copy of a node with this metadata, of which no model reads the keys, and with the hash of the node.
+def annotate_node(node: BaseNode, metadata: dict[str, Any], hidden_keys: Iterable[str]) -> BaseNode:
+    """Return a copy of a node with other metadata, some of which no model reads. Its hash is that of the node.
 
     >>> from llama_index.core.schema import MetadataMode, TextNode
-    >>> unread(TextNode(text="a"), {"path": "x > y"}, ["path"]).get_content(MetadataMode.LLM)
+    >>> annotate_node(TextNode(text="a"), {"path": "x > y"}, ["path"]).get_content(MetadataMode.LLM)
     'a'
     """
-    keys = list(keys)
+    keys = list(hidden_keys)
     copy: Any = node.model_copy(
         update={
             "metadata": copy_metadata(metadata),
@@ -91,15 +109,15 @@ def unread(node: BaseNode, metadata: dict[str, Any], keys: Iterable[str]) -> Bas
             "excluded_llm_metadata_keys": list(dict.fromkeys([*node.excluded_llm_metadata_keys, *keys])),
         }
     )
-    if "_stored" not in type(node).__private_attributes__:  # if not, it is such a copy
-        copy.__class__ = _annotated(type(node))
+    if "_stored" not in type(node).__private_attributes__:  # otherwise the node is such a copy itself
+        copy.__class__ = _annotated_class(type(node))
         copy.__pydantic_private__ = {**(node.__pydantic_private__ or {}), "_stored": {"metadata": node.metadata}}
     return copy  # type: ignore[no-any-return]
 
 
 @cache
-def _annotated(kind: type[BaseNode]) -> type[BaseNode]:
-    """The class for nodes of this one with notes of a question: by their hash the host's fusion tells nodes apart."""
+def _annotated_class(kind: type[BaseNode]) -> type[BaseNode]:
+    """Return the subclass for annotated copies of nodes. The framework's fusion distinguishes nodes by their hash."""
 
     class Annotated(kind):  # type: ignore[misc, valid-type]
         _stored: dict[str, Any] = PrivateAttr(default_factory=dict)
@@ -144,7 +162,7 @@ def _read_node(node: BaseNode, node_by_id: Mapping[str, BaseNode]) -> StoredChun
         (namespace, document),
         view_text=text,
         metadata=metadata,
-        pages=pages_of(node.metadata),
+        pages=read_pages(node.metadata),
         links={name: info.node_id for name, info in related.items() if info is not None},
         vector=node.embedding,
     )

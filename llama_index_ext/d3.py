@@ -1,4 +1,4 @@
-"""Drilling down as a LlamaIndex retriever."""
+"""Evidence retrieval by drilling down, as a LlamaIndex retriever."""
 
 from __future__ import annotations
 
@@ -25,17 +25,19 @@ from drillrank.frameworks.sections import check_searched
 from drillrank.frameworks.settings import ResultLimit, check_switch, limit_results
 from drillrank.passages import check_query
 from drillrank.settings import as_settings
+from drillrank.structure import Document
+from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, StepPrompts, embedding_of
 from llama_index_ext._records import (
     RankedNode,
-    check_kind,
-    check_retriever,
-    checked_nodes,
-    forms,
+    annotate_node,
+    check_nodes,
+    check_source,
+    check_type,
+    copy_templates,
     read_chunks,
-    unread,
 )
 from llama_index_ext._store import LlamaIndexStore
 from llama_index_ext.events import D3EndEvent, D3StepEvent, send_explanations
@@ -46,51 +48,54 @@ dispatcher = get_dispatcher(__name__)
 
 @dataclass(eq=False, repr=False)
 class D3Retriever(StepPrompts, BaseRetriever):
-    r"""Retrieves evidence passages from long documents: an LLM, or likelihood, opens sections and picks in them.
+    r"""Retrieves evidence passages from long documents: sections are selected first, then passages in them.
 
     Args:
-        documents: Documents, parsed as `parse_document` does with their metadata; or nodes of `MultiViewNodeParser`,
-            from which the documents' section trees are rebuilt. Without a `source`, all are prepared once.
-        llm: Chooses sections and paragraphs; None lets likelihood choose.
-        source: Proposes documents, sections, or nodes of any parser; the documents of its best results are drilled
-            into. A `VectorStoreIndex`, or any retriever. A node's document is put together from the index; from
-            `documents` only where there is none and what was found agrees with them; else they lend nodes their
-            structure and offsets.
-        index: Where documents of what a retriever finds are looked up; that of a retriever that
-            `VectorStoreIndex.as_retriever` made by default. Behind any other retriever none is guessed.
-        filters: What may be seen: the host's `MetadataFilters`, or a function from a node to True or False. They
-            govern the search and whatever is looked up beside it.
-        model: Language model that scores: a `load_language_model` specification, or a ready one.
-        model_options: Options of that model.
-        embed: An embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
-            texts to vectors. Its cosines join the likelihood. None takes the vectors of an index or store, if it has some.
-        top_n: Maximum number of passages. None returns all that the LLM chose; without an LLM, as many as maximize the
-            expected F1. `"auto"` is 5, or None with `max_tokens` or the paper's preset.
-        max_tokens: Token limit of all texts together, for the budget of a reader. The best passages that fit are
-            returned; those that are adjacent in a document follow each other in document order.
+        documents: Documents to read, parsed as by `parse_document`. They may be documents of `read_document`, or nodes
+            of `MultiViewNodeParser`, from which section trees are rebuilt. Without `source`, they are prepared now.
+            With one, they add structure and offsets to its nodes, if they agree with these.
+        llm: LLM that selects sections and passages. Without one, likelihood selects them.
+        source: `VectorStoreIndex`, retriever, or `RecordStore` of nodes. The documents of its best results are read.
+            All nodes of a document come from the index. Without an index, `documents` represent the document.
+        index: Index with all nodes of the documents that a retriever finds. By default that of a retriever from
+            `VectorStoreIndex.as_retriever`. The index of any other retriever is not guessed.
+        filters: `MetadataFilters`, or a function from a node to True or False. They apply to the search and to all
+            other nodes of a document.
+        model: Language model that scores passages, or its `load_language_model` specification.
+        model_options: Options of that specification.
+        embed: Embedding model of the framework, specification of an encoder such as `"onnx:DIR"`, or function from
+            texts to vectors. Its cosines are added to the likelihood. None takes the vectors of an index, if it has
+            some.
+        top_n: Maximum number of passages. None returns all that the LLM selects; without an LLM, as many as maximize
+            the expected F1. `"auto"` is 5, or None with `max_tokens` or the paper's preset.
+        max_tokens: Token limit of all texts together. The best passages that fit are returned. Those that are adjacent
+            in a document follow each other in document order.
         preset: `"paper"` sets what the paper fixes and `settings` leave open, such as paragraphs as the unit.
-        explain: Whether results say why they stand where they stand.
-        settings: What is rarely touched: `llama_index_ext.settings.D3RetrieverSettings`, or a mapping of its fields.
-        callback_manager: As for every LlamaIndex retriever.
-        verbose: Print each step.
+        explain: True to explain the rank of each result.
+        settings: Other settings: a `llama_index_ext.settings.D3RetrieverSettings`, or a mapping of its fields.
+        callback_manager: Callback manager of the framework.
+        verbose: True to print each step.
 
     `update_prompts` changes the prompts in `settings`, too.
 
-    Each node is a passage, or a paragraph with `settings={"unit": "paragraph"}`: readable text, with `start_char_idx`
-    and `end_char_idx` where they are known, the document as SOURCE, and the metadata of the node that it stands in
-    together with, under names that begin with `drillrank_`, `section_path`, of the section in which it begins, and
-    `section_paths`, if it joins several; without an LLM `section_score`; with one `prompt_tokens`, `completion_tokens`
-    and `llm_calls` of the question; `best_paragraph`, `best_start` and `best_end`, text and span of the passage's
-    paragraph that fits the question best; `found` and `confidence`, as in `drillrank.drilldown.result.EvidenceResult`,
-    where they are not None; `problems`, a string, if anything went wrong, and without an LLM `nothing_matched` if no
-    paragraph holds a word of the question: then the documents' order stays. No model reads these. Each step is a
-    `D3StepEvent`, usage, problems, `found` and `confidence` a `D3EndEvent`. A missing `found` does not mean "nothing":
-    `drillrank.drilldown.confidence.describe_finding` puts it into words for an agent. What goes wrong is also told in
-    one `DrillrankWarning`.
+    Each node is a passage, or a paragraph with `settings={"unit": "paragraph"}`. It has readable text, the document as
+    SOURCE, and `start_char_idx` and `end_char_idx` if they are known. Its metadata are those of the node in which it
+    begins. No model reads the following keys, which begin with `drillrank_`:
+
+    - `section_path`: Headings of the section in which it begins. `section_paths`: all, if it joins several sections.
+    - `best_paragraph`, `best_start`, `best_end`: Text and span of its paragraph that fits the question best.
+    - `section_score`: Score of its section, without an LLM.
+    - `prompt_tokens`, `completion_tokens`, `llm_calls`: Cost of the question, with an LLM.
+    - `found`, `confidence`: As in `drillrank.drilldown.result.EvidenceResult`. None values are left out. A missing
+      `found` does not mean "nothing": `drillrank.drilldown.confidence.describe_finding` puts it into words.
+    - `nothing_matched`: True if no paragraph contains a word of the question, so that the order is the documents'.
+    - `problems`: Everything that went wrong. One `DrillrankWarning` reports it, too.
+
+    Each step sends a `D3StepEvent`, and the end a `D3EndEvent`.
 
     Raises:
-        InvalidInput: a setting cannot be used, or the question is blank.
-        LLMFailure: a call failed, and `on_failure` is `"raise"`.
+        InvalidInput: A setting cannot be used, or the question is blank.
+        LLMFailure: A call failed, and `on_failure` is `"raise"`.
 
     >>> from llama_index.core import Document
     >>> manual = Document(text="# Battery\n\nIt lasts nine hours.\n\n# Screen\n\nClean it with a dry cloth.")
@@ -99,10 +104,10 @@ class D3Retriever(StepPrompts, BaseRetriever):
     ('It lasts nine hours.', 'Battery; Screen')
     """
 
-    documents: Sequence[BaseNode] | None = None
+    documents: Sequence[BaseNode | Document] | None = None
     llm: LLM | None = None
     _: KW_ONLY
-    source: VectorStoreIndex | BaseRetriever | None = None
+    source: VectorStoreIndex | BaseRetriever | RecordStore | None = None
     index: VectorStoreIndex | None = None
     filters: Filters | None = None
     model: str | LanguageModel = "unigram"
@@ -118,15 +123,15 @@ class D3Retriever(StepPrompts, BaseRetriever):
 
     def __post_init__(self, callback_manager: CallbackManager | None, verbose: bool) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager, verbose=verbose)
-        self.documents = documents = checked_nodes(self, self.documents or [])
+        self.documents = documents = check_nodes(self, self.documents or [])
         check_switch(explain=self.explain)
         self.settings = settings = as_settings(D3RetrieverSettings, self.settings).with_preset(self.preset)
-        limit_results(self.top_n, self.max_tokens, settings)  # checks them now
+        limit_results(self.top_n, self.max_tokens, settings)  # checks both now
         source = self.source
-        if source is not None and not isinstance(source, VectorStoreIndex):
-            check_retriever(self, source)
-        check_kind(self, VectorStoreIndex, index=self.index)
-        prompts: Any = settings.prompts  # the host's, or texts
+        if source is not None:
+            check_source(self, source)
+        check_type(self, VectorStoreIndex, index=self.index)
+        prompts: Any = settings.prompts  # of LlamaIndex, or texts
         d3 = D3(
             FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
             load_evidence_model(self.model, **(self.model_options or {})),
@@ -205,6 +210,6 @@ def _make_node(paragraph: EvidenceParagraph[BaseNode]) -> NodeWithScore:
         excluded_embed_metadata_keys=origin.excluded_embed_metadata_keys,
         excluded_llm_metadata_keys=origin.excluded_llm_metadata_keys,
         relationships={NodeRelationship.SOURCE: origin.as_related_node_info() if is_document else origin.source_node},
-        **forms(origin),
+        **copy_templates(origin),
     )
-    return RankedNode(node=unread(node, paragraph.metadata, hidden_keys), score=paragraph.score)
+    return RankedNode(node=annotate_node(node, paragraph.metadata, hidden_keys), score=paragraph.score)

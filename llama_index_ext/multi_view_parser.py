@@ -30,10 +30,11 @@ from llama_index.core.schema import (
 from llama_index.core.utils import get_tqdm_iterable
 from pydantic import PrivateAttr, computed_field, model_validator
 
+from drillrank import structure
 from drillrank.errors import InvalidInput, WarnOnce, warn
 from drillrank.frameworks.components import ComponentFields
 from drillrank.frameworks.metadata import prefixed
-from drillrank.frameworks.pages import PAGES
+from drillrank.frameworks.pages import PAGE_NAMES
 from drillrank.frameworks.settings import SplitterSettings
 from drillrank.frameworks.views import SourceDocument, chunker_of, namespace_of, split
 from drillrank.llm import Requests, arun, run
@@ -49,12 +50,13 @@ from drillrank.views import (
     View,
 )
 from llama_index_ext._llm import FrameworkLLM, cache_key
-from llama_index_ext._records import forms
+from llama_index_ext._records import copy_templates
 from llama_index_ext.pages import join_pages
+from llama_index_ext.reader import convert_documents
 
 VERSION = metadata.version("drillrank")
 _IMAGE = ("image", "image_path", "image_url", "image_mimetype")  # of a document that is one
-UNREAD = ("section_path", "section_level", "section_id", "view", "start", "end", "namespace", *PAGES)
+UNREAD = ("section_path", "section_level", "section_id", "view", "start", "end", "namespace", "format", *PAGE_NAMES)
 
 
 class MultiViewNodeParser(ComponentFields, NodeParser):
@@ -182,6 +184,18 @@ class MultiViewNodeParser(ComponentFields, NodeParser):
         """Name used in serialisation."""
         return "MultiViewNodeParser"
 
+    def get_nodes_from_documents(
+        self, documents: Sequence[BaseNode | structure.Document], show_progress: bool = False, **kwargs: Any
+    ) -> list[BaseNode]:
+        """Split documents of LlamaIndex, or those of `read_document`."""
+        return super().get_nodes_from_documents(convert_documents(documents), show_progress, **kwargs)
+
+    async def aget_nodes_from_documents(
+        self, documents: Sequence[BaseNode | structure.Document], show_progress: bool = False, **kwargs: Any
+    ) -> list[BaseNode]:
+        """Split documents without blocking the event loop."""
+        return await super().aget_nodes_from_documents(convert_documents(documents), show_progress, **kwargs)
+
     def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
         return run(self._split(nodes, show_progress))
 
@@ -244,7 +258,7 @@ class MultiViewNodeParser(ComponentFields, NodeParser):
                 "metadata": metadata,
                 "excluded_embed_metadata_keys": [*node.excluded_embed_metadata_keys, *unread],
                 "excluded_llm_metadata_keys": [*node.excluded_llm_metadata_keys, *unread, prefixed("context")],
-                **forms(node),
+                **copy_templates(node),
             }
             if chunk.view == "raw":
                 nodes.append(raw.setdefault(chunk.id, ImageNode(**fields, **image) if image else TextNode(**fields)))

@@ -1,4 +1,4 @@
-"""Pages of one file as one document."""
+"""Join documents that are pages of one file."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Sequence
 
 from llama_index.core.schema import BaseNode
 
+from drillrank.frameworks import pages
 from drillrank.frameworks.metadata import with_result_metadata
-from drillrank.frameworks.pages import joined
 
 
 def join_pages(nodes: Sequence[BaseNode]) -> list[BaseNode]:
-    r"""Documents that are pages of one file as one, under the first page's id and metadata; what was cut stays.
+    r"""Join documents that are pages of one file to one document, with the id and metadata of the first page.
 
-    `D3Retriever` and `MultiViewNodeParser` do so with what they are given. An `IngestionPipeline` with a docstore hands
-    over changed pages only, as `refresh_ref_docs` does, under whose own ids nothing is stored: join them before.
+    `D3Retriever` and `MultiViewNodeParser` do this themselves. Join pages yourself before `refresh_ref_docs`, and
+    before an `IngestionPipeline` with a docstore: both pass on changed pages only, under ids that no record has.
 
     Args:
-        nodes: Documents, as a reader gives them; those that are joined are neighbours.
+        nodes: Documents of a reader. Only neighbors are joined.
 
     Returns:
-        The documents in order; those that are no pages are the given ones.
+        The documents in order. Documents that are not pages, and nodes that a parser cut, are returned as they are.
 
     >>> from llama_index.core.schema import Document
     >>> pages = [Document(text=text, metadata={"file_path": "a.pdf", "page_label": text}) for text in ("1", "2")]
@@ -28,16 +28,14 @@ def join_pages(nodes: Sequence[BaseNode]) -> list[BaseNode]:
     [('1\n\n2', '1')]
     """
     nodes = list(nodes)
-    if any(node.ref_doc_id not in (None, node.node_id) for node in nodes):
-        return nodes
-    whole = []
-    for one in joined((node.get_content(), node.metadata) for node in nodes):
-        first = nodes[one.members[0]]
-        if one.pages is not None:
-            first = first.model_copy(
-                update={"metadata": with_result_metadata(first.metadata, pages=one.pages.as_json())}
-            )
-        if len(one.members) > 1:
-            first.set_content(one.text)
-        whole.append(first)
-    return whole
+    may_be_page = [node.ref_doc_id in (None, node.node_id) for node in nodes]
+    documents = []
+    for joined in pages.join_pages(((node.get_content(), node.metadata) for node in nodes), may_be_page):
+        document = nodes[joined.page_indices[0]]
+        if joined.pages is not None:
+            metadata = with_result_metadata(document.metadata, pages=joined.pages.as_json())
+            document = document.model_copy(update={"metadata": metadata})
+        if len(joined.page_indices) > 1:
+            document.set_content(joined.text)
+        documents.append(document)
+    return documents

@@ -29,7 +29,7 @@ from drillrank.frameworks.components import (
 )
 from drillrank.frameworks.metadata import RANKING_KEYS, RANKING_NOTES, describe_details, with_notes
 from drillrank.passages import Ranking
-from llama_index_ext._records import RankedNode, unread
+from llama_index_ext._records import RankedNode, annotate_node
 from llama_index_ext.events import send_explanations
 from llama_index_ext.settings import BRMGRRerankSettings, RelevanceRerankSettings, RerankSettings
 
@@ -128,7 +128,7 @@ class LikelihoodRerank(RerankerComponentFields, BaseNodePostprocessor):
             node, old_score = hit.node, {"retrieval_score": hit.score} if self._settings.keep_retrieval_score else {}
             if old_score or any(map(item.details.get, RANKING_NOTES)) or not RANKING_KEYS.isdisjoint(node.metadata):
                 metadata = with_notes(node.metadata, item.details) | old_score
-                node = unread(node, metadata, [*describe_details(item.details), *old_score])
+                node = annotate_node(node, metadata, [*describe_details(item.details), *old_score])
             results.append(RankedNode(node=node, score=item.score))
             explanations.append(explanation)
         if explains(self.explain):

@@ -29,7 +29,7 @@ from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, MergedSection, RetrieverName, View
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, embedding_of
-from llama_index_ext._records import check_retriever, checked_nodes, read_chunks, unread
+from llama_index_ext._records import annotate_node, check_nodes, check_source, read_chunks
 from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext._store import LlamaIndexStore, underlying_index
 from llama_index_ext.events import send_explanations
@@ -107,10 +107,12 @@ class MultiViewRetriever(QueryRetriever):
     def __post_init__(self, callback_manager: CallbackManager | None) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager)
         check_positive(top_n=self.top_n)
-        self.documents = documents = checked_nodes(self, self.documents or [])
-        if self.source is not None and not isinstance(self.source, VectorStoreIndex):
-            for retriever in self.source.values() if isinstance(self.source, Mapping) else [self.source]:
-                check_retriever(self, retriever)
+        self.documents = documents = check_nodes(self, self.documents or [])
+        if isinstance(self.source, Mapping):
+            for retriever in self.source.values():
+                check_source(self, retriever, takes_store=False)
+        elif self.source is not None:
+            check_source(self, self.source)
         NodeFilter(self.filters)  # says now what is wrong with them
         self._views = ViewRetrieval(
             self,
@@ -134,7 +136,7 @@ def _node(section: StoredChunk[BaseNode], merged: MergedSection, origin: str | N
     matched = merged.matched_views if origin is None else None
     metadata = with_result_metadata(section.record.metadata, matched_views=matched, expanded_from=origin)
     added = [prefixed(name) for name in ("matched_views", "expanded_from")]
-    node = unread(section.record, metadata, [key for key in added if key in metadata])
+    node = annotate_node(section.record, metadata, [key for key in added if key in metadata])
     node.embedding = None  # some stores bring vectors by id, none by a search
     return NodeWithScore(node=node, score=merged.score)
 
@@ -193,7 +195,7 @@ class BRMGRRetriever(QueryRetriever):
     def __post_init__(self, callback_manager: CallbackManager | None) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager)
         self.settings = self._settings = as_settings(BRMGRRetrieverSettings, self.settings)
-        check_retriever(self, self.source)
+        check_source(self, self.source)
         check_positive(n_generated=self.n_generated)
         check_top_n(self.top_n)
         NodeFilter(self.filters)  # says now what is wrong with them
@@ -232,7 +234,7 @@ class BRMGRRetriever(QueryRetriever):
         key = self._settings.origin_key
         if key not in node.metadata:
             return node
-        return unread(node, {name: value for name, value in node.metadata.items() if name != key}, [])
+        return annotate_node(node, {name: value for name, value in node.metadata.items() if name != key}, [])
 
     def _node(self, passage: Passage) -> NodeWithScore:
         node = TextNode(

@@ -26,7 +26,7 @@ from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.text import Tokens
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, StepPrompts
-from llama_index_ext._records import check_retriever
+from llama_index_ext._records import check_source
 from llama_index_ext._store import LlamaIndexStore
 from llama_index_ext.events import SelfAskStepEvent
 
@@ -87,7 +87,7 @@ class SelfAskQueryEngine(StepPrompts, BaseQueryEngine):
 
     def __post_init__(self, callback_manager: CallbackManager | None, verbose: bool) -> None:
         BaseQueryEngine.__init__(self, callback_manager)
-        check_retriever(self, self.source)
+        check_source(self, self.source)
         self._verbose = verbose
         NodeFilter(self.filters)  # says now what is wrong with them
         self._self_ask = SelfAsk(

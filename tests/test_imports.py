@@ -147,8 +147,8 @@ LEFT_WORDS = (
     "each_section_once Filler fate deputy Library quiet thinking whole_files stale lost foreign later waiting "
     "way now condenser Condenser Given Material Reading noted lent Search"
 )
-LEFT = LEFT_WORDS.split()
-WHOLE_NAMES = ("own", "asked", "said", "held", "notes", "once", "place", "allowed", "reported")
+LEFT = {*LEFT_WORDS.split()}
+WHOLE_NAMES = {"own", "asked", "said", "held", "notes", "once", "place", "allowed", "reported"}
 
 
 def test_identifiers_are_words_of_the_field():
@@ -156,8 +156,7 @@ def test_identifiers_are_words_of_the_field():
     kinds |= dict.fromkeys((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef), "name")
     left = set()
     for file in MODULES.values():
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            name = str(getattr(node, kinds.get(type(node), ""), "")).strip("_")
-            left |= {(name, file.name) for word in LEFT if word == name or word in name.split("_")}
-            left |= {(name, file.name)} if name in WHOLE_NAMES else set()
+        nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        names = {str(getattr(node, kinds.get(type(node), ""), "")).strip("_") for node in nodes}
+        left |= {(name, file.name) for name in names if {name, *name.split("_")} & LEFT or name in WHOLE_NAMES}
     assert not left

@@ -20,6 +20,7 @@ from drillrank.files import _is_ignored, _read_rules
 from drillrank.limits import read_json
 from drillrank.structure import parse_document
 from drillrank.structure.formats import registered_formats
+from tests.examples import size, some
 from tests.pumping import (
     Growth,
     Shape,
@@ -195,8 +196,8 @@ def test_every_regular_expression_is_known():
 @pytest.mark.parametrize("name", [format.name for format in registered_formats()])
 def test_formats(name):
     """Shapes of all formats are given to each, most of them its own."""
-    shapes = format_shapes(name, 16)
-    for other in PARTS:
+    shapes = format_shapes(name, size(32))
+    for other in some(list(PARTS), 3):
         shapes += format_shapes(other, 1)[-1:]
     assert first_growth(convert_text(name), shapes, (1000, 4000, 16000, 64000), 0.04) is None
 
@@ -216,7 +217,7 @@ def test_functions_of_a_text(function):
     rng = random.Random(function.__name__)
     own = [used for used in PATTERNS if used.name.startswith(function.__module__)]
     shapes = [shape for used in own for shape in pattern_shapes(used.pattern, 1)]
-    shapes = rng.sample(shapes, min(len(shapes), 8 * FUZZ))
+    shapes = rng.sample(shapes, min(len(shapes), size(16) * FUZZ))
     shapes += [*SHAPES["text"], *format_shapes("text", 4)[-4 * FUZZ :]]
     assert first_growth(without_refusals(function), shapes, (1000, 4000, 16000, 64000), 0.04) is None
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from ipykernel.kernelspec import write_kernel_spec
+from jupyter_client import KernelManager
 from nbclient import NotebookClient
 
 from tests.drillrank.neural.conftest import smallest
@@ -18,18 +19,19 @@ MACHINE_PATHS = ("/root", "/home", "/work", "/tmp")
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
-@pytest.fixture
-def this_python_as_kernel(tmp_path, monkeypatch):
-    """Make `python3` mean the running interpreter, whatever kernels the machine has registered."""
-    write_kernel_spec(tmp_path / "kernels" / "python3")
-    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))  # no start-up files of the user
-
-
-@pytest.fixture
-def tiny_model_as_small_lm(tmp_path, monkeypatch):
-    """In place of one of the hub."""
-    monkeypatch.setenv("SMALL_LM", str(smallest(tmp_path / "tiny")))
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory):
+    """One kernel for all notebooks, which import much: the running interpreter, without start-up files of the user."""
+    place = tmp_path_factory.mktemp("jupyter")
+    write_kernel_spec(place / "kernels" / "python3")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUPYTER_PATH", str(place))
+        patch.setenv("IPYTHONDIR", str(place / "ipython"))
+        patch.setenv("SMALL_LM", str(smallest(place / "tiny")))  # in place of one of the hub
+        manager = KernelManager(kernel_name="python3")
+        manager.start_kernel(cwd=str(ROOT))
+        yield manager
+        manager.shutdown_kernel(now=True)
 
 
 def outputs(notebook):
@@ -44,10 +46,10 @@ def texts(output):
 
 
 @each_notebook
-def test_a_notebook_runs_without_errors(path, this_python_as_kernel, tiny_model_as_small_lm):
+def test_a_notebook_runs_without_errors(path, kernel):
     notebook = nbformat.read(path, as_version=4)
-    resources = {"metadata": {"path": str(ROOT)}}
-    NotebookClient(notebook, kernel_name="python3", timeout=120, allow_errors=True, resources=resources).execute()
+    notebook.cells.insert(0, nbformat.v4.new_code_cell("%reset -f"))  # no variable of another notebook
+    NotebookClient(notebook, km=kernel, timeout=120, allow_errors=True).execute()
     assert outputs(notebook)
     assert [output for output in outputs(notebook) if output.output_type == "error"] == []
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from drillrank.rerank.upr import UPR as UPR
     from drillrank.structure import parse_document as parse_document
     from drillrank.structure import read_document as read_document
+    from drillrank.structure.record_store import RecordStore as RecordStore
+    from drillrank.structure.stored_chunks import StoredChunk as StoredChunk
 
 # Public names are loaded at their first use, with their dependencies. `import drillrank` loads none.
 _MODULE_BY_NAME = {
@@ -37,8 +39,10 @@ _MODULE_BY_NAME = {
     "PathSearch": "multihop.search",
     "PromptRank": "rerank.promptrank",
     "Ranked": "passages",
+    "RecordStore": "structure.record_store",
     "Relevance": "rerank.relevance",
     "SelfAsk": "drilldown.self_ask",
+    "StoredChunk": "structure.stored_chunks",
     "UPR": "rerank.upr",
     "load_language_model": "likelihood",
     "load_settings": "evaluation.settings_file",

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from drillrank import parse_document
 from drillrank.errors import InvalidInput, require
-from drillrank.frameworks.pages import joined
+from drillrank.frameworks.pages import join_pages
 from drillrank.structure import Block, Document, Section
 
 from .financebench import METHODS, Method, Report, drilled, print_tables, reports
@@ -35,7 +35,7 @@ def loaded(file: Path) -> Document:
         texts = [page.extract_text() for page in pypdf.PdfReader(file).pages]
     except (OSError, pypdf.errors.PyPdfError, pypdf.errors.DependencyError) as cause:  # encrypted ones need more
         raise InvalidInput(f"{file} cannot be read: {cause}") from cause
-    [one] = joined((text, {"source": str(file), "page": at}) for at, text in enumerate(texts))
+    [one] = join_pages((text, {"source": str(file), "page": at}) for at, text in enumerate(texts))
     return replace(parse_document(one.text, metadata={"source": str(file)}), pages=one.pages)
 
 

@@ -13,8 +13,9 @@ from tests.conformance.frameworks import LangChain, LlamaIndex
 from tests.conformance.leaks import FILTERS, World, cases, letters, scene
 from tests.conformance.server_store import ServerStore
 from tests.conformance.test_store_is_the_truth import CASES, STORES, asked
+from tests.examples import some
 
-for_each = pytest.mark.parametrize(("filled", "way", "theirs", "form", "build"), cases(STORES, ["declared"]))
+for_each = pytest.mark.parametrize(("filled", "way", "theirs", "form", "build"), some(cases(STORES, ["declared"]), 2))
 
 
 def where(*filters, condition=FilterCondition.AND):
@@ -84,7 +85,7 @@ MISSING = object()
 
 @pytest.mark.parametrize("tenant", [MISSING, None], ids=["missing", "None"])
 @pytest.mark.parametrize(
-    ("filled", "way", "theirs", "form", "build"), [case for case in CASES if case.values[1] != "inherited"]
+    ("filled", "way", "theirs", "form", "build"), some([case for case in CASES if case.values[1] != "inherited"], 3)
 )
 def test_a_record_that_does_not_say_whose_it_is_is_nobodys(filled, way, theirs, form, build, tenant):
     def nobodys(host, owner, document, version):

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from drillrank.structure.record_store import RecordStore
+from drillrank.structure.stored_chunks import matches
+from langchain_ext._records import read_given
+from llama_index_ext._records import read_chunks
 from tests.conformance.frameworks import LlamaIndex, both_frameworks
 
 RED, BLUE = "# One\n\nIt is red here.", "# Two\n\nIt is blue here."
@@ -80,3 +86,31 @@ def test_hidden_vectors_do_not_change_a_score(host):
     for question in ("A warm one?", "A cold one?"):
         expected = host.retrieve(drill(host, alone, filters=mine), question)
         assert host.retrieve(drill(host, together, filters=mine), question) == expected != []
+
+
+class ColorStore(RecordStore):
+    """Store of a third party with records of a framework, and with their vectors."""
+
+    def __init__(self, chunks):
+        self.chunks = [replace(chunk, vector=color_of_text(chunk.text)) for chunk in chunks]
+
+    def question_vector(self, question):
+        return color_of_question(question)
+
+    def search(self, question, n, where=None):
+        return self.chunks[:n]
+
+    def get(self, ids):
+        return [chunk for chunk in self.chunks if chunk.id in ids]
+
+    def find(self, where):
+        return [chunk for chunk in self.chunks if matches(chunk.record.metadata, where)]
+
+
+@both_frameworks
+@pytest.mark.parametrize(("question", "color"), [("A warm one?", "red"), ("A cold one?", "blue")])
+def test_a_record_store_of_a_third_party_is_a_source(host, question, color):
+    read = read_chunks if host is LlamaIndex else read_given
+    store = ColorStore(read(host.split([host.document(RED, "red"), host.document(BLUE, "blue")])))
+    [found] = host.both(drill(host, store), question)
+    assert color in found.text

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from drillrank.frameworks.pages import file_metadata, joined, pages_of
+from drillrank.frameworks.pages import join_pages, read_pages
 from drillrank.structure import Pages, parse_document
+from langchain_ext.loader import convert_document
 from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 
 PAGES = [
@@ -99,15 +100,25 @@ def test_what_is_no_run_of_pages_stays_as_it_was(more):
     given = pages(LangChain)
     for page in given:
         page.metadata |= more
-    assert [one.members for one in joined((page.page_content, page.metadata) for page in given)] == [(0,), (1,), (2,)]
+    assert [one.page_indices for one in join_pages((page.page_content, page.metadata) for page in given)] == [
+        (0,),
+        (1,),
+        (2,),
+    ]
 
 
 def test_files_owners_and_chunks_are_not_mixed():
     one, other = pages(LangChain, owner="a"), pages(LangChain, owner="b")
-    assert [one.members for one in joined((p.page_content, p.metadata) for p in (*one[:2], other[2]))] == [(0, 1), (2,)]
-    assert [j.members for j in joined((p.page_content, p.metadata) for p in (*one, *other))] == [(0, 1, 2), (3, 4, 5)]
+    assert [one.page_indices for one in join_pages((p.page_content, p.metadata) for p in (*one[:2], other[2]))] == [
+        (0, 1),
+        (2,),
+    ]
+    assert [j.page_indices for j in join_pages((p.page_content, p.metadata) for p in (*one, *other))] == [
+        (0, 1, 2),
+        (3, 4, 5),
+    ]
     chunks = pages(LangChain, start_index=0)
-    assert len(joined((p.page_content, p.metadata) for p in chunks)) == 3
+    assert len(join_pages((p.page_content, p.metadata) for p in chunks)) == 3
 
 
 def test_a_hidden_page_is_read_by_nobody():
@@ -121,8 +132,8 @@ def test_a_file_that_drillrank_read_keeps_its_pages_in_a_host():
     text = "# Foxes\n\nThey hunt.\n\n# Badgers\n\nThey dig setts.\n"
     document = parse_document(text)
     object.__setattr__(document, "pages", Pages((0, text.index("# Badgers")), (1, 2), ("1", "2")))
-    whole = LangChain.document(text, **file_metadata(document, "a.pdf"))
+    whole = convert_document(document)
     found = first(LangChain, "Who digs setts?", [whole])
     assert (found.metadata["page"], found.metadata["drillrank_first_page"]) == (1, 2)
     pieces = LangChain.split([whole], views=["raw"])
-    assert [pages_of(piece.metadata).numbers for piece in pieces] == [(1,), (2,)]
+    assert [read_pages(piece.metadata).numbers for piece in pieces] == [(1,), (2,)]

@@ -17,13 +17,14 @@ from langchain_text_splitters import RecursiveCharacterTextSplitter
 from llama_index.core import MockEmbedding, StorageContext, load_index_from_storage
 from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
 from llama_index.core.llms import MockLLM
+from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.query_engine import CitationQueryEngine
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import SimpleVectorStore
 
 import langchain_ext
 import llama_index_ext
-from drillrank.frameworks.pages import joined
+from drillrank.frameworks.pages import join_pages
 from langchain_ext.pages import join_pages as join_langchain_pages
 from llama_index_ext.pages import join_pages as join_llama_pages
 from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
@@ -136,6 +137,71 @@ def test_evidence_is_found_on_its_page(host, file, tmp_path):
     assert [folded(one.text) for one in found] == list(BADGER)
 
 
+CATS = "# Cats\n\nCats sleep on the sofa."
+
+
+@both_frameworks
+def test_pages_are_joined_next_to_other_documents(host, file):
+    read = READ[host](file)
+    whole = host.document(CATS, "cats", **({"source": "cats.md"} if host is LangChain else {}))
+    sections = host.split([host.document(CATS, "other cats")])
+    for others in ([whole], sections, [*sections, whole]):
+        for documents in ([*read, *others], [*others, *read]):
+            retriever = host.ext.D3Retriever(documents, settings=PARAGRAPHS)
+            check(host, retriever)
+            assert host.retrieve(retriever, "Where do cats sleep?")[0].text == "Cats sleep on the sofa."
+
+
+@both_frameworks
+def test_pages_and_documents_lend_structure_to_the_pages_that_a_source_returns(host, file):
+    read = READ[host](file)
+    sections = host.split([host.document(CATS, "cats")])
+    for source in (host.index(*read), host.over(host.index(*read)), host.finds(lambda question: read)):
+        check(host, host.ext.D3Retriever([*read, *sections], source=source, settings=PARAGRAPHS))
+
+
+def test_pages_of_a_store_are_joined_by_their_source(documents):
+    blank = [Document("Left blank.", metadata={**documents[0].metadata, "page": at}) for at in (3, 4)]
+    for page in blank:
+        page.metadata["page_label"] = str(page.metadata["page"] + 1)
+    store = LangChain.index(*reversed([*documents, *blank]))
+    retriever = langchain_ext.D3Retriever(source=store, top_n=20, settings=PARAGRAPHS)
+    check(LangChain, retriever)
+    found = [one for one in LangChain.retrieve(retriever, "What is left blank?") if one.text == "Left blank."]
+    for one in found:  # a page whose text is that of another
+        assert one.metadata["page"] + 1 == one.metadata["drillrank_first_page"] >= 4
+    hides = langchain_ext.D3Retriever(
+        source=store, filters=lambda one: one.metadata["page"] != 1, top_n=20, settings=PARAGRAPHS
+    )
+    assert "badger" not in " ".join(one.text for one in LangChain.retrieve(hides, "fox, badger, owl")).casefold()
+
+
+def test_parts_of_pages_that_a_function_returns_are_not_joined(documents):
+    parts = [Document(one.page_content[:60], metadata=one.metadata) for one in documents]
+    retriever = langchain_ext.D3Retriever(source=LangChain.finds(lambda question: parts), settings=PARAGRAPHS)
+    assert "drillrank_first_page" not in LangChain.retrieve(retriever, "foxes and owls")[0].metadata
+
+
+def test_pages_whose_source_is_their_number(file):
+    """As LlamaIndex's `PyMuPDFReader` describes them."""
+    names = {"total_pages": 3, "file_path": str(file)}
+    read = [
+        LlamaIndex.document(page.text, **names, source=str(number))
+        for number, page in enumerate(read_by_llama_index(file), 1)
+    ]
+    for fields in ({}, {"source": LlamaIndex.index(*read)}):
+        retriever = llama_index_ext.D3Retriever(read, settings=PARAGRAPHS, **fields)
+        for question, (page, section, _) in ASKED.items():
+            [best] = LlamaIndex.both(retriever, question)[:1]
+            assert (best.metadata["source"], best.metadata["drillrank_first_page"]) == (str(page), page)
+            assert best.metadata["drillrank_section_path"] == section
+
+
+def test_pages_next_to_nodes_that_a_parser_cut_are_split_as_one_document(nodes):
+    cut = SentenceSplitter(chunk_size=100, chunk_overlap=0)([LlamaIndex.document(CATS, "cats")])
+    assert [node.node_id for node in join_llama_pages([*cut, *nodes])] == [cut[0].node_id, nodes[0].node_id]
+
+
 def test_citations_of_llama_index_name_the_page(nodes):
     index = LlamaIndex.index(*LlamaIndex.split(nodes))
     for retriever in (
@@ -183,7 +249,7 @@ def test_pages_that_another_splitter_cut_are_not_joined(documents, size):
 def test_pages_are_joined_only_where_each_is_whole(parts, copies):
     """Of each page of a file how many parts there are; and how often the file is there."""
     one = [(f"{page}.{part}", {"source": "a.pdf", "page": page}) for page, n in enumerate(parts) for part in range(n)]
-    groups = [group.members for group in joined(one * copies)]
+    groups = [group.page_indices for group in join_pages(one * copies)]
     assert [at for group in groups for at in group] == list(range(len(one) * copies))
     if max(parts) == 1 and len(parts) > 1:
         assert groups == [tuple(range(at, at + len(one))) for at in range(0, copies * len(one), len(one))]
@@ -222,7 +288,7 @@ def test_an_evidence_paragraph_of_a_store_is_no_heading(documents):
 def test_spans_of_pages_in_the_joined_text(documents, nodes):
     for host, read in ((LangChain, documents), (LlamaIndex, nodes)):
         texts = list(map(host.text_of, read))
-        [one] = joined((text, page.metadata) for text, page in zip(texts, read, strict=True))
+        [one] = join_pages((text, page.metadata) for text, page in zip(texts, read, strict=True))
         assert one.pages is not None
         assert one.pages.numbers == (1, 2, 3)
         spans = pairwise([*one.pages.starts, len(one.text)])

@@ -67,7 +67,7 @@ async def test_a_linked_text_is_what_the_store_holds_now(host, links, stored):
     store = (host.store if stored == "by key" else host.index)(film(host), holm(host, text="Redacted."))
     given_ones = [film(host), holm(host, text="SECRET")]
     retriever = paths(host, film(host), documents=given_ones, store=store, links=[links])
-    with pytest.warns(DrillrankWarning, match="1 of the documents given"):
+    with pytest.warns(DrillrankWarning, match="some of the documents given"):
         found = host.retrieve(retriever, QUESTION)
     assert texts(found) == sorted([FILM_TEXT, "Redacted."])
     assert await host.aretrieve(retriever, QUESTION) == found
@@ -76,7 +76,7 @@ async def test_a_linked_text_is_what_the_store_holds_now(host, links, stored):
 @both_frameworks
 def test_a_hit_wins_over_a_given_record(host):
     new, old = holm(host, text="She grew up in Ribe.", version=2), holm(host, version=1)
-    with pytest.warns(DrillrankWarning, match="'holm'"):
+    with pytest.warns(DrillrankWarning, match="other texts under the ids"):
         found = host.retrieve(paths(host, film(host), new, documents=[film(host), old]), QUESTION)
     [ours] = [one for one in found if one.id == "holm"]
     assert (ours.text, ours.metadata["version"]) == ("She grew up in Ribe.", 2)
@@ -120,7 +120,7 @@ def test_a_store_with_ids_of_its_own_says_so_and_nothing_comes_twice(host):
         for store in stores:
             store.add_documents([document.model_copy(update={"id": None}) for document in documents])
         fields, both = {"source": stores[0].as_retriever()}, stores[1].as_retriever()
-    with pytest.warns(DrillrankWarning, match="pass store=") as caught:
+    with pytest.warns(DrillrankWarning, match="Pass store=") as caught:
         found = host.retrieve(paths(host, documents=documents, **fields), QUESTION)
     assert len(caught) == 1
     assert texts(found) == [FILM_TEXT]

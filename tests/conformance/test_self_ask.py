@@ -92,7 +92,7 @@ async def test_llm_calls_of_the_retriever_count_in_the_usage(host):
 
 @each_reader
 async def test_eight_questions_at_once_give_the_same_at_the_same_cost(host, kind):
-    asked = asking(host, Crowd(0.1), kind)
+    asked = asking(host, Crowd(0.02), kind)
     expected = host.answer(asked, HOPS)
     assert await asyncio.gather(*(host.aanswer(asked, HOPS) for _ in range(8))) == [expected] * 8
     with ThreadPoolExecutor(8) as pool:

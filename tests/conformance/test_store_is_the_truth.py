@@ -31,7 +31,7 @@ from tests.conformance.leaks import (
 )
 from tests.conformance.server_store import ServerStore
 from tests.conformance.text_store import TextStore
-from tests.examples import examples
+from tests.examples import examples, some
 
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink]
 
@@ -73,7 +73,7 @@ def test_every_component_is_in_the_test_or_fetches_nothing(host):
     assert {names.get(name, name) for name in fetching} == tried, "a component that fetches needs a builder"
 
 
-@pytest.mark.parametrize(("filled", "way", "theirs", "form", "build"), CASES)
+@pytest.mark.parametrize(("filled", "way", "theirs", "form", "build"), some(CASES, 2))
 def test_what_is_heard_of_a_store_is_what_may_be_seen(filled, way, theirs, form, build):
     world = filled(form)
     beside = scene(world, way)

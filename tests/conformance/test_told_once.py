@@ -95,7 +95,7 @@ def test_chunks_without_offsets_are_told_once_for_each_document(stored):
     ("name", "fields", "said"),
     [
         ("D3Retriever", {}, "1 documents differs"),
-        ("PromptRankRetriever", {"links": ["titles"]}, "1 of the documents given"),
+        ("PromptRankRetriever", {"links": ["titles"]}, "some of the documents given"),
     ],
 )
 def test_what_was_given_and_is_stale_is_told_once_and_another_one_anew(host, name, fields, said):
@@ -111,5 +111,4 @@ def test_what_was_given_and_is_stale_is_told_once_and_another_one_anew(host, nam
         put(text, id_)
         [heard] = told(host, component)
         assert said in heard
-        assert name == "D3Retriever" or repr(id_) in heard
     assert told(host, component) == []

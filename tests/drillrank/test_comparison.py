@@ -22,6 +22,7 @@ from drillrank.evaluation import compare, html_report
 from drillrank.evaluation.questions import read_corpus
 from langchain_ext import UPRRerank as LangChainUPR
 from llama_index_ext import UPRRerank as LlamaIndexUPR
+from tests.examples import size
 from tests.word_files import word_file
 
 MEASURES = ["AllR@1", "F1@2"]
@@ -201,7 +202,7 @@ COMPONENTS = {
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["gold", "spans", "answers"]))
-@settings(max_examples=8)
+@settings(max_examples=size(12))
 @pytest.mark.filterwarnings("ignore:The comparison is not complete")
 def test_figures_are_the_same_alone_beside_others_in_another_order_and_from_results(seed, kind):
     chance, paragraphs = random.Random(seed), []

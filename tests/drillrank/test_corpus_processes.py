@@ -20,6 +20,7 @@ from drillrank import Corpus, Passage
 from drillrank.corpus import store, vectors
 from drillrank.structure import parse_document
 from tests.counting import statistics_of
+from tests.examples import size
 from tests.linked_passages import linked_passages, questions
 
 pytestmark = [
@@ -89,7 +90,7 @@ def timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def test_killed_at_20_random_moments_it_goes_on_and_ends_as_if_nothing_had_been(tmp_path):
+def test_killed_at_random_moments_it_goes_on_and_ends_as_if_nothing_had_been(tmp_path):
     whole, broken = tmp_path / "whole.db", tmp_path / "broken.db"
     seconds = timed(lambda: add(whole, DOCUMENTS))
 
@@ -97,7 +98,7 @@ def test_killed_at_20_random_moments_it_goes_on_and_ends_as_if_nothing_had_been(
         corpus = Corpus(broken, unit="paragraph")
         assert corpus.statistics() == statistics_of(corpus)
 
-    killed(20, lambda file: add(file, DOCUMENTS), broken, seconds, counts_agree)
+    killed(size(20), lambda file: add(file, DOCUMENTS), broken, seconds, counts_agree)
     add(broken, DOCUMENTS)
     assert rows(broken) == rows(whole)
 
@@ -116,7 +117,7 @@ def test_killed_while_it_changes_and_removes(tmp_path):
 
     seconds = timed(lambda: change(other))
     corpus = Corpus(file, unit="paragraph")
-    killed(8, change, file, seconds, lambda: len(corpus))
+    killed(size(12), change, file, seconds, lambda: len(corpus))
     change(file)
     fresh = Corpus()
     fresh.add(corpus)
@@ -153,7 +154,7 @@ def test_killed_while_it_embeds_it_goes_on_with_what_has_no_vector(tmp_path, mon
         has_vector = np.isfinite(stored).all(axis=1)
         np.testing.assert_array_equal(stored[has_vector], expected[has_vector][:, : stored.shape[1]])
 
-    killed(20, embed_all, file, seconds, check)
+    killed(size(20), embed_all, file, seconds, check)
     embed_all(file)
     np.testing.assert_array_equal(matrix(file), expected)
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from drillrank import D3, parse_document
+from drillrank import D3, StoredChunk, parse_document
 from drillrank.drilldown.outline import outline
 from drillrank.drilldown.rebuilding import rebuild_sections
-from drillrank.drilldown.stored_chunks import StoredChunk
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.prompts import truncate_middle, truncate_to_budget
 from drillrank.structure.cutting import cut_text
+from drillrank.structure.reassembly import reassemble
 from drillrank.text import count_tokens
 from tests.drillrank.helpers import UNITS, Says, paragraph_d3
 from tests.examples import examples
@@ -172,9 +172,9 @@ def test_what_is_fitted_into_a_prompt_fits_or_is_nothing(sentences, limit, count
 
 def test_stored_pieces_are_bounded_too():
     text = "A sentence of words. " * 300
-    sections = rebuild_sections(
-        [[StoredChunk(f"# A\n\n{text}", "A")], [StoredChunk(text, "B", 7, 9)]]
-    )  # which is no source
+    source = StoredChunk(None, "a", f"# A\n\n{text}", ("", "a"), "section", "raw", path="A", start=0)
+    rendering = StoredChunk(None, "b", text, ("", "b"), "section", "raw", path="B", start=7, end=9)
+    sections = rebuild_sections([reassemble([source]), reassemble([rendering])])
     ready = D3(settings={"max_prompt_tokens": 300}).prepare(sections)
     first, second = (
         [p.source for p in ready.outline.paragraphs if p.source.metadata["document"] == number] for number in (0, 1)

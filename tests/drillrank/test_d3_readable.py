@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from drillrank import D3, Corpus, parse_document, read_document
+from drillrank import D3, Corpus, StoredChunk, parse_document, read_document
 from drillrank.drilldown.outline import outline
 from drillrank.drilldown.rebuilding import rebuild_sections
-from drillrank.drilldown.stored_chunks import StoredChunk
 from drillrank.errors import InvalidInput
 from drillrank.structure import Document
 from drillrank.structure.passages import cut_passages
+from drillrank.structure.reassembly import reassemble
 from tests.drillrank.helpers import UNITS, paragraph_d3
 
 HTML = (
@@ -155,8 +155,13 @@ def test_a_corpus_with_another_unit_is_refused(unit, other):
 
 def test_records_are_joined_to_passages_of_their_own_texts():
     text = "".join(f"Kettle {n:02} is new.\n\n" for n in range(100))
-    chunks = [StoredChunk(text[start : start + 19], "Kettles", start) for start in range(0, len(text), 19)]
-    sections = rebuild_sections([chunks], unit="passage")
+    chunks = [
+        StoredChunk(
+            None, str(start), text[start : start + 19], ("", "a"), "section", "raw", path="Kettles", start=start
+        )
+        for start in range(0, len(text), 19)
+    ]
+    sections = rebuild_sections([reassemble(chunks)], unit="passage")
     passages = [passage for section in sections for passage in section.readable]
     assert 1 < len(passages) < 10
     assert all(text[slice(*map(passage.metadata.get, ("start", "end")))] == passage.text for passage in passages)

@@ -19,7 +19,7 @@ from langchain_core.documents import Document as LangChainDocument
 
 from drillrank import D3, parse_document, read_document
 from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.frameworks.pages import at_pages, joined
+from drillrank.frameworks.pages import join_pages, with_pages_of_span
 from drillrank.structure import Document, Pages
 from drillrank.structure.imported import (
     document_from_docling,
@@ -54,7 +54,7 @@ def test_every_character_of_joined_pages_is_on_its_page(text, places, key):
     given_pages = [
         (page, {"source": "a.pdf", key: str(n) if key == "page_label" else n}) for n, page in enumerate(pages, first)
     ]
-    [one] = joined(given_pages)
+    [one] = join_pages(given_pages)
     assert one.pages is not None
     assert one.pages.numbers == tuple(range(1, len(pages) + 1))
     for number, (start, page) in enumerate(zip(one.pages.starts, pages, strict=True), 1):
@@ -79,7 +79,7 @@ def test_the_pages_of_a_part_are_those_of_the_whole(lengths, numbers):
             if start < end:
                 assert (first, last) == (on[0], on[-1])
             assert first <= last
-            assert at_pages({}, pages, start, end)["drillrank_first_page"] == first
+            assert with_pages_of_span({}, pages, start, end)["drillrank_first_page"] == first
 
 
 # What other tools parsed
@@ -255,7 +255,7 @@ def test_any_bytes_are_a_document_or_an_error_of_ours(tmp_path_factory, suffixes
 def test_every_paragraph_of_joined_pages_is_on_the_pages_that_hold_its_words(text, places):
     pages = cut(text, places)
     documents = [LangChainDocument(page, metadata={"source": "a.pdf", "page": n}) for n, page in enumerate(pages)]
-    [one] = joined((document.page_content, document.metadata) for document in documents)
+    [one] = join_pages((document.page_content, document.metadata) for document in documents)
     assert one.pages is not None
     check_spans(parse_document(one.text, metadata={"source": "a.pdf"}))
     for found in D3Retriever(documents=documents, top_n=100).invoke("fox hen owl terms ends"):

@@ -18,6 +18,7 @@ from drillrank.evaluation.questions import read_corpus, read_questions
 from drillrank.structure.document import document_from_json, document_to_json
 from drillrank.structure.imported import document_from_docling
 from drillrank.structure.pages import Pages
+from tests.examples import size
 
 GOOD = "# Kettle\n\nThe warranty covers the heater.\n"
 
@@ -224,7 +225,7 @@ def test_one_bad_file_never_ends_a_run(folder, capsys, monkeypatch):
     monkeypatch.setattr(limits, "FILE_BYTES", 2_000_000)
     for number in range(3):
         (folder / f"good{number}.md").write_text(f"{GOOD}{number}", encoding="utf-8")
-    (folder / "heading.md").write_text(f"# {'fox ' * 250_000}\n\n{GOOD}", encoding="utf-8")
+    (folder / "heading.md").write_text(f"# {'fox ' * size(250_000)}\n\n{GOOD}", encoding="utf-8")
     bad = {
         "bytes.md": b"\x89PNG\r\n\0",
         "broken.pdf": b"%PDF-1.7 broken",

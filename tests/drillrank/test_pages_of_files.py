@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from drillrank.frameworks.pages import at_pages, file_metadata, joined, pages_of, without_page
+from drillrank.frameworks.files import file_metadata
+from drillrank.frameworks.pages import join_pages, read_pages, with_pages_of_span, without_page_keys
 from drillrank.structure import Pages, parse_document
 from drillrank.structure.pages import page_range
 from tests.drillrank.helpers import refuses
@@ -13,7 +14,7 @@ ROMAN = Pages((0, 40, 90), (3, 4, 6), ("iii", "iv", "1"))
 
 
 def members(*metadata):
-    return [one.members for one in joined(("Text.", one) for one in metadata)]
+    return [one.page_indices for one in join_pages(("Text.", one) for one in metadata)]
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,18 @@ def members(*metadata):
         ({"file_path": "a", "page_label": "iv"}, {"file_path": "a", "page_label": "1"}, True),
         ({"file_path": "a", "page_label": "iv"}, {"file_path": "a", "page_label": "v"}, True),
         ({"file_path": "a", "page_label": "iv"}, {"file_path": "a", "page_label": ""}, False),
+        ({"file_path": "a", "page_label": "9" * 5_000}, {"file_path": "a", "page_label": "10"}, True),  # no number
+        (
+            {"file_path": "a", "total_pages": 2, "source": "1"},
+            {"file_path": "a", "total_pages": 2, "source": "2"},
+            True,
+        ),
+        (
+            {"file_path": "a", "total_pages": 2, "source": "2"},
+            {"file_path": "a", "total_pages": 2, "source": "1"},
+            False,
+        ),
+        ({"file_path": "a", "source": "1"}, {"file_path": "a", "source": "2"}, False),
         ({"source": "a", "page": "0"}, {"source": "a", "page": "1"}, False),  # no numbers, and no labels
         ({"source": "a", "page": "0"}, {"source": "a", "page": 1}, False),
         ({"source": "a"}, {"source": "a"}, False),
@@ -65,18 +78,18 @@ def test_two_pages(first, second, are_joined):
     ],
 )
 def test_what_stands_between_pages(before, after, between):
-    [one] = joined([(before, {"source": "a", "page": 4}), (after, {"source": "a", "page": 6})])
+    [one] = join_pages([(before, {"source": "a", "page": 4}), (after, {"source": "a", "page": 6})])
     assert one.text == before + between + after
     assert one.pages == Pages((0, len(before + between)), (5, 7), ("5", "7"))
 
 
 def test_labels_and_numbers_of_joined_pages():
     labels = [("A.", {"source": "a", "page_label": label}) for label in ("i", "ii", "1")]
-    assert joined(labels)[0].pages == Pages((0, 4, 8), (1, 2, 3), ("i", "ii", "1"))
+    assert join_pages(labels)[0].pages == Pages((0, 4, 8), (1, 2, 3), ("i", "ii", "1"))
     counted = [("A.", {"source": "a", "page_number": n, "page_label": f"S{n}"}) for n in (2, 3)]
-    assert joined(counted)[0].pages == Pages((0, 4), (2, 3), ("S2", "S3"))
+    assert join_pages(counted)[0].pages == Pages((0, 4), (2, 3), ("S2", "S3"))
     kept = Pages((0, 3), (1, 2), ("1", "2"))
-    assert joined([("One two", {"source": "a", "drillrank_pages": kept.as_json()})])[0].pages == kept
+    assert join_pages([("One two", {"source": "a", "drillrank_pages": kept.as_json()})])[0].pages == kept
 
 
 @pytest.mark.parametrize(
@@ -91,40 +104,41 @@ def test_labels_and_numbers_of_joined_pages():
     ],
 )
 def test_a_page_that_stands_alone(metadata, pages):
-    assert joined([("Text.", metadata)])[0].pages == pages
+    assert join_pages([("Text.", metadata)])[0].pages == pages
 
 
 def test_the_pages_that_a_record_tells():
-    assert pages_of({"drillrank_pages": ROMAN.as_json(), "drillrank_first_page": 9}) == ROMAN
-    assert pages_of({"drillrank_first_page": 3}) == Pages((0,), (3,), ("3",))
-    assert pages_of({"drillrank_first_page": 3.0}) == Pages((0,), (3,), ("3",))
-    assert pages_of({"drillrank_first_page": "3"}) is None
-    assert pages_of({"page": 3}) is None
+    assert read_pages({"drillrank_pages": ROMAN.as_json(), "drillrank_first_page": 9}) == ROMAN
+    assert read_pages({"drillrank_first_page": 3}) == Pages((0,), (3,), ("3",))
+    assert read_pages({"drillrank_first_page": 3.0}) == Pages((0,), (3,), ("3",))
+    assert read_pages({"drillrank_first_page": "3"}) is None
+    assert read_pages({"page": 3}) is None
 
 
 def test_metadata_of_a_part():
     given = {"page": 2, "page_number": 3, "page_label": "iii", "x": 1}
     ours = {"drillrank_first_page": 4, "drillrank_last_page": 6}
     both = Pages((40, 90), (4, 6), ("iv", "1"))
-    found = at_pages(given, ROMAN, 50, 95)
+    found = with_pages_of_span(given, ROMAN, 50, 95)
     assert found == {"page": 3, "page_number": 4, "page_label": "iv", "x": 1, **ours, "drillrank_pages": both.as_json()}
-    assert at_pages({"page_label": "iii"}, ROMAN, 90, 95)["page_label"] == "1"
-    assert at_pages({"page": "2"}, ROMAN, 90, 95)["page"] == "2"
-    assert at_pages({"page": 2.0}, ROMAN, 90, 95)["page"] == 5
-    assert at_pages({}, ROMAN, None, 5)["drillrank_last_page"] == 6
-    assert at_pages({}, ROMAN, 5, None)["drillrank_last_page"] == 6
-    assert at_pages(given, None, 1, 2) == given
-    assert "drillrank_pages" not in at_pages(given, ROMAN, 0, 5)
+    assert with_pages_of_span({"page_label": "iii"}, ROMAN, 90, 95)["page_label"] == "1"
+    assert with_pages_of_span({"page": "2"}, ROMAN, 90, 95)["page"] == "2"
+    assert with_pages_of_span({"page": 2.0}, ROMAN, 90, 95)["page"] == 5
+    assert with_pages_of_span({}, ROMAN, None, 5)["drillrank_last_page"] == 6
+    assert with_pages_of_span({}, ROMAN, 5, None)["drillrank_last_page"] == 6
+    assert with_pages_of_span(given, None, 1, 2) == given
+    assert "drillrank_pages" not in with_pages_of_span(given, ROMAN, 0, 5)
     assert given == {"page": 2, "page_number": 3, "page_label": "iii", "x": 1}
 
 
 def test_metadata_of_a_file():
     document = parse_document("Foxes.")
-    assert file_metadata(document, "a.md") == {"source": "a.md"}
+    assert file_metadata(document) == {"drillrank_format": "text"}
     object.__setattr__(document, "pages", ROMAN)
-    told = {"source": "a.pdf", "page": 0, "page_label": "iii", "drillrank_pages": ROMAN.as_json()}
-    assert file_metadata(document, "a.pdf") == told
-    assert without_page(told | {"page_number": 1, "x": 2}).keys() == {"source", "drillrank_pages", "x"}
+    described = {"drillrank_format": "text", "drillrank_pages": ROMAN.as_json()}
+    assert file_metadata(document) == described
+    pages = {"page": 0, "page_label": "iii", "page_number": 1}
+    assert without_page_keys(described | pages | {"x": 2}) == described | {"x": 2}
 
 
 test_pages_that_are_none = refuses(
@@ -147,3 +161,11 @@ def test_pages_of_spans():
     damaged = ("", "1", "[]", "[[0]]", '[["a",1,"1"]]', "[[1,1,1],[0,1,1]]")
     assert {Pages.from_json(text) for text in damaged} == {None}
     assert (page_range((3, 3)), page_range((3, 5))) == ("p. 3", "pp. 3–5")
+
+
+def test_documents_that_cannot_be_pages_stay_as_they_are():
+    metadata = [{"source": "a", "page": number} for number in range(5)]
+    documents = [("Text.", one) for one in metadata]
+    joined = join_pages(documents, [True, True, False, True, True])
+    assert [one.page_indices for one in joined] == [(0, 1), (2,), (3, 4)]
+    assert joined[1].pages is None

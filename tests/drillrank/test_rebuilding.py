@@ -8,12 +8,12 @@ from itertools import pairwise
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from drillrank import D3, parse_document
-from drillrank.drilldown.covered_text import CoveredText, HeldSpan
+from drillrank import D3, StoredChunk, parse_document
 from drillrank.drilldown.outline import outline
 from drillrank.drilldown.rebuilding import prepare_stored, rebuild_sections
-from drillrank.drilldown.stored_chunks import StoredChunk
 from drillrank.structure import breadcrumb
+from drillrank.structure.reassembly import ReassembledDocument, reassemble
+from drillrank.structure.text_runs import ChunkSpan, TextRun
 from drillrank.views import Chunker
 from tests.examples import examples
 
@@ -31,10 +31,20 @@ cutters = st.sampled_from([
 # fmt: on
 
 
+def section_chunk(text: str, path: str = "", start: int = 0, end: int | None = None, **fields) -> StoredChunk:
+    """A section that drillrank cut, as it is stored."""
+    return StoredChunk(None, str(start), text, ("", "a"), "section", "raw", path=path, start=start, end=end, **fields)
+
+
+def document_of(run: TextRun) -> ReassembledDocument:
+    """A document with one run of text, whose chunks do not matter."""
+    return ReassembledDocument(("", "a"), (), (run,))
+
+
 def pieces_of(text: str, cutter: tuple, separator: str = " > ", format: str = "markdown"):
     metadata = {"source": "a.md"}
     return [
-        StoredChunk(unit.text, breadcrumb(unit.path, separator), unit.start, unit.end, metadata)
+        section_chunk(unit.text, breadcrumb(unit.path, separator), unit.start, unit.end, metadata=metadata)
         for unit in Chunker(*cutter)(parse_document(text, format))
     ]
 
@@ -71,7 +81,7 @@ def test_all_pieces_give_the_document_back(text, cutter, order: random.Random, s
     if not is_whole(text, pieces_of(text, cutter)):
         return
     order.shuffle(pieces)
-    sections = rebuild_sections([pieces, pieces[:1]], separator)
+    sections = rebuild_sections([reassemble(pieces), reassemble(pieces[:1])], separator)
     expected = outline([parse_document(text, "markdown")])
     assert tree([section for section in sections if section.path[0] == 0]) == tree(expected)
 
@@ -81,7 +91,7 @@ def test_all_pieces_give_the_document_back(text, cutter, order: random.Random, s
 def test_of_some_pieces_nothing_is_invented_and_nothing_lost(text, cutter, data):
     pieces = pieces_of(text, cutter)
     kept = data.draw(st.lists(st.sampled_from(pieces), max_size=8) if pieces else st.just([]))
-    sections = rebuild_sections([kept])
+    sections = rebuild_sections([reassemble(kept)])
     paragraphs = [paragraph for section in sections for paragraph in section.paragraphs]
     assert len({(p.id, p.metadata.get("part")) for p in paragraphs}) == len(paragraphs)
     for paragraph in paragraphs:
@@ -102,15 +112,15 @@ def test_of_some_pieces_nothing_is_invented_and_nothing_lost(text, cutter, data)
 def test_an_empty_heading_before_an_equal_one_with_a_section_below_is_kept():
     text = "Setext\n======\n\nSetext\n======\n\n## B"
     pieces = pieces_of(text, ("section",))
-    assert tree(rebuild_sections([pieces])) == tree(outline([parse_document(text, "markdown")]))
-    apart = [StoredChunk("# A\n\n", "A", 0), StoredChunk("# A\n\n## B", "A > B", 5)]
-    assert [section.path for section in rebuild_sections([apart])] == [(0, "A"), (0, "A", "B")]
+    assert tree(rebuild_sections([reassemble(pieces)])) == tree(outline([parse_document(text, "markdown")]))
+    apart = [section_chunk("# A\n\n", "A", 0), section_chunk("# A\n\n## B", "A > B", 5)]
+    assert [section.path for section in rebuild_sections([reassemble(apart)])] == [(0, "A"), (0, "A", "B")]
 
 
 def test_renderings_have_the_span_of_their_piece():
     page = "<h1>Sea</h1><p>It is <b>deep</b>.</p><p>And blue.</p><h2>Fish</h2><p>Cod.</p>"
     pieces = pieces_of(page, ("section",), format="html")
-    sections = rebuild_sections([pieces])
+    sections = rebuild_sections([reassemble(pieces)])
     assert [section.path for section in sections] == [(0, "Sea"), (0, "Sea", "Fish")]
     paragraphs = [paragraph for section in sections for paragraph in section.paragraphs]
     assert [paragraph.text for paragraph in paragraphs] == ["It is deep.", "And blue.", "Cod."]
@@ -155,7 +165,7 @@ def test_passages_of_all_pieces_are_those_of_the_document(text, cutter, order):
         return
     order.shuffle(pieces)
     expected = outline([parse_document(text, "markdown")], "passage")
-    assert tree(rebuild_sections([pieces], unit="passage")) == tree(expected)
+    assert tree(rebuild_sections([reassemble(pieces)], unit="passage")) == tree(expected)
 
 
 def check_passages(text, passages, paragraphs):
@@ -179,8 +189,8 @@ def test_passages_of_some_pieces_lose_no_paragraph(text, cutter, data):
     kept = [piece for piece in pieces if data.draw(st.booleans())]
     if not is_whole(text, kept):
         return
-    paragraphs = [paragraph for section in rebuild_sections([kept]) for paragraph in section.paragraphs]
-    sections = rebuild_sections([kept], unit="passage")
+    paragraphs = [paragraph for section in rebuild_sections([reassemble(kept)]) for paragraph in section.paragraphs]
+    sections = rebuild_sections([reassemble(kept)], unit="passage")
     check_passages(text, passages_of(sections), paragraphs)
     sources = [source for section in sections for source in section.paragraphs]
     assert [text[s.metadata["start"] : s.metadata["end"]] for s in sources] == [s.text for s in sources]
@@ -193,11 +203,13 @@ def test_passages_of_spans_of_an_original_lose_no_paragraph(text, drawn, data):
     spans = sorted({(start, min(start + size, len(text))) for start, size in drawn if start < len(text)})
     if not spans:
         return
-    held = tuple(HeldSpan(start, end, index) for index, (start, end) in enumerate(spans))
+    held = tuple(ChunkSpan(start, end, index) for index, (start, end) in enumerate(spans))
     rest = data.draw(st.sampled_from([None, len(held)]))
-    covered = CoveredText(text, held, ((0, 0),), original=True, rest_chunk=rest, format="markdown")
-    paragraphs = [paragraph for section in rebuild_sections([[covered]]) for paragraph in section.paragraphs]
-    sections = rebuild_sections([[covered]], unit="passage")
+    metadata = {"source": "a.md"}
+    run = TextRun(text, held, ((0, 0),), named_headings=frozenset(), rest_chunk=rest, metadata=metadata)
+    document = document_of(run)
+    paragraphs = [paragraph for section in rebuild_sections([document]) for paragraph in section.paragraphs]
+    sections = rebuild_sections([document], unit="passage")
     check_passages(text, passages_of(sections), paragraphs)
     if rest is not None:
         expected = outline([parse_document(text, "markdown")], "passage")
@@ -210,9 +222,9 @@ def test_passages_of_spans_of_an_original_lose_no_paragraph(text, drawn, data):
 def test_chunks_whose_white_space_a_splitter_removed_become_one_passage():
     first, second, third = "The mill grinds corn.", "Its wheel turns.", "It is far away."
     text = f"{first}\n\n{second}\n\n{third}"
-    held = (HeldSpan(0, 21, 0), HeldSpan(23, 39, 1), HeldSpan(41, 56, 2))
+    held = (ChunkSpan(0, 21, 0), ChunkSpan(23, 39, 1), ChunkSpan(41, 56, 2))
     shifts = ((0, 100), (23, 99), (41, 900))  # one blank between the first two, other text before the third
-    [section] = rebuild_sections([[CoveredText(text, held, shifts)]], unit="passage")
+    [section] = rebuild_sections([document_of(TextRun(text, held, shifts))], unit="passage")
     assert [passage.text for passage in section.readable] == [f"{first}\n{second}", third]
     positions = [(p.metadata["start"], p.metadata["end"], p.metadata["chunk"]) for p in section.readable]
     assert positions == [(100, 138, 0), (941, 956, 2)]
@@ -220,8 +232,8 @@ def test_chunks_whose_white_space_a_splitter_removed_become_one_passage():
 
 def test_chunks_without_offsets_are_passages_of_their_own():
     text = "The mill grinds corn.\n\nIts wheel turns."
-    held = (HeldSpan(0, 21, 0), HeldSpan(23, 39, 1))
-    passages = passages_of(rebuild_sections([[CoveredText(text, held)]], unit="passage"))
+    held = (ChunkSpan(0, 21, 0), ChunkSpan(23, 39, 1))
+    passages = passages_of(rebuild_sections([document_of(TextRun(text, held))], unit="passage"))
     assert [(p.text, p.metadata["chunk"], p.metadata["part"]) for p in passages] == [
         ("The mill grinds corn.", 0, "0"),
         ("Its wheel turns.", 1, "0"),
@@ -231,7 +243,7 @@ def test_chunks_without_offsets_are_passages_of_their_own():
 def test_renderings_are_passages_with_the_span_of_their_chunks():
     page = "<h1>Sea</h1><p>It is <b>deep</b>.</p><p>And blue.</p><h2>Fish</h2><p>Cod.</p>"
     pieces = pieces_of(page, ("section",), format="html")
-    [passage] = passages_of(rebuild_sections([pieces], unit="passage"))
+    [passage] = passages_of(rebuild_sections([reassemble(pieces)], unit="passage"))
     assert passage.text == "Sea\n\nIt is deep.\n\nAnd blue.\n\nFish\n\nCod."
     assert passage.title == "Sea > Fish"
     assert (passage.metadata["start"], passage.metadata["end"]) == (pieces[0].start, pieces[-1].end)
@@ -239,7 +251,7 @@ def test_renderings_are_passages_with_the_span_of_their_chunks():
 
 def test_prepared_stored_documents_answer_with_passages():
     d3 = D3(settings={"unit": "passage"})
-    prepared = prepare_stored(d3, [[StoredChunk("# Sea\n\nIt is deep.\n\nAnd blue.")]])
+    prepared = prepare_stored(d3, [reassemble([section_chunk("# Sea\n\nIt is deep.\n\nAnd blue.")])])
     [item] = d3.retrieve("How deep is the sea?", prepared)
     assert item.passage.text == "# Sea\n\nIt is deep.\n\nAnd blue."
     assert item.details["span"] == (0, len(item.passage.text))

@@ -26,22 +26,27 @@ def index():
     ],
 )
 def test_an_index_is_no_list_of_nodes(make, index):
-    with pytest.raises(InvalidInput, match="is none: an index or a retriever is given as source="):
+    with pytest.raises(InvalidInput, match="Pass an index or a retriever as source="):
         make(index)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda index: PromptRankRetriever(source=index),
-        lambda index: BRMGRRetriever(index, MockLLM()),
-        lambda index: SelfAskQueryEngine(index, MockLLM()),
-        lambda index: MultiViewRetriever(source={"raw": index}),
-    ],
-)
-def test_an_index_is_no_retriever(make, index):
-    with pytest.raises(InvalidInput, match="VectorStoreIndex is none: of an index, pass index"):
+def test_a_source_is_a_retriever_an_index_or_a_record_store(index):
+    for make in (
+        lambda source: PromptRankRetriever(source=source),
+        lambda source: BRMGRRetriever(source, MockLLM()),
+        lambda source: SelfAskQueryEngine(source, MockLLM()),
+        lambda source: D3Retriever(source=source),
+        lambda source: MultiViewRetriever(source=source),
+    ):
         make(index)
+        make(index.as_retriever())
+        with pytest.raises(InvalidInput, match="source must be a retriever, a VectorStoreIndex or a RecordStore"):
+            make(["a fox"])
+
+
+def test_the_source_of_a_view_is_a_retriever(index):
+    with pytest.raises(InvalidInput, match="source of a view must be a retriever, got a VectorStoreIndex"):
+        MultiViewRetriever(source={"raw": index})
 
 
 @pytest.mark.parametrize("given", ["openai", lambda prompt: "an answer"])
@@ -55,8 +60,11 @@ def test_what_is_no_llm_of_the_host_is_refused_when_a_component_is_built(make, g
     ("make", "said"),
     [
         (lambda index: MultiViewRetriever([TextNode(text="a fox")], embed=5), "embed must turn texts into vectors"),
-        (lambda index: D3Retriever(source=index, index=index.as_retriever()), "index is a VectorStoreIndex"),
-        (lambda index: PromptRankRetriever(source=index.as_retriever(), store=index), "store is a BaseDocumentStore"),
+        (lambda index: D3Retriever(source=index, index=index.as_retriever()), "index must be a VectorStoreIndex"),
+        (
+            lambda index: PromptRankRetriever(source=index.as_retriever(), store=index),
+            "store must be a BaseDocumentStore",
+        ),
     ],
 )
 def test_what_is_of_another_kind_is_refused_when_a_component_is_built(make, said, index):

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from langchain_core.documents import Document
@@ -15,7 +16,7 @@ from llama_index.core.schema import NodeWithScore, TextNode
 
 import langchain_ext
 import llama_index_ext
-from drillrank import load_language_model
+from drillrank import load_language_model, read_document
 
 lm = load_language_model()
 llm = FakeListChatModel(responses=["a"])
@@ -64,6 +65,17 @@ parser = llama_index_ext.MultiViewNodeParser(settings={"separator": " / "})
 langchain_ext.MultiViewTextSplitter(["raw"])
 langchain_ext.MultiViewTextSplitter(llm=llm, max_tokens=None)
 splitter = langchain_ext.MultiViewTextSplitter(settings={"separator": " / "})
+
+# Readers
+llama_index_ext.DrillrankReader(on_error="skip")
+langchain_ext.DrillrankLoader(["a.pdf", Path("reports")], on_error="raise")
+if TYPE_CHECKING:  # they need files
+    llama_index_ext.D3Retriever(llama_index_ext.DrillrankReader().load_data("a.pdf"))
+    documents += langchain_ext.DrillrankLoader(Path("a.pdf")).load()
+    llama_index_ext.D3Retriever([read_document("a.pdf"), *nodes])
+    langchain_ext.D3Retriever([read_document("a.pdf"), *documents])
+    parser.get_nodes_from_documents([read_document("a.pdf")])
+    splitter.split_documents([read_document("a.pdf")])
 
 # Retrievers
 d3 = llama_index_ext.D3Retriever(nodes)

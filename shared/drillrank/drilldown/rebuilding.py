@@ -1,68 +1,62 @@
-"""Rebuild the section trees of documents from the chunks in a framework's store.
-
-Chunks of drillrank have their section's path and offset (`StoredChunk`). Those of other splitters are spans of a text
-(`CoveredText`), and no paragraph contains more than these.
-"""
+"""Rebuild the section trees of documents from the chunks in a framework's store."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from drillrank.corpus.documents import DEFAULT_UNIT, Unit
-from drillrank.drilldown.covered_text import CoveredText, covered_sections
 from drillrank.drilldown.d3 import D3
+from drillrank.drilldown.heading_paths import HeadingPaths
 from drillrank.drilldown.outline import OutlineSection
+from drillrank.drilldown.parsed_runs import ParsedRun, parse_run
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.preparing import IndexedSections
 from drillrank.drilldown.record_metadata import document_date, identifying_words
-from drillrank.drilldown.stored_chunks import ChunkAssembler, StoredChunk
+from drillrank.drilldown.stored_passages import pack_sections
+from drillrank.structure import parse_document
+from drillrank.structure.packing import PackedPassage, SourceBlock
 from drillrank.structure.read import document_name
+from drillrank.structure.reassembly import ReassembledDocument
 from drillrank.vectors import Floats
-
-SourceText = Sequence[StoredChunk] | Sequence[CoveredText]
-"""Stored text of one document: its chunks, sections or all of it, or texts of which chunks contain spans."""
 
 
 def rebuild_sections(
-    documents: Sequence[SourceText], separator: str = " > ", unit: Unit = "paragraph"
+    documents: Sequence[ReassembledDocument[Any]], separator: str = " > ", unit: Unit = "paragraph"
 ) -> list[OutlineSection]:
     r"""Return the sections of documents, as `D3.prepare` takes them.
 
-    Parts of one section are joined before they are parsed, so that no paragraph is cut. If chunks are missing, only
-    their sections are missing. Paragraphs and passages have exact offsets. Those of a chunk that is a rendering of its
-    source have the chunk's span, and `part` in their metadata distinguishes them. `chunk` in the metadata is the index
-    of the chunk in which a paragraph begins.
+    If chunks are missing, only their text is missing. Paragraphs and passages have exact offsets, if these are known.
+    Their metadata have `document`, `section_path`, `chunk` (index of the chunk in which they begin), and `start` and
+    `end` in the document. Without known offsets, they have `part`, their offset in the chunk. Those of a chunk that is
+    a rendering of its source have the chunk's span, and `part` distinguishes them.
 
     Args:
-        documents: Chunks of each document in any order, or its covered texts. Equal chunks count once.
-        separator: Text between the headings of a chunk's path.
+        documents: The documents.
+        separator: Text between the headings of a chunk's joined path.
         unit: Unit of evidence. Passages are packed as in `drillrank.structure.passages`, from neighbors only.
 
-    >>> chunks = [StoredChunk("## Fish\n\nCod.\n\nTuna.", "Sea > Fish", 14), StoredChunk("# Sea\n\nDeep.\n", "Sea")]
-    >>> [(s.passage.title, [p.metadata["start"] for p in s.paragraphs]) for s in rebuild_sections([chunks])]
+    >>> from drillrank.structure.reassembly import reassemble
+    >>> from drillrank.structure.stored_chunks import StoredChunk
+    >>> sea = StoredChunk(1, "1", "# Sea\n\nDeep.\n", ("", "a"), "section", "raw", path="Sea", start=0)
+    >>> fish = StoredChunk(2, "2", "## Fish\n\nCod.\n\nTuna.", ("", "a"), "section", "raw", path="Sea > Fish", start=14)
+    >>> sections = rebuild_sections([reassemble([fish, sea])])
+    >>> [(section.passage.title, [p.metadata["start"] for p in section.paragraphs]) for section in sections]
     [('Sea', [7]), ('Sea > Fish', [23, 29])]
-    >>> [[p.text for p in s.paragraphs] for s in rebuild_sections([chunks], unit="passage")]
+    >>> sections = rebuild_sections([reassemble([fish, sea])], unit="passage")
+    >>> [[p.text for p in section.paragraphs] for section in sections]
     [['# Sea\n\nDeep.'], ['## Fish\n\nCod.\n\nTuna.']]
     """
     return [
         section
-        for document_index, stored in enumerate(documents)
-        for section in _rebuild_document(document_index, stored, separator, unit)
+        for document_index, document in enumerate(documents)
+        for section in _rebuild_document(document_index, document, separator, unit)
     ]
 
 
-def _rebuild_document(document_index: int, stored: SourceText, separator: str, unit: Unit) -> list[OutlineSection]:
-    chunks = [chunk for chunk in stored if isinstance(chunk, StoredChunk)]
-    covered_texts = [text for text in stored if isinstance(text, CoveredText)]
-    sections = ChunkAssembler(document_index, separator, unit).build_sections(chunks) if chunks else []
-    for text_index, text in enumerate(covered_texts):
-        prefix = f"{text_index}:" if len(covered_texts) > 1 else ""
-        sections += covered_sections(document_index, prefix, text, unit)
-    return sections
-
-
-def index_stored(d3: D3, document: SourceText, separator: str = " > ") -> IndexedSections:
+def index_stored(d3: D3, document: ReassembledDocument[Any], separator: str = " > ") -> IndexedSections:
     """Return the sections of one stored document with their index; arguments as for `rebuild_sections`."""
     sections = rebuild_sections([document], separator, d3.settings.unit or DEFAULT_UNIT)
     name = identifying_words(_metadata(document))
@@ -70,7 +64,10 @@ def index_stored(d3: D3, document: SourceText, separator: str = " > ") -> Indexe
 
 
 def join_stored(
-    d3: D3, documents: Sequence[SourceText], parts: Sequence[IndexedSections], cosines: Floats | None = None
+    d3: D3,
+    documents: Sequence[ReassembledDocument[Any]],
+    parts: Sequence[IndexedSections],
+    cosines: Floats | None = None,
 ) -> PreparedDocuments:
     """Join the indexes of stored documents for `D3.retrieve`.
 
@@ -92,16 +89,136 @@ def join_stored(
     return replace(prepared, names=name_by_document)
 
 
-def prepare_stored(d3: D3, documents: Sequence[SourceText], separator: str = " > ") -> PreparedDocuments:
+def prepare_stored(d3: D3, documents: Sequence[ReassembledDocument[Any]], separator: str = " > ") -> PreparedDocuments:
     r"""Prepare stored documents for `D3.retrieve`; arguments as for `rebuild_sections`.
 
     >>> from drillrank import D3
-    >>> prepared = prepare_stored(D3(), [[StoredChunk("# Sea\n\nDeep.")]])
+    >>> from drillrank.structure.reassembly import reassemble
+    >>> from drillrank.structure.stored_chunks import StoredChunk
+    >>> prepared = prepare_stored(D3(), [reassemble([StoredChunk(1, "1", "# Sea\n\nDeep.", ("", "1"))])])
     >>> [item.passage.text for item in D3().retrieve("How deep is the sea?", prepared)]
     ['# Sea\n\nDeep.']
     """
     return join_stored(d3, documents, [index_stored(d3, document, separator) for document in documents])
 
 
-def _metadata(document: SourceText) -> Mapping[str, object]:
-    return document[0].metadata if document else {}
+def _metadata(document: ReassembledDocument[Any]) -> Mapping[str, object]:
+    return document.runs[0].metadata if document.runs else {}
+
+
+def _rebuild_document(
+    document_index: int, document: ReassembledDocument[Any], separator: str, unit: Unit
+) -> list[OutlineSection]:
+    format, paths = _find_format(document), HeadingPaths(separator)
+    runs = []
+    for run_index, run in enumerate(document.runs):
+        has_own_ids = not run.is_section and len(document.runs) > 1
+        id_prefix = f"{document_index}:{run_index}:" if has_own_ids else f"{document_index}:"
+        runs.append(parse_run(run, paths, format, document_index, id_prefix))
+    if unit == "passage":
+        groups = [group for neighbors in _group_adjacent(runs) for group in _join_blocks(neighbors)]
+        return pack_sections(document_index, groups, _PassageLocator(runs).locate)
+    return _list_paragraphs(runs)
+
+
+def _find_format(document: ReassembledDocument[Any]) -> str:
+    """Return the format of the whole document, which its runs alone may not show."""
+    if len(document.runs) <= 1:
+        return "auto"
+    if any(run.path and not run.is_section for run in document.runs):
+        return "markdown"
+    is_section = document.runs[0].is_section
+    texts = [run.text for run in document.runs] if is_section else [chunk.text for chunk in document.chunks]
+    metadata = (document.runs[0] if is_section else document.chunks[0]).metadata
+    return parse_document("\n\n".join(texts), metadata=metadata).format
+
+
+# --- Paragraphs
+
+
+def _list_paragraphs(runs: Sequence[ParsedRun]) -> list[OutlineSection]:
+    sections: list[OutlineSection] = []
+    end: int | None = None
+    for parsed in runs:
+        run_sections = list(parsed.list_sections())
+        # An empty section is shown by its heading, unless the next run continues below it. A run with an equal heading
+        # of its own begins another section.
+        if (
+            run_sections
+            and sections
+            and parsed.run.start == end
+            and _has_only_heading(sections[-1], run_sections[0])
+            and sections[-1].path[1:] not in parsed.paths.values()
+        ):
+            sections.pop()
+        sections += run_sections
+        end = parsed.run.end
+    return sections
+
+
+def _has_only_heading(section: OutlineSection, next_section: OutlineSection) -> bool:
+    """Return True if a section has only its heading, which is above the next section."""
+    depth = len(section.path)
+    return not section.passage.text and len(next_section.path) > depth and next_section.path[:depth] == section.path
+
+
+# --- Passages
+
+
+def _group_adjacent(runs: Sequence[ParsedRun]) -> Iterator[list[ParsedRun]]:
+    """Yield groups of sections without a missing text between them. Runs of other chunks are groups of their own."""
+    group: list[ParsedRun] = []
+    for parsed in runs:
+        if group and not (parsed.run.is_section and group[-1].run.end == parsed.run.start):
+            yield group
+            group = []
+        group.append(parsed)
+    if group:
+        yield group
+
+
+def _join_blocks(runs: Sequence[ParsedRun]) -> list[list[list[SourceBlock]]]:
+    """Return the blocks of adjacent runs, with the white space between the runs."""
+    if len(runs) == 1:
+        return runs[0].list_blocks()
+    text = None if any(parsed.run.is_rendering for parsed in runs) else "".join(parsed.run.text for parsed in runs)
+    start = runs[0].run.start or 0
+    sections: list[list[SourceBlock]] = []
+    for run_sections in (group for parsed in runs for group in parsed.list_blocks()):
+        if text is not None and sections:
+            last, first = sections[-1][-1], run_sections[0][0]
+            between = text[last.end - start : first.start - start]
+            if last.is_exact and first.is_exact and not between.strip():
+                run_sections[0][0] = replace(first, gap=between)
+        sections += run_sections
+    return [sections]
+
+
+class _PassageLocator:
+    """Finds the position and the source text of passages.
+
+    Args:
+        runs: Runs of one document, sections rising by start.
+    """
+
+    def __init__(self, runs: Sequence[ParsedRun]) -> None:
+        self._runs = runs
+        self._starts = [parsed.run.start or 0 for parsed in runs]
+
+    def locate(self, packed: PackedPassage) -> tuple[str, dict[str, Any], str]:
+        """Return the id of a passage, metadata about its position, and its source text."""
+        parsed: ParsedRun = packed.parts[0].block.origin.run
+        if not parsed.run.is_section:
+            return *parsed.locate(packed), parsed.run.text[packed.start : packed.end]
+        run_index = max(bisect_right(self._starts, packed.start) - 1, 0)
+        id_, position = self._runs[run_index].locate(packed)
+        is_exact = all(part.block.is_exact for part in packed.parts)
+        texts = self._slice_runs(run_index, packed.start, packed.end) if is_exact else ()
+        return id_, position, "".join(texts) or packed.text
+
+    def _slice_runs(self, run_index: int, start: int, end: int) -> Iterator[str]:
+        for index in range(run_index, len(self._runs)):
+            run_start = self._starts[index]
+            if run_start >= end:
+                return
+            yield self._runs[index].run.text[max(start - run_start, 0) : end - run_start]

@@ -12,8 +12,8 @@ from drillrank.passages import Passage
 from drillrank.structure import breadcrumb
 from drillrank.structure.packing import PackedPassage, SourceBlock, join_headings, pack_blocks
 
-LocatePassage = Callable[[PackedPassage], tuple[str, str, dict[str, Any]]]
-"""Function from a passage to its id, its text in the source, and metadata about its position."""
+LocatePassage = Callable[[PackedPassage], tuple[str, dict[str, Any], str]]
+"""Function from a passage to its id, metadata about its position, and its text in the source."""
 
 
 def pack_sections(
@@ -23,8 +23,8 @@ def pack_sections(
 
     Args:
         document_index: Index of the document in the input.
-        groups: Neighboring sections in order, as blocks with text. The `origin` of a block is the offset of its
-            section in the document. Passages never join two groups.
+        groups: Neighboring sections in order, as blocks with text. The `origin` of a block has the `section_id`.
+            Passages never join two groups.
         locate: Finds a passage in the document.
     """
     passages = [passage for group in groups for passage in pack_blocks(group)]
@@ -39,7 +39,7 @@ def _group_by_section(
     passages = []
     for passage in packed:
         first = passage.parts[0].block
-        id_, source_text, position = locate(passage)
+        id_, position, source_text = locate(passage)
         metadata: dict[str, Any] = {"document": document_index, "section_path": first.path, **position}
         metadata["paragraph_spans"] = _shift_spans(passage, position.get("start"))
         if passage.headings and passage.headings != (first.path,):
@@ -52,7 +52,7 @@ def _group_by_section(
         source = Passage(source_text, id=id_, title=title, metadata=metadata)
         readable = Passage(passage.text, id=id_, title=title, metadata=metadata)
         passages.append((first, source, readable))
-    for _, section in groupby(passages, key=lambda entry: (entry[0].origin, entry[0].path)):
+    for _, section in groupby(passages, key=lambda entry: (entry[0].origin.section_id, entry[0].path)):
         yield list(section)
 
 
@@ -69,7 +69,7 @@ def _build_section(document_index: int, entries: Sequence[tuple[SourceBlock, Pas
     readable = tuple(passage for _, _, passage in entries)
     section_passage = Passage(
         "\n\n".join(passage.text for passage in readable),
-        id=f"{document_index}:{first.origin}",
+        id=first.origin.section_id,
         title=breadcrumb(first.path),
         metadata={"document": document_index, "section_path": first.path},
     )

@@ -9,9 +9,9 @@ from typing import Any, Generic
 
 from drillrank.errors import WarnOnce, warn
 from drillrank.frameworks.metadata import prefixed
-from drillrank.frameworks.pages import joined, without_page
-from drillrank.frameworks.records import StoredDocument, held_spans
+from drillrank.frameworks.pages import join_pages, without_page_keys
 from drillrank.llm import Requests
+from drillrank.structure.reassembly import ReassembledDocument, reassemble
 from drillrank.structure.record_store import RecordStore, find_request, search_request
 from drillrank.structure.stored_chunks import DocumentName, RecordT, StoredChunk, Where
 
@@ -45,7 +45,7 @@ class CandidateDocuments(Generic[RecordT]):
         hits: Records that a search returned, best first.
     """
 
-    documents: Sequence[StoredDocument[RecordT]]
+    documents: Sequence[ReassembledDocument[RecordT]]
     names_by_problem: Mapping[str, Sequence[DocumentName]] = field(default_factory=dict)
     empty_reason: str = ""
     hits: Chunks[RecordT] = ()
@@ -82,7 +82,7 @@ def read_given(chunks: Chunks[RecordT], is_filtered: bool) -> CandidateDocuments
         has_one_text = len({chunk.text for chunk in chunks_of_document}) == 1
         is_repeated = has_one_text and chunks_of_document[0].kind != "section"
         groups = [[chunk] for chunk in chunks_of_document] if is_repeated else [chunks_of_document]
-        documents += [(StoredDocument(name, group), group) for group in groups]
+        documents += [(reassemble(group, name=name), group) for group in groups]
     empty_reason = ""
     if not any(chunk.text.strip() for chunk in chunks):
         reason = "passes the filter" if is_filtered and not chunks else "holds any text"
@@ -90,13 +90,12 @@ def read_given(chunks: Chunks[RecordT], is_filtered: bool) -> CandidateDocuments
     return _split_conflicting(documents, {}, empty_reason)
 
 
-def join_pages(chunks: Chunks[RecordT]) -> Chunks[RecordT]:
-    """Join chunks that are the pages of one file. Other chunks stay as they are."""
-    if not all(chunk.has_no_place and (chunk.kind == "document" or chunk.page is not None) for chunk in chunks):
-        return chunks
+def join_page_chunks(chunks: Chunks[RecordT]) -> Chunks[RecordT]:
+    """Join chunks that are pages of one file, each whole. Other chunks stay as they are."""
+    may_be_page = [chunk.has_no_place and (chunk.kind == "document" or chunk.page is not None) for chunk in chunks]
     documents = []
-    for document in joined((chunk.text, chunk.metadata) for chunk in chunks):
-        pages = [chunks[index] for index in document.members]
+    for document in join_pages(((chunk.text, chunk.metadata) for chunk in chunks), may_be_page):
+        pages = [chunks[index] for index in document.page_indices]
         first = replace(pages[0], pages=pages[0].pages or document.pages, is_joined=len(pages) > 1)
         if len(pages) > 1:
             aliases = tuple(dict.fromkeys(alias for page in pages for alias in (*page.aliases, page.id)))
@@ -120,7 +119,7 @@ def group_by_document(chunks: Iterable[StoredChunk[RecordT]]) -> dict[DocumentNa
 
 
 def _split_conflicting(
-    documents: Iterable[tuple[StoredDocument[RecordT], Chunks[RecordT]]],
+    documents: Iterable[tuple[ReassembledDocument[RecordT], Chunks[RecordT]]],
     names_by_problem: Mapping[str, Sequence[DocumentName]],
     empty_reason: str,
 ) -> CandidateDocuments[RecordT]:
@@ -131,16 +130,16 @@ def _split_conflicting(
         names_by_problem: Problems of other kinds.
         empty_reason: As for `CandidateDocuments`.
     """
-    consistent: list[StoredDocument[RecordT]] = []
+    consistent: list[ReassembledDocument[RecordT]] = []
     conflicting: list[DocumentName] = []
     for document, hits in documents:
-        if document.contradicts_itself():
+        if document.is_contradictory:
             conflicting.append(document.name)
             hit_by_text = {(hit.id, hit.text): hit for hit in hits}
-            consistent += [StoredDocument(document.name, [hit], apart=True) for hit in hit_by_text.values()]
+            consistent += [reassemble([hit], name=document.name, is_separate=True) for hit in hit_by_text.values()]
         else:
             consistent.append(document)
-    without_offsets = [document.name for document in consistent if document.lacks_offsets()]
+    without_offsets = [document.name for document in consistent if not document.has_offsets]
     problems = {**names_by_problem, "conflicting": conflicting, "offsets": without_offsets}
     return CandidateDocuments(consistent, problems, empty_reason)
 
@@ -153,6 +152,7 @@ def find_candidates(
     store: RecordStore,
     given: Chunks[RecordT],
     max_documents: int,
+    joins_pages: bool,
     is_filtered: Callable[[], bool] = lambda: False,
 ) -> Requests[CandidateDocuments[RecordT]]:
     """Find the documents of the records nearest to a question.
@@ -165,8 +165,10 @@ def find_candidates(
         store: The store.
         given: Records that were given and that the caller may see.
         max_documents: Number of documents.
+        joins_pages: True to join records that are the pages of a document.
         is_filtered: Function that returns True if a filter may have hidden records of the store.
     """
+    nearest: Chunks[RecordT]
     [nearest] = yield [search_request(store, question, _N_VIEWS * max_documents)]
     hits_by_name = dict(list(group_by_document(nearest).items())[:max_documents])
     stored_by_name = yield from _find_stored(store, hits_by_name)
@@ -177,17 +179,21 @@ def find_candidates(
     for name, hits in hits_by_name.items():
         is_stored = name in stored_by_name
         # A view may contain the text of its section, which counts if the section itself is missing.
-        records = [chunk for chunk in stored_by_name.get(name, hits) if chunk.is_raw or (chunk.text and not is_stored)]
-        given_documents = [
+        records: Chunks[RecordT] = [
+            chunk for chunk in stored_by_name.get(name, hits) if chunk.is_raw or (chunk.text and not is_stored)
+        ]
+        given_documents: list[Chunks[RecordT]] = [
             chunks for (space, _), chunks in given_by_alias.get(name[1], {}).items() if space in ("", name[0])
         ]
+        if joins_pages and is_stored and not given_documents:  # no record is a part of a page, as all are known
+            records, given_documents = _join_stored_pages(records)
         document = _combine_with_given(name, records, hits, is_stored, given_documents)
         if document is None and not records:
             missing.append(name)
             continue
         if document is None:
             outdated.append(name)
-            document = StoredDocument(name, records)
+            document = reassemble(records, name=name)
         hit_ids = {hit.id for hit in hits}
         documents.append((document, [record for record in records if record.id in hit_ids] or records))
     candidates = _split_conflicting(documents, {"outdated": outdated, "missing": missing}, "")
@@ -231,6 +237,20 @@ def _merge_conditions(conditions: Iterable[Where]) -> list[Where]:
     ]
 
 
+def _join_stored_pages(records: Chunks[RecordT]) -> tuple[Chunks[RecordT], list[Chunks[RecordT]]]:
+    """Join all records of a document if they are its pages.
+
+    Returns:
+        The records, with offsets if they were joined, and the joined document.
+    """
+    pages = sorted(records, key=lambda record: record.page if isinstance(record.page, int) else -1)
+    joined = join_page_chunks(pages)
+    if len(joined) != 1 or joined[0].pages is None or not joined[0].is_joined:
+        return records, []
+    starts = joined[0].pages.starts
+    return [replace(page, start=start) for page, start in zip(pages, starts, strict=True)], [joined]
+
+
 def _index_by_alias(given: Chunks[RecordT]) -> dict[str, dict[DocumentName, list[StoredChunk[RecordT]]]]:
     """Return given documents by each id that chunks may name them by."""
     given_by_alias: dict[str, dict[DocumentName, list[StoredChunk[RecordT]]]] = {}
@@ -264,7 +284,7 @@ def _combine_with_given(
     hits: Chunks[RecordT],
     is_stored: bool,
     given_documents: Sequence[Chunks[RecordT]],
-) -> StoredDocument[RecordT] | None:
+) -> ReassembledDocument[RecordT] | None:
     """Combine the records of a document with what was given of it.
 
     1. If nothing was given, the records are the document.
@@ -289,20 +309,20 @@ def _combine_with_given(
         if (first.has_no_place or not records) and _contradicts(first, records, hits):
             continue
         if not records:
-            return StoredDocument(name, chunks)
+            return reassemble(chunks, name=name)
         if len(chunks) == 1 and first.has_no_place:
-            document = StoredDocument(name, records, first, whole=not is_stored)
-            if held_spans(first.text, document.chunks) is not None:
+            document = reassemble(records, first, name=name, shows_rest=not is_stored)
+            if document.original is not None:
                 has_structure = is_stored and records[0].kind == "section"
-                return StoredDocument(name, records) if has_structure else document
+                return reassemble(records, name=name) if has_structure else document
         elif (located := _locate_by_given(records, chunks)) is not None:
-            return StoredDocument(name, located if is_stored else [*located, *chunks])
-    return None if given_documents or not records else StoredDocument(name, records)
+            return reassemble(located if is_stored else [*located, *chunks], name=name)
+    return None if given_documents or not records else reassemble(records, name=name)
 
 
 def _contradicts(first: StoredChunk[RecordT], records: Chunks[RecordT], hits: Chunks[RecordT]) -> bool:
     """Return True if metadata of a given document differ from those of the records, or of the hits without records."""
-    metadata = first.metadata if first.pages is None else without_page(first.metadata)
+    metadata = first.metadata if first.pages is None else without_page_keys(first.metadata)
     if not records:  # a view has the offset of its section
         metadata = {key: value for key, value in metadata.items() if key != "start_index"}
     return any(

@@ -15,24 +15,25 @@ from drillrank.drilldown.d3 import D3, OnStep
 from drillrank.drilldown.last_used import LastUsed
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.preparing import IndexedSections
-from drillrank.drilldown.rebuilding import SourceText, index_stored, join_stored, prepare_stored
+from drillrank.drilldown.rebuilding import index_stored, join_stored, prepare_stored
 from drillrank.drilldown.result import EvidenceResult
 from drillrank.drilldown.settings import MAX_DOCUMENTS
 from drillrank.errors import WarnOnce
 from drillrank.explanation import Explanation, Explanations, Node
 from drillrank.explanation.explanations import explains, explanation_request
-from drillrank.frameworks.candidates import CandidateDocuments, find_candidates, join_pages, read_given
+from drillrank.frameworks.candidates import CandidateDocuments, find_candidates, join_page_chunks, read_given
 from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.metadata import PREFIX, RANKING_NOTES, copy_metadata
-from drillrank.frameworks.pages import at_pages
+from drillrank.frameworks.pages import with_pages_of_span
 from drillrank.frameworks.record_cosines import Overlaps, compute_passage_cosines, find_overlaps, find_record_cosines
-from drillrank.frameworks.records import StoredDocument
 from drillrank.frameworks.settings import BaseD3RetrieverSettings
 from drillrank.frameworks.shared import CachedValue, Indexes, get_or_compute
 from drillrank.frameworks.store import report_usage
 from drillrank.llm import LLM, FunctionRequest, Requests, arun, run
 from drillrank.passages import Passage, Ranked, stable_uuid
 from drillrank.structure import breadcrumb
+from drillrank.structure.read import FORMAT_KEY
+from drillrank.structure.reassembly import ReassembledDocument
 from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import RecordT, StoredChunk
 from drillrank.vectors import Floats
@@ -236,6 +237,7 @@ class EvidenceRetrieval(Generic[RecordT]):
                 store,
                 self._join_pages(visible),
                 self._settings.max_documents or MAX_DOCUMENTS,
+                self._settings.join_pages,
                 lambda: access is not None and access.restricts,
             )
             candidates.warn(self._warned)
@@ -268,7 +270,7 @@ class EvidenceRetrieval(Generic[RecordT]):
 
     def _join_pages(self, visible: Sequence[int]) -> Sequence[StoredChunk[RecordT]]:
         chunks = [self._chunks[index] for index in visible]
-        return join_pages(chunks) if self._settings.join_pages else chunks
+        return join_page_chunks(chunks) if self._settings.join_pages else chunks
 
     def _prepare_given(
         self, visible: tuple[int, ...]
@@ -284,7 +286,7 @@ class EvidenceRetrieval(Generic[RecordT]):
         return self.d3.embed is None and self._settings.uses_index_vectors
 
     def _prepare_stored(
-        self, documents: Sequence[StoredDocument[RecordT]], record_cosines: Sequence[Floats] | None
+        self, documents: Sequence[ReassembledDocument[RecordT]], record_cosines: Sequence[Floats] | None
     ) -> PreparedDocuments:
         """Return an index of documents of a store. Those that have not changed since an earlier question are kept.
 
@@ -292,23 +294,19 @@ class EvidenceRetrieval(Generic[RecordT]):
             documents: The documents.
             record_cosines: Cosines of the records of each document; None for lexical scores alone.
         """
-        texts = [document.material() for document in documents]
-        indexes = []
-        for document, text in zip(documents, texts, strict=True):
-            key = tuple((run, repr(run.metadata)) for run in text)
-            indexes.append(self._stored.make(key, partial(self._index_document, document, text)))
+        indexes = [self._stored.make(document.key, partial(self._index_document, document)) for document in documents]
         cosines = None
         if record_cosines is not None:
             overlaps = [index.overlaps for index in indexes]
             cosines = compute_passage_cosines(overlaps, [index.n_passages for index in indexes], record_cosines)
-        return join_stored(self.d3, texts, [index.part for index in indexes], cosines)
+        return join_stored(self.d3, documents, [index.part for index in indexes], cosines)
 
-    def _index_document(self, document: StoredDocument[RecordT], text: SourceText) -> _DocumentIndex:
-        part = index_stored(self.d3, text, self._settings.separator)
+    def _index_document(self, document: ReassembledDocument[RecordT]) -> _DocumentIndex:
+        part = index_stored(self.d3, document, self._settings.separator)
         return _DocumentIndex(part, find_overlaps(document, part.sections))
 
-    def _prepare_documents(self, documents: Sequence[StoredDocument[RecordT]]) -> PreparedDocuments:
-        return prepare_stored(self.d3, [document.material() for document in documents], self._settings.separator)
+    def _prepare_documents(self, documents: Sequence[ReassembledDocument[RecordT]]) -> PreparedDocuments:
+        return prepare_stored(self.d3, documents, self._settings.separator)
 
     # --- Building the result
 
@@ -334,7 +332,7 @@ class EvidenceRetrieval(Generic[RecordT]):
         tree = why.tree if why is not None else ()
         return RetrievedEvidence(paragraphs, usage, problems, result.found, result.confidence, tree)
 
-    def _describe(self, item: Ranked[Passage], documents: Sequence[StoredDocument[RecordT]]) -> dict[str, Any]:
+    def _describe(self, item: Ranked[Passage], documents: Sequence[ReassembledDocument[RecordT]]) -> dict[str, Any]:
         """Return metadata about a paragraph: its section, its best paragraph, its duplicates, and its versions."""
         details = item.details
         described = {name: details[name] for name in ("section_score",) if name in details}
@@ -353,7 +351,7 @@ class EvidenceRetrieval(Generic[RecordT]):
 
 def _build_paragraph(
     item: Ranked[Passage],
-    documents: Sequence[StoredDocument[RecordT]],
+    documents: Sequence[ReassembledDocument[RecordT]],
     described: Mapping[str, Any],
     explanation: Explanation | None,
 ) -> EvidenceParagraph[RecordT]:
@@ -367,22 +365,22 @@ def _build_paragraph(
     """
     position, text = item.passage.metadata, item.passage.text
     document = documents[position["document"]]
-    chunk_index, start, end = position["chunk"], position.get("start"), position.get("end")
-    chunk: Any = document.chunks[chunk_index] if chunk_index < len(document.chunks) else document.original
+    chunk, start, end = document.find_chunk(position["chunk"]), position.get("start"), position.get("end")
     namespace, id_ = document.name
     if namespace:
         described = {**described, "namespace": namespace}
 
     largest: Any = document.original or chunk
-    metadata = chunk.metadata if chunk.pages is None else at_pages(chunk.metadata, chunk.pages, start, end)
+    metadata = chunk.metadata if chunk.pages is None else with_pages_of_span(chunk.metadata, chunk.pages, start, end)
     if chunk.pages is None and largest.pages is not None:  # the metadata of a page or a chunk already name its page
-        metadata = {**metadata, **at_pages({}, largest.pages, start, end)}
+        metadata = {**metadata, **with_pages_of_span({}, largest.pages, start, end)}
+    metadata = {key: value for key, value in metadata.items() if key != FORMAT_KEY}  # the format of the source
     page_start = largest.pages.within(start, end).starts[0] if largest.is_joined and start is not None else 0
 
-    is_located = start is not None and chunk.page is None and not document.apart
+    is_located = start is not None and chunk.page is None and not document.is_separate
     id_parts = [(namespace, id_) if namespace else id_, *((start, end) if is_located else (chunk.id, start))]
     id_parts += [str(position["part"])] if "part" in position else []
-    id_parts += [text] if document.apart else []
+    id_parts += [text] if document.is_separate else []
     return EvidenceParagraph(
         text,
         stable_uuid(*id_parts),

@@ -14,6 +14,7 @@ from typing import Any
 
 from drillrank.errors import InvalidInput
 from drillrank.explanation import Explanation
+from drillrank.structure.read import FORMAT_KEY
 from drillrank.views import VIEWS
 
 PREFIX = "drillrank_"
@@ -59,12 +60,12 @@ def count(value: object) -> int | None:
 
 
 def user_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record's metadata without the keys of drillrank.
+    """Return a record's metadata without the keys of drillrank, except the format of the text, which parsers need.
 
-    >>> user_metadata({"drillrank_view": "raw", "view": "of the lake"})
-    {'view': 'of the lake'}
+    >>> user_metadata({"drillrank_view": "raw", "view": "of the lake", "drillrank_format": "csv"})
+    {'view': 'of the lake', 'drillrank_format': 'csv'}
     """
-    return {key: value for key, value in metadata.items() if not key.startswith(PREFIX)}
+    return {key: value for key, value in metadata.items() if not key.startswith(PREFIX) or key == FORMAT_KEY}
 
 
 def with_result_metadata(metadata: Mapping[str, Any], **names: Any) -> dict[str, Any]:

@@ -1,9 +1,8 @@
-"""Pages of one file, which hosts' loaders give as documents of their own: joined again, and which page is where.
+"""Pages of one file: join documents that are pages, and describe the pages of a result in metadata.
 
-What is said of pages stays in the hosts' own words: of `page`, `page_number` and `page_label` those that a loader wrote
-are, on a section or paragraph, those of the page that it begins on. Beside them stand `drillrank_first_page` and
-`drillrank_last_page`, from 1 on, and, where there are several, `drillrank_pages`: offset in the document, number and
-label of each.
+The loaders of the frameworks write `page`, `page_number` or `page_label`. A section or paragraph has the same keys,
+with the values of the page on which it begins. In addition it has `drillrank_first_page` and `drillrank_last_page`,
+starting at 1, and, if these differ, `drillrank_pages`: offset in the document, number and label of each page.
 """
 
 from __future__ import annotations
@@ -15,179 +14,223 @@ from itertools import pairwise
 from typing import Any
 
 from drillrank.frameworks.metadata import count, prefixed, with_result_metadata
-from drillrank.structure import Document, Pages
+from drillrank.structure import Pages
+from drillrank.structure.read import FORMAT_KEY
 
-KEYS = ("page", "page_number", "page_label")
-"""The hosts' names for a page's place in its file, and for what is printed on it."""
+PAGE_KEYS = ("page", "page_number", "page_label")
+"""Keys under which loaders write the index, the number and the printed label of a page."""
 
-PAGES = ("first_page", "last_page", "pages")
-"""Our names for the pages of a record."""
+PAGE_NAMES = ("first_page", "last_page", "pages")
+"""Names, without prefix, under which drillrank writes the pages of a record."""
 
-_FILES = ("file_path", "source", "file_name")
-_FIRST = {"page": 0}  # as LangChain's loaders count; others begin at 1
+_FILE_KEYS = ("file_path", "source", "file_name")
+_MAX_DIGITS = 9
+_FIRST_VALUES = {"page": 0, "page_number": 1}  # of the first page: LangChain's loaders count `page` from 0
+
+TextWithMetadata = tuple[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
-    """One document, put together from pages or as it was.
+class JoinedPages:
+    """Document that was joined from pages, or a document that is not a page.
 
     Attributes:
-        members: Positions of its pages among what was given.
-        text: The pages', a blank line between two, or a line break where a sentence goes on.
-        pages: Where each begins, also of one page alone; None of what has no pages.
+        page_indices: Indices of its pages in the input.
+        text: Texts of the pages with a blank line between two of them, or a line break if a sentence continues.
+        pages: Offset, number and label of each page; None if the document has no pages.
     """
 
-    members: tuple[int, ...]
+    page_indices: tuple[int, ...]
     text: str
     pages: Pages | None
 
 
-def joined(parts: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Joined]:
-    r"""Neighbours that are pages of one file become one document.
+def join_pages(documents: Iterable[TextWithMetadata], may_be_page: Sequence[bool] | None = None) -> list[JoinedPages]:
+    r"""Join neighbors that are pages of one file.
 
-    They are if their metadata name the same file and pages that rise, and agree in all else. Where two neighbours are
-    on one page, pages were cut already: these stay as they are. A page is the whole of a file if nothing else names it.
+    Two neighbors are pages of one file if their metadata name the same file and rising pages, and agree in all other
+    keys. If two neighbors are on one page, a splitter has cut the pages, and they stay as they are.
 
     Args:
-        parts: Text and metadata of each document.
+        documents: Text and metadata of each document.
+        may_be_page: True for each document that may be a page, False for others, such as parts of a page. None if all
+            may be pages.
 
     >>> pages = [("A", {"source": "a.pdf", "page": 0}), ("B", {"source": "a.pdf", "page": 1}), ("C", {})]
-    >>> [(one.members, one.text) for one in joined(pages)]
+    >>> [(joined.page_indices, joined.text) for joined in join_pages(pages)]
     [((0, 1), 'A\n\nB'), ((2,), 'C')]
     """
-    listed = list(parts)
+    listed = [(text, _with_page_number(metadata)) for text, metadata in documents]
+    may_be_page = [True] * len(listed) if may_be_page is None else may_be_page
+    n_documents_by_file = Counter(_file_names(metadata) for _, metadata in listed)
+    return [
+        _join(
+            listed,
+            group,
+            is_whole_file=may_be_page[group[0]] and n_documents_by_file[_file_names(listed[group[0]][1])] == len(group),
+        )
+        for group in _group_pages([metadata for _, metadata in listed], may_be_page)
+    ]
+
+
+def _group_pages(metadata: Sequence[Mapping[str, Any]], may_be_page: Sequence[bool]) -> list[list[int]]:
+    """Return the indices of the documents, grouped by file where they are whole pages."""
     groups: list[list[int]] = []
-    for at, (_, metadata) in enumerate(listed):
-        if groups and _follows(listed[groups[-1][-1]][1], metadata):
-            groups[-1].append(at)
+    for index, page_metadata in enumerate(metadata):
+        if groups and all(may_be_page[index - 1 : index + 1]) and _is_next_page(metadata[index - 1], page_metadata):
+            groups[-1].append(index)
         else:
-            groups.append([at])
-    cut = {id(group) for pair in pairwise(groups) if listed[pair[0][-1]][1] == listed[pair[1][0]][1] for group in pair}
-    runs = [run for group in groups for run in ([[at] for at in group] if id(group) in cut else [group])]
-    files = Counter(_file(metadata) for _, metadata in listed)
-    return [_joined(listed, run, whole=files[_file(listed[run[0]][1])] == len(run)) for run in runs]
+            groups.append([index])
+    # Equal metadata on both sides of a border: a splitter cut a page there.
+    is_cut = [metadata[before[-1]] == metadata[after[0]] for before, after in pairwise(groups)]
+    borders = pairwise([False, *is_cut, False])
+    return [
+        part
+        for group, cuts in zip(groups, borders, strict=False)  # without groups there is one border
+        for part in ([[index] for index in group] if any(cuts) else [group])
+    ]
 
 
-def _joined(listed: Sequence[tuple[str, Mapping[str, Any]]], group: Sequence[int], whole: bool) -> Joined:
+def _join(documents: Sequence[TextWithMetadata], group: Sequence[int], *, is_whole_file: bool) -> JoinedPages:
     if len(group) == 1:
-        text, metadata = listed[group[0]]
+        text, metadata = documents[group[0]]
         pages = Pages.from_json(metadata.get(prefixed("pages")))
-        return Joined(tuple(group), text, _alone(metadata) if pages is None and whole else pages)
+        if pages is None and is_whole_file:
+            pages = _only_page(metadata)
+        return JoinedPages(tuple(group), text, pages)
     texts: list[str] = []
     marks: list[tuple[int, int, str]] = []
     length = 0
-    for location, at in enumerate(group):
-        text, metadata = listed[at]
+    for position, index in enumerate(group, start=1):
+        text, metadata = documents[index]
         if texts:
-            texts.append("\n" if _goes_on(texts[-1], text) else "\n\n")
+            texts.append("\n" if _continues(texts[-1], text) else "\n\n")
             length += len(texts[-1])
-        number = _number(metadata)
-        if number is None:  # labels do not tell it, but pages come in order and none is left out
-            number = location + 1
+        number = _page_number(metadata)
+        if number is None:  # labels do not state it, but pages come in order and none is missing
+            number = position
         marks.append((length, number, str(metadata.get("page_label", number))))
         texts.append(text)
         length += len(text)
-    return Joined(tuple(group), "".join(texts), Pages.of(marks))
+    return JoinedPages(tuple(group), "".join(texts), Pages.of(marks))
 
 
-def _file(metadata: Mapping[str, Any]) -> tuple[str | None, ...]:
-    """The names of the file that a page is of."""
-    return tuple(name if isinstance(name := metadata.get(key), str) else None for key in _FILES)
+def _file_names(metadata: Mapping[str, Any]) -> tuple[str | None, ...]:
+    """Return the names of the file that a page belongs to, by key."""
+    return tuple(name if isinstance(name := metadata.get(key), str) else None for key in _FILE_KEYS)
 
 
-def _alone(metadata: Mapping[str, Any]) -> Pages | None:
-    """Of a file that has one page."""
-    number = _number(metadata)
+def _only_page(metadata: Mapping[str, Any]) -> Pages | None:
+    """Return the page of a file of which there is one page; None if its number or the file is unknown."""
+    number = _page_number(metadata)
     if number is None and metadata.get("page_label") == "1":
         number = 1
-    if number is None or not any(_file(metadata)):
+    if number is None or not any(_file_names(metadata)):
         return None
     return Pages((0,), (number,), (str(metadata.get("page_label", number)),))
 
 
-def _follows(before: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
+def _is_next_page(before: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
+    """Return True if a document is a later page of the file that the document before it belongs to."""
     if before.keys() != metadata.keys() or prefixed("pages") in metadata or "start_index" in metadata:
         return False
-    same = {key for key in _FILES if isinstance(metadata.get(key), str) and metadata[key] == before[key]}
-    if not same:
+    file_keys = {key for key in _FILE_KEYS if isinstance(metadata.get(key), str) and metadata[key] == before[key]}
+    if not file_keys or any(before[key] != metadata[key] for key in metadata.keys() - {*PAGE_KEYS}):
         return False
-    if any(before[key] != metadata[key] for key in metadata.keys() - {*KEYS}):
-        return False
-    counts = [(count(before[key]), count(metadata[key])) for key in ("page", "page_number") if key in metadata]
-    if places := [(last, current) for last, current in counts if current is not None]:
-        return all(last is not None and last < current for last, current in places)
-    last, current = str(before.get("page_label", "")), str(metadata.get("page_label", ""))
-    if last.isdecimal() and current.isdecimal():
-        after_preface = current == "1" and same != {"file_name"}  # two files may have one name
-        return int(last) < int(current) or after_preface
-    return bool(current) and last != current
+    numbers = [(count(before[key]), count(metadata[key])) for key in _FIRST_VALUES if key in metadata]
+    if known_numbers := [(last, current) for last, current in numbers if current is not None]:
+        return all(last is not None and last < current for last, current in known_numbers)
+    last_label, label = str(before.get("page_label", "")), str(metadata.get("page_label", ""))
+    last_number, number = _decimal(last_label), _decimal(label)
+    if last_number is not None and number is not None:
+        follows_preface = label == "1" and file_keys != {"file_name"}  # two files may have one name
+        return last_number < number or follows_preface
+    return bool(label) and last_label != label
 
 
-def _number(metadata: Mapping[str, Any]) -> int | None:
-    """From 1 on."""
-    for key in ("page", "page_number"):
+def _decimal(label: object) -> int | None:
+    """Return the number that a label is; None if it is something else, or has too many digits for a page."""
+    is_number = isinstance(label, str) and label.isdecimal() and len(label) <= _MAX_DIGITS
+    return int(label) if is_number else None  # type: ignore[call-overload]
+
+
+def _page_in_source(metadata: Mapping[str, Any]) -> int | None:
+    """Return the page number that LlamaIndex's `PyMuPDFReader` writes as `source`; None if `source` is a name."""
+    if not {"file_path", "total_pages"} <= metadata.keys():
+        return None
+    return _decimal(metadata.get("source"))
+
+
+def _with_page_number(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return metadata in which `page_number` replaces a page number in `source`."""
+    number = _page_in_source(metadata)
+    if number is None:
+        return metadata
+    return {"page_number": number, **{key: value for key, value in metadata.items() if key != "source"}}
+
+
+def _page_number(metadata: Mapping[str, Any]) -> int | None:
+    """Return the number of a page, starting at 1; None if the metadata do not state it."""
+    for key, first_value in _FIRST_VALUES.items():
         if (number := count(metadata.get(key))) is not None:
-            return number + 1 - _FIRST.get(key, 1)
+            return number + 1 - first_value
     return None
 
 
-def _goes_on(before: str, text: str) -> bool:
+def _continues(before: str, text: str) -> bool:
+    """Return True if a sentence continues on the next page."""
     before, text = before.rstrip(), text.lstrip()
     return text[:1].islower() and (before[-1:].isalpha() or before[-1:] == ",")
 
 
-def pages_of(metadata: Mapping[str, Any]) -> Pages | None:
-    """What a record says of its pages, in offsets of its document.
+def read_pages(metadata: Mapping[str, Any]) -> Pages | None:
+    """Return the pages that a record's metadata state, with offsets in the document; None if there are none.
 
-    >>> pages_of({"drillrank_first_page": 3, "drillrank_last_page": 3, "page_label": "iii"}).label(3)
+    >>> read_pages({"drillrank_first_page": 3, "drillrank_last_page": 3, "page_label": "iii"}).label(3)
     'iii'
     """
     pages = Pages.from_json(metadata.get(prefixed("pages")))
-    first = count(metadata.get(prefixed("first_page")))
-    if pages is None and first is not None:
-        return Pages((0,), (first,), (str(metadata.get("page_label", first)),))
+    first_page = count(metadata.get(prefixed("first_page")))
+    if pages is None and first_page is not None:
+        return Pages((0,), (first_page,), (str(metadata.get("page_label", first_page)),))
     return pages
 
 
-def at_pages(metadata: Mapping[str, Any], pages: Pages | None, start: int | None, end: int | None) -> dict[str, Any]:
-    """The metadata of a span.
+def with_pages_of_span(
+    metadata: Mapping[str, Any], pages: Pages | None, start: int | None, end: int | None
+) -> dict[str, Any]:
+    """Return a copy of metadata with the pages of a span.
 
     Args:
-        metadata: Of the record that it stands in, or of its document's first page.
-        pages: Of that record or document.
-        start: Offset in the document; None if that is not known: then it may be on any of the pages.
-        end: Offset behind it.
+        metadata: Metadata of the record that contains the span, or of the first page of its document. Those of a file
+            that drillrank read have no page, so that the span gets `page_label`, and LangChain's `page`, too.
+        pages: Pages of that record or document; None if it has none.
+        start: Offset of the span in the document; None if unknown, so that the span may be on any of the pages.
+        end: Offset just after the span; None likewise.
 
     >>> metadata = {"page": 2, "page_label": "iii"}
-    >>> at_pages(metadata, Pages((0, 9), (3, 4), ("iii", "iv")), 12, 15)
+    >>> with_pages_of_span(metadata, Pages((0, 9), (3, 4), ("iii", "iv")), 12, 15)
     {'page': 3, 'page_label': 'iv', 'drillrank_first_page': 4, 'drillrank_last_page': 4}
     """
     if pages is None:
         return dict(metadata)
-    there = pages if start is None or end is None else pages.within(start, end)
-    first, last = there.numbers[0], there.numbers[-1]
-    found = dict(metadata)
-    for key in ("page", "page_number"):
-        if (number := count(found.get(key))) is not None:
-            found[key] = number + first - pages.numbers[0]
-    if "page_label" in found:
-        found["page_label"] = there.labels[0]
-    marks = there.as_json() if first < last else None
-    return with_result_metadata(found, first_page=first, last_page=last, pages=marks)
+    span_pages = pages if start is None or end is None else pages.within(start, end)
+    first_page, last_page = span_pages.numbers[0], span_pages.numbers[-1]
+    described = dict(metadata)
+    for key in _FIRST_VALUES:
+        if (number := count(described.get(key))) is not None:
+            described[key] = number + first_page - pages.numbers[0]
+    if _page_in_source(metadata) is not None:
+        described["source"] = str(first_page)
+    is_file = FORMAT_KEY in metadata  # which is on no single page itself
+    if is_file and start is not None and "total_pages" in metadata:
+        described["page"] = first_page - 1 + _FIRST_VALUES["page"]
+    if "page_label" in described or (is_file and start is not None):
+        described["page_label"] = span_pages.labels[0]
+    marks = span_pages.as_json() if first_page < last_page else None
+    return with_result_metadata(described, first_page=first_page, last_page=last_page, pages=marks)
 
 
-def without_page(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata that all pages of a file share."""
-    return {key: value for key, value in metadata.items() if key not in KEYS}
-
-
-def file_metadata(document: Document, path: str) -> dict[str, Any]:
-    """Metadata for a host's document that holds all of a file that `read_document` read.
-
-    >>> file_metadata(Document("A", (), (), pages=Pages((0,), (1,), ("i",))), "a.pdf")
-    {'source': 'a.pdf', 'page': 0, 'page_label': 'i', 'drillrank_pages': '[[0,1,"i"]]'}
-    """
-    pages = document.pages
-    if pages is None:
-        return {"source": path}
-    return {"source": path, "page": 0, "page_label": pages.labels[0], prefixed("pages"): pages.as_json()}
+def without_page_keys(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata that all pages of a file share."""
+    return {key: value for key, value in _with_page_number(metadata).items() if key not in PAGE_KEYS}

@@ -1,4 +1,4 @@
-"""Path search as a retriever of either host: what the search asks for, answered from stores and retrievers."""
+"""Path search over a framework's stores: answers the requests of the search with records that the caller may see."""
 
 from __future__ import annotations
 
@@ -28,52 +28,51 @@ from drillrank.structure.record_store import RecordStore, get_request, search_re
 from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.vectors import Embed
 
-Record = TypeVar("Record")
+RecordT = TypeVar("RecordT")
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class PathHost(Generic[Record]):
-    """What a path search needs of its host for one question.
+class PathStores(Generic[RecordT]):
+    """Stores of a path search for one question, and the framework's view of their records.
 
     Attributes:
-        access_filter: What may be seen.
-        retrieves: Whether there is a retriever.
-        docstore: Knows records by id, if there is one; without one, the store behind the retriever knows the given.
-        certain: Whether all that the retriever brings is from one store, which is asked for more.
-        lookups: From the component that warns if the filter hides all that is found, empty if none does, to the source
-            and, for raw records of sections, the store behind it or else the docstore.
-        by_id: The docstore, or without one the store behind the retriever, without regard to what may be seen.
-        own_id: What the store calls a record.
-        names: Of each record a name that no other one has: its id, if it has one.
-        passage: From a record and its name to what is ranked.
-        event: Sends the host's event of a hop: `query`, `hop`, `paths`, `best_path` and `best_score`.
+        access_filter: Filter of the records that the caller may see.
+        source: Source of the first records of paths. None if records are reranked without one.
+        linked_store: Store that linked records are fetched from by id, without a filter. None if there is none.
+        knows_all_ids: True if `linked_store` was named by the user, so that it may be asked for any id. Otherwise it is
+            the store behind the source, which is asked for given records only.
+        is_one_store: True if all records of the source are from the store that is asked for raw sections.
+        own_id: Function from a record to its id in the store. None if it has no id.
+        name_records: Function from records to names that no other record has: their ids, if they have any.
+        to_passage: Function from a record and its name to the passage that is ranked.
+        hop_event: Function from a hop's data (`query`, `hop`, `paths`, `best_path`, `best_score`) to the request that
+            sends the framework's event.
     """
 
     access_filter: AccessFilter[Any]
-    retrieves: bool
-    docstore: object | None
-    certain: bool
-    lookups: Callable[[str], RecordStore]
-    by_id: Callable[[], RecordStore]
-    own_id: Callable[[Record], str | None]
-    names: Callable[[Sequence[Record]], list[str]]
-    passage: Callable[[Record, str], Passage]
-    event: Callable[[dict[str, Any]], FunctionRequest]
+    source: RecordStore | None
+    linked_store: RecordStore | None
+    knows_all_ids: bool
+    is_one_store: bool
+    own_id: Callable[[RecordT], str | None]
+    name_records: Callable[[Sequence[RecordT]], list[str]]
+    to_passage: Callable[[RecordT, str], Passage]
+    hop_event: Callable[[dict[str, Any]], FunctionRequest]
 
 
 class GivenPassages:
-    """Given passages, by id and by text; made once for all questions."""
+    """Passages that were given to a component, by id and by text."""
 
     def __init__(self, passages: Sequence[Passage]) -> None:
         self.by_id = by_id(passages)
-        self.by_text = {(given.text, given.title): given.id for given in reversed(self.by_id.values())}
+        self.id_by_text = {(passage.text, passage.title): passage.id for passage in reversed(self.by_id.values())}
 
 
 class RecordNames:
-    """The records of one search under one name each: that of the given passage that they are, or else their own id.
+    """Names of the records of one search: the id of the equal given passage, or else the record's own id.
 
-    So a link to a given passage leads to its record, though the store calls it otherwise, and neither comes twice.
+    Thus a link to a given passage leads to its record if the store has another id for it, and neither comes twice.
 
     >>> records = RecordNames(GivenPassages([Passage("It is old.", id="a.md", title="Basel")]))
     >>> records.name(Passage("It is old.", id="17", title="Basel")), records.own_id("a.md")
@@ -82,88 +81,127 @@ class RecordNames:
 
     def __init__(self, given: GivenPassages) -> None:
         self._given = given
-        self._names: dict[str, str] = {}  # by the store's id
-        self._own_ids: dict[str, str] = {}  # by name
-        self._changed: list[str] = []
+        self._name_by_own_id: dict[str, str] = {}
+        self._own_id_by_name: dict[str, str] = {}
+        self._changed_ids: list[str] = []
 
     def name(self, record: Passage) -> str:
-        """What the search calls a record."""
-        if record.id not in self._names:
-            alike = self._given.by_text.get((record.text, record.title), record.id)
-            name = record.id if record.id in self._given.by_id else alike
-            if name in self._own_ids:
-                name = record.id if record.id not in self._own_ids else stable_uuid(name, record.id)
-            self._names[record.id], self._own_ids[name] = name, record.id
-            if record.id in self._given.by_id and self._given.by_id[record.id].text != record.text:
-                self._changed.append(record.id)
-        return self._names[record.id]
+        """Return the name of a record in the search."""
+        own_id = record.id
+        if own_id not in self._name_by_own_id:
+            id_by_text = self._given.id_by_text.get((record.text, record.title), own_id)
+            name = own_id if own_id in self._given.by_id else id_by_text
+            if name in self._own_id_by_name:
+                name = own_id if own_id not in self._own_id_by_name else stable_uuid(name, own_id)
+            self._name_by_own_id[own_id], self._own_id_by_name[name] = name, own_id
+            if own_id in self._given.by_id and self._given.by_id[own_id].text != record.text:
+                self._changed_ids.append(own_id)
+        return self._name_by_own_id[own_id]
 
     def own_id(self, name: str) -> str:
-        """What the store calls it."""
-        return self._own_ids.get(name, name)
+        """Return the id of a record in the store."""
+        return self._own_id_by_name.get(name, name)
 
-    def warn(self, missed: Collection[str], warned: WarnOnce) -> None:
-        """Say once what of the given passages is not as the store has it.
+    def warn(self, missing_ids: Collection[str], warned: WarnOnce) -> None:
+        """Warn once if the store has other records than those given.
 
         Args:
-            missed: Ids of given passages that the store was asked for and did not bring.
-            warned: What there was a warning about before.
+            missing_ids: Ids of given passages that the store was asked for and did not return.
+            warned: Warnings that were given before.
         """
-        if changed := warned.new("changed", self._changed):
+        if warned.new("changed", self._changed_ids):
             warn(
-                f"{len(changed)} of the documents given are not what the store holds under their id now, such as "
-                f"{changed[0]!r:.200}: the store's text and metadata are used. Give the documents anew."
+                "The store has other texts under the ids of some of the documents given. drillrank used the store's "
+                "texts and metadata. Give the documents as they are stored now."
             )
-        if missed and self._given.by_id.keys().isdisjoint(self._names) and warned.new("unknown", ["all"]):
+        if missing_ids and self._given.by_id.keys().isdisjoint(self._name_by_own_id) and warned.new("unknown", ["all"]):
             warn(
-                "The store knows none of the documents given by their ids, so that no link leads to them: pass "
-                "store=..., one that knows the documents under these ids, or give them the ids that they have in the "
-                "store."
+                "The store has none of the documents given under their ids, so no link leads to them. Pass store=..., "
+                "a store with these ids, or give the documents the ids that they have in the store."
             )
 
 
 @dataclass
-class RecordSource(Generic[Record]):
-    """Answers the lookups of one search, and remembers the records behind the passages.
+class PathRecords(Generic[RecordT]):
+    """Answers the requests of one path search, and keeps the records behind its passages.
 
     Attributes:
-        host: Looks up.
-        record_names: What the search calls the records.
-        given: The given records that may be seen, by name.
-        warned: What there was a warning about before.
-        records: Every record met so far, by name: the first one of each, which all of its result is from.
-        missed: Names of given records that the store did not bring.
+        stores: Stores of the search.
+        record_names: Names of the records in the search.
+        given: Given records that the caller may see, by name.
+        warned: Warnings that were given before.
+        record_by_name: The first record of each name, from which all of its result is.
+        missing_ids: Names of given records that the store did not return.
     """
 
-    host: PathHost[Record]
+    stores: PathStores[RecordT]
     record_names: RecordNames
-    given: Mapping[str, Record] = field(default_factory=dict)
+    given: Mapping[str, RecordT] = field(default_factory=dict)
     warned: WarnOnce = field(default_factory=WarnOnce)
-    records: dict[str, Record] = field(default_factory=dict)
-    missed: set[str] = field(default_factory=set)
-    _met: dict[str, Passage] = field(default_factory=dict)
+    record_by_name: dict[str, RecordT] = field(default_factory=dict)
+    missing_ids: set[str] = field(default_factory=set)
+    _passage_by_name: dict[str, Passage] = field(default_factory=dict)
 
     def handlers(self, query: str) -> Handlers:
-        """Who answers a search's requests: the host's retriever and stores, and for hops its event."""
-        return {RetrievalRequest: self._retrieve, LookupRequest: self._fetch, Hop: partial(self._send, query)}
+        """Return the functions that answer a search's requests."""
+        return {RetrievalRequest: self._retrieve, LookupRequest: self._fetch, Hop: partial(self._send_event, query)}
 
-    def found(self, question: str, n: int, component: str = "") -> Requests[list[Passage]]:
-        """What the retriever brings and may be seen, remembered and turned into passages; of a section one."""
-        return self._retrieved(self.host.lookups(component), question, n)
+    def search(self, question: str, n: int) -> Requests[list[Passage]]:
+        """Return the passages that the source finds, one for each section."""
+        stores = self.stores
+        assert stores.source is not None
+        [hits] = yield [search_request(stores.source, question, n)]
+        records, deleted_ids = yield from deduplicate_sections(
+            hits, stores.source, self.given, is_store_of_hits=stores.is_one_store
+        )
+        if not stores.access_filter.restricts:  # a warning would reveal that hidden sections exist
+            warn_missing("PromptRank", self.warned.new("raw", deleted_ids))
+        text_by_name: dict[str, str] = {}
+        passages = []
+        for name, record in zip(stores.name_records(records), records, strict=True):
+            passage = stores.to_passage(record, name)
+            if text_by_name.setdefault(name, passage.text) != passage.text:  # two stores with the same id
+                passage = replace(passage, id=stable_uuid(name, passage.text))
+            passages.append(self._remember(passage, record))
+        return passages
+
+    def own_ids(self, names: Sequence[str]) -> list[str]:
+        """Return the ids of records in their store."""
+        return [self.record_names.own_id(name) for name in names]
 
     def _retrieve(self, request: RetrievalRequest) -> Requests[Sequence[Passage]]:
-        if not self.host.retrieves:
+        if self.stores.source is None:
             return ()
-        return (yield from self.found(request.query, request.n))[: request.n]
+        return (yield from self.search(request.query, request.n))[: request.n]
 
     def _fetch(self, request: LookupRequest) -> Requests[Sequence[tuple[str, Passage]]]:
-        """The records with these ids that there are, as the store has them now."""
-        wanted = self._known(request.ids)
-        [chunks] = (yield [get_request(self.host.by_id(), wanted)]) if wanted else [()]
-        return self._answered(wanted, chunks)
+        """Return the records with these ids as the store has them now."""
+        stores = self.stores
+        # A store that the user did not name need not understand ids that are not of given records.
+        ids = [id_ for id_ in request.ids if stores.knows_all_ids or id_ in self.given]
+        if not ids:
+            return []
+        chunks: Sequence[StoredChunk[RecordT]] | None = None
+        if stores.linked_store is not None:
+            [chunks] = yield [get_request(stores.linked_store, ids)]
+        if chunks is not None:
+            return self._permit(ids, chunks)
+        if stores.knows_all_ids:
+            raise InvalidInput("store finds no documents by id. Pass another store.")
+        records = ((id_, self.given[id_]) for id_ in ids)
+        return [(id_, self._remember(stores.to_passage(record, id_), record)) for id_, record in records]
 
-    def _send(self, query: str, hop: Hop) -> Requests[None]:
-        """Have the host send its event of a hop; one without paths has none."""
+    def _permit(self, ids: Sequence[str], chunks: Sequence[StoredChunk[RecordT]]) -> list[tuple[str, Passage]]:
+        """Return the fetched records that the caller may see, as passages by id."""
+        stores = self.stores
+        fetched = [(id_, chunk.record) for chunk in chunks if (id_ := stores.own_id(chunk.record))]
+        self.missing_ids |= {id_ for id_ in ids if id_ in self.given}.difference(id_ for id_, _ in fetched)
+        permitted = set(map(id, stores.access_filter.filter_fetched(record for _, record in fetched)))
+        visible = [(id_, record) for id_, record in fetched if id(record) in permitted]
+        return [(id_, self._remember(stores.to_passage(record, id_), record)) for id_, record in visible]
+
+    def _send_event(self, query: str, hop: Hop) -> Requests[None]:
+        """Send the framework's event of a hop. There is none for a hop without paths."""
         if hop.paths:
             best = hop.paths[0]
             event = {
@@ -173,50 +211,14 @@ class RecordSource(Generic[Record]):
                 "best_path": self.own_ids(best.passage.ids),
                 "best_score": best.score,
             }
-            yield [self.host.event(event)]
+            yield [self.stores.hop_event(event)]
 
-    def own_ids(self, names: Sequence[str]) -> list[str]:
-        """What the records are called where they come from."""
-        return [self.record_names.own_id(name) for name in names]
-
-    def _retrieved(self, store: RecordStore, question: str, n: int) -> Requests[list[Passage]]:
-        host = self.host
-        [hits] = yield [search_request(store, question, n)]
-        records, missing = yield from deduplicate_sections(hits, store, self.given, is_store_of_hits=host.certain)
-        if not host.access_filter.restricts:  # perhaps they are hidden: nothing is said of them
-            warn_missing("PromptRank", self.warned.new("raw", missing))
-        texts: dict[str, str] = {}
-        found = []
-        for name, record in zip(host.names(records), records, strict=True):
-            passage = host.passage(record, name)
-            if texts.setdefault(name, passage.text) != passage.text:  # of another store, under the same id
-                passage = replace(passage, id=stable_uuid(name, passage.text))
-            found.append(self._remembered(passage, record))
-        return found
-
-    def _known(self, ids: Sequence[str]) -> tuple[str, ...]:
-        """A store that nobody named need not understand ids that nobody gave."""
-        return tuple(ids) if self.host.docstore is not None else tuple(id_ for id_ in ids if id_ in self.given)
-
-    def _answered(self, ids: Sequence[str], found: Sequence[StoredChunk[Record]] | None) -> list[tuple[str, Passage]]:
-        if found is None and self.host.docstore is not None:
-            docstore = type(self.host.docstore).__name__
-            raise InvalidInput(f"{docstore} finds no documents by id: pass another store.")
-        if found is None:  # no store that can be asked
-            given = ((id_, self.given[id_]) for id_ in ids)
-            return [(id_, self._remembered(self.host.passage(record, id_), record)) for id_, record in given]
-        named = [(id_, chunk.record) for chunk in found if (id_ := self.host.own_id(chunk.record))]
-        self.missed |= {id_ for id_ in ids if id_ in self.given}.difference(id_ for id_, _ in named)
-        permitted = set(map(id, self.host.access_filter.filter_fetched(record for _, record in named)))
-        seen = ((id_, record) for id_, record in named if id(record) in permitted)
-        return [(id_, self._remembered(self.host.passage(record, id_), record)) for id_, record in seen]
-
-    def _remembered(self, passage: Passage, record: Record) -> Passage:
+    def _remember(self, passage: Passage, record: RecordT) -> Passage:
         name = self.record_names.name(passage)
-        if name not in self._met:
-            self.records[name] = record
-            self._met[name] = replace(passage, id=name)
-        return self._met[name]
+        if name not in self._passage_by_name:
+            self.record_by_name[name] = record
+            self._passage_by_name[name] = replace(passage, id=name)
+        return self._passage_by_name[name]
 
 
 def bind_handlers(requests: Requests[Result], handlers: Handlers) -> Requests[Result]:
@@ -243,32 +245,36 @@ def bind_handlers(requests: Requests[Result], handlers: Handlers) -> Requests[Re
 
 
 def rank_linked(
-    reranker: PathRerank, query: str, passages: Sequence[Passage], scores: RetrievalScores, host: PathHost[Any]
+    reranker: PathRerank, query: str, passages: Sequence[Passage], scores: RetrievalScores, stores: PathStores[Any]
 ) -> Requests[Ranking[Passage]]:
-    """Given passages and those that were reached from them; `details["reached"]` is the record of one of these."""
-    source = RecordSource(host, RecordNames(GivenPassages(passages)))
-    counted = scores if reranker.counts_first_stage else None
-    ranking = yield from bind_handlers(reranker.requests(query, passages, scores=counted), source.handlers(query))
+    """Rank given passages and those that are reached from them.
+
+    `details["reached"]` of a result that was not given is its record.
+    """
+    records = PathRecords(stores, RecordNames(GivenPassages(passages)))
+    first_stage_scores = scores if reranker.counts_first_stage else None
+    requests = reranker.requests(query, passages, scores=first_stage_scores)
+    ranking = yield from bind_handlers(requests, records.handlers(query))
     for item in ranking:
         if item.details["position"] >= len(passages):
-            item.details["reached"] = source.records[item.passage.id]
+            item.details["reached"] = records.record_by_name[item.passage.id]
     return ranking
 
 
 @dataclass(frozen=True, slots=True)
-class FoundRecord(Generic[Record]):
-    """A record on a scored path.
+class PathResultRecord(Generic[RecordT]):
+    """Record on a scored path.
 
     Attributes:
-        record: As the store has it.
-        id: What the store calls it, or else its name.
-        score: Of its best path.
-        added_metadata: Metadata of ours.
-        details: Of the ranking.
-        explanation: Why it stands where it stands, if that was asked for.
+        record: The record as the store has it.
+        id: Id of the record in the store, or else its name.
+        score: Score of its best path.
+        added_metadata: Metadata that drillrank adds.
+        details: Details of the ranking.
+        explanation: Explanation of its rank, if the component explains.
     """
 
-    record: Record
+    record: RecordT
     id: str
     score: float
     added_metadata: dict[str, Any]
@@ -283,100 +289,114 @@ def path_rerank(
     embed: Embed | None,
     corpus: Iterable[Passage] = (),
 ) -> PathRerank:
-    """The search with these settings, over links by name; `embed` takes the place of the host's embedding model."""
+    """Return the path reranker with these settings and kinds of links."""
     sources = named_links(links, settings.links_key)
     return PathRerank(prompt_rank, links=sources, corpus=corpus, embed=embed, settings=settings)
 
 
-class PathRetrieval(Generic[Record]):
-    """What a retriever of paths holds between questions, and does for each.
+class PathRetrieval(Generic[RecordT]):
+    """Retrieval of paths of records, for any number of questions.
 
     Args:
-        component: Whose fields name links, and say whether each result is explained.
-        prompt_rank: Scores paths.
-        host: Of no question.
-        embed: From texts to vectors.
-        missing_prompt: Asks an LLM what a path lacks.
-        fields: Of some records what an index of them is made of, if components of equal fields are to share it.
+        records: Records that may be linked to, although the source does not find them.
+        prompt_rank: Scorer of paths.
+        stores: Stores, for no question in particular.
+        settings: Settings of the search.
+        links: Kinds of links, by name.
+        embed: Function from texts to vectors; None for lexical matching alone.
+        missing_prompt: Prompt that asks an LLM for what a path lacks. None if there is no LLM.
+        explain: True if each result has an explanation.
+        index_fields: Function from records to the fields that an index of them depends on. Components with equal
+            fields share the index. None: they do not share.
 
     Raises:
-        InvalidInput: nothing hides records, and two share an id; or the first stage's scores would count, which a
-            retriever of paths does not know.
+        InvalidInput: Two records that are not hidden share an id; `links` is a string; or the prior would need scores
+            of the first stage, which a retriever of paths does not know.
     """
 
     def __init__(
         self,
-        component: Any,
+        records: Sequence[RecordT],
         prompt_rank: PromptRank,
-        host: PathHost[Record],
+        stores: PathStores[RecordT],
         *,
+        settings: LinkedRecordSettings,
+        links: Sequence[LinkName],
         embed: Embed | None,
-        missing_prompt: Callable[..., str],
-        fields: Callable[[Sequence[Record]], Mapping[str, object]] | None = None,
+        missing_prompt: Callable[..., str] | None,
+        explain: bool,
+        index_fields: Callable[[Sequence[RecordT]], Mapping[str, object]] | None = None,
     ) -> None:
-        settings, links, records = component.settings, component.links, component.documents
         check_by_order(prompt_rank.prior)
         if isinstance(links, str):
-            raise InvalidInput(f"links are a list of names, such as [{links!r:.200}]; not {links!r:.200}.")
-        self._passage, self._names = host.passage, host.names(records)
-        self._reranks = partial(path_rerank, settings, prompt_rank, tuple(links), embed)
-        self._fields, self._component, self._explains = fields, type(component).__name__, component.explain
-        self._missing = None if component.llm is None else replace(settings, missing_prompt=missing_prompt)
+            raise InvalidInput(f"links must be a list of names, got {links!r:.200}. Write [{links!r:.200}].")
+        self._to_passage, self._names = stores.to_passage, stores.name_records(records)
+        self._build_reranker = partial(path_rerank, settings, prompt_rank, tuple(links), embed)
+        self._index_fields, self._explain = index_fields, explain
         self._n_candidates = settings.pool
+        self._missing = None if missing_prompt is None else replace(settings, missing_prompt=missing_prompt)
         self._warned = WarnOnce()
         self._indexes = Indexes(records, self._index)
-        if not host.access_filter.restricts:
+        if not stores.access_filter.restricts:
             self._indexes.get(tuple(range(len(records))))
 
-    def _index(self, seen: tuple[int, ...]) -> CachedValue[tuple[GivenPassages, PathSearch]]:
-        """A search of the given records that may be seen."""
-        names = [self._names[number] for number in seen]
-        records = [self._indexes.records[number] for number in seen]
-        for name, copies in Counter(names).items():
-            if copies > 1:
+    def _index(self, visible: tuple[int, ...]) -> CachedValue[tuple[GivenPassages, PathSearch]]:
+        """Return a search of the visible given records."""
+        names = [self._names[index] for index in visible]
+        records = [self._indexes.records[index] for index in visible]
+        for name, n_copies in Counter(names).items():
+            if n_copies > 1:
                 raise InvalidInput(
-                    f"Two of the documents share the id {name!r:.200}: give each an id of its own, or filters that "
+                    f"Two of the documents share the id {name!r:.200}. Give each an id of its own, or filters that "
                     "show one."
                 )
 
-        def made() -> tuple[GivenPassages, PathSearch]:
-            passages = list(map(self._passage, records, names))
-            return GivenPassages(passages), self._reranks(passages).path_search
+        def build() -> tuple[GivenPassages, PathSearch]:
+            passages = list(map(self._to_passage, records, names))
+            return GivenPassages(passages), self._build_reranker(passages).path_search
 
-        return get_or_compute("paths", self._fields and self._fields(records), made)
+        return get_or_compute("paths", self._index_fields and self._index_fields(records), build)
 
     def retrieve(
-        self, query: str, host: PathHost[Record], top_n: int | None, usage: Usage
-    ) -> Requests[list[FoundRecord[Record]]]:
-        """Records for a question, best first.
+        self, query: str, stores: PathStores[RecordT], top_n: int | None, usage: Usage
+    ) -> Requests[list[PathResultRecord[RecordT]]]:
+        """Return records for a question, best first.
 
         Args:
             query: The question.
-            host: Of this question.
-            top_n: Records wanted; None wants all.
-            usage: Where the caller counts what the LLM costs that names what a path lacks.
+            stores: Stores for this question.
+            top_n: Maximum number of records; None for all on scored paths.
+            usage: Counts the tokens and calls of the LLM that names what a path lacks.
         """
-        seen = yield from self._indexes.request_visible(host.access_filter)
-        [made] = yield [FunctionRequest(partial(self._indexes.get, seen))]
-        given, search = made.value
-        records = {self._names[number]: self._indexes.records[number] for number in seen}
-        source = RecordSource(host, RecordNames(given), records, self._warned)
-        first = yield from source.found(query, self._n_candidates, self._component)
-        requests = search.requests(query, top_n, candidates=first, fetched=True, missing=self._missing, usage=usage)
-        ranking = yield from bind_handlers(requests, source.handlers(query))
-        why = ranking.explain() if explains(self._explains) else None
-        return self._found(ranking, source, why)
+        visible = yield from self._indexes.request_visible(stores.access_filter)
+        [index] = yield [FunctionRequest(partial(self._indexes.get, visible))]
+        given, search = index.value
+        given_by_name = {self._names[i]: self._indexes.records[i] for i in visible}
+        records = PathRecords(stores, RecordNames(given), given_by_name, self._warned)
+        candidates = yield from records.search(query, self._n_candidates)
+        requests = search.requests(
+            query, top_n, candidates=candidates, fetched=True, missing=self._missing, usage=usage
+        )
+        ranking = yield from bind_handlers(requests, records.handlers(query))
+        explanations = ranking.explain() if explains(self._explain) else None
+        return self._build_results(ranking, records, explanations)
 
-    def _found(
-        self, ranking: Ranking[Passage], source: RecordSource[Record], why: Explanations | None
-    ) -> list[FoundRecord[Record]]:
-        source.record_names.warn(source.missed, self._warned)
-        found = []
-        for item, reason in zip(ranking, why or [None] * len(ranking), strict=True):
-            [own_id] = source.own_ids([item.passage.id])
-            described = describe_path(
-                source.own_ids(item.details["path"]), item.score, item.details
-            ) | describe_details(item.details)
-            record = source.records[item.passage.id]
-            found.append(FoundRecord(record, own_id, item.score, described, item.details, reason))
-        return found
+    def _build_results(
+        self, ranking: Ranking[Passage], records: PathRecords[RecordT], explanations: Explanations | None
+    ) -> list[PathResultRecord[RecordT]]:
+        records.record_names.warn(records.missing_ids, self._warned)
+        results = []
+        for item, explanation in zip(ranking, explanations or [None] * len(ranking), strict=True):
+            [own_id] = records.own_ids([item.passage.id])
+            path_metadata = describe_path(records.own_ids(item.details["path"]), item.score, item.details)
+            results.append(
+                PathResultRecord(
+                    records.record_by_name[item.passage.id],
+                    own_id,
+                    item.score,
+                    path_metadata | describe_details(item.details),
+                    item.details,
+                    explanation,
+                )
+            )
+        return results

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from drillrank.drilldown.outline import OutlineSection
-from drillrank.frameworks.records import StoredDocument, held_spans
 from drillrank.llm import FunctionRequest, Requests
+from drillrank.structure.reassembly import ReassembledDocument
 from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.vectors import Floats, Integers, of_unit_length
@@ -30,7 +30,7 @@ Overlaps = tuple[Integers, Integers]
 def find_record_cosines(
     question: str,
     store: RecordStore,
-    documents: Sequence[StoredDocument[Any]],
+    documents: Sequence[ReassembledDocument[Any]],
     hits: Sequence[StoredChunk[Any]],
 ) -> Requests[list[Floats] | None]:
     """Return the cosine of each chunk with the question, by document. NaN if it is not known.
@@ -90,42 +90,37 @@ def _convert_scores(chunks: Sequence[StoredChunk[Any]], hits: Sequence[StoredChu
     return np.array([best_scores.get((chunk.document, chunk.id), np.nan) for chunk in chunks])
 
 
-def find_overlaps(document: StoredDocument[Any], sections: Sequence[OutlineSection]) -> Overlaps:
+def find_overlaps(document: ReassembledDocument[Any], sections: Sequence[OutlineSection]) -> Overlaps:
     """Return the pairs of a passage and a chunk that overlap.
 
     Args:
         document: The document.
         sections: Its sections, with passages or paragraphs.
     """
-    chunks = document.chunks
-    spans = [_find_span(chunk) for chunk in chunks]
-    if document.original is not None:
-        for held in held_spans(document.original.text, chunks) or ():
-            spans[held.chunk] = held.start, held.end
-    starts, ends = np.array(spans, dtype=np.int64).reshape(-1, 2).T  # [n_chunks] each; empty spans overlap nothing
-    pages = np.array([str(chunk.page) for chunk in chunks])
+    n_chunks = len(document.chunks)
+    spans = [
+        (run.find_offset(span.start), run.find_end(span.end), span.chunk_index)
+        for run in document.runs
+        if run.shifts
+        for span in run.spans
+    ]
+    starts, ends, span_chunks = np.array(spans, dtype=np.int64).reshape(-1, 3).T  # [n_spans] each
+    pages = np.array([str(document.chunks[index].page) for index in span_chunks])
     passage_indices: list[int] = []
     chunk_indices: list[int] = []
     passages = (passage for section in sections for passage in section.paragraphs)
     for passage_index, passage in enumerate(passages):
         position = passage.metadata
         own_index = position["chunk"]
-        overlapping = {own_index} if own_index < len(chunks) else set()
+        overlapping = {own_index} if own_index < n_chunks else set()
         if "start" in position:
             is_overlapping = (starts < position["end"]) & (ends > position["start"])
-            if own_index < len(chunks):  # offsets may count from each page
-                is_overlapping &= pages == pages[own_index]
-            overlapping.update(np.flatnonzero(is_overlapping).tolist())
+            if own_index < n_chunks:  # offsets may count from each page
+                is_overlapping &= pages == str(document.chunks[own_index].page)
+            overlapping.update(span_chunks[is_overlapping].tolist())
         passage_indices += [passage_index] * len(overlapping)
         chunk_indices += sorted(overlapping)
     return np.array(passage_indices, dtype=np.intp), np.array(chunk_indices, dtype=np.intp)
-
-
-def _find_span(chunk: StoredChunk[Any]) -> tuple[int, int]:
-    """Return the span of a chunk in its document or page, empty if it is not known."""
-    if chunk.start is None:
-        return 0, 0
-    return chunk.start, chunk.start + len(chunk.text) if chunk.end is None else chunk.end
 
 
 def compute_passage_cosines(

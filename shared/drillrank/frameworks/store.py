@@ -146,7 +146,8 @@ class FrameworkStore(ABC):
 
     def read_vectors(self, chunks: Sequence[StoredChunk[Any]]) -> Sequence[Sequence[float] | None]:
         """Return the vectors of chunks that this store returned. None for those without one."""
-        return [chunk.vector for chunk in chunks]
+        read_vectors = getattr(self._record_store, "read_vectors", None)
+        return [chunk.vector for chunk in chunks] if read_vectors is None else read_vectors(chunks)
 
     @abstractmethod
     def _retrieve(self, retriever: Any, question: str) -> Requests[list[StoredChunk[Any]]]:

@@ -14,7 +14,7 @@ from drillrank.explanation.explanations import explains
 from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.metadata import prefixed, result_metadata, user_metadata, with_result_metadata
 from drillrank.frameworks.models import FrameworkEmbedding
-from drillrank.frameworks.pages import at_pages, pages_of
+from drillrank.frameworks.pages import read_pages, with_pages_of_span
 from drillrank.frameworks.sections import (
     LINKS_BY_EXPANSION,
     check_searched,
@@ -477,7 +477,8 @@ class SourceDocument:
             "namespace": self.namespace,
         }
         return with_result_metadata(
-            at_pages(user_metadata(self.metadata), pages_of(self.metadata), start, end), **section_metadata | names
+            with_pages_of_span(user_metadata(self.metadata), read_pages(self.metadata), start, end),
+            **section_metadata | names,
         )
 
 

@@ -21,6 +21,7 @@ from drillrank.structure.formats import (
     find_format_by_file_name,
     find_format_by_media_type,
     find_format_of_file,
+    registered_formats,
 )
 from drillrank.structure.isolation import convert_file
 from drillrank.structure.scan import Scan, assemble
@@ -28,6 +29,9 @@ from drillrank.structure.unread_kinds import describe_unread
 
 PARSER_VERSION = 3
 """Number to raise with every change of what any parser makes of a text or a file, so that caches parse it again."""
+
+FORMAT_KEY = "drillrank_format"
+"""Metadata key under which the readers for the frameworks write the name of a text's format."""
 
 # Metadata keys that the readers of LlamaIndex and the loaders of LangChain use.
 _MEDIA_TYPE_KEYS = ("file_type", "content_type", "mime_type", "filetype")
@@ -59,11 +63,12 @@ def parse_document(text: str, format: str = "auto", *, metadata: Mapping[str, ob
         text: The document. Offsets count characters of this string, which is kept unchanged.
         format: Name of a registered format, such as `"markdown"` (CommonMark with tables and front matter), `"html"`,
             `"latex"`, `"rst"`, `"csv"`, `"json"`, `"code"` or `"text"` (underlined and numbered headings); or `"auto"`.
-        metadata: Metadata of the document. With `"auto"`, a media type (`file_type`, `content_type`) or the ending
-            of a file name (`file_name`, `file_path`, `source`, `url`) decides. A text without any markup is not read as
-            HTML or LaTeX, even if its metadata say so, because a loader has removed the markup. If the metadata name no
-            format, the text decides: HTML or LaTeX if it begins like one, then Markdown if it has a heading, a fence, a
-            table or front matter, then HTML if it is a fragment, else plain text.
+        metadata: Metadata of the document. With `"auto"`, the name of a format (`drillrank_format`), a media type
+            (`file_type`, `content_type`) or the ending of a file name (`file_name`, `file_path`, `source`, `url`)
+            decides. A text without any markup is not read as HTML or LaTeX, even if its metadata say so, because a
+            loader has removed the markup. If the metadata name no format, the text decides: HTML or LaTeX if it begins
+            like one, then Markdown if it has a heading, a fence, a table or front matter, then HTML if it is a
+            fragment, else plain text.
 
     Returns:
         The document. Its sections tile the text. Text before the first heading is a section with an empty path and
@@ -204,7 +209,7 @@ def _start_key(path: str | os.PathLike[str]) -> blake2b:
 
 
 def format_in_metadata(metadata: Mapping[str, object]) -> Format | None:
-    """Return the text format that a document's metadata name, by media type or by the ending of a file name or URL.
+    """Return the text format that a document's metadata name: itself, its media type, or the ending of a name or URL.
 
     Formats that are converted, such as PDF, do not count: a loader has already taken the text out of the file.
 
@@ -219,7 +224,9 @@ def format_in_metadata(metadata: Mapping[str, object]) -> Format | None:
         map(find_format_by_file_name, _names(metadata)),
     )
     text_formats = (one for one in [*by_media_type, *by_name] if one is not None and one.convert is None)
-    return next(text_formats, None)
+    format_name = metadata.get(FORMAT_KEY)
+    of_text = (one for one in registered_formats() if one.name == one.text_format == format_name)
+    return next(of_text, None) or next(text_formats, None)
 
 
 def is_readable_name(name: str) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -112,6 +115,24 @@ def folder(request, tmp_path_factory) -> Path:
 
 
 def saved(family: str, tmp_path_factory) -> Path:
+    """Return the directory of a model, which the processes of a test run save once. Copy it to change it."""
+    base = tmp_path_factory.getbasetemp()
+    place = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "models" / family
+    place.parent.mkdir(exist_ok=True)
+    if not place.exists():
+        own = tmp_path_factory.mktemp(family)
+        save_family(family, own)
+        move_whole(own, place)
+    return place
+
+
+def move_whole(own: Path, place: Path) -> None:
+    """Rename a directory, unless another process was first."""
+    with suppress(OSError):
+        own.rename(place)
+
+
+def save_family(family: str, place: Path) -> None:
     torch.manual_seed(7)
     model, tokenizer = {**FAMILIES, **MORE_TOKENIZERS}[family]()
     for weight in (*model.parameters(), *model.buffers()):
@@ -119,10 +140,8 @@ def saved(family: str, tmp_path_factory) -> Path:
             # Most families begin so flat that mistakes would hide; nor are biases all 0, norms all 1 after training.
             weight.data *= 1 if family.startswith("t5") else 3
             weight.data += 0.2 * weight.abs().mean().clamp(min=0.1) * torch.randn_like(weight)
-    place = tmp_path_factory.mktemp(family)
     model.save_pretrained(place)
     tokenizer.save_pretrained(place)
-    return place
 
 
 def smallest(place: Path) -> Path:
@@ -144,9 +163,11 @@ def loaded(folder: Path, kind: str) -> LanguageModel:
         return HuggingFaceModel(str(folder), dtype="float32")
     pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed")
     place = folder.parent / f"{folder.name}-ct2"
-    return load_language_model(
-        f"ct2:{place}" if place.exists() else convert(str(folder), str(place), quantization="float32")
-    )
+    if not place.exists():
+        own = Path(tempfile.mkdtemp(dir=folder.parent)) / "converted"
+        convert(str(folder), str(own), quantization="float32")
+        move_whole(own, place)
+    return load_language_model(f"ct2:{place}")
 
 
 @pytest.fixture(scope="session")

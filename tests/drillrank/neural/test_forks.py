@@ -14,10 +14,11 @@ from drillrank.likelihood.ct2 import convert
 from tests.drillrank.neural.conftest import saved
 from tests.drillrank.neural.fake_server import FakeServer
 from tests.drillrank.neural.tiny_encoder import saved_encoder
+from tests.examples import size
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
 
-TEXTS = [f"The river {n} flows through the old town, past {n % 7} gates and a tower. " * 6 for n in range(60)]
+TEXTS = [f"The river {n} flows through the old town, past {n % 7} gates and a tower. " * 6 for n in range(size(60))]
 FORKED = """
 import gc, json, os, signal, sys, warnings
 from drillrank import UPR, load_language_model
@@ -60,7 +61,7 @@ def score():
 threads = [threading.Thread(target=score) for _ in range(2)]
 for thread in threads:
     thread.start()
-for number in range(30):
+for number in range(int(sys.argv[3])):
     child = os.fork()
     if not child:
         signal.alarm(60)  # it used to wait for ever
@@ -143,12 +144,12 @@ def test_a_gpu_does_not_come_along(folder):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the models would be on a GPU")
 @pytest.mark.parametrize("kind", ["hf", "ct2", "served"])
-def test_thirty_forks_while_other_threads_score(folder, server, tmp_path, kind):
+def test_forks_while_other_threads_score(folder, server, tmp_path, kind):
     if kind == "ct2":
         spec = convert(str(folder), str(tmp_path / "converted"))
     else:
         spec = f"hf:{folder}" if kind == "hf" else server.address
-    run(WHILE_SCORING, TEXTS[:12], spec)
+    run(WHILE_SCORING, TEXTS[:12], spec, str(size(30)))
 
 
 def test_the_embedded_model_and_a_served_one_need_nothing(server):

@@ -159,7 +159,7 @@ def test_a_refusal_does_not_wait_for_slow_siblings(vllm):
 
 
 def test_retries_end_with_the_deadline(vllm):
-    model = load_language_model(vllm.address, timeout=2.0, retries=100)
+    model = load_language_model(vllm.address, timeout=1.0, retries=100)
     UPR(model).rank("who?", ["Basel"])
     vllm.faults = [503] * 200
     started = time.perf_counter()
@@ -178,11 +178,11 @@ async def test_a_caller_who_leaves_stops_the_requests(vllm):
     model = load_language_model(vllm.address, prompts_per_request=1, concurrency=2)
     UPR(model).rank("who?", ["Basel"])
     vllm.requests.clear()
-    vllm.slow = lambda _: 0.5
+    vllm.slow = lambda _: 0.3
     texts = [f"Basel {number}" for number in range(20)]
     with pytest.raises(asyncio.TimeoutError):
-        await asyncio.wait_for(model.run_in_worker(UPR(model).rank, "who?", texts), 0.3)
-    await asyncio.sleep(1.5)
+        await asyncio.wait_for(model.run_in_worker(UPR(model).rank, "who?", texts), 0.2)
+    await asyncio.sleep(0.9)
     assert len(vllm.requests) == 2
     vllm.slow = lambda _: 0.0
     assert len(await model.run_in_worker(UPR(model).rank, "who?", texts)) == 20

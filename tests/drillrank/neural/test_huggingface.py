@@ -16,8 +16,9 @@ from drillrank.prompts import TruncatableText
 from tests.drillrank.neural.conftest import FAMILIES, MORE_TOKENIZERS, between, saved, wrapped
 from tests.drillrank.neural.float64 import Network, of_ids
 from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
+from tests.examples import size
 
-hypothesis = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+hypothesis = settings(max_examples=size(12), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 # Fixtures of its own: those of the other tests would be handed the wrong folder from the session's cache.

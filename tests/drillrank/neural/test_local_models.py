@@ -18,13 +18,14 @@ from drillrank.text import token_counter
 from tests.drillrank.neural.conftest import FAMILIES, KINDS_OF_MODELS, MORE_TOKENIZERS, loaded, saved
 from tests.drillrank.neural.float64 import Yardstick
 from tests.drillrank.neural.requests import phrases, prompts, requests
+from tests.examples import size
 
 related = st.lists(  # prompts that begin alike, targets that begin alike, some to be cut, some the same
     st.builds(Request, prompts, st.sampled_from(["who?", "who wrote it?"]) | phrases, st.sampled_from([None, 50])),
     min_size=1,
     max_size=6,
 )
-hypothesis = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+hypothesis = settings(max_examples=size(12), deadline=None, suppress_health_check=list(HealthCheck))
 CONTROL = ["</s>", "<s>", "<pad>", "<unk>", "<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 
 

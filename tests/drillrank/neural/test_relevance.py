@@ -22,7 +22,7 @@ from drillrank.rerank.relevance import ANSWER_PRESETS
 from tests.drillrank.helpers import refuses
 from tests.drillrank.neural.conftest import FAMILIES, KINDS_OF_MODELS, MORE_TOKENIZERS, loaded, saved
 from tests.drillrank.neural.float64 import Yardstick
-from tests.examples import examples
+from tests.examples import size
 
 QWEN = ("<|im_start|>system\n", "<|im_end|>\n<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n")
 # As the publishers write them, with the places filled; see docs/neural-models.md for where each was read.
@@ -67,7 +67,7 @@ ANSWERS = ("e", "s")  # single tokens of every tiny tokenizer
 WORDS = ["Basel", "the Rhine", "river", "novel", "Emma", "東京", "42", "who wrote it?", ". ", "</s>", "<|im_start|>"]
 phrases = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
 passages = st.lists(st.builds(Passage, phrases, title=st.sampled_from(["", "Basel"])), min_size=1, max_size=5)
-hypothesis = settings(max_examples=examples(10), suppress_health_check=list(HealthCheck))
+hypothesis = settings(max_examples=size(12), suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(scope="module", params=[*FAMILIES, *MORE_TOKENIZERS])

@@ -138,7 +138,7 @@ FAILURES = {
 def test_a_task_that_fails_is_one_error_and_the_next_file_is_read(tasks, task, monkeypatch):
     monkeypatch.setattr(limits, "PROCESS_SECONDS", 0.5)
     monkeypatch.setattr(limits, "PROCESS_WAIT", 1.0)
-    monkeypatch.setattr(limits, "PROCESS_WAIT_PER_SECOND", 6.0)
+    monkeypatch.setattr(limits, "PROCESS_WAIT_PER_SECOND", 2.0 if task == "hang" else 6.0)
     with pytest.raises(ReaderFailure, match=FAILURES[task]) as raised:
         run_task(f"{tasks}:{task}", {}, b"")
     assert "a word of the document" not in str(raised.value)

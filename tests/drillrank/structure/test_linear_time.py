@@ -16,6 +16,7 @@ from drillrank.structure import parse_document, sentences
 from drillrank.structure.html import html_links
 from drillrank.structure.markdown import markdown_links
 from tests.drillrank.structure.test_document import check_spans
+from tests.examples import IS_THOROUGH, size
 
 # What stands between ⟦ and ⟧ is repeated until the whole has so many characters.
 # fmt: off
@@ -94,11 +95,11 @@ def test_parsing_takes_linear_work(format, make):
     assert lines_run(work, make(8000)) < 12 * lines_run(work, make(1000)) + 2000  # 8 times if linear, 64 if quadratic
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(60 if IS_THOROUGH else 10)
 @pytest.mark.parametrize(("format", "make"), [case for case in CASES if case.values[0] != "html"])
 def test_large_texts_come_to_an_end(format, make):
     """What regular expressions and libraries do is no line of Python: quadratic work would take them minutes here."""
-    text = make(150_000)
+    text = make(size(150_000))
     assert sum(section.end - section.start for section in parse_document(text, format).sections()) == len(text)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from drillrank.errors import InvalidInput
 from drillrank.structure import Document, parse_document
 from drillrank.structure.passages import DocumentPassage, cut_passages
-from tests.examples import examples
+from tests.examples import examples, size
 
 SENTENCES = "The old mill grinds corn. Its wheel turns day and night. Nobody stops it. "
 
@@ -316,5 +316,6 @@ def test_time_grows_linearly(unit):
         cut_passages(document)
         return time.process_time() - start
 
-    small, large = min(seconds(2000) for _ in range(3)), seconds(16_000)
-    assert large < 40 * small + 0.5
+    n = size(2000)
+    small, large = min(seconds(n) for _ in range(3)), seconds(8 * n)
+    assert large < 40 * small + size(2000) / 4000

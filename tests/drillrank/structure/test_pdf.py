@@ -17,7 +17,7 @@ from drillrank.structure.pdf import convert_pdf, count_pages
 from drillrank.structure.pdf_words import count_in_english, join_split_words
 from drillrank.views import section_chunks
 from tests.drillrank.structure.test_linear_time import lines_run
-from tests.examples import examples
+from tests.examples import examples, size
 from tests.pdf_files import Mark, Pdf, Text, lines, pdf_of
 
 pytest.importorskip("liteparse", reason="needs the extra pdf")
@@ -218,7 +218,9 @@ def test_only_spaces_go_and_only_for_words_of_the_file(text, counts):
 @pytest.mark.parametrize("part", ["a ", "in ", "fox in e ", "Incom e ", "(e, "])
 def test_a_row_of_many_short_words_takes_linear_work(part):
     join_split_words(part, COUNTS)
-    few, many = (lines_run(lambda text: join_split_words(text, COUNTS), part * count) for count in (500, 4000))
+    few, many = (
+        lines_run(lambda text: join_split_words(text, COUNTS), part * count) for count in (size(500), 8 * size(500))
+    )
     assert many < 12 * few + 2000  # 8 times if linear, 64 if quadratic
 
 
