@@ -19,18 +19,16 @@ Chunks = Sequence[StoredChunk[RecordT]]
 
 _N_VIEWS = 3  # records of a section in a store: to find `n` documents, ask for more records
 
-# Problem of some documents: their number, and the id of one of them.
-_PROBLEM_MESSAGES = {
-    "outdated": "What was given of {0} documents differs from what the source found, for example of {1!r:.200}: the "
-    "source's text is taken. Give the documents as they are stored now; no splitter may have changed white space.",
-    "missing": "Sections of {0} documents were found whose raw records are neither in the source nor in its store, for "
-    "example of {1!r:.200}: pass them as documents.",
-    "conflicting": "Records of {0} documents claim the same place with different texts, for example of {1!r:.200}: two "
-    "versions, or two owners, under one id. They are not put together: each record that was found is read by itself. "
-    "Delete old versions, or filter by owner, or give ids a namespace.",
-    "offsets": "Chunks of {0} documents do not say where in the document they stand, for example of {1!r:.200}: "
-    "paragraphs of theirs have no offsets, and end where a chunk ends. Pass the originals as documents, or split so "
-    "that offsets are noted (in LangChain: add_start_index=True).",
+_WARNINGS = {
+    "outdated": "Given documents differ from what the source found. The text of the source was read. Give the "
+    "documents as they are stored now; no splitter may have changed white space.",
+    "missing": "Sections were found whose raw records are neither in the source nor in its store. They were left out. "
+    "Pass their documents as documents.",
+    "conflicting": "Records of one document have different texts at the same offset: two versions, or two owners, "
+    "share an id. Each record that was found was read by itself. Delete old versions, filter by owner, or give ids a "
+    "namespace.",
+    "offsets": "Chunks do not say where in their document they are. Their paragraphs have no offsets and end where a "
+    "chunk ends. Pass the originals as documents, or note offsets when splitting (LangChain: add_start_index=True).",
 }
 
 
@@ -52,19 +50,21 @@ class CandidateDocuments(Generic[RecordT]):
 
     @property
     def problems(self) -> list[str]:
-        """Messages about all problems."""
-        return self._messages(self.names_by_problem)
-
-    def warn(self, warned: WarnOnce) -> None:
-        """Warn about problems, once for each document and kind of problem."""
-        for message in self._messages({kind: warned.new(kind, names) for kind, names in self.names_by_problem.items()}):
-            warn(message)
-
-    def _messages(self, names_by_problem: Mapping[str, Sequence[DocumentName]]) -> list[str]:
+        """Messages about all problems, each with the number of its documents and the id of one."""
         messages = [
-            _PROBLEM_MESSAGES[kind].format(len(names), names[0][1]) for kind, names in names_by_problem.items() if names
+            f"{_WARNINGS[kind]} Documents: {len(names)}, such as {names[0][1]!r:.200}."
+            for kind, names in self.names_by_problem.items()
+            if names
         ]
         return [*messages, self.empty_reason] if self.empty_reason else messages
+
+    def warn(self, warned: WarnOnce) -> None:
+        """Warn about problems, once for each document and kind of problem. A warning does not name documents."""
+        for kind, names in self.names_by_problem.items():
+            if warned.new(kind, names):
+                warn(_WARNINGS[kind])
+        if self.empty_reason:
+            warn(self.empty_reason)
 
 
 # --- Given records
@@ -85,8 +85,9 @@ def read_given(chunks: Chunks[RecordT], is_filtered: bool) -> CandidateDocuments
         documents += [(reassemble(group, name=name), group) for group in groups]
     empty_reason = ""
     if not any(chunk.text.strip() for chunk in chunks):
-        reason = "passes the filter" if is_filtered and not chunks else "holds any text"
-        empty_reason = f"Nothing that was given {reason}: there is nothing to drill into."
+        is_hidden = is_filtered and not chunks
+        reason = "No given document passes the filter" if is_hidden else "The given documents contain no text"
+        empty_reason = f"{reason}, so there is nothing to read."
     return _split_conflicting(documents, {}, empty_reason)
 
 
@@ -267,12 +268,12 @@ def _explain_empty(
     if not has_hits:
         if not is_filtered and not store.obeys_limits:  # a retriever may find nothing on purpose
             return ""
-        reason = "found nothing that the filter shows" if is_filtered else "holds nothing"
-        return f"The source {reason}: there is nothing to drill into."
+        reason = "found nothing that passes the filter" if is_filtered else "is empty"
+        return f"The source {reason}, so there is nothing to read."
     has_text = any(chunk.text.strip() for document in candidates.documents for chunk in document.chunks)
     if has_text or candidates.names_by_problem["missing"]:
         return ""
-    return "What the source found holds no text: there is nothing to drill into."
+    return "The records that the source found contain no text, so there is nothing to read."
 
 
 # --- Given records next to those of a store
