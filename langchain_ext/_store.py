@@ -141,6 +141,8 @@ class LangChainStore(FrameworkStore):
             return (yield from self._permit_fetched(_name_by_keys(ids, values)))
         if self.store is None:
             return None
+        if not ids and type(self.store).get_by_ids is not VectorStore.get_by_ids:
+            return []  # without any id, some stores raise an error, and some return all records
         # A store that returns records by search only does not implement these methods.
         [documents] = yield [_catch(NotImplementedError, self.store.get_by_ids, self.store.aget_by_ids, list(ids))]
         return None if isinstance(documents, Exception) else (yield from self._permit_fetched(documents))

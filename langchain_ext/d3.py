@@ -25,10 +25,11 @@ from drillrank.drilldown.paragraph_scores import load_evidence_model
 from drillrank.drilldown.trace import StepReport
 from drillrank.frameworks.components import EXPLAIN, ModelFields
 from drillrank.frameworks.evidence import EvidenceParagraph, EvidenceRetrieval, RetrievedEvidence
+from drillrank.frameworks.inputs import clean_question
 from drillrank.frameworks.metadata import PREFIX, RANKING_KEYS
 from drillrank.frameworks.sections import check_searched
 from drillrank.frameworks.settings import ResultLimit, limit_results
-from drillrank.passages import check_query, check_top_n
+from drillrank.passages import check_top_n
 from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
 from langchain_ext._filters import DocumentFilter, Filter
@@ -93,7 +94,7 @@ class D3Retriever(ModelFields, ConfiguredRetriever):
 
     Raises:
         InvalidInput: A setting cannot be used, or the question is blank.
-        LLMFailure: A call failed, and `on_failure` is `"raise"`.
+        LLMFailure: A call failed or its answer is unusable, and `on_failure` says to raise.
 
     >>> manual = Document(page_content="# Battery\n\nIt lasts nine hours.\n\n# Screen\n\nClean it with a cloth.")
     >>> found = D3Retriever([manual], top_n=1).invoke("How long does the battery last?")[0]
@@ -184,7 +185,7 @@ class D3Retriever(ModelFields, ConfiguredRetriever):
     def _arguments(self, query: str, top_n: int | None, config: RunnableConfig) -> dict[str, Any]:
         """Return the arguments of `EvidenceRetrieval.retrieve` for a question."""
         check_top_n(top_n)
-        question, store = check_query(query), None
+        question, store = clean_question(query), None
         access = DocumentFilter(self.filters, self.source)
         if self.source is not None:
             with_vectors = self.embed is None and self._settings.uses_index_vectors

@@ -12,6 +12,7 @@ from langchain_core.runnables import Runnable
 from langchain_text_splitters import TextSplitter
 
 from drillrank import structure
+from drillrank.frameworks.constructors import component
 from drillrank.frameworks.settings import SplitterSettings
 from drillrank.frameworks.views import SourceDocument, chunker_of, namespace_of, split
 from drillrank.llm import Requests, arun, run
@@ -32,7 +33,8 @@ from langchain_ext.loader import convert_document
 from langchain_ext.pages import join_pages
 
 
-@dataclass(eq=False)
+@component
+@dataclass(eq=False, repr=False)
 class MultiViewTextSplitter(TextSplitter):
     r"""Cuts documents along their own sections and gives each section as raw text, keywords and summary.
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from math import isfinite
-from numbers import Real
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from langchain_core.callbacks import Callbacks
@@ -23,8 +21,10 @@ from drillrank.frameworks.components import (
     RerankerComponentFields,
     UPRFields,
 )
+from drillrank.frameworks.constructors import component
+from drillrank.frameworks.inputs import clean_question, finite_score, value_text
 from drillrank.frameworks.metadata import PREFIX, copy_metadata, describe_explanation, with_notes
-from drillrank.passages import Ranking, check_query
+from drillrank.passages import Ranking
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.upr import UPR_PROMPT
 from langchain_ext._filters import DocumentFilter
@@ -72,7 +72,7 @@ class LikelihoodCompressor(RerankerComponentFields, Loadable, BaseDocumentCompre
         documents, passages, scores = self._read_input(inputs)
         if not documents:
             return []
-        return self._build_results(documents, self._rank(inputs["query"], passages, scores))
+        return self._build_results(documents, self._rank(clean_question(inputs["query"]), passages, scores))
 
     async def _acompress(self, inputs: dict[str, Any], config: RunnableConfig) -> list[Document]:
         return await self.language_model.run_in_worker(self._compress, inputs, config)
@@ -92,15 +92,15 @@ class LikelihoodCompressor(RerankerComponentFields, Loadable, BaseDocumentCompre
         documents = filter_results(DocumentFilter(None).filter_results(inputs["documents"]))
         passages = [self._passage(document, position) for position, document in enumerate(documents)]
         score_key = self._settings.score_key
-        scores = [None if score_key is None else _finite_score(one.metadata.get(score_key)) for one in documents]
+        scores = [None if score_key is None else finite_score(one.metadata.get(score_key)) for one in documents]
         if getattr(self, "prior", None) == "retrieval" and all(score is None for score in scores):
             return documents, passages, [-float(position) for position in range(len(documents))]
         return documents, passages, scores
 
     def _passage(self, document: Document, position: int) -> Passage:
         settings, metadata = self._settings, document.metadata
-        fields = [f"{key}: {metadata[key]}" for key in settings.metadata_fields if key in metadata]
-        title = str(metadata.get(settings.title_key) or "")
+        fields = [f"{key}: {value_text(metadata[key])}" for key in settings.metadata_fields if key in metadata]
+        title = value_text(metadata.get(settings.title_key))
         return Passage(
             "\n".join([*fields, document.page_content]), id=document.id or f"document-{position}", title=title
         )
@@ -111,14 +111,18 @@ class LikelihoodCompressor(RerankerComponentFields, Loadable, BaseDocumentCompre
         for item, explanation in self._select_results(ranking):
             reached = item.details.get("reached")
             document = documents[item.details["position"]] if reached is None else reached
-            score_key = self._settings.score_key
+            score_key, metadata = self._settings.score_key, self._own_metadata(document)
             if score_key is None:  # no metadata depend on the question
-                metadata = copy_metadata(document.metadata)
+                metadata = copy_metadata(metadata)
             else:
-                metadata = with_notes(document.metadata, item.details) | {score_key: item.score}
+                metadata = with_notes(metadata, item.details) | {score_key: item.score}
                 metadata |= describe_explanation(explanation)
             results.append(document.model_copy(update={"metadata": metadata}))
         return results
+
+    def _own_metadata(self, document: Document) -> dict[str, Any]:
+        """Return the metadata of a result that do not depend on the ranking."""
+        return document.metadata
 
     def as_runnable(self, retriever: Runnable[str, list[Document]] | None = None) -> Runnable[Any, list[Document]]:
         """Return this reranker as a step of a chain.
@@ -143,7 +147,7 @@ class LikelihoodCompressor(RerankerComponentFields, Loadable, BaseDocumentCompre
         if retriever is None:
             return step
         retrieve: Runnable[Any, Any] = RunnableParallel(query=RunnablePassthrough(), documents=retriever)
-        return RunnableLambda(check_query) | retrieve | step
+        return RunnableLambda(clean_question) | retrieve | step
 
 
 class UPRRerank(UPRFields, LikelihoodCompressor):
@@ -156,7 +160,9 @@ class UPRRerank(UPRFields, LikelihoodCompressor):
             `score_key` in the metadata. LangChain's retrievers usually write none; then the order of the documents
             counts, so use None for documents in an arbitrary order. `"cosine"` reads the scores as cosines of a
             sentence encoder and requires them. None ignores scores and order.
-        score: Scale of the new scores: `"log_likelihood"`, at most 0; `"probability"`; or `"softmax"`.
+        score: Scale of the new scores: `"log_likelihood"`, at most 0; `"probability"`, its exponential; or
+            `"softmax"`, the share among all candidates. For a cut-off on scores, use `"softmax"` or the setting
+            `min_share`: likelihoods of a perfect match differ by question, and are small on every scale.
         explain: Explain the rank of each result.
         template: Prompt with `{text}` and optionally `{title}` before it.
         max_passage_tokens: Maximum number of tokens of a passage; None means the model's own limit.
@@ -229,11 +235,26 @@ class MonoT5Rerank(MonoT5Fields, LikelihoodCompressor):
     """
 
 
+class GeneratedDocument(Document):
+    """Document that an LLM wrote, for `BRMGRRerank`.
+
+    Only the class marks it. A store, or `loads`, returns a plain document, so no stored metadata can pass as generated.
+
+    >>> GeneratedDocument(page_content="Jane Austen wrote the novel Emma.").lc_id()[-1]
+    'Document'
+    """
+
+    @classmethod
+    def lc_id(cls) -> list[str]:
+        """Return the id of a plain document, as which `loads` reads this document."""
+        return Document.lc_id()
+
+
 class BRMGRRerank(BRMGRRerankFields, LikelihoodCompressor):
     """Merges retrieved documents with documents that an LLM wrote. Each kind is ranked in its own way, then paired.
 
-    A document with the value `"generated"` under `origin_key` in its metadata was written by an LLM, all others
-    retrieved.
+    A `GeneratedDocument` was written by an LLM. All other documents were retrieved, whatever their metadata say.
+    Results that an LLM wrote have the metadata `drillrank_origin` (setting `origin_key`) with the value `"generated"`.
 
     Args:
         model: A `load_language_model` specification, or a language model.
@@ -254,7 +275,7 @@ class BRMGRRerank(BRMGRRerankFields, LikelihoodCompressor):
     >>> retrieved = ["Emma is a novel that Jane Austen wrote.", "Basel lies on the Rhine."]
     >>> generated = ["Emma was written by Charles Dickens.", "Jane Austen wrote the novel Emma."]
     >>> documents = [Document(page_content=text) for text in retrieved]
-    >>> documents += [Document(page_content=text, metadata={"drillrank_origin": "generated"}) for text in generated]
+    >>> documents += [GeneratedDocument(page_content=text) for text in generated]
     >>> merged = BRMGRRerank(guard=True, top_n=2).compress_documents(documents, "Who wrote Emma?")
     >>> [document.page_content for document in merged]
     ['Jane Austen wrote the novel Emma.', 'Emma is a novel that Jane Austen wrote.']
@@ -266,11 +287,20 @@ class BRMGRRerank(BRMGRRerankFields, LikelihoodCompressor):
 
     def _passage(self, document: Document, position: int) -> Passage:
         passage = super()._passage(document, position)
-        generated = document.metadata.get(self._settings.origin_key) == "generated"
+        generated = isinstance(document, GeneratedDocument)
         text = document.page_content if generated else passage.text  # the LLM did not write the metadata
         return replace(passage, text=text, metadata={"generated": generated})
 
+    def _own_metadata(self, document: Document) -> dict[str, Any]:
+        key, metadata = self._settings.origin_key, document.metadata
+        if isinstance(document, GeneratedDocument):
+            return {**metadata, key: "generated"}
+        false_origin = metadata.get(key) == "generated"
+        return {name: value for name, value in metadata.items() if name != key} if false_origin else metadata
 
+
+@component
+@dataclass(eq=False, repr=False)
 class LikelihoodCrossEncoder(BaseCrossEncoder):
     """Scores (query, text) pairs by the likelihood of the query, for components such as `CrossEncoderReranker`.
 
@@ -287,14 +317,13 @@ class LikelihoodCrossEncoder(BaseCrossEncoder):
     True
     """
 
-    def __init__(
-        self,
-        model: str | LanguageModel = "unigram",
-        *,
-        model_options: dict[str, Any] | None = None,
-        template: str = UPR_PROMPT,
-    ) -> None:
-        self._upr = UPR(load_language_model(model, **(model_options or {})), template=template)
+    model: str | LanguageModel = "unigram"
+    _: KW_ONLY
+    model_options: dict[str, Any] | None = None
+    template: str = UPR_PROMPT
+
+    def __post_init__(self) -> None:
+        self._upr = UPR(load_language_model(self.model, **(self.model_options or {})), template=self.template)
 
     def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
         """Return the score of each pair. The pairs of one query are scored together as its candidates.
@@ -313,14 +342,3 @@ class LikelihoodCrossEncoder(BaseCrossEncoder):
             for item in ranking:
                 scores[indices[item.details["position"]]] = item.score
         return scores
-
-
-def _finite_score(value: object) -> float | None:
-    """Return a stored value as a score; None if it is not a finite number."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return None
-    try:
-        score = float(value)
-    except OverflowError:
-        return None
-    return score if isfinite(score) else None

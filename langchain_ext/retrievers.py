@@ -18,6 +18,7 @@ from drillrank.frameworks.metadata import describe_explanation, prefixed, with_r
 from drillrank.frameworks.store import retrieve_and_generate
 from drillrank.frameworks.views import Merged, ViewRetrieval
 from drillrank.llm import Requests, Usage
+from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View
 from langchain_ext._filters import DocumentFilter, Filter
@@ -25,10 +26,10 @@ from langchain_ext._llm import FrameworkLLM, embedding_of
 from langchain_ext._records import as_raw, read_given
 from langchain_ext._retriever import QueryRetriever, Retriever, with_score
 from langchain_ext._store import LangChainStore
-from langchain_ext.rerank import BRMGRRerank
+from langchain_ext.rerank import BRMGRRerank, GeneratedDocument
 from langchain_ext.settings import BRMGRRetrieverSettings, ScoreSettings
 
-Source = VectorStore | Retriever | dict[View, Retriever]
+Source = VectorStore | Retriever | RecordStore | dict[View, Retriever]
 
 
 class MultiViewRetriever(QueryRetriever):
@@ -196,15 +197,6 @@ class BRMGRRetriever(BRMGRFields, ModelFields, QueryRetriever):
     def _merged(
         self, query: str, top_n: int | None, found: list[Document], written: list[Passage], config: RunnableConfig
     ) -> list[Document]:
-        generated = [
-            Document(id=passage.id, page_content=passage.text, metadata={self._settings.origin_key: "generated"})
-            for passage in written
-        ]
-        key = self._settings.origin_key
-        # What was retrieved was written by nobody's LLM here, whatever is stored with it.
-        retrieved = [
-            one.model_copy(update={"metadata": {name: value for name, value in one.metadata.items() if name != key}})
-            for one in found
-        ]
+        generated = [GeneratedDocument(id=passage.id, page_content=passage.text) for passage in written]
         reranker: BRMGRRerank = self.core.model_copy(update={"top_n": top_n})
-        return reranker.compress_documents([*retrieved, *generated], query, config.get("callbacks"))
+        return reranker.compress_documents([*found, *generated], query, config.get("callbacks"))

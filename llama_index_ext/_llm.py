@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
@@ -11,7 +12,7 @@ from typing import Any
 
 from llama_index.core import PromptTemplate, Settings
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.bridge.pydantic import BaseModel, Field, create_model
+from llama_index.core.bridge.pydantic import BaseModel, Field, PrivateAttr, ValidationError, create_model
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.dispatcher import (  # type: ignore[attr-defined]
     active_instrument_tags,
@@ -24,7 +25,7 @@ from llama_index.core.llms import LLM, CustomLLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixin
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import InvalidInput, UnusableAnswer
 from drillrank.frameworks.models import (
     STEPS,
     FrameworkEmbedding,
@@ -69,7 +70,22 @@ _counter: ContextVar[TokenCounter | None] = ContextVar("drillrank_token_counter"
 
 
 class _TokenListener(BaseEventHandler):
-    """Adds the token counts of each finished call to the counter of its step."""
+    """Adds the token counts of each finished call to the counter of its step. Installed only while a step runs."""
+
+    _n_steps: int = PrivateAttr(default=0)
+    _lock: Any = PrivateAttr(default_factory=threading.Lock)
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._n_steps += 1
+            if self._n_steps == 1:
+                _llm_dispatcher.event_handlers.append(self)
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._n_steps -= 1
+            if self._n_steps == 0:  # in a new list, because other threads may iterate over the old one
+                _llm_dispatcher.event_handlers = [one for one in _llm_dispatcher.event_handlers if one is not self]
 
     @classmethod
     def class_name(cls) -> str:
@@ -83,7 +99,8 @@ class _TokenListener(BaseEventHandler):
             counter.calls.append(reported_tokens(event.response.raw, event.response.additional_kwargs))
 
 
-get_dispatcher("llama_index.core.llms.callbacks").add_event_handler(_TokenListener())
+_llm_dispatcher = get_dispatcher("llama_index.core.llms.callbacks")
+_listener = _TokenListener()
 
 
 @contextmanager
@@ -91,7 +108,7 @@ def step(name: str) -> Iterator[TokenCounter]:
     """Tag spans and events of the LLM calls in the block with the name of a step, and count their tokens."""
     token = _counter.set(counter := TokenCounter())
     try:
-        with instrument_tags({**active_instrument_tags.get(), STEP_TAG: name}):
+        with _listener, instrument_tags({**active_instrument_tags.get(), STEP_TAG: name}):
             yield counter
     finally:
         _counter.reset(token)
@@ -171,7 +188,8 @@ class FrameworkLLM:
         with step(name) as counter:
             if schema is None or not llm.metadata.is_function_calling_model:
                 return counter.reply(llm.predict(template, **values))
-            answer = llm.structured_predict(_pydantic_model(schema), template, **values)
+            with _schema_errors(counter):
+                answer = llm.structured_predict(_pydantic_model(schema), template, **values)
             return counter.reply(answer.model_dump_json())
 
     async def _aask(self, prompt: str, schema: dict[str, Any] | None = None) -> Reply:
@@ -180,8 +198,23 @@ class FrameworkLLM:
         with step(name) as counter:
             if schema is None or not llm.metadata.is_function_calling_model:
                 return counter.reply(await llm.apredict(template, **values))
-            answer = await llm.astructured_predict(_pydantic_model(schema), template, **values)
+            with _schema_errors(counter):
+                answer = await llm.astructured_predict(_pydantic_model(schema), template, **values)
             return counter.reply(answer.model_dump_json())
+
+
+@contextmanager
+def _schema_errors(counter: TokenCounter) -> Iterator[None]:
+    """Convert the error for an answer that does not follow the schema. Its message may have the answer.
+
+    LlamaIndex raises a plain `ValueError` for it, as LLMs may do without an answer, which report no call.
+    """
+    try:
+        yield
+    except ValueError as cause:
+        if isinstance(cause, ValidationError) or counter.calls:
+            raise UnusableAnswer("it does not follow the schema") from cause
+        raise
 
 
 def cache_key(llm: LLM) -> str | None:

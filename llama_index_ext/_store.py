@@ -127,11 +127,13 @@ class LlamaIndexStore(FrameworkStore):
         assert index is not None
         store, query_bundle = index.vector_store, self._bundle(question)
         vector = (yield from self._embed(query_bundle, index._embed_model)) if store.is_embedding_query else None
-        if isinstance(store, SimpleVectorStore) and not store.stores_text:
+        if not store.stores_text and (isinstance(store, SimpleVectorStore) or _lacks_filters(store)):
             [ranking] = yield [FunctionRequest(partial(self.run_alone, self._rank_all, question, vector, store))]
-            metadata_by_id = store.data.metadata_dict
-            ranking = [pair for pair in ranking if matches(metadata_by_id.get(pair[0], {}), where)]
-            return read_chunks((yield from self._read_ranking(ranking, n))), 0  # there are no others to search for
+            if isinstance(store, SimpleVectorStore):
+                metadata_by_id = store.data.metadata_dict
+                ranking = [pair for pair in ranking if matches(metadata_by_id.get(pair[0], {}), where)]
+                where = {}
+            return read_chunks((yield from self._read_ranking(ranking, n, where))), 0  # there are no others
         query = VectorStoreQuery(
             vector,
             n,
@@ -141,6 +143,7 @@ class LlamaIndexStore(FrameworkStore):
             filters=self._node_filter.as_store_filters(where),
         )
         is_async = getattr(store.aquery, "__func__", store.aquery) not in _SYNC_ONLY
+        is_async = is_async and getattr(store, "_aclient", store) is not None  # Qdrant without a client for async calls
         [result] = yield [
             FunctionRequest(partial(store.query, query), partial(store.aquery, query) if is_async else None)
         ]
@@ -149,26 +152,32 @@ class LlamaIndexStore(FrameworkStore):
             return read_chunks(hits), len(result.nodes)
         ids = result.ids or []
         ranking = list(zip(ids, result.similarities or [None] * len(ids), strict=True))
-        return read_chunks((yield from self._read_ranking(ranking, n))), len(ids)
+        return read_chunks((yield from self._read_ranking(ranking, n, {}))), len(ids)
 
-    def _rank_all(self, question: str, vector: list[float] | None, store: SimpleVectorStore) -> list[tuple[str, float]]:
-        """Rank all visible nodes of a store in memory, once for a question.
+    def _rank_all(
+        self, question: str, vector: list[float] | None, store: BasePydanticVectorStore
+    ) -> list[tuple[str, float]]:
+        """Rank all nodes of a store in memory, once for a question. Some stores know which ones are visible.
 
         Such a store computes every similarity for any search, and does not support all filters.
         """
         if question not in self._ranking_by_question:
             assert self.index is not None
             ids = list(self.index.index_struct.nodes_dict.values())
-            if isinstance(self._node_filter.filters, MetadataFilters):
+            if isinstance(store, SimpleVectorStore) and isinstance(self._node_filter.filters, MetadataFilters):
                 metadata_by_id, passes = store.data.metadata_dict, metadata_filter(self._node_filter.filters)
                 ids = [id_ for id_ in ids if passes(metadata_by_id.get(id_, {}))]
+            if not ids:  # then some stores search all nodes, and some raise an error
+                return []
             result = store.query(VectorStoreQuery(vector, len(ids), node_ids=ids))
             ranking = zip(result.ids or (), result.similarities or (), strict=True)
             self._ranking_by_question[question] = list(ranking)
         return self._ranking_by_question[question]
 
-    def _read_ranking(self, ranking: Sequence[tuple[str, float | None]], n: int) -> Requests[list[NodeWithScore]]:
-        """Return the best `n` visible nodes of a ranking. A filter function may hide any share, so read on demand."""
+    def _read_ranking(
+        self, ranking: Sequence[tuple[str, float | None]], n: int, where: Where
+    ) -> Requests[list[NodeWithScore]]:
+        """Return the best `n` visible nodes of a ranking. A filter may hide any share, so read on demand."""
         assert self.index is not None
         hits: list[NodeWithScore] = []
         start, width = 0, n
@@ -178,7 +187,9 @@ class LlamaIndexStore(FrameworkStore):
             [nodes] = yield [get_nodes_request(self.index.docstore, missing_ids)]
             self._node_by_id.update((node.node_id, node) for node in nodes)
             scores = [score for _, score in ranking[start : start + width]]
-            hits += yield from self._permit_hits(list(map(self._node_by_id.get, ids)), scores)
+            copies = [_copy_node(self._node_by_id.get(id_)) for id_ in ids]
+            nodes = [node if node is not None and matches(node.metadata, where) else None for node in copies]
+            hits += yield from self._permit_hits(nodes, scores)
             start, width = start + width, 2 * width
         return hits
 
@@ -202,7 +213,7 @@ class LlamaIndexStore(FrameworkStore):
             hits = [NodeWithScore(node=node, score=score) for node, score in pairs if node is not None]
             permitted = self._node_filter.filter_hits(hits)
             return self._node_filter.filter_hits(
-                [NodeWithScore(node=follow(hit.node), score=hit.score) for hit in permitted]
+                [hit.model_copy(update={"node": follow(hit.node)}) for hit in permitted]
             )
 
         [permitted] = yield [FunctionRequest(permit)]
@@ -231,6 +242,16 @@ class LlamaIndexStore(FrameworkStore):
             return None
         [nodes] = yield [FunctionRequest(partial(_find_nodes, self.index, where, self._node_filter))]
         return None if nodes is None else read_chunks(nodes)
+
+
+def _lacks_filters(store: BasePydanticVectorStore) -> bool:
+    """Return True for a store in memory that refuses all filters."""
+    return type(store).__name__ in ("FaissVectorStore", "FaissMapVectorStore")
+
+
+def _copy_node(node: BaseNode | None) -> BaseNode | None:
+    """Return a copy, so that a caller who changes the metadata of a result does not change what is kept."""
+    return None if node is None else node.model_copy(update={"metadata": dict(node.metadata)})
 
 
 def _get_nodes(index: VectorStoreIndex, ids: Sequence[str], node_filter: NodeFilter) -> list[BaseNode] | None:

@@ -19,11 +19,12 @@ from drillrank import D3, LanguageModel
 from drillrank.drilldown.paragraph_scores import load_evidence_model
 from drillrank.drilldown.trace import StepReport
 from drillrank.explanation.explanations import explains
+from drillrank.frameworks.constructors import component
 from drillrank.frameworks.evidence import EvidenceParagraph, EvidenceRetrieval, RetrievedEvidence
+from drillrank.frameworks.inputs import clean_question
 from drillrank.frameworks.metadata import PREFIX
 from drillrank.frameworks.sections import check_searched
 from drillrank.frameworks.settings import ResultLimit, check_switch, limit_results
-from drillrank.passages import check_query
 from drillrank.settings import as_settings
 from drillrank.structure import Document
 from drillrank.structure.record_store import RecordStore
@@ -31,13 +32,13 @@ from drillrank.vectors import Embed
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, StepPrompts, embedding_of
 from llama_index_ext._records import (
-    RankedNode,
     annotate_node,
     check_nodes,
     check_source,
     check_type,
     copy_templates,
     read_chunks,
+    refer_to,
 )
 from llama_index_ext._store import LlamaIndexStore
 from llama_index_ext.events import D3EndEvent, D3StepEvent, send_explanations
@@ -46,6 +47,7 @@ from llama_index_ext.settings import D3RetrieverSettings
 dispatcher = get_dispatcher(__name__)
 
 
+@component
 @dataclass(eq=False, repr=False)
 class D3Retriever(StepPrompts, BaseRetriever):
     r"""Retrieves evidence passages from long documents: sections are selected first, then passages in them.
@@ -95,7 +97,7 @@ class D3Retriever(StepPrompts, BaseRetriever):
 
     Raises:
         InvalidInput: A setting cannot be used, or the question is blank.
-        LLMFailure: A call failed, and `on_failure` is `"raise"`.
+        LLMFailure: A call failed or its answer is unusable, and `on_failure` says to raise.
 
     >>> from llama_index.core import Document
     >>> manual = Document(text="# Battery\n\nIt lasts nine hours.\n\n# Screen\n\nClean it with a dry cloth.")
@@ -150,18 +152,21 @@ class D3Retriever(StepPrompts, BaseRetriever):
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         arguments = self._arguments(query_bundle)
-        return self._nodes(query_bundle, self._evidence.retrieve(**arguments))
+        return self._make_nodes(arguments["question"], self._evidence.retrieve(**arguments))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         arguments = self._arguments(query_bundle)
-        return self._nodes(query_bundle, await self._evidence.aretrieve(**arguments))
+        return self._make_nodes(arguments["question"], await self._evidence.aretrieve(**arguments))
 
     def _arguments(self, query_bundle: QueryBundle) -> dict[str, Any]:
         """Return the arguments of `EvidenceRetrieval.retrieve` for a question."""
+        question, store = clean_question(query_bundle.query_str), None
         access = NodeFilter(self.filters, self.source)
-        store = None if self.source is None else LlamaIndexStore(query_bundle, self.source, access, index=self.index)
+        if self.source is not None:
+            query_bundle = replace(query_bundle, query_str=question)
+            store = LlamaIndexStore(query_bundle, self.source, access, index=self.index)
         return {
-            "question": check_query(query_bundle.query_str),
+            "question": question,
             "store": store,
             "access": access,
             "top_n": limit_results(self.top_n, self.max_tokens, cast("D3RetrieverSettings", self.settings)),
@@ -180,7 +185,7 @@ class D3Retriever(StepPrompts, BaseRetriever):
             line = f"{step.kind}: {len(step.chosen)} of {step.n_candidates}: {details}"
             print_text(line, color="llama_turquoise", end="\n")
 
-    def _nodes(self, query_bundle: QueryBundle, evidence: RetrievedEvidence[BaseNode]) -> list[NodeWithScore]:
+    def _make_nodes(self, question: str, evidence: RetrievedEvidence[BaseNode]) -> list[NodeWithScore]:
         """Return the evidence as nodes, and send the events of the end."""
         dispatcher.event(
             D3EndEvent(
@@ -193,7 +198,7 @@ class D3Retriever(StepPrompts, BaseRetriever):
         nodes = list(map(_make_node, evidence.paragraphs))
         if explains(self.explain):
             explanations = [paragraph.explanation for paragraph in evidence.paragraphs]
-            send_explanations(check_query(query_bundle.query_str), nodes, explanations, evidence.tree)
+            send_explanations(question, nodes, explanations, evidence.tree)
         return nodes
 
 
@@ -209,7 +214,7 @@ def _make_node(paragraph: EvidenceParagraph[BaseNode]) -> NodeWithScore:
         metadata={"id": paragraph.id},  # equal for all questions, so that its hash is, too
         excluded_embed_metadata_keys=origin.excluded_embed_metadata_keys,
         excluded_llm_metadata_keys=origin.excluded_llm_metadata_keys,
-        relationships={NodeRelationship.SOURCE: origin.as_related_node_info() if is_document else origin.source_node},
+        relationships={NodeRelationship.SOURCE: refer_to(origin) if is_document else origin.source_node},
         **copy_templates(origin),
     )
-    return RankedNode(node=annotate_node(node, paragraph.metadata, hidden_keys), score=paragraph.score)
+    return NodeWithScore(node=annotate_node(node, paragraph.metadata, hidden_keys), score=paragraph.score)

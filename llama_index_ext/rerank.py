@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from inspect import BoundArguments
 from typing import Any
 
 from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events.exception import ExceptionEvent
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
-from llama_index.core.instrumentation.span_handlers import NullSpanHandler
-from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle, TextNode
 from pydantic import Field
 
 from drillrank import LanguageModel, Passage
-from drillrank.errors import InvalidInput, warn
+from drillrank.errors import InvalidInput
 from drillrank.explanation.explanations import explains
 from drillrank.frameworks.components import (
     BRMGRRerankFields,
@@ -27,33 +24,14 @@ from drillrank.frameworks.components import (
     RerankerComponentFields,
     UPRFields,
 )
-from drillrank.frameworks.metadata import RANKING_KEYS, RANKING_NOTES, describe_details, with_notes
+from drillrank.frameworks.inputs import clean_question, finite_score
+from drillrank.frameworks.metadata import RANKING_KEYS, describe_details, with_notes
 from drillrank.passages import Ranking
-from llama_index_ext._records import RankedNode, annotate_node
+from llama_index_ext._records import annotate_node, read_content
 from llama_index_ext.events import send_explanations
 from llama_index_ext.settings import BRMGRRerankSettings, RelevanceRerankSettings, RerankSettings
 
 dispatcher = get_dispatcher(__name__)
-
-
-class _CutOff(NullSpanHandler):
-    """Warns if the framework's cut-off on similarities drops all nodes because their scores are logarithms."""
-
-    def span_exit(
-        self, id_: str, bound_args: BoundArguments, instance: Any = None, result: Any = None, **kwargs: Any
-    ) -> None:
-        """Check the result of a postprocessor of the framework."""
-        nodes = [] if result else bound_args.arguments["nodes"]
-        negative = nodes and all(isinstance(hit, RankedNode) and (hit.score or 0) < 0 for hit in nodes)
-        if negative and isinstance(instance, SimilarityPostprocessor):
-            warn(
-                f"SimilarityPostprocessor(similarity_cutoff={instance.similarity_cutoff}) drops all {len(nodes)} "
-                "nodes: their scores are negative, as logarithms of likelihoods are. Take it away, or give a reranker "
-                'score="probability", which is between 0 and 1.'
-            )
-
-
-get_dispatcher(SimilarityPostprocessor.__module__).add_span_handler(_CutOff())
 
 
 class LikelihoodRerank(RerankerComponentFields, BaseNodePostprocessor):
@@ -71,16 +49,16 @@ class LikelihoodRerank(RerankerComponentFields, BaseNodePostprocessor):
         return cls.__name__
 
     def _passage(self, node: BaseNode) -> Passage:
-        return Passage(node.get_content(metadata_mode=self._settings.metadata_mode), id=node.node_id)
+        return Passage(read_content(node, self._settings.metadata_mode), id=node.node_id)
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         with self._send_events(nodes, query_bundle) as results:
             if nodes and query_bundle:
-                passages, scores = [self._passage(hit.node) for hit in nodes], [hit.score for hit in nodes]
-                ranking = self._rank(query_bundle.query_str, passages, scores)
-                results += self._build_results(nodes, query_bundle.query_str, ranking)
+                query, passages = clean_question(query_bundle.query_str), [self._passage(hit.node) for hit in nodes]
+                ranking = self._rank(query, passages, [finite_score(hit.score) for hit in nodes])
+                results += self._build_results(nodes, query, ranking)
         return results
 
     async def _apostprocess_nodes(
@@ -125,15 +103,18 @@ class LikelihoodRerank(RerankerComponentFields, BaseNodePostprocessor):
         for item, explanation in self._select_results(ranking):
             reached = item.details.get("reached")
             hit = nodes[item.details["position"]] if reached is None else NodeWithScore(node=reached)
-            node, old_score = hit.node, {"retrieval_score": hit.score} if self._settings.keep_retrieval_score else {}
-            if old_score or any(map(item.details.get, RANKING_NOTES)) or not RANKING_KEYS.isdisjoint(node.metadata):
-                metadata = with_notes(node.metadata, item.details) | old_score
-                node = annotate_node(node, metadata, [*describe_details(item.details), *old_score])
-            results.append(RankedNode(node=node, score=item.score))
+            node, added = hit.node, describe_details(item.details) | self._describe_hit(hit)
+            if added or not RANKING_KEYS.isdisjoint(node.metadata):
+                node = annotate_node(node, with_notes(node.metadata, item.details) | added, added)
+            results.append(NodeWithScore(node=node, score=item.score))
             explanations.append(explanation)
         if explains(self.explain):
             send_explanations(query, results, explanations)
         return results
+
+    def _describe_hit(self, hit: NodeWithScore) -> dict[str, Any]:
+        """Return metadata for a result that do not depend on the ranking."""
+        return {"retrieval_score": hit.score} if self._settings.keep_retrieval_score else {}
 
 
 class UPRRerank(UPRFields, LikelihoodRerank):
@@ -146,7 +127,9 @@ class UPRRerank(UPRFields, LikelihoodRerank):
             any scale. `"cosine"` reads them as cosines of a sentence encoder, as most vector indexes return them. A
             node without a score gets the average prior. Without any score, no prior is used, and `"cosine"` is an
             error. None ignores the scores.
-        score: Scale of the new scores: `"log_likelihood"`, at most 0; `"probability"`; or `"softmax"`.
+        score: Scale of the new scores: `"log_likelihood"`, at most 0; `"probability"`, its exponential; or
+            `"softmax"`, the share among all candidates. For a cut-off on scores, use `"softmax"` or the setting
+            `min_share`: likelihoods of a perfect match differ by question, and are small on every scale.
         explain: Explain the rank of each result.
         template: Prompt with `{text}` and optionally `{title}` before it.
         max_passage_tokens: Maximum number of tokens of a passage; None means the model's own limit.
@@ -219,10 +202,26 @@ class MonoT5Rerank(MonoT5Fields, LikelihoodRerank):
     """
 
 
+class GeneratedNode(TextNode):
+    """Node that an LLM wrote, for `BRMGRRerank`.
+
+    Only the class marks it. A store returns a plain node, so no stored metadata can pass as generated.
+
+    >>> GeneratedNode(text="Jane Austen wrote the novel Emma.").class_name()
+    'TextNode'
+    """
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Return the class name of a plain node, as which stores read this node."""
+        return TextNode.class_name()
+
+
 class BRMGRRerank(BRMGRRerankFields, LikelihoodRerank):
     """Merges retrieved nodes with nodes that an LLM wrote. Each kind is ranked in its own way, then paired by rank.
 
-    A node with the value `"generated"` under `origin_key` in its metadata was written by an LLM, all others retrieved.
+    A `GeneratedNode` was written by an LLM. All other nodes were retrieved, whatever their metadata say.
+    Results that an LLM wrote have the metadata `drillrank_origin` (setting `origin_key`) with the value `"generated"`.
 
     Args:
         model: A `load_language_model` specification, or a language model.
@@ -243,8 +242,7 @@ class BRMGRRerank(BRMGRRerankFields, LikelihoodRerank):
     >>> from llama_index.core.schema import NodeWithScore, TextNode
     >>> retrieved = ["Emma is a novel that Jane Austen wrote.", "Basel lies on the Rhine."]
     >>> generated = ["Emma was written by Charles Dickens.", "Jane Austen wrote the novel Emma."]
-    >>> nodes = [TextNode(text=text) for text in retrieved]
-    >>> nodes += [TextNode(text=text, metadata={"drillrank_origin": "generated"}) for text in generated]
+    >>> nodes = [*(TextNode(text=text) for text in retrieved), *(GeneratedNode(text=text) for text in generated)]
     >>> reranker = BRMGRRerank(guard=True)
     >>> merged = reranker.postprocess_nodes([NodeWithScore(node=node) for node in nodes], query_str="Who wrote Emma?")
     >>> [item.node.text for item in merged][:2]
@@ -256,6 +254,22 @@ class BRMGRRerank(BRMGRRerankFields, LikelihoodRerank):
     )
 
     def _passage(self, node: BaseNode) -> Passage:
-        generated = node.metadata.get(self._settings.origin_key) == "generated"
+        generated = isinstance(node, GeneratedNode)
         mode = MetadataMode.NONE if generated else self._settings.metadata_mode  # the LLM did not write the metadata
-        return Passage(node.get_content(metadata_mode=mode), id=node.node_id, metadata={"generated": generated})
+        return Passage(read_content(node, mode), id=node.node_id, metadata={"generated": generated})
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        return super()._postprocess_nodes(list(map(self._without_false_origin, nodes)), query_bundle)
+
+    def _without_false_origin(self, hit: NodeWithScore) -> NodeWithScore:
+        key, node = self._settings.origin_key, hit.node
+        if isinstance(node, GeneratedNode) or node.metadata.get(key) != "generated":
+            return hit
+        metadata = {name: value for name, value in node.metadata.items() if name != key}
+        return hit.model_copy(update={"node": annotate_node(node, metadata, [])})
+
+    def _describe_hit(self, hit: NodeWithScore) -> dict[str, Any]:
+        origin = {self._settings.origin_key: "generated"} if isinstance(hit.node, GeneratedNode) else {}
+        return super()._describe_hit(hit) | origin

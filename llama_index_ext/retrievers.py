@@ -12,11 +12,12 @@ from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.llms import LLM
 from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 
-from drillrank import LanguageModel, Passage
+from drillrank import LanguageModel
 from drillrank.errors import check_positive, warn
 from drillrank.explanation.explanations import explains
+from drillrank.frameworks.constructors import component
 from drillrank.frameworks.metadata import prefixed, with_result_metadata
 from drillrank.frameworks.store import retrieve_and_generate
 from drillrank.frameworks.views import ViewRetrieval
@@ -24,21 +25,23 @@ from drillrank.llm import FunctionRequest, Requests, Usage
 from drillrank.passages import check_top_n
 from drillrank.rerank.prior import Prior
 from drillrank.settings import as_settings
+from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, MergedSection, RetrieverName, View
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, embedding_of
-from llama_index_ext._records import annotate_node, check_nodes, check_source, read_chunks
+from llama_index_ext._records import annotate_node, check_nodes, check_source, read_chunks, read_content
 from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext._store import LlamaIndexStore, underlying_index
 from llama_index_ext.events import send_explanations
-from llama_index_ext.rerank import BRMGRRerank
+from llama_index_ext.rerank import BRMGRRerank, GeneratedNode
 from llama_index_ext.settings import BRMGRRetrieverSettings
 
-Source = VectorStoreIndex | BaseRetriever | Mapping[View, BaseRetriever]
+Source = VectorStoreIndex | BaseRetriever | RecordStore | Mapping[View, BaseRetriever]
 
 
+@component
 @dataclass(eq=False, repr=False)
 class MultiViewRetriever(QueryRetriever):
     r"""Ranks sections in each view separately and merges the rankings.
@@ -117,7 +120,7 @@ class MultiViewRetriever(QueryRetriever):
         self._views = ViewRetrieval(
             self,
             read_chunks(documents),
-            lambda: [node.get_content(metadata_mode=MetadataMode.EMBED) for node in documents],
+            lambda: [read_content(node, MetadataMode.EMBED) for node in documents],
             maker="MultiViewNodeParser",
             embed=embedding_of(self.embed),
         )
@@ -141,6 +144,7 @@ def _node(section: StoredChunk[BaseNode], merged: MergedSection, origin: str | N
     return NodeWithScore(node=node, score=merged.score)
 
 
+@component
 @dataclass(eq=False, repr=False)
 class BRMGRRetriever(QueryRetriever):
     """Retrieves nodes, lets an LLM write some more, and merges the two (see `BRMGRRerank`).
@@ -220,31 +224,15 @@ class BRMGRRetriever(QueryRetriever):
         found, written = yield from retrieve_and_generate(
             self._settings, query, self.n_generated, store, self.top_n or 10
         )
-        retrieved = [NodeWithScore(node=self._retrieved(hit.record), score=hit.score) for hit in found]
-        rerank, arguments = self._rerank, ([*retrieved, *map(self._node, written)], query_bundle)
+        retrieved = [NodeWithScore(node=hit.record, score=hit.score) for hit in found]
+        generated = [NodeWithScore(node=GeneratedNode(id_=one.id, text=one.text)) for one in written]
+        rerank, arguments = self._rerank, ([*retrieved, *generated], query_bundle)
         [merged] = yield [
             FunctionRequest(
                 partial(rerank.postprocess_nodes, *arguments), partial(rerank.apostprocess_nodes, *arguments)
             )
         ]
         return merged  # type: ignore[no-any-return]
-
-    def _retrieved(self, node: BaseNode) -> BaseNode:
-        """What was retrieved was written by nobody's LLM here, whatever is stored with it."""
-        key = self._settings.origin_key
-        if key not in node.metadata:
-            return node
-        return annotate_node(node, {name: value for name, value in node.metadata.items() if name != key}, [])
-
-    def _node(self, passage: Passage) -> NodeWithScore:
-        node = TextNode(
-            id_=passage.id,
-            text=passage.text,
-            metadata={self._settings.origin_key: "generated"},
-            excluded_embed_metadata_keys=[self._settings.origin_key],
-            excluded_llm_metadata_keys=[self._settings.origin_key],
-        )
-        return NodeWithScore(node=node)
 
 
 def _check_cosines(source: BaseRetriever) -> None:

@@ -39,6 +39,7 @@ def of_kind(wanted):
     return [pytest.param(code, id=f"{name}-{number}") for name, number, kind, code in BLOCKS if kind == wanted]
 
 
+@pytest.mark.filterwarnings("ignore:The function `loads` is in beta")
 @pytest.mark.parametrize("code", of_kind("python"))
 def test_a_block_runs(code):
     exec(compile(code, "block", "exec"), {"__name__": "block"})

@@ -42,7 +42,7 @@ FROM_EITHER_HOST = {(f"drillrank.frameworks.{module}", "pydantic") for module in
 # A package imports only from those in front of it; the modules of the core in no package are the ground.
 IN_ORDER = (
     "ground explanation structure corpus likelihood rerank multihop views drilldown generation evaluation frameworks "
-    "drillrank cli llama_index_ext langchain_ext"
+    "testing drillrank cli llama_index_ext langchain_ext"
 )
 ORDER = IN_ORDER.split()
 
@@ -104,7 +104,7 @@ def declared() -> set[str]:
         for extra in extras["all"][0].split("[")[1].rstrip("]").split(",")
         if extra not in ("llama-index", "langchain")
     ]
-    named = [*project["dependencies"], *(name for extra in ours for name in extras[extra])]
+    named = [*project["dependencies"], *(name for extra in (*ours, "testing") for name in extras[extra])]
     return {re.match(r"[\w-]+", name).group().lower() for name in named}
 
 
@@ -127,6 +127,11 @@ def test_a_module_imports_nothing_that_its_package_is_not_installed_with():
     found = [(module, one) for module in MODULES for one in GRAPH[module]]
     found = [(module, one) for module, one in found if not (one.for_types and one.module == "typing_extensions")]
     assert [place(*pair) for pair in found if outsider(pair[0], pair[1].module)] == []
+
+
+def test_no_module_imports_the_kit_for_tests():
+    importers = {module for module in MODULES for one in GRAPH[module] if one.module.startswith("drillrank.testing")}
+    assert {module for module in importers if not module.startswith("drillrank.testing")} == set()
 
 
 def test_no_modules_import_each_other():

@@ -125,6 +125,17 @@ def test_a_missing_framework_is_named_with_its_extra_and_cause(adapter, framewor
     assert "direct cause" in result.stderr
 
 
+def test_the_kit_names_pytest_if_it_is_missing():
+    result = python("import sys\nsys.modules['pytest'] = None\nimport drillrank.testing")
+    assert result.returncode == 1
+    assert "MissingExtra" in result.stderr
+    assert 'pip install "drillrank[testing]' in result.stderr
+
+
+def test_the_kit_loads_no_framework():
+    assert not loaded_by("import drillrank.testing") & {"llama_index", "langchain_core", "torch"}
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> zipfile.ZipFile:
     folder = tmp_path_factory.mktemp("wheel")
@@ -143,6 +154,7 @@ def test_the_wheel_holds_types_licence_and_command(wheel):
     names = wheel.namelist()
     for package in ("drillrank", "llama_index_ext", "langchain_ext"):
         assert f"{package}/py.typed" in names
+    assert "drillrank/testing/record_stores.py" in names
     for file in (
         "english_stems.tsv.gz",
         "german_stems.tsv.gz",

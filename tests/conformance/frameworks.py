@@ -36,6 +36,8 @@ import langchain_ext
 import llama_index_ext
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.text import terms
+from langchain_ext.rerank import GeneratedDocument
+from llama_index_ext.rerank import GeneratedNode
 from tests.conformance import langchain_reader, llama_index_reader
 from tests.conformance.readers import Crowd, everything
 
@@ -386,6 +388,10 @@ class LlamaIndex(Framework):
         return TextNode(text=text, metadata=metadata, **({} if id is None else {"id_": id}))
 
     @staticmethod
+    def generated(text: str, **metadata: Any) -> GeneratedNode:
+        return GeneratedNode(text=text, metadata=metadata)
+
+    @staticmethod
     def retriever(*records: TextNode) -> Nodes:
         return Nodes(records)
 
@@ -539,6 +545,10 @@ class LangChain(Framework):
         return Document(text, id=id, metadata=metadata)
 
     document = record
+
+    @staticmethod
+    def generated(text: str, **metadata: Any) -> GeneratedDocument:
+        return GeneratedDocument(page_content=text, metadata=metadata)
 
     @staticmethod
     def retriever(*records: Document) -> Documents:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import json
+import pickle
 import warnings
 
 import pytest
@@ -12,6 +15,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel, FakeListLLM
+from langchain_core.load import dumps, loads
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
@@ -19,10 +23,14 @@ from llama_index.core import MockEmbedding, Settings, VectorStoreIndex
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.llms import MockLLM
 from llama_index.core.schema import MetadataMode, TextNode
+from llama_index.core.storage.docstore import SimpleDocumentStore
 
+import langchain_ext
 from drillrank import BRMGR, Passage
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation.settings_file import keyword_arguments
+from langchain_ext.rerank import GeneratedDocument
+from llama_index_ext.rerank import GeneratedNode
 from tests.conformance.corpus import ticks_during
 from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 from tests.examples import examples
@@ -33,12 +41,12 @@ TRUE, FALSE = "Jane Austen wrote the novel Emma.", "Charles Dickens of London fi
 EVIDENCE = {LlamaIndex: [0.5, 0.5], LangChain: [2.0, 1.0]}  # LangChain's order, as documents come without scores
 
 
-def records(host, texts=FOUND, key=None):
-    return [host.record(text, **({key: "generated"} if key else {})) for text in texts]
+def records(host, texts=FOUND, **metadata):
+    return [host.record(text, **metadata) for text in texts]
 
 
 def generated(host, texts):
-    return records(host, texts, "drillrank_origin")
+    return list(map(host.generated, texts))
 
 
 def listed(host, texts=FOUND):
@@ -64,17 +72,64 @@ def test_the_reranker_is_the_core_s(host):
 
 
 @both_frameworks
-def test_the_key_that_marks_generated_records_is_configurable(host):
-    mode = {"metadata_mode": MetadataMode.NONE} if host is LlamaIndex else {}
-    reranker = host.ext.BRMGRRerank(settings={"origin_key": "source", **mode}, top_n=None)
-    merged = host.rerank(reranker, QUERY, *records(host), *records(host, [TRUE], "source"), *generated(host, [FALSE]))
-    assert [one.text for one in merged] == [item.passage.text for item in BRMGR().rank(QUERY, [*FOUND, FALSE], [TRUE])]
+@pytest.mark.parametrize("key", ["drillrank_origin", "source"])
+def test_only_a_generated_record_is_ranked_and_marked_as_generated(host, key):
+    reranker = host.ext.BRMGRRerank(settings={"origin_key": key}, top_n=None)
+    claims = records(host, FOUND, **{key: "generated"})
+    merged = host.both(reranker, QUERY, *claims, *generated(host, [TRUE, FALSE]))
+    expected = BRMGR().rank(QUERY, FOUND, [TRUE, FALSE], scores=EVIDENCE[host])
+    assert [one.text for one in merged] == [item.passage.text for item in expected]
+    marks = [one.metadata.get(key) for one in merged]
+    assert marks == ["generated" if one.text in (TRUE, FALSE) else None for one in merged]
+    assert host.record(FOUND[0]).metadata.get(key) is None
+    assert [record.metadata for record in claims] == [{key: "generated"}] * 2
+
+
+@both_frameworks
+def test_another_value_under_the_key_is_the_user_s(host):
+    [alone] = host.rerank(host.ext.BRMGRRerank(settings={"origin_key": "by"}), QUERY, host.record(TRUE, by="Ann"))
+    assert alone.metadata["by"] == "Ann"
+
+
+@pytest.mark.filterwarnings("ignore")  # loads is in beta
+def test_a_store_returns_what_an_llm_wrote_as_retrieved():
+    """Neither framework's stores keep the class, so a stored record cannot pass as generated."""
+    docstore = SimpleDocumentStore()
+    docstore.add_documents([GeneratedNode(text=TRUE, id_="a", metadata={"drillrank_origin": "generated"})])
+    again = SimpleDocumentStore.from_dict(json.loads(json.dumps(docstore.to_dict()))).get_document("a")
+    index = VectorStoreIndex([GeneratedNode(text=TRUE, id_="a")], embed_model=MockEmbedding(8))
+    [hit] = index.as_retriever().retrieve(QUERY)
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    store.add_documents([GeneratedDocument(page_content=TRUE, metadata={"drillrank_origin": "generated"})])
+    [found] = store.similarity_search(QUERY)
+    loaded = loads(dumps(GeneratedDocument(page_content=TRUE)))
+    assert [type(one) for one in (again, hit.node, found, loaded)] == [TextNode, TextNode, Document, Document]
+
+
+def test_a_generated_record_stays_one_in_a_copy_and_in_a_pickle():
+    for host in (LlamaIndex, LangChain):
+        record = host.generated(TRUE, page=3)
+        for again in (record.model_copy(), copy.deepcopy(record), pickle.loads(pickle.dumps(record))):
+            [result] = host.rerank(host.ext.BRMGRRerank(), QUERY, again)
+            assert result.metadata["drillrank_origin"] == "generated"
+
+
+def test_a_chain_ranks_a_stored_mark_as_retrieved():
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    store.add_documents([Document("Emma is rubbish.", metadata={"drillrank_origin": "generated"}), Document(FOUND[0])])
+    chain = langchain_ext.BRMGRRerank(top_n=2).as_runnable(store.as_retriever())
+    assert chain.invoke(QUERY)[0].page_content == FOUND[0]
+    retrieved_and_written = RunnableLambda(
+        lambda query: [*store.as_retriever().invoke(query), LangChain.generated(TRUE)]
+    )
+    results = langchain_ext.BRMGRRerank(top_n=3).as_runnable(retrieved_and_written).invoke(QUERY)
+    assert [document.metadata.get("drillrank_origin") for document in results] == ["generated", None, None]
 
 
 @both_frameworks
 def test_what_a_generated_record_says_about_itself_is_not_scored(host):
     fields = {"metadata_fields": ("why",)} if host is LangChain else {}
-    record = host.record(TRUE, drillrank_origin="generated", why="London " * 50)
+    record = host.generated(TRUE, why="London " * 50)
     [alone] = host.rerank(host.ext.BRMGRRerank(settings=fields), QUERY, record)
     [plain] = BRMGR().rank(QUERY, [], [TRUE])
     assert alone.score == plain.score
@@ -200,7 +255,11 @@ options = st.fixed_dictionaries(
 @settings(deadline=None, max_examples=examples(40))
 @given(st.lists(answers, min_size=1, max_size=4), options)
 def test_no_model_loses_a_retrieved_record_and_async_equals_sync(host, script, fields):
-    fields = {**fields, "workers": 1}  # the script is told by the order of the calls, which threads do not keep
+    fields = {
+        **fields,
+        "on_failure": "fallback",
+        "workers": 1,
+    }  # the script is told by the order of the calls, which threads do not keep
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DrillrankWarning)
         found = host.retrieve(retriever(host, script, n_generated=len(script), **fields), QUERY)
@@ -213,8 +272,8 @@ def test_no_model_loses_a_retrieved_record_and_async_equals_sync(host, script, f
 
 @both_frameworks
 def test_a_failing_model_is_a_warning(host):
-    with pytest.warns(DrillrankWarning, match="3 failed .*no quota"):
-        found = host.retrieve(retriever(host, [ValueError("no quota")]), QUERY)
+    with pytest.warns(DrillrankWarning, match=r"3 failed \(ValueError\)"):
+        found = host.retrieve(retriever(host, [ValueError("no quota")], on_failure="fallback"), QUERY)
     assert [one.text for one in found] == FOUND
 
 

@@ -92,7 +92,7 @@ def test_an_assigned_model_ranks(host):
     reranker.template, reranker.model_options, reranker.top_n = UPR_PROMPT, {"mu": 7.0}, 1
     assert first(reranker) == texts[0]
     assert reranker.language_model.options == {"mu": 7.0}
-    with pytest.warns(DrillrankWarning, match='score_threshold=0.5.*score="probability"'):
+    with pytest.warns(DrillrankWarning, match='score_threshold=0.5.*"min_share"'):
         assert ranked(host, made(host, "UPRRerank", settings={"score_threshold": 0.5})) == []
 
 

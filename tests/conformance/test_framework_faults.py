@@ -26,7 +26,6 @@ from llama_index.core import Document as LlamaDocument
 from llama_index.core import MockEmbedding, Settings, StorageContext, VectorStoreIndex
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import MockLLM
-from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import ImageDocument, ImageNode, IndexNode, NodeWithScore, TextNode
@@ -344,23 +343,6 @@ def test_a_store_of_distances_is_no_store_of_cosines():
     assert built(SimpleVectorStore()).retrieve(QUESTION)
     with pytest.warns(DrillrankWarning, match="those of Distances are made of distances"):
         built(Distances())
-
-
-def test_a_cut_off_on_similarities_that_no_likelihood_reaches_is_said():
-    cut_off = SimilarityPostprocessor(similarity_cutoff=0.5)
-    for score in ("log_likelihood", "probability"):
-        reranker = llama_index_ext.UPRRerank(score=score)
-        engine = RetrieverQueryEngine.from_args(Only(), llm=MockLLM(), node_postprocessors=[reranker, cut_off])
-        if score == "probability":
-            engine.query(QUESTION)  # some have less, which is what was asked for
-            continue
-        with pytest.warns(DrillrankWarning, match="drops all 1 nodes.*probability"):
-            engine.query(QUESTION)
-    logit = NodeWithScore(node=TextNode(text=A), score=-1.5)  # of a cross-encoder, which is nothing of ours
-    assert cut_off.postprocess_nodes([logit]) == []
-
-
-# 9. Nothing to search, wrong arguments
 
 
 @pytest.mark.parametrize("host", [langchain_ext, llama_index_ext])

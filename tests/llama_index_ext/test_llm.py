@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
 from pydantic import Field, PrivateAttr
 
+from drillrank.errors import DrillrankWarning, LLMFailure, UnusableAnswer
 from llama_index_ext import BRMGRRetriever, D3Retriever, MultiViewNodeParser, SelfAskQueryEngine
 from tests.conformance.corpus import BOOK, QUESTION
 from tests.conformance.llama_index_reader import Reader
@@ -103,6 +105,42 @@ class Caller(FunctionCallingLLM):
     complete = acomplete = stream_chat = astream_chat = stream_complete = astream_complete = _unused
 
 
+class Torn(Caller):
+    """Calls the function with arguments that it does not take, or no function."""
+
+    calls: list[dict[str, Any]] = Field(default_factory=list)
+
+    def get_tool_calls_from_response(self, response: Any, **kwargs: Any) -> list[ToolSelection]:
+        return [ToolSelection(tool_id="1", tool_name=self._tool, tool_kwargs=call) for call in self.calls]
+
+
+class Down(Torn):
+    @llm_chat_callback()
+    def chat(self, messages: Any, **kwargs: Any) -> ChatResponse:
+        raise ValueError("no route")
+
+    @llm_chat_callback()
+    async def achat(self, messages: Any, **kwargs: Any) -> ChatResponse:
+        raise ValueError("no route")
+
+
+@both_ways
+@pytest.mark.parametrize("calls", [[], [{"ids": "torn"}]], ids=["no call", "wrong arguments"])
+def test_an_answer_that_does_not_follow_the_schema_is_no_outage(how, calls):
+    def ask(llm: Any, on_failure: str | None) -> Any:
+        settings = {"sections_by": "json", "unit": "paragraph", "on_failure": on_failure}
+        retriever = D3Retriever([DOCUMENT], llm, settings=settings)
+        return retriever.retrieve(QUESTION) if how == "sync" else asyncio.run(retriever.aretrieve(QUESTION))
+
+    with pytest.warns(DrillrankWarning):
+        [hit, *_] = ask(Torn(calls=calls), None)
+    assert "does not follow the schema" in hit.node.metadata["drillrank_problems"]
+    with pytest.raises(UnusableAnswer, match="does not follow the schema"):
+        ask(Torn(calls=calls), "raise")
+    with pytest.raises(LLMFailure, match="ValueError: no route"):
+        ask(Down(calls=calls), None)
+
+
 METERED = {
     "a text model": lambda **told: Metered(told=told),
     "a chat model": lambda **told: Metered(told=told, chat_model=True),
@@ -139,6 +177,35 @@ def test_what_is_not_reported_is_counted_and_said_to_be_estimated(events, model,
     assert cost["tokens_estimated"] is True
     [end] = [event for event in events if event.class_name() == "D3EndEvent"]
     assert end.usage["tokens_estimated"] is True
+
+
+def test_concurrent_calls_count_their_tokens_and_leave_the_handlers_of_the_user():
+    handlers = list(get_dispatcher("llama_index.core.llms.callbacks").event_handlers)
+
+    def cost(number):
+        llm = Metered(told={"raw": {"usage": {"prompt_tokens": number, "completion_tokens": 1}}})
+        return retrieved(llm, "sync")["prompt_tokens"]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(cost, range(1, 33))) == list(range(1, 33))
+    left = get_dispatcher("llama_index.core.llms.callbacks").event_handlers
+    assert list(map(id, left)) == list(map(id, handlers))
+
+
+def test_a_handler_that_is_added_during_a_call_stays():
+    dispatcher, recorder = get_dispatcher("llama_index.core.llms.callbacks"), Recorder()
+
+    class Adding(Metered):
+        def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+            dispatcher.add_event_handler(recorder)
+            return CompletionResponse(text='{"ids": [1]}')
+
+    before = list(dispatcher.event_handlers)
+    retrieved(Adding(), "sync")
+    try:
+        assert list(map(id, dispatcher.event_handlers)) == [*map(id, before), id(recorder)]
+    finally:
+        dispatcher.event_handlers = before
 
 
 # Steps

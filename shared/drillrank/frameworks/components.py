@@ -6,9 +6,8 @@ rebuilds the core. Subclasses, copies and pickles work as the framework defines 
 
 from __future__ import annotations
 
-import difflib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import (
@@ -20,10 +19,12 @@ from pydantic import (
     field_serializer,
     field_validator,
 )
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from drillrank.errors import InvalidInput, warn
 from drillrank.explanation import Explanation
 from drillrank.explanation.explanations import explains
+from drillrank.frameworks.constructors import check_positional, describe_unknown_argument, is_default, render_value
 from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.passages import Passage, Ranked, Ranking, check_top_n
 from drillrank.rerank.base import LikelihoodFormula, RetrievalScores, ScoreScale, selected
@@ -39,7 +40,8 @@ EXPLAIN = (
     "without a text, and path search explains the paths that it returns."
 )
 
-_FIELDS_OF_A_CALL = ("callback_manager", "metadata", "name", "tags", "top_n")  # the core does not depend on these
+_HIDDEN_FIELDS = ("callback_manager", "metadata", "name", "tags")  # the frameworks' own, also hidden from `repr`
+_FIELDS_OF_A_CALL = (*_HIDDEN_FIELDS, "top_n")  # the core does not depend on these
 _build_lock = threading.RLock()
 
 
@@ -62,11 +64,7 @@ class ComponentFields(BaseModel):
         def __init__(self, *arguments: Any, **fields: Any) -> None:
             cls = type(self)
             positional = [name for name, field in cls.model_fields.items() if field.kw_only is False]
-            if len(arguments) > len(positional):
-                raise InvalidInput(
-                    f"{cls.__name__} takes at most {len(positional)} positional arguments, got {len(arguments)}. "
-                    f"Pass {', '.join(positional) or 'nothing'} by position and all else by name."
-                )
+            check_positional(cls.__name__, positional, len(arguments))
             for name in ("class_name", *cls.model_computed_fields):  # serialisation adds these
                 fields.pop(name, None)
             fields |= dict(zip(positional, arguments, strict=False))
@@ -81,6 +79,18 @@ class ComponentFields(BaseModel):
         top_n = getattr(self, "top_n", None)
         check_top_n(None if top_n == "auto" else top_n)
         self.core  # noqa: B018  # builds it
+
+    def __repr_args__(self) -> Iterator[tuple[str, str]]:
+        """Return the fields that differ from their defaults, rendered without document texts."""
+        for name, field in type(self).model_fields.items():
+            value = getattr(self, name, None)
+            if name not in _HIDDEN_FIELDS and not is_default(value, field.default):
+                yield name, _Rendered(render_value(value))
+
+    @classmethod
+    def model_json_schema(cls, *arguments: Any, **options: Any) -> dict[str, Any]:
+        """Return the JSON schema. A live object is an object with the name of its class as title."""
+        return super().model_json_schema(*arguments, **{"schema_generator": _OpaqueJsonSchema} | options)
 
     @property
     def core(self) -> Any:
@@ -110,8 +120,9 @@ class ComponentFields(BaseModel):
 
 
 def _describe_error(cls: type[BaseModel], values: Mapping[str, Any], validation_error: ValidationError) -> str:
-    """Return the message for the first error, with the closest field if a name is unknown."""
-    error = validation_error.errors(include_url=False)[0]
+    """Return the message for an unknown name, with the closest field, or else for the first error."""
+    errors = validation_error.errors(include_url=False)
+    error = next((item for item in errors if item["type"] == "extra_forbidden"), errors[0])
     name = str(error["loc"][0]) if error["loc"] else "fields"
     if error["type"] == "value_error":
         return str(error["ctx"]["error"])
@@ -119,12 +130,21 @@ def _describe_error(cls: type[BaseModel], values: Mapping[str, Any], validation_
         return f"{cls.__name__} needs {name}: {cls.model_fields[name].description}"
     if error["type"] != "extra_forbidden":
         return f"{name} of {cls.__name__}: {error['msg']}; not {values.get(name)!r:.200}."
-    fields = cls.model_fields
-    if "settings" in fields and hasattr(fields["settings"].default, name):
-        return f"{name} of {cls.__name__} is one of its settings: give settings={{{name!r:.200}: ...}}."
-    similar = difflib.get_close_matches(name, fields, 1)
-    hint = f"; did you mean {similar[0]!r:.200}?" if similar else f". Its fields are: {', '.join(sorted(fields))}."
-    return f"{cls.__name__} has no field {name!r:.200}{hint}"
+    settings = cls.model_fields["settings"].default if "settings" in cls.model_fields else None
+    return describe_unknown_argument(cls.__name__, name, cls.model_fields, settings)
+
+
+class _Rendered(str):
+    """Text that is its own `repr`."""
+
+    __repr__ = str.__str__
+
+
+class _OpaqueJsonSchema(GenerateJsonSchema):
+    """JSON schemas in which a live object, such as a store or a function, is an object with the name of its class."""
+
+    def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> JsonSchemaValue:  # noqa: ARG002
+        return {"type": "object", "title": getattr(schema.get("cls"), "__name__", "Function")}
 
 
 class ModelFields(ComponentFields):
@@ -162,7 +182,7 @@ class RerankerComponentFields(ModelFields):
     score: ScoreScale = Field(
         default="log_likelihood",
         description='Mean log-likelihood of the question, its exponential ("probability"), or the share among all '
-        'candidates ("softmax").',
+        'candidates ("softmax"), which a cut-off on scores needs.',
     )
     explain: bool = Field(default=False, description=EXPLAIN)
 
@@ -176,12 +196,12 @@ class RerankerComponentFields(ModelFields):
 
         `details["position"]` of a result is the index of its passage among the ranked ones.
         """
-        threshold = self._settings.score_threshold
-        results = selected(ranking, scale=self.score, threshold=threshold, top_n=self.top_n)
-        if ranking and not results:
+        threshold, min_share = self._settings.score_threshold, self._settings.min_share
+        results = selected(ranking, scale=self.score, threshold=threshold, min_share=min_share, top_n=self.top_n)
+        if ranking and not results and threshold is not None:
             warn(
-                f"{type(self).__name__}: no score reaches score_threshold={threshold}. Logarithms of likelihoods are "
-                'at most 0: with score="probability" scores are between 0 and 1.'
+                f"{type(self).__name__}: no score reaches score_threshold={threshold}. Likelihoods of two questions "
+                'cannot be compared. Use settings={"min_share": 0.1}, a share among the candidates of one question.'
             )
         explanations = ranking[: len(results)].explain() if explains(self.explain) else [None] * len(results)
         return list(zip(results, explanations, strict=True))
@@ -206,7 +226,7 @@ class UPRFields(RerankerComponentFields):
             max_passage_tokens=self.max_passage_tokens,
             prior=self.prior,
             prior_weight=self.prior_weight,
-            read="all" if self.score == "softmax" else self.read,
+            read="all" if self.score == "softmax" or self._settings.min_share else self.read,  # shares need all
             preset=self.preset,
         )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 from drillrank.drilldown.settings import D3Settings
-from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
+from drillrank.errors import InvalidInput, OnFailure, check_limits, check_on_failure, check_positive
 from drillrank.frameworks.metadata import check_keys, prefixed
 from drillrank.generation.passages import GENREAD_PROMPTS
 from drillrank.likelihood import LanguageModel
@@ -17,7 +17,7 @@ from drillrank.prompts import check_question_templates
 from drillrank.rerank.brmgr import BRMGRSettings
 from drillrank.rerank.prior import Prior, check_prior
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, Demonstration, Ensemble, PromptRank, PromptRankSettings
-from drillrank.settings import Settings, check_one_of
+from drillrank.settings import Settings
 from drillrank.views import ViewSettings
 
 
@@ -26,10 +26,24 @@ class BaseRerankSettings(Settings):
     """Settings of every reranker.
 
     Attributes:
-        score_threshold: Minimum score of a result.
+        score_threshold: Minimum score of a result, on the scale of `score`. Likelihoods of two questions cannot be
+            compared, so no minimum of them suits all questions: use `min_share`, except for models that estimate
+            P(relevant).
+        min_share: Minimum share of a result in the likelihoods of all candidates, above 0 and at most 1. The shares are
+            the scores of `score="softmax"` and sum to 1.
+
+    Raises:
+        InvalidInput: `min_share` is not a number above 0 and at most 1.
     """
 
     score_threshold: float | None = None
+    min_share: float | None = None
+
+    def __post_init__(self) -> None:
+        share = self.min_share
+        if share is not None and (isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1):
+            raise InvalidInput(f"min_share must be a number above 0 and at most 1, got {share!r:.200}.")
+        super().__post_init__()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +51,8 @@ class GeneratedRecordSettings(BRMGRSettings):
     """Settings for merging retrieved and generated records.
 
     Attributes:
-        origin_key: Metadata key whose value is `"generated"` for records that an LLM wrote.
+        origin_key: Metadata key whose value is `"generated"` in results that an LLM wrote. It is not read
+            from stored records.
 
     Raises:
         InvalidInput: A setting of `BRMGRSettings` cannot be used, or the key is not a string.
@@ -57,8 +72,9 @@ class GenerationSettings(Settings):
     Attributes:
         prompts: Templates with `{question}` for the generated texts. `drillrank.generation.cluster_prompts` makes
             others.
-        on_failure: Reaction to an LLM call that fails or has no usable answer: `"continue"` without its answer, with a
-            `DrillrankWarning`, or `"raise"`.
+        on_failure: `"raise"` raises an `LLMFailure` if a call of the LLM fails or its answer has no word. `"fallback"`
+            continues without that passage, with a `DrillrankWarning`. None raises if a call fails, and falls back if an
+            answer has no word.
         workers: Maximum number of concurrent LLM calls for one question.
 
     Raises:
@@ -66,12 +82,12 @@ class GenerationSettings(Settings):
     """
 
     prompts: tuple[str, ...] = GENREAD_PROMPTS
-    on_failure: OnFailure = "continue"
+    on_failure: OnFailure | None = None
     workers: int = 4
 
     def __post_init__(self) -> None:
         check_question_templates(self.prompts)
-        check_one_of(OnFailure, on_failure=self.on_failure)
+        check_on_failure(self.on_failure)
         check_positive(workers=self.workers)
         super().__post_init__()
 

@@ -541,12 +541,16 @@ def selected(
     *,
     scale: ScoreScale,
     threshold: float | None = None,
+    min_share: float | None = None,
     top_n: int | None = None,
 ) -> list[Ranked[Item]]:
-    """Rescale a whole ranking, then keep scores of at least `threshold`, then the first `top_n`."""
+    """Rescale a whole ranking, keep scores of at least `threshold` with a softmax of `min_share`, cut after `top_n`."""
     check_top_n(top_n)
-    remaining = [item for item in rescaled(ranking, scale) if threshold is None or item.score >= threshold]
-    return remaining[:top_n]
+    results = rescaled(ranking, scale)
+    if min_share is not None:
+        shares = rescaled(ranking, "softmax")
+        results = [item for item, share in zip(results, shares, strict=True) if share.score >= min_share]
+    return [item for item in results if threshold is None or item.score >= threshold][:top_n]
 
 
 def likelihood_explained(

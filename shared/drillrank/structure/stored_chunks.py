@@ -20,6 +20,9 @@ ChunkKind = Literal["section", "chunk", "document"]
 Where = Mapping[str, str | tuple[str, ...]]
 """Metadata values by key. A record must have the value, or one of the values of a tuple."""
 
+VIEW_KEY, SECTION_KEY = "drillrank_view", "drillrank_section_id"
+"""Metadata keys of a section's view and id, by which components search and look up sections."""
+
 RecordT = TypeVar("RecordT")
 
 
@@ -108,3 +111,17 @@ class StoredChunk(Generic[RecordT]):
         """True if the offset of each character in the document is known."""
         start, end = self.start, self.end
         return start is not None and start >= 0 and (end is None or end - start == len(self.text))
+
+    def matches(self, where: Where) -> bool:
+        """Return True if the record has these metadata values, as `RecordStore.search` and `find` compare them.
+
+        Apart from the metadata of the user, a record has the values in `siblings`, and a view of a section has the
+        name of the view and the id of the section.
+
+        >>> StoredChunk(None, "1", "A text.", ("", "a"), metadata={"tenant": "a"}).matches({"tenant": ("a", "b")})
+        True
+        """
+        values = {**self.metadata, **(self.siblings or {})}
+        if self.view is not None:
+            values |= {VIEW_KEY: self.view, SECTION_KEY: self.id}
+        return matches(values, where)
