@@ -135,29 +135,19 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, Output]):
     def _stream_chunks(
         self, parts: Iterator[str], run_manager: CallbackManagerForChainRun, config: RunnableConfig
     ) -> Iterator[Output]:
-<<<<<<< HEAD
         self_ask = self._make_self_ask(patch_config(config, callbacks=run_manager.get_child()))
-        yield from map(_make_chunk, self_ask.stream(reduce(add, parts)))
-=======
-        question = clean_question(reduce(add, parts))
-        yield from map(_chunk, self._self_ask(patch_config(config, callbacks=run_manager.get_child())).stream(question))
->>>>>>> y-rerankers
+        yield from map(_make_chunk, self_ask.stream(clean_question(reduce(add, parts))))
 
     async def _astream_chunks(
         self, parts: AsyncIterator[str], run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig
     ) -> AsyncIterator[Output]:
-<<<<<<< HEAD
         self_ask = self._make_self_ask(patch_config(config, callbacks=run_manager.get_child()))
-        async for item in self_ask.astream(reduce(add, [part async for part in parts])):
+        question = clean_question(reduce(add, [part async for part in parts]))
+        async for item in self_ask.astream(question):
             yield _make_chunk(item)
 
     def _make_self_ask(self, config: RunnableConfig) -> SelfAsk:
         """Return the component of the core for one run."""
-=======
-        question = clean_question(reduce(add, [part async for part in parts]))
-        async for item in self._self_ask(patch_config(config, callbacks=run_manager.get_child())).astream(question):
-            yield _chunk(item)
->>>>>>> y-rerankers
 
         def store() -> LangChainStore:
             return LangChainStore(self.source, DocumentFilter(self.filters), config, component="SelfAskChain")
