@@ -261,6 +261,5 @@ def test_a_store_that_returns_no_raw_texts_is_reported_once(host):
     views = [*of_view(host, "keywords"), *of_view(host, "summary")]
     component = retriever(host, host.index(*views), documents=SECTIONS[host])
     with pytest.warns(DrillrankWarning) as caught:
-        host.retrieve(component, QUESTION)
-        host.retrieve(component, QUESTION)
+        _ = [host.retrieve(component, QUESTION) for _ in range(2)]
     assert len([warning for warning in caught if "but no raw text" in str(warning.message)]) == 1
