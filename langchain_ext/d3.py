@@ -168,7 +168,9 @@ class D3Retriever(ModelFields, QueryRetriever):
         dispatch_custom_event(**self._end(found, config))
         return list(map(self._document, found.evidence))
 
-    def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
+    def _retrieve_requests(
+        self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage
+    ) -> Requests[list[Document]]:
         access = DocumentFilter(self.filters, self.source)
         store = None if self.source is None else LangChainStore(self.source, access, config, self.store, question=query)
         llm = None if self.llm is None else FrameworkLLM(self.llm, "summarise", config)

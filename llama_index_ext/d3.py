@@ -128,9 +128,8 @@ class D3Retriever(StepPrompts, QueryRetriever):
         check_switch(explain=self.explain)
         self.settings = settings = as_settings(D3RetrieverSettings, self.settings).with_preset(self.preset)
         limit_results(self.top_n, self.max_tokens, settings)  # checks them now
-        source = self.source
-        if source is not None and not isinstance(source, VectorStoreIndex):
-            check_source(self, source)
+        if self.source is not None:
+            check_source(self, self.source)
         check_type(self, VectorStoreIndex, index=self.index)
         prompts: Any = settings.prompts  # the host's, or texts
         d3 = D3(
@@ -155,7 +154,7 @@ class D3Retriever(StepPrompts, QueryRetriever):
         )
         return self._nodes(query, found)
 
-    def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
+    def _retrieve_requests(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         access = NodeFilter(self.filters, self.source)
         store = None if self.source is None else LlamaIndexStore(query_bundle, self.source, access, index=self.index)
         found = yield from self._evidence.requests(

@@ -62,7 +62,7 @@ def test_sections_cost_one_embedding_and_three_searches(host, how, expand, look_
     component = stored.component("MultiViewRetriever", top_n=6, expand=expand)
     for asynchronous in (False, True):
         found, asked = stored.asked(component, asynchronous)
-        assert len(found) >= 6
+        assert len(found) == 6 or expand == "parent"
         assert asked["questions"] == 1
         assert asked["search"] <= 3
         assert asked["records"] <= look_ups

@@ -65,7 +65,7 @@ def test_missing_neighbours_and_sections_are_told_once(stored):
     for raw in raws:
         stored.host.delete(stored.store, stored.host.id_of(raw[1]))
         heard = told(stored.host, component)
-        assert [("raw record" in one, "around" in one) for one in heard] == [(True, False), (False, True)]
+        assert [("raw record" in one, "around those" in one) for one in heard] == [(True, False), (False, True)]
     assert told(stored.host, component) == []
 
 

@@ -163,7 +163,7 @@ class EvidenceRetrieval(Generic[Record]):
     fields: Callable[[Sequence[Record]], Mapping[str, object]] | None = None
 
     def __post_init__(self, component: Any, access: AccessFilter[Any]) -> None:
-        check_searched(component)
+        check_searched(type(component).__name__, component.documents, component.source)
         self._settings: BaseD3RetrieverSettings = component.settings
         self._explains: bool = component.explain
         self._most = self._settings.max_documents or MAX_DOCUMENTS

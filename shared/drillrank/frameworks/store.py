@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.metadata import prefixed
+from drillrank.frameworks.sections import deduplicate_sections, warn_missing
 from drillrank.frameworks.settings import GenerationSettings
 from drillrank.generation import generated_passages
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, merge_requests, run
@@ -189,6 +190,22 @@ class PassagesWithUsage:
         return total
 
 
+def search_sections(store: RecordStore, question: str, n: int) -> Requests[list[StoredChunk[Any]]]:
+    """Search a store, and return one chunk for each section: its raw record, or the best view if none can be fetched.
+
+    Args:
+        store: The store.
+        question: The question.
+        n: Number of records that a store is asked for. A retriever has its own limit.
+    """
+    [hits] = yield [search_request(store, question, n)]
+    chunks, deleted_ids = yield from deduplicate_sections(hits, store, is_store_of_hits=True)
+    access_filter = getattr(store, "access_filter", None)
+    if access_filter is None or not access_filter.restricts:  # a warning would reveal that hidden sections exist
+        warn_missing("The source", deleted_ids)
+    return chunks
+
+
 @dataclass(frozen=True, slots=True)
 class RetrievedPassages:
     """Retriever of passages for `drillrank.SelfAsk` that searches a framework's retriever or store.
@@ -222,7 +239,7 @@ class RetrievedPassages:
             _reported_usages.reset(token)
 
     def _search(self, question: str) -> Requests[list[Passage]]:
-        [chunks] = yield [search_request(self.store(), question, self.n)]
+        chunks = yield from search_sections(self.store(), question, self.n)
         return list(map(self.passage, chunks))
 
 
@@ -243,9 +260,6 @@ def retrieve_and_generate(
     """
     passages = generated_passages(check_query(question), n_generated, settings.prompts, settings.on_failure)
 
-    def search() -> Requests[Any]:
-        [chunks] = yield [search_request(store, question, n_retrieved)]
-        return chunks
-
-    chunks, generated = yield from merge_requests([search(), cast("Requests[Any]", passages)])
+    search = search_sections(store, question, n_retrieved)
+    chunks, generated = yield from merge_requests([search, cast("Requests[Any]", passages)])
     return chunks, generated
