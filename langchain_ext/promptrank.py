@@ -18,6 +18,7 @@ from pydantic import Field
 
 from drillrank import Passage
 from drillrank.frameworks.components import EXPLAIN, ModelFields
+from drillrank.frameworks.inputs import clean_question
 from drillrank.frameworks.metadata import describe_explanation
 from drillrank.frameworks.paths import PathResultRecord, PathRetrieval, PathStores, path_rerank, rank_linked
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
@@ -140,7 +141,7 @@ class PromptRankRerank(WithSource, LikelihoodCompressor):
         documents, passages, scores = self._read_input(inputs, DocumentFilter(self.filters).filter_results)
         if not documents:
             return []
-        ranked = rank_linked(self.core, inputs["query"], passages, scores, _open_stores(self, config))
+        ranked = rank_linked(self.core, clean_question(inputs["query"]), passages, scores, _open_stores(self, config))
         return self._build_results(documents, (yield from ranked))
 
 

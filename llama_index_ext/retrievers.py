@@ -31,7 +31,7 @@ from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, MergedSection, RetrieverName, View
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, embedding_of
-from llama_index_ext._records import annotate_node, check_nodes, check_source, read_chunks
+from llama_index_ext._records import annotate_node, check_nodes, check_source, read_chunks, read_content
 from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext._store import LlamaIndexStore, underlying_index
 from llama_index_ext.events import send_explanations
@@ -120,7 +120,7 @@ class MultiViewRetriever(QueryRetriever):
         self._views = ViewRetrieval(
             self,
             read_chunks(documents),
-            lambda: [node.get_content(metadata_mode=MetadataMode.EMBED) for node in documents],
+            lambda: [read_content(node, MetadataMode.EMBED) for node in documents],
             maker="MultiViewNodeParser",
             embed=embedding_of(self.embed),
         )

@@ -12,8 +12,7 @@ from drillrank import D3, StoredChunk, parse_document
 from drillrank.drilldown.outline import outline
 from drillrank.drilldown.rebuilding import prepare_stored, rebuild_sections
 from drillrank.structure import breadcrumb
-from drillrank.structure.reassembly import ReassembledDocument, reassemble
-from drillrank.structure.text_runs import ChunkSpan, TextRun
+from drillrank.structure.reassembly import reassemble
 from drillrank.views import Chunker
 from tests.examples import examples
 
@@ -36,9 +35,9 @@ def section_chunk(text: str, path: str = "", start: int = 0, end: int | None = N
     return StoredChunk(None, str(start), text, ("", "a"), "section", "raw", path=path, start=start, end=end, **fields)
 
 
-def document_of(run: TextRun) -> ReassembledDocument:
-    """A document with one run of text, whose chunks do not matter."""
-    return ReassembledDocument(("", "a"), (), (run,))
+def other_chunk(text: str, start: int | None = None, **fields) -> StoredChunk:
+    """A chunk of another splitter."""
+    return StoredChunk(None, f"{start} {text}", text, ("", "a"), "chunk", start=start, **fields)
 
 
 def pieces_of(text: str, cutter: tuple, separator: str = " > ", format: str = "markdown"):
@@ -203,15 +202,14 @@ def test_passages_of_spans_of_an_original_lose_no_paragraph(text, drawn, data):
     spans = sorted({(start, min(start + size, len(text))) for start, size in drawn if start < len(text)})
     if not spans:
         return
-    held = tuple(ChunkSpan(start, end, index) for index, (start, end) in enumerate(spans))
-    rest = data.draw(st.sampled_from([None, len(held)]))
-    metadata = {"source": "a.md"}
-    run = TextRun(text, held, ((0, 0),), named_headings=frozenset(), rest_chunk=rest, metadata=metadata)
-    document = document_of(run)
+    chunks = [other_chunk(text[start:end], start) for start, end in spans]
+    original = StoredChunk(None, "a", text, ("", "a"), metadata={"source": "a.md"})
+    rest = data.draw(st.booleans())
+    document = reassemble(chunks, original, shows_rest=rest)
     paragraphs = [paragraph for section in rebuild_sections([document]) for paragraph in section.paragraphs]
     sections = rebuild_sections([document], unit="passage")
     check_passages(text, passages_of(sections), paragraphs)
-    if rest is not None:
+    if rest:
         expected = outline([parse_document(text, "markdown")], "passage")
         assert tree(sections) == tree(expected)
     shown = "".join("".join(passage.text.split()) for passage in passages_of(sections))
@@ -221,19 +219,17 @@ def test_passages_of_spans_of_an_original_lose_no_paragraph(text, drawn, data):
 
 def test_chunks_whose_white_space_a_splitter_removed_become_one_passage():
     first, second, third = "The mill grinds corn.", "Its wheel turns.", "It is far away."
-    text = f"{first}\n\n{second}\n\n{third}"
-    held = (ChunkSpan(0, 21, 0), ChunkSpan(23, 39, 1), ChunkSpan(41, 56, 2))
-    shifts = ((0, 100), (23, 99), (41, 900))  # one blank between the first two, other text before the third
-    [section] = rebuild_sections([document_of(TextRun(text, held, shifts))], unit="passage")
+    # One blank between the first two, other text before the third.
+    chunks = [other_chunk(first, 100), other_chunk(second, 122), other_chunk(third, 941)]
+    [section] = rebuild_sections([reassemble(chunks)], unit="passage")
     assert [passage.text for passage in section.readable] == [f"{first}\n{second}", third]
     positions = [(p.metadata["start"], p.metadata["end"], p.metadata["chunk"]) for p in section.readable]
     assert positions == [(100, 138, 0), (941, 956, 2)]
 
 
 def test_chunks_without_offsets_are_passages_of_their_own():
-    text = "The mill grinds corn.\n\nIts wheel turns."
-    held = (ChunkSpan(0, 21, 0), ChunkSpan(23, 39, 1))
-    passages = passages_of(rebuild_sections([document_of(TextRun(text, held))], unit="passage"))
+    chunks = [other_chunk("The mill grinds corn."), other_chunk("Its wheel turns.")]
+    passages = passages_of(rebuild_sections([reassemble(chunks)], unit="passage"))
     assert [(p.text, p.metadata["chunk"], p.metadata["part"]) for p in passages] == [
         ("The mill grinds corn.", 0, "0"),
         ("Its wheel turns.", 1, "0"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby
 from typing import Any, Generic
 
-from drillrank.structure.stored_chunks import DocumentName, RecordT, StoredChunk
+from drillrank.structure.stored_chunks import DocumentName, HeadingPath, RecordT, StoredChunk
 from drillrank.structure.text_runs import ChunkSpan, TextRun
 
 
@@ -18,28 +19,49 @@ class ReassembledDocument(Generic[RecordT]):
     Attributes:
         name: Namespace and id.
         chunks: Its chunks, each once.
-        runs: Runs of text of its chunks.
         original: Record that is the whole document, if there is one and it contains all chunks.
+        original_spans: Spans of the chunks in the original, rising by start.
+        shows_rest: True if the text of the original that no chunk contains may be shown, too.
         is_separate: True if other chunks of this name cannot be of the same document.
     """
 
     name: DocumentName
     chunks: tuple[StoredChunk[RecordT], ...]
-    runs: tuple[TextRun, ...]
     original: StoredChunk[RecordT] | None = None
+    original_spans: tuple[ChunkSpan, ...] = ()
+    shows_rest: bool = False
     is_separate: bool = False
+
+    @cached_property
+    def runs(self) -> tuple[TextRun, ...]:
+        """Runs of text: chunks joined where they continue each other, or the original."""
+        if self.original is None:
+            return tuple(_list_runs(self.chunks))
+        headings = frozenset(heading for chunk in self.chunks if chunk.path for heading in chunk.path)
+        rest_chunk = len(self.chunks) if self.shows_rest else None
+        metadata = (self.original if self.shows_rest else self.chunks[0]).metadata
+        return (
+            TextRun(
+                self.original.text,
+                self.original_spans,
+                ((0, 0),),
+                named_headings=headings,
+                rest_chunk=rest_chunk,
+                metadata=metadata,
+            ),
+        )
 
     @property
     def has_offsets(self) -> bool:
         """True if the offsets in the document are known of all its chunks."""
-        return all(run.shifts for run in self.runs)
+        return self.original is not None or _is_cut_by_drillrank(self.chunks) or all(map(_has_offsets, self.chunks))
 
     @property
     def is_contradictory(self) -> bool:
         """True if two chunks have different texts at the same offset: of two versions, or of two owners."""
         if self.original is not None:
             return False
-        if _has_sections(self.chunks):
+        if _is_cut_by_drillrank(self.chunks):
             return _overlap(self.chunks)
         if any(
             chunk.is_below_path for chunk in self.chunks
@@ -49,8 +71,15 @@ class ReassembledDocument(Generic[RecordT]):
 
     @property
     def key(self) -> Hashable:
-        """Key for a cache of what is made of the runs: equal for equal texts, offsets and metadata."""
-        return tuple((run, repr(run.metadata)) for run in self.runs)
+        """Key for a cache of what is made of the runs. It needs no runs: equal chunks have equal ones."""
+        original = self.original and (self.original.text, repr(self.original.metadata), self.shows_rest)
+        return original, tuple(
+            (
+                *(chunk.text, chunk.path, chunk.start, chunk.end, chunk.page, chunk.kind),
+                *(chunk.is_below_path, bool(chunk.aliases), repr(chunk.metadata)),
+            )
+            for chunk in self.chunks
+        )
 
     def find_chunk(self, index: int) -> StoredChunk[RecordT]:
         """Return a chunk by the index that runs have, which is that of the original after those of all chunks."""
@@ -67,7 +96,7 @@ def reassemble(
     shows_rest: bool = False,
     is_separate: bool = False,
 ) -> ReassembledDocument[RecordT]:
-    r"""Join the chunks of one document where they continue each other, in time linear in their texts.
+    r"""Put the chunks of one document together. Their text is joined when the document's runs are first used.
 
     Args:
         chunks: Chunks in any order. Repeated ones count once, and views only without their raw section.
@@ -88,17 +117,9 @@ def reassemble(
     if len(distinct) == 1 and distinct[0].may_be_whole and distinct[0].aliases:
         name = (name[0], distinct[0].aliases[0])
     spans = None if original is None else find_chunk_spans(original.text, distinct)
-    if original is None or spans is None:
-        return ReassembledDocument(name, distinct, tuple(_list_runs(distinct)), None, is_separate)
-    run = TextRun(
-        original.text,
-        tuple(spans),
-        ((0, 0),),
-        named_headings=frozenset(heading for chunk in distinct if chunk.path for heading in chunk.path),
-        rest_chunk=len(distinct) if shows_rest else None,
-        metadata=(original if shows_rest else distinct[0]).metadata,
-    )
-    return ReassembledDocument(name, distinct, (run,), original, is_separate)
+    if spans is None:
+        return ReassembledDocument(name, distinct, is_separate=is_separate)
+    return ReassembledDocument(name, distinct, original, tuple(spans), shows_rest, is_separate)
 
 
 def deduplicate_records(chunks: Iterable[StoredChunk[RecordT]]) -> list[StoredChunk[RecordT]]:
@@ -136,54 +157,59 @@ def find_chunk_spans(text: str, chunks: Sequence[StoredChunk[Any]]) -> list[Chun
 # --- Chunks that continue each other
 
 
-def _has_sections(chunks: Iterable[StoredChunk[Any]]) -> bool:
-    return any(chunk.kind == "section" for chunk in chunks)
+def _is_cut_by_drillrank(chunks: Sequence[StoredChunk[Any]]) -> bool:
+    """Return True if chunks are sections, or the whole document."""
+    is_whole = len(chunks) == 1 and chunks[0].may_be_whole
+    return is_whole or any(chunk.kind == "section" for chunk in chunks)
+
+
+def _has_offsets(chunk: StoredChunk[Any]) -> bool:
+    """Return True if the offsets of a chunk of another splitter are known. A whole page begins where the page does."""
+    return chunk.has_exact_offsets or (chunk.has_no_place and chunk.page is not None)
 
 
 def _list_runs(chunks: Sequence[StoredChunk[Any]]) -> Iterator[TextRun]:
     index_by_chunk = {id(chunk): index for index, chunk in enumerate(chunks)}
-    is_whole = len(chunks) == 1 and chunks[0].may_be_whole
-    if is_whole or _has_sections(chunks):
-        groups, has_sections = _group_sections(chunks), True
-    else:
-        groups, has_sections = [run for page in _group_by_page(chunks) for run in _group_by_path(page)], False
-    for group in groups:
-        text, spans, shifts = _join([(index_by_chunk[id(chunk)], chunk) for chunk in group])
-        first = group[0]
-        if has_sections:
+    if _is_cut_by_drillrank(chunks):
+        for group in _group_sections(chunks):
+            first = group[0]
             rendered_end = None if _is_source(first) else first.end
-            path = _joined_path(first)
-            yield TextRun(text, spans, shifts, path, rendered_end=rendered_end, metadata=first.metadata)
-        else:
-            # A whole page begins where the page does.
-            has_shifts = first.has_exact_offsets or (first.has_no_place and first.page is not None)
-            headings = first.path if isinstance(first.path, tuple) else ()
-            yield TextRun(
-                text, spans, shifts if has_shifts else (), headings, first.is_below_path, metadata=first.metadata
-            )
+            run = _join(group, index_by_chunk, _joined_path(first))
+            yield run if rendered_end is None else replace(run, rendered_end=rendered_end)
+        return
+    for page in _group_by_page(chunks):
+        for group in _group_by_path(page):
+            path = group[0].path if isinstance(group[0].path, tuple) else ()
+            run = _join(group, index_by_chunk, path)
+            yield run if _has_offsets(group[0]) else replace(run, shifts=())
 
 
-def _join(
-    group: Iterable[tuple[int, StoredChunk[Any]]],
-) -> tuple[str, tuple[ChunkSpan, ...], tuple[tuple[int, int], ...]]:
-    """Join chunks, each with its index, in document order. Return the text, the spans of the chunks, and the shifts."""
+def _join(group: Sequence[StoredChunk[Any]], index_by_chunk: Mapping[int, int], path: str | HeadingPath) -> TextRun:
+    """Join chunks in document order.
+
+    Args:
+        group: The chunks.
+        index_by_chunk: Index of each chunk in its document, by its identity.
+        path: Headings above the chunks.
+    """
     texts: list[str] = []
     spans: list[ChunkSpan] = []
     shifts: list[tuple[int, int]] = []
     length = end = 0  # characters of the joined text, and where its last part ends in the document
-    for index, chunk in group:
-        start = chunk.start or 0
+    for chunk in group:
+        start, text = chunk.start or 0, chunk.text
         if not spans or start > end:
             texts.append("\n\n" if texts else "")
             length += len(texts[-1])
             shifts.append((length, start - length))
             end = start
         span_start = length - (end - start)
-        texts.append(chunk.text[end - start :])
-        spans.append(ChunkSpan(span_start, span_start + len(chunk.text), index))
+        texts.append(text[end - start :])
+        spans.append(ChunkSpan(span_start, span_start + len(text), index_by_chunk[id(chunk)]))
         length += len(texts[-1])
-        end = max(end, start + len(chunk.text))
-    return "".join(texts), tuple(spans), tuple(shifts)
+        end = max(end, start + len(text))
+    first = group[0]
+    return TextRun("".join(texts), tuple(spans), tuple(shifts), path, first.is_below_path, metadata=first.metadata)
 
 
 # --- Sections that drillrank cut, and whole documents
@@ -193,13 +219,9 @@ def _joined_path(chunk: StoredChunk[Any]) -> str:
     return chunk.path if isinstance(chunk.path, str) else ""
 
 
-def _end(chunk: StoredChunk[Any]) -> int:
-    return (chunk.start or 0) + len(chunk.text) if chunk.end is None else chunk.end
-
-
 def _is_source(chunk: StoredChunk[Any]) -> bool:
     """Return True if the text of a section is not a rendering, which has another length than its span."""
-    return len(chunk.text) == _end(chunk) - (chunk.start or 0)
+    return chunk.end is None or len(chunk.text) == chunk.end - (chunk.start or 0)
 
 
 def _group_sections(chunks: Iterable[StoredChunk[Any]]) -> list[list[StoredChunk[Any]]]:
@@ -208,29 +230,24 @@ def _group_sections(chunks: Iterable[StoredChunk[Any]]) -> list[list[StoredChunk
     for chunk in chunks:
         chunk_by_key.setdefault((chunk.start or 0, _joined_path(chunk), chunk.text), chunk)
     groups: list[list[StoredChunk[Any]]] = []
-    for chunk in sorted(chunk_by_key.values(), key=lambda chunk: chunk.start or 0):
-        if groups and _continues(groups[-1][-1], chunk):
+    end: tuple[int, str] | None = None  # offset and path at which a chunk continues the last one
+    for (start, path, text), chunk in sorted(chunk_by_key.items(), key=lambda item: item[0][0]):
+        if _is_source(chunk) and end == (start, path):
             groups[-1].append(chunk)
         else:
             groups.append([chunk])
+        end = (start + len(text), path) if _is_source(chunk) else None
     return groups
-
-
-def _continues(chunk: StoredChunk[Any], next_chunk: StoredChunk[Any]) -> bool:
-    """Return True if a chunk ends where the next one begins, in the same section, and both are the source."""
-    are_sources = _is_source(chunk) and _is_source(next_chunk)
-    return are_sources and _joined_path(next_chunk) == _joined_path(chunk) and _end(chunk) == (next_chunk.start or 0)
 
 
 def _overlap(sections: Iterable[StoredChunk[Any]]) -> bool:
     """Return True if sections overlap, which those of one version never do. Ends that are not known are ignored."""
-    end, previous = -1, None
+    end, start, text = -1, -1, ""
     for section in sorted(sections, key=lambda section: section.start or 0):
-        start = section.start or 0
-        has_same_start = previous is not None and start == (previous.start or 0)
-        if start < end or (has_same_start and previous is not None and section.text != previous.text):
+        previous_start, start = start, section.start or 0
+        if start < end or (start == previous_start and section.text != text):
             return True
-        end, previous = max(end, section.end or 0), section
+        end, text = max(end, section.end or 0), section.text
     return False
 
 

@@ -152,13 +152,7 @@ class TextRun:
         """
         if self.text[end:start].strip():
             return False
-        document_end, document_start = self.find_end(end), self.find_offset(start)
-        if self.is_original or document_end is None or document_start is None:
-            spans = self._gapless_spans
-            return self.is_original or bisect_right(spans, end - 1, key=itemgetter(0)) == bisect_right(
-                spans, start, key=itemgetter(0)
-            )
-        return document_start - document_end <= max(start - end, _MAX_STRIPPED)
+        return self.is_original or self._count_between(end, start) <= max(start - end, _MAX_STRIPPED)
 
     def find_gap(self, end: int, start: int) -> str:
         """Return the white space between an end and a start in the document.
@@ -168,8 +162,10 @@ class TextRun:
         between = self.text[end:start]
         if between.strip():
             return "\n\n"
-        document_end, document_start = self.find_end(end), self.find_offset(start)
-        if self.is_original or document_end is None or document_start is None:
-            return between
-        n_stripped = document_start - document_end
+        n_stripped = self._count_between(end, start)
         return between if n_stripped == start - end else "\n" * min(max(n_stripped, 0), 2)
+
+    def _count_between(self, end: int, start: int) -> int:
+        """Return the number of characters between an end and a start in the document."""
+        document_end, document_start = self.find_end(end), self.find_offset(start)
+        return start - end if document_end is None or document_start is None else document_start - document_end
