@@ -270,6 +270,7 @@ class StoredInFaiss(Stored):
 
     def __init__(self, vectors: Any, model: Any) -> None:
         storage, parser = StorageContext.from_defaults(vector_store=vectors), LlamaIndex.splitter()
+        self._writing = threading.Lock()
         self._index = VectorStoreIndex([], storage_context=storage, embed_model=model, transformations=[parser])
         super().__init__(LlamaIndex, vectors, model, self._list_rows)
 
@@ -279,8 +280,9 @@ class StoredInFaiss(Stored):
         return self._index
 
     def put(self, documents: Sequence[Any]) -> None:
-        """Insert documents that are new or have changed."""
-        self._index.refresh_ref_docs(list(documents))
+        """Insert documents that are new or have changed. An index takes one writer at a time."""
+        with self._writing:
+            self._index.refresh_ref_docs(list(documents))
 
     def delete(self, id_: str) -> None:
         """Delete a document from the index. `FaissMapVectorStore.delete` takes ids of nodes."""
