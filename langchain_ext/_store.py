@@ -19,6 +19,7 @@ from drillrank.llm import FunctionRequest, Requests
 from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import StoredChunk, Where, matches
 from langchain_ext._filters import DocumentFilter
+from langchain_ext._qdrant import is_qdrant, list_point_ids, move_ids
 from langchain_ext._records import read_found
 
 _MAX_RECORDS = 10_000  # of the documents of one question
@@ -88,7 +89,7 @@ class LangChainStore(FrameworkStore):
         # A user's filter function may take long.
         filter_results = partial(self._document_filter.filter_results, documents, self._component)
         [permitted] = yield [FunctionRequest(filter_results)]
-        return read_found(permitted)
+        return self._read_found(permitted)
 
     def _search_store(self, question: str, n: int, where: Where) -> Requests[tuple[list[StoredChunk[Any]], int]]:
         assert self.store is not None
@@ -101,7 +102,7 @@ class LangChainStore(FrameworkStore):
                 "MultiViewRetriever), and filters=... as a dictionary or a function."
             ) from documents
         [permitted] = yield [FunctionRequest(partial(self._document_filter.filter_results, documents))]
-        return read_found(permitted), len(documents)
+        return self._read_found(permitted), len(documents)
 
     def _search_documents(
         self, store: VectorStore, question: str, n: int, store_filter: Any
@@ -133,6 +134,9 @@ class LangChainStore(FrameworkStore):
             return super().read_vectors(chunks)
         return [self.store.store.get(chunk.record.id, {}).get("vector") for chunk in chunks]
 
+    def _read_found(self, documents: Sequence[Document]) -> list[StoredChunk[Any]]:
+        return read_found(move_ids(documents) if is_qdrant(self.store) else documents)
+
     # --- Documents by id and by metadata
 
     def _get_requests(self, ids: Sequence[str]) -> Requests[list[StoredChunk[Any]] | None]:
@@ -141,6 +145,7 @@ class LangChainStore(FrameworkStore):
             return (yield from self._permit_fetched(_name_by_keys(ids, values)))
         if self.store is None:
             return None
+        ids = list_point_ids(ids) if is_qdrant(self.store) else ids
         if not ids and type(self.store).get_by_ids is not VectorStore.get_by_ids:
             return []  # without any id, some stores raise an error, and some return all records
         # A store that returns records by search only does not implement these methods.
@@ -169,7 +174,7 @@ class LangChainStore(FrameworkStore):
 
     def _permit_fetched(self, documents: Sequence[Document]) -> Requests[list[StoredChunk[Any]]]:
         [permitted] = yield [FunctionRequest(partial(self._document_filter.filter_fetched, documents))]
-        return read_found(permitted)
+        return self._read_found(permitted)
 
 
 def _catch(
