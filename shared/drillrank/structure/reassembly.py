@@ -37,7 +37,9 @@ class ReassembledDocument(Generic[RecordT]):
         """Runs of text: chunks joined where they continue each other, or the original."""
         if self.original is None:
             return tuple(_list_runs(self.chunks))
-        headings = frozenset(heading for chunk in self.chunks if chunk.path for heading in chunk.path)
+        headings = frozenset(
+            heading for chunk in self.chunks if isinstance(chunk.path, tuple) for heading in chunk.path
+        )
         rest_chunk = len(self.chunks) if self.shows_rest else None
         metadata = (self.original if self.shows_rest else self.chunks[0]).metadata
         return (
