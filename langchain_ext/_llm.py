@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 from uuid import uuid4
 
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 from langchain_core.embeddings import Embeddings
+from langchain_core.exceptions import OutputParserException
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.outputs import LLMResult
@@ -20,7 +21,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableWithFallb
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import ensure_config
 
-from drillrank.errors import InvalidInput, warn
+from drillrank.errors import UnusableAnswer, warn
 from drillrank.frameworks.models import FrameworkEmbedding, fill_framework_template, framework_prompt, reported_tokens
 from drillrank.likelihood.encoders import as_encoder
 from drillrank.llm import Reply
@@ -95,12 +96,14 @@ class FrameworkLLM:
     def complete(self, prompt: str, schema: dict[str, Any] | None = None) -> Reply:
         """Return the model's answer, as JSON of a schema if one is passed and the model can follow it."""
         value, config, counter = self._prepare_run(prompt)
-        return counter.reply(_as_text(self._with_schema(schema).invoke(value, config)))
+        with _schema_errors():
+            return counter.reply(_as_text(self._with_schema(schema).invoke(value, config)))
 
     async def acomplete(self, prompt: str, schema: dict[str, Any] | None = None) -> Reply:
         """Return the answer of the model's own asynchronous call, like `complete`."""
         value, config, counter = self._prepare_run(prompt)
-        return counter.reply(_as_text(await self._with_schema(schema).ainvoke(value, config)))
+        with _schema_errors():
+            return counter.reply(_as_text(await self._with_schema(schema).ainvoke(value, config)))
 
     complete_json, acomplete_json = complete, acomplete
 
@@ -160,7 +163,16 @@ def _parameter_key(llm: Runnable[Any, Any]) -> str | None:
     return None
 
 
+@contextmanager
+def _schema_errors() -> Iterator[None]:
+    """Convert the error for an answer that does not follow the schema. Its message has the answer."""
+    try:
+        yield
+    except OutputParserException as cause:
+        raise UnusableAnswer("it does not follow the schema") from cause
+
+
 def _as_text(answer: Any) -> str:
     if answer is None:
-        raise InvalidInput("The model returned no structured output.")
+        raise UnusableAnswer("it has no structured output")
     return answer if isinstance(answer, str) else json.dumps(answer)

@@ -11,6 +11,7 @@ from langchain_core.documents import Document
 
 from drillrank import LanguageModel, Passage
 from drillrank.frameworks.headings import headings_by_level
+from drillrank.frameworks.inputs import value_text
 from drillrank.frameworks.metadata import count, is_section, prefixed, result_metadata, user_metadata
 from drillrank.frameworks.pages import read_pages
 from drillrank.frameworks.shared import model_fields
@@ -30,10 +31,17 @@ def document_names(documents: Iterable[Document]) -> list[str]:
     seen: Counter[str] = Counter()
     names = []
     for document in documents:
-        name = document.id or stable_uuid(sorted(document.metadata.items(), key=repr), document.page_content)
+        name = document.id or _content_id(document)
         copies, seen[name] = seen[name], seen[name] + 1
         names.append(name if not copies else stable_uuid(name, copies))
     return names
+
+
+def _content_id(document: Document) -> str:
+    try:
+        return stable_uuid(sorted(document.metadata.items(), key=repr), document.page_content)
+    except RecursionError:  # the metadata are nested too deeply
+        return stable_uuid(document.page_content)
 
 
 def index_fields(component: Any, model: LanguageModel) -> Callable[[Iterable[Document]], dict[str, object]]:
@@ -71,7 +79,7 @@ def passage_of(document: Document, id: str, title_key: str, metadata_fields: Ite
     return Passage(
         "\n".join([*metadata_lines, document.page_content]),
         id=id,
-        title=str(document.metadata.get(title_key) or ""),
+        title=value_text(document.metadata.get(title_key)),
         metadata=document.metadata,
     )
 

@@ -19,10 +19,11 @@ from pydantic import field_validator
 
 from drillrank.errors import InvalidInput
 from drillrank.frameworks.components import ComponentFields
+from drillrank.frameworks.inputs import clean_question
 from drillrank.frameworks.metadata import copy_metadata, with_notes
 from drillrank.likelihood import LanguageModel
 from drillrank.llm import LLM, Requests, Usage, arun, run
-from drillrank.passages import check_query, check_top_n
+from drillrank.passages import check_top_n
 from drillrank.settings import as_json
 
 Retriever = Runnable[str, list[Document]]
@@ -104,7 +105,7 @@ class QueryRetriever(ConfiguredRetriever):
         """What `run` and `arun` take."""
         usage, top_n = Usage(), self._default_top_n if top_n is None else top_n
         check_top_n(top_n)
-        requests, llm = self._found(check_query(query), top_n, config, usage), self._framework_llm(config)
+        requests, llm = self._found(clean_question(query), top_n, config, usage), self._framework_llm(config)
         return {"requests": requests, "llm": llm, "usage": usage, "workers": self._at_once}
 
     @property

@@ -20,10 +20,11 @@ from drillrank.drilldown.paragraph_scores import load_evidence_model
 from drillrank.drilldown.trace import StepReport
 from drillrank.frameworks.components import EXPLAIN, ModelFields
 from drillrank.frameworks.drill import Evidence, EvidenceRetrieval, FoundEvidence
+from drillrank.frameworks.inputs import clean_question
 from drillrank.frameworks.metadata import PREFIX, RANKING_KEYS
 from drillrank.frameworks.settings import ResultLimit, limit_results
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
-from drillrank.passages import check_query, check_top_n
+from drillrank.passages import check_top_n
 from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
 from langchain_ext._filters import DocumentFilter, Filter
@@ -84,7 +85,7 @@ class D3Retriever(ModelFields, QueryRetriever):
 
     Raises:
         InvalidInput: a setting cannot be used, or the question is blank.
-        LLMFailure: a call failed, and `on_failure` is `"raise"`.
+        LLMFailure: A call failed or its answer is unusable, and `on_failure` says to raise.
 
     >>> manual = Document(page_content="# Battery\n\nIt lasts nine hours.\n\n# Screen\n\nClean it with a cloth.")
     >>> found = D3Retriever([manual], top_n=1).invoke("How long does the battery last?")[0]
@@ -158,7 +159,7 @@ class D3Retriever(ModelFields, QueryRetriever):
         check_top_n(top_n)
         config, access = child_config(run_manager), None if self.filters is None else DocumentFilter(self.filters)
         found = self.core.retrieve(
-            check_query(query),
+            clean_question(query),
             access,
             self._default_top_n if top_n is None else top_n,
             max_tokens=self.max_tokens,

@@ -73,6 +73,7 @@ class MultiViewTextSplitter(TextSplitter):
     Raises:
         InvalidInput: unknown views, none, settings that do not go together, or a document without a
             namespace under `namespace_key`.
+        LLMFailure: A call failed or its answer is unusable, and `settings.on_failure` says to raise.
 
     >>> splitter = MultiViewTextSplitter(views=["raw", "keywords"])
     >>> documents = splitter.create_documents(["# Foxes\n\nThey hunt.\n\n# Whales\n\nThey sing.\n"])

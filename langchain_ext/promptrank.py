@@ -18,6 +18,7 @@ from pydantic import Field
 
 from drillrank import Passage
 from drillrank.frameworks.components import EXPLAIN, ModelFields
+from drillrank.frameworks.inputs import clean_question
 from drillrank.frameworks.metadata import describe_explanation
 from drillrank.frameworks.paths import PathResultRecord, PathRetrieval, PathStores, path_rerank, rank_linked
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
@@ -140,7 +141,7 @@ class PromptRankRerank(WithSource, LikelihoodCompressor):
         documents, passages, scores = self._read_input(inputs, DocumentFilter(self.filters).filter_results)
         if not documents:
             return []
-        ranked = rank_linked(self.core, inputs["query"], passages, scores, _open_stores(self, config))
+        ranked = rank_linked(self.core, clean_question(inputs["query"]), passages, scores, _open_stores(self, config))
         return self._build_results(documents, (yield from ranked))
 
 
@@ -188,6 +189,7 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
     Raises:
         InvalidInput: Two visible `documents` share an id, the question is blank, or the retriever has a filter that
             cannot be applied to linked documents.
+        LLMFailure: A call failed or its answer is unusable, and `settings.on_failure` says to raise.
 
     >>> from langchain_core.retrievers import BaseRetriever
     >>> turing = Document("Alan Turing was born in Maida Vale.", id="turing", metadata={"title": "Alan Turing"})

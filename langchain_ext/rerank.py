@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from math import isfinite
-from numbers import Real
 from typing import Any
 
 from langchain_core.callbacks import Callbacks
@@ -24,8 +22,9 @@ from drillrank.frameworks.components import (
     UPRFields,
 )
 from drillrank.frameworks.constructors import component
+from drillrank.frameworks.inputs import clean_question, finite_score, value_text
 from drillrank.frameworks.metadata import PREFIX, copy_metadata, describe_explanation, with_notes
-from drillrank.passages import Ranking, check_query
+from drillrank.passages import Ranking
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.upr import UPR_PROMPT
 from langchain_ext._filters import DocumentFilter
@@ -73,7 +72,7 @@ class LikelihoodCompressor(RerankerComponentFields, Loadable, BaseDocumentCompre
         documents, passages, scores = self._read_input(inputs)
         if not documents:
             return []
-        return self._build_results(documents, self._rank(inputs["query"], passages, scores))
+        return self._build_results(documents, self._rank(clean_question(inputs["query"]), passages, scores))
 
     async def _acompress(self, inputs: dict[str, Any], config: RunnableConfig) -> list[Document]:
         return await self.language_model.run_in_worker(self._compress, inputs, config)
@@ -93,15 +92,15 @@ class LikelihoodCompressor(RerankerComponentFields, Loadable, BaseDocumentCompre
         documents = filter_results(DocumentFilter(None).filter_results(inputs["documents"]))
         passages = [self._passage(document, position) for position, document in enumerate(documents)]
         score_key = self._settings.score_key
-        scores = [None if score_key is None else _finite_score(one.metadata.get(score_key)) for one in documents]
+        scores = [None if score_key is None else finite_score(one.metadata.get(score_key)) for one in documents]
         if getattr(self, "prior", None) == "retrieval" and all(score is None for score in scores):
             return documents, passages, [-float(position) for position in range(len(documents))]
         return documents, passages, scores
 
     def _passage(self, document: Document, position: int) -> Passage:
         settings, metadata = self._settings, document.metadata
-        fields = [f"{key}: {metadata[key]}" for key in settings.metadata_fields if key in metadata]
-        title = str(metadata.get(settings.title_key) or "")
+        fields = [f"{key}: {value_text(metadata[key])}" for key in settings.metadata_fields if key in metadata]
+        title = value_text(metadata.get(settings.title_key))
         return Passage(
             "\n".join([*fields, document.page_content]), id=document.id or f"document-{position}", title=title
         )
@@ -148,7 +147,7 @@ class LikelihoodCompressor(RerankerComponentFields, Loadable, BaseDocumentCompre
         if retriever is None:
             return step
         retrieve: Runnable[Any, Any] = RunnableParallel(query=RunnablePassthrough(), documents=retriever)
-        return RunnableLambda(check_query) | retrieve | step
+        return RunnableLambda(clean_question) | retrieve | step
 
 
 class UPRRerank(UPRFields, LikelihoodCompressor):
@@ -343,14 +342,3 @@ class LikelihoodCrossEncoder(BaseCrossEncoder):
             for item in ranking:
                 scores[indices[item.details["position"]]] = item.score
         return scores
-
-
-def _finite_score(value: object) -> float | None:
-    """Return a stored value as a score; None if it is not a finite number."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return None
-    try:
-        score = float(value)
-    except OverflowError:
-        return None
-    return score if isfinite(score) else None

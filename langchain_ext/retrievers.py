@@ -143,12 +143,12 @@ class BRMGRRetriever(BRMGRFields, ModelFields, QueryRetriever):
         model_options: Options of the language model.
         settings: What is rarely touched: `langchain_ext.settings.BRMGRRetrieverSettings`, or a mapping of its fields.
 
-    Generated documents are made for one query and stored nowhere. A call that fails or brings nothing costs no
-    retrieved document: there is a `DrillrankWarning`, and the others are merged. Give the model a time limit: a call
-    that runs into it is a call that failed.
+    Generated documents are made for one query and stored nowhere. Give the model a time limit: a call that exceeds it
+    fails. `settings.on_failure` says if a failed call raises an error, or the other documents are merged without it.
 
     Raises:
         InvalidInput: the question is blank.
+        LLMFailure: A call failed or its answer has no word, and `on_failure` says to raise.
 
     >>> from langchain_core.language_models import FakeListChatModel
     >>> from langchain_ext import D3Retriever

@@ -23,6 +23,7 @@ from drillrank import Passage, SelfAsk
 from drillrank.drilldown.answering import ANSWER_PROMPT
 from drillrank.drilldown.self_ask import SELF_ASK_PROMPT, FollowUp, SelfAskAnswer
 from drillrank.errors import OnFailure
+from drillrank.frameworks.inputs import clean_question
 from drillrank.frameworks.store import RetrievedPassages
 from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.text import Tokens
@@ -36,30 +37,32 @@ Output = dict[str, Any]
 
 
 class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, Output]):
-    r"""Answers multi-hop questions by follow-up questions, each answered from what a retriever finds.
+    r"""Answers multi-hop questions by follow-up questions, each answered from the documents of a retriever.
 
     Args:
-        llm: The chat model or text model that asks and answers, or a Runnable around one.
+        llm: Chat model or text model that asks and answers, or a Runnable around one.
         source: Any retriever, or a Runnable or function from a question to documents.
         title_key: Metadata key of the title.
         filters: Metadata values and operators, as vector stores take them, or a function from a document to True or
-            False: no LLM reads another document of the retriever's.
-        max_steps: Most follow-up questions; then the final answer is asked for.
-        max_prompt_tokens: Budget of a prompt, as for `drillrank.SelfAsk`.
-        tokens: What counts the tokens of a text: see `drillrank.text.token_counter`.
-        prompt: Asks for the next step: with `{question}` and `{transcript}`, which ends the prompt.
-        answer_prompt: Asks for an answer from documents: with `{contents}` and `{question}`.
-        on_failure: Where a call fails: `"continue"` with what there is without it, or `"raise"`.
+            False. The LLM reads only documents that pass.
+        max_steps: Maximum number of follow-up questions. After them, the LLM is asked for the final answer.
+        max_prompt_tokens: Token limit of each prompt.
+        tokens: Token counter; see `drillrank.text.token_counter`.
+        prompt: Prompt for the next step, with `{question}` and, at its end, `{transcript}`.
+        answer_prompt: Prompt for an answer from documents, with `{contents}` and `{question}`.
+        on_failure: `"raise"` raises an `LLMFailure` if a call of the LLM fails or its answer is unusable. `"fallback"`
+            continues without the answer. None raises if a call fails, and falls back if an answer is unusable. The
+            source has its own policy if it asks an LLM.
 
     The input is the question. The output has `answer`, `steps` (each with `question`, `answer` and `documents`),
-    `problems` and `usage` (`prompt_tokens`, `completion_tokens` and `llm_calls`, with those of a `D3Retriever`).
-    `stream` and `astream` yield each step as soon as it is answered, then the rest; the sum of the chunks is the
-    output. Retrievals and LLM calls are children of the chain's run. Whatever the LLM says, there is an answer; what
-    went wrong is also told in one `DrillrankWarning`.
+    `problems` and `usage` (`prompt_tokens`, `completion_tokens` and `llm_calls`, including those of a `D3Retriever`).
+    `stream` and `astream` yield each step as soon as it is answered, then the rest. The sum of the chunks is the
+    output. Retrievals and LLM calls are children of the chain's run. If answers of the LLM are unusable, there is still
+    an output and one `DrillrankWarning`. `with_retry` and `with_fallbacks` react to an `LLMFailure`.
 
     Raises:
-        InvalidInput: a setting cannot be used, or the question is blank.
-        LLMFailure: a call failed, and `on_failure` is `"raise"`.
+        InvalidInput: A setting cannot be used, or the question is blank.
+        LLMFailure: A call failed or its answer is unusable, and `on_failure` says to raise.
 
     >>> from langchain_core.language_models import FakeListChatModel
     >>> from langchain_ext import D3Retriever
@@ -72,42 +75,43 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, Output]):
     ['answer', 'steps', 'problems', 'usage'] Jane Austen
     """
 
-    model_config = WithSource.model_config  # the last base's counts
+    model_config = WithSource.model_config  # otherwise that of the last base class would apply
 
-    source: Retriever = Field(kw_only=False, description="Finds what follow-up questions are answered from.")
-    llm: Runnable[Any, Any] = Field(kw_only=False, description="Asks and answers.")
-    max_steps: int = Field(default=5, description="Most follow-up questions.")
-    max_prompt_tokens: int = Field(default=3000, description="Budget of a prompt.")
-    tokens: Tokens = Field(default=None, description="What counts the tokens of a text.")
-    # Without a parameter: one of another kind would be built anew.
+    source: Retriever = Field(kw_only=False, description="Retriever of documents for follow-up questions.")
+    llm: Runnable[Any, Any] = Field(kw_only=False, description="LLM that asks and answers.")
+    max_steps: int = Field(default=5, description="Maximum number of follow-up questions.")
+    max_prompt_tokens: int = Field(default=3000, description="Token limit of each prompt.")
+    tokens: Tokens = Field(default=None, description="Token counter.")
+    # Templates have no type parameter here, since pydantic would make a copy of a template with another one.
     prompt: BasePromptTemplate | str = Field(  # type: ignore[type-arg]
-        default=SELF_ASK_PROMPT, description="Asks for the next step."
+        default=SELF_ASK_PROMPT, description="Prompt for the next step."
     )
     answer_prompt: BasePromptTemplate | str = Field(  # type: ignore[type-arg]
-        default=ANSWER_PROMPT, description="Asks for an answer."
+        default=ANSWER_PROMPT, description="Prompt for an answer from documents."
     )
-    on_failure: OnFailure = Field(default="continue", description="What a failed call means.")
+    on_failure: OnFailure | None = Field(default=None, description="Reaction to an LLM that fails.")
     title_key: str = Field(default="title", description="Metadata key of the title.")
-    filters: Filter | None = Field(default=None, exclude=True, description="Which documents may be seen.")
+    filters: Filter | None = Field(default=None, exclude=True, description="Filter of documents.")
 
     def _build_core(self) -> None:
-        self._self_ask({})  # says now what is wrong
+        """Raise an error for unusable fields now, not at the first question."""
+        self._make_self_ask({})
         DocumentFilter(self.filters)
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Output:
-        """The answer and how it came about."""
+        """Return the answer and its steps."""
         return reduce(add, self.stream(input, config, **kwargs))
 
     async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Output:
-        """As `invoke`, without blocking the event loop."""
+        """Run `invoke` without blocking the event loop."""
         return reduce(add, [chunk async for chunk in self.astream(input, config, **kwargs)])
 
     def stream(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Output]:
-        """Each step, then the answer."""
+        """Yield each step, then the answer."""
         return self.transform(iter([input]), config, **kwargs)
 
     def astream(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> AsyncIterator[Output]:
-        """As `stream`, without blocking the event loop."""
+        """Run `stream` without blocking the event loop."""
 
         async def inputs() -> AsyncIterator[str]:
             yield input
@@ -115,39 +119,42 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, Output]):
         return self.atransform(inputs(), config, **kwargs)
 
     def transform(self, input: Iterator[str], config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Output]:
-        """As `stream`, for a question that comes in parts."""
+        """Run `stream` for a question that arrives in parts."""
         return self._transform_stream_with_config(
-            input, self._chunks, config, run_type="chain", defers_inputs=True, **kwargs
+            input, self._stream_chunks, config, run_type="chain", defers_inputs=True, **kwargs
         )
 
     def atransform(
         self, input: AsyncIterator[str], config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[Output]:
-        """As `astream`, for a question that comes in parts."""
+        """Run `astream` for a question that arrives in parts."""
         return self._atransform_stream_with_config(
-            input, self._achunks, config, run_type="chain", defers_inputs=True, **kwargs
+            input, self._astream_chunks, config, run_type="chain", defers_inputs=True, **kwargs
         )
 
-    def _chunks(
+    def _stream_chunks(
         self, parts: Iterator[str], run_manager: CallbackManagerForChainRun, config: RunnableConfig
     ) -> Iterator[Output]:
-        question = reduce(add, parts)
-        yield from map(_chunk, self._self_ask(patch_config(config, callbacks=run_manager.get_child())).stream(question))
+        self_ask = self._make_self_ask(patch_config(config, callbacks=run_manager.get_child()))
+        yield from map(_make_chunk, self_ask.stream(clean_question(reduce(add, parts))))
 
-    async def _achunks(
+    async def _astream_chunks(
         self, parts: AsyncIterator[str], run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig
     ) -> AsyncIterator[Output]:
-        question = reduce(add, [part async for part in parts])
-        async for item in self._self_ask(patch_config(config, callbacks=run_manager.get_child())).astream(question):
-            yield _chunk(item)
+        self_ask = self._make_self_ask(patch_config(config, callbacks=run_manager.get_child()))
+        question = clean_question(reduce(add, [part async for part in parts]))
+        async for item in self_ask.astream(question):
+            yield _make_chunk(item)
 
-    def _self_ask(self, config: RunnableConfig) -> SelfAsk:
+    def _make_self_ask(self, config: RunnableConfig) -> SelfAsk:
+        """Return the component of the core for one run."""
+
         def store() -> LangChainStore:
             return LangChainStore(self.source, DocumentFilter(self.filters), config, component="SelfAskChain")
 
         return SelfAsk(
             FrameworkLLM(self.llm, "ask", config),
-            RetrievedPassages(store, self._passage),
+            RetrievedPassages(store, self._convert_chunk),
             max_steps=self.max_steps,
             max_prompt_tokens=self.max_prompt_tokens,
             tokens=self.tokens,
@@ -156,13 +163,14 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, Output]):
             answer_prompt=step_prompt("answer_prompt", self.answer_prompt),
         )
 
-    def _passage(self, chunk: StoredChunk[Document]) -> Passage:
-        found = chunk.record
-        passage = passage_of(found, found.id or "", self.title_key)
-        return replace(passage, metadata={"document": found})
+    def _convert_chunk(self, chunk: StoredChunk[Document]) -> Passage:
+        """Return a passage with the text that an LLM reads and, in its metadata, the document."""
+        document = chunk.record
+        passage = passage_of(document, document.id or "", self.title_key)
+        return replace(passage, metadata={"document": document})
 
 
-def _chunk(item: FollowUp | SelfAskAnswer) -> AddableDict:
+def _make_chunk(item: FollowUp | SelfAskAnswer) -> AddableDict:
     if isinstance(item, FollowUp):
         documents = [passage.metadata["document"] for passage in item.passages]
         return AddableDict(steps=[{"question": item.question, "answer": item.answer, "documents": documents}])

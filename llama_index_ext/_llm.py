@@ -12,7 +12,7 @@ from typing import Any
 
 from llama_index.core import PromptTemplate, Settings
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.bridge.pydantic import BaseModel, Field, PrivateAttr, create_model
+from llama_index.core.bridge.pydantic import BaseModel, Field, PrivateAttr, ValidationError, create_model
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.dispatcher import (  # type: ignore[attr-defined]
     active_instrument_tags,
@@ -25,7 +25,7 @@ from llama_index.core.llms import LLM, CustomLLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixin
 
-from drillrank.errors import InvalidInput
+from drillrank.errors import InvalidInput, UnusableAnswer
 from drillrank.frameworks.models import (
     STEPS,
     FrameworkEmbedding,
@@ -188,7 +188,8 @@ class FrameworkLLM:
         with step(name) as counter:
             if schema is None or not llm.metadata.is_function_calling_model:
                 return counter.reply(llm.predict(template, **values))
-            answer = llm.structured_predict(_pydantic_model(schema), template, **values)
+            with _schema_errors(counter):
+                answer = llm.structured_predict(_pydantic_model(schema), template, **values)
             return counter.reply(answer.model_dump_json())
 
     async def _aask(self, prompt: str, schema: dict[str, Any] | None = None) -> Reply:
@@ -197,8 +198,23 @@ class FrameworkLLM:
         with step(name) as counter:
             if schema is None or not llm.metadata.is_function_calling_model:
                 return counter.reply(await llm.apredict(template, **values))
-            answer = await llm.astructured_predict(_pydantic_model(schema), template, **values)
+            with _schema_errors(counter):
+                answer = await llm.astructured_predict(_pydantic_model(schema), template, **values)
             return counter.reply(answer.model_dump_json())
+
+
+@contextmanager
+def _schema_errors(counter: TokenCounter) -> Iterator[None]:
+    """Convert the error for an answer that does not follow the schema. Its message may have the answer.
+
+    LlamaIndex raises a plain `ValueError` for it, as LLMs may do without an answer, which report no call.
+    """
+    try:
+        yield
+    except ValueError as cause:
+        if isinstance(cause, ValidationError) or counter.calls:
+            raise UnusableAnswer("it does not follow the schema") from cause
+        raise
 
 
 def cache_key(llm: LLM) -> str | None:

@@ -10,10 +10,11 @@ from typing import Any
 
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.indices.vector_store import VectorStoreIndex
-from llama_index.core.schema import BaseNode, NodeWithScore
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, RelatedNodeInfo
 
 from drillrank.errors import InvalidInput
 from drillrank.frameworks.headings import headings_of_path
+from drillrank.frameworks.inputs import finite_score
 from drillrank.frameworks.metadata import copy_metadata, is_section, prefixed, result_metadata, user_metadata
 from drillrank.frameworks.pages import read_pages
 from drillrank.structure.record_store import RecordStore
@@ -89,6 +90,22 @@ def copy_templates(node: BaseNode) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(node, name, None)) is not None}
 
 
+def read_content(node: BaseNode, mode: MetadataMode) -> str:
+    """Return the text of a node with its metadata, or the text alone if they are nested too deeply."""
+    try:
+        return node.get_content(metadata_mode=mode)
+    except RecursionError:
+        return node.get_content(metadata_mode=MetadataMode.NONE)
+
+
+def refer_to(node: BaseNode) -> RelatedNodeInfo:
+    """Return a reference to a node, with hash and metadata unless the framework cannot compute the hash."""
+    try:
+        return node.as_related_node_info()
+    except (RecursionError, UnicodeEncodeError):  # metadata nested too deeply, or a lone surrogate in the text
+        return RelatedNodeInfo(node_id=node.node_id, node_type=node.get_type())
+
+
 def annotate_node(node: BaseNode, metadata: dict[str, Any], hidden_keys: Iterable[str]) -> BaseNode:
     """Return a copy of a node with other metadata, some of which no model reads. Its hash is that of the node.
 
@@ -100,7 +117,7 @@ def annotate_node(node: BaseNode, metadata: dict[str, Any], hidden_keys: Iterabl
     copy: Any = node.model_copy(
         update={
             "metadata": copy_metadata(metadata),
-            "relationships": deepcopy(node.relationships),
+            "relationships": copy_metadata(node.relationships),
             "excluded_embed_metadata_keys": list(dict.fromkeys([*node.excluded_embed_metadata_keys, *keys])),
             "excluded_llm_metadata_keys": list(dict.fromkeys([*node.excluded_llm_metadata_keys, *keys])),
         }
@@ -144,7 +161,7 @@ def read_chunks(records: Iterable[BaseNode | NodeWithScore]) -> list[StoredChunk
     """Return nodes or hits as stored chunks."""
     hits = [record if isinstance(record, NodeWithScore) else NodeWithScore(node=record) for record in records]
     node_by_id = {hit.node.node_id: hit.node for hit in hits}
-    return [replace(_read_node(hit.node, node_by_id), score=hit.score) for hit in hits]
+    return [replace(_read_node(hit.node, node_by_id), score=finite_score(hit.score)) for hit in hits]
 
 
 def _read_node(node: BaseNode, node_by_id: Mapping[str, BaseNode]) -> StoredChunk[BaseNode]:

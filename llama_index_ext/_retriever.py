@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
+from drillrank.frameworks.inputs import clean_question
 from drillrank.llm import LLM, Requests, Usage, arun, run
-from drillrank.passages import check_query
 
 
 class QueryRetriever(BaseRetriever):
     """Base of those that find what a question asks for."""
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        usage = Usage()
-        requests = self._found(check_query(query_bundle.query_str), query_bundle, usage)
-        return run(requests, self._framework_llm(), usage=usage, workers=self._workers)
+        return run(**self._run_arguments(query_bundle))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        usage = Usage()
-        requests = self._found(check_query(query_bundle.query_str), query_bundle, usage)
-        return await arun(requests, self._framework_llm(), usage=usage, workers=self._workers)
+        return await arun(**self._run_arguments(query_bundle))
+
+    def _run_arguments(self, query_bundle: QueryBundle) -> dict[str, Any]:
+        """Return the arguments of `run` and `arun` for a question."""
+        usage, question = Usage(), clean_question(query_bundle.query_str)
+        requests = self._found(question, replace(query_bundle, query_str=question), usage)
+        return {"requests": requests, "llm": self._framework_llm(), "usage": usage, "workers": self._workers}
 
     @property
     def _workers(self) -> int:

@@ -212,7 +212,7 @@ class LlamaIndexStore(FrameworkStore):
             hits = [NodeWithScore(node=node, score=score) for node, score in pairs if node is not None]
             permitted = self._node_filter.filter_hits(hits)
             return self._node_filter.filter_hits(
-                [NodeWithScore(node=follow(hit.node), score=hit.score) for hit in permitted]
+                [hit.model_copy(update={"node": follow(hit.node)}) for hit in permitted]
             )
 
         [permitted] = yield [FunctionRequest(permit)]

@@ -21,10 +21,10 @@ from drillrank.drilldown.trace import StepReport
 from drillrank.explanation.explanations import explains
 from drillrank.frameworks.constructors import component
 from drillrank.frameworks.drill import Evidence, EvidenceRetrieval, FoundEvidence
+from drillrank.frameworks.inputs import clean_question
 from drillrank.frameworks.metadata import PREFIX
 from drillrank.frameworks.settings import ResultLimit, check_switch, limit_results
 from drillrank.llm import Requests, Usage
-from drillrank.passages import check_query
 from drillrank.settings import as_settings
 from drillrank.structure import Document
 from drillrank.structure.record_store import RecordStore
@@ -38,6 +38,7 @@ from llama_index_ext._records import (
     check_type,
     copy_templates,
     read_chunks,
+    refer_to,
 )
 from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext._store import LlamaIndexStore
@@ -95,7 +96,7 @@ class D3Retriever(StepPrompts, QueryRetriever):
 
     Raises:
         InvalidInput: a setting cannot be used, or the question is blank.
-        LLMFailure: a call failed, and `on_failure` is `"raise"`.
+        LLMFailure: A call failed or its answer is unusable, and `on_failure` says to raise.
 
     >>> from llama_index.core import Document
     >>> manual = Document(text="# Battery\n\nIt lasts nine hours.\n\n# Screen\n\nClean it with a dry cloth.")
@@ -147,7 +148,7 @@ class D3Retriever(StepPrompts, QueryRetriever):
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if self.source is not None:
             return super()._retrieve(query_bundle)
-        query = check_query(query_bundle.query_str)
+        query = clean_question(query_bundle.query_str)
         access = None if self.filters is None else NodeFilter(self.filters)
         found = self._evidence.retrieve(
             query, access, self._result_limit, max_tokens=self.max_tokens, on_step=self._report
@@ -198,7 +199,7 @@ def _node(evidence: Evidence[BaseNode]) -> NodeWithScore:
         metadata={"id": evidence.id},  # which is what it has in common for all questions
         excluded_embed_metadata_keys=origin.excluded_embed_metadata_keys,
         excluded_llm_metadata_keys=origin.excluded_llm_metadata_keys,
-        relationships={NodeRelationship.SOURCE: origin.as_related_node_info() if whole else origin.source_node},
+        relationships={NodeRelationship.SOURCE: refer_to(origin) if whole else origin.source_node},
         **copy_templates(origin),
     )
     return NodeWithScore(node=annotate_node(paragraph, evidence.metadata, ours), score=evidence.score)

@@ -24,7 +24,6 @@ from llama_index.core.schema import (
     ImageNode,
     IndexNode,
     NodeRelationship,
-    RelatedNodeInfo,
     TextNode,
 )
 from llama_index.core.utils import get_tqdm_iterable
@@ -50,7 +49,7 @@ from drillrank.views import (
     View,
 )
 from llama_index_ext._llm import FrameworkLLM, cache_key
-from llama_index_ext._records import copy_templates
+from llama_index_ext._records import copy_templates, refer_to
 from llama_index_ext.pages import join_pages
 from llama_index_ext.reader import convert_documents
 
@@ -113,6 +112,7 @@ class MultiViewNodeParser(ComponentFields, NodeParser):
     Raises:
         InvalidInput: unknown views, none, settings that do not go together, or a document without a
             namespace under `namespace_key`.
+        LLMFailure: A call failed or its answer is unusable, and `settings.on_failure` says to raise.
 
     >>> document = Document(text="# Foxes\n\nThey hunt.\n\n# Whales\n\nThey sing.\n")
     >>> nodes = MultiViewNodeParser(views=["raw", "keywords"]).get_nodes_from_documents([document])
@@ -239,7 +239,7 @@ class MultiViewNodeParser(ComponentFields, NodeParser):
         self, node: BaseNode, document: SourceDocument, chunks: Sequence[SectionChunk]
     ) -> list[BaseNode]:
         ids = {chunk.id: self.id_func(i, node) if self.id_func else chunk.id for i, chunk in enumerate(chunks)}
-        source = node.source_node or node.as_related_node_info()
+        source = node.source_node or refer_to(node)
         placed = node.ref_doc_id in (None, node.node_id)
         raw: dict[str, TextNode] = {}
         nodes: list[BaseNode] = []
@@ -270,7 +270,7 @@ class MultiViewNodeParser(ComponentFields, NodeParser):
     def _relate(self, chunks: Sequence[SectionChunk], raw: dict[str, TextNode]) -> None:
         infos: dict[str | None, Any] = {}  # without metadata: a node with a hundred children would carry theirs
         for id_, node in raw.items():
-            infos[id_] = RelatedNodeInfo(node_id=node.node_id, node_type=node.get_type(), hash=node.hash)
+            infos[id_] = refer_to(node).model_copy(update={"metadata": {}})
         order, children = [None, *(chunk.id for chunk in chunks), None], NodeRelationship.CHILD
         for chunk, before, behind in zip(chunks, order, order[2:], strict=False):
             related = {NodeRelationship.PARENT: chunk.parent_id}

@@ -29,6 +29,7 @@ from pydantic import Field
 from drillrank import LanguageModel, Passage, load_language_model
 from drillrank.explanation.explanations import explains
 from drillrank.frameworks.constructors import component
+from drillrank.frameworks.inputs import clean_question, finite_score, value_text
 from drillrank.frameworks.metadata import with_notes
 from drillrank.frameworks.paths import PathResultRecord, PathRetrieval, PathStores, path_rerank, rank_linked
 from drillrank.frameworks.settings import check_switch
@@ -42,7 +43,7 @@ from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, StepPrompts, embedding_of
-from llama_index_ext._records import annotate_node, check_nodes, check_source, check_type
+from llama_index_ext._records import annotate_node, check_nodes, check_source, check_type, read_content
 from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext._store import LlamaIndexStore, underlying_index
 from llama_index_ext.events import PathHopEvent, send_explanations
@@ -87,9 +88,9 @@ def linked_passage(node: BaseNode, id: str, title_key: str, metadata_mode: Metad
         metadata_mode: Metadata that the model reads in addition to the title.
     """
     return Passage(
-        node.get_content(metadata_mode=metadata_mode),
+        read_content(node, metadata_mode),
         id=id,
-        title=str(node.metadata.get(title_key) or ""),
+        title=value_text(node.metadata.get(title_key)),
         links=list_related_ids(node),
         metadata=node.metadata,
     )
@@ -179,8 +180,8 @@ class PromptRankRerank(LikelihoodRerank):
         nodes = await asyncio.to_thread(NodeFilter(self.filters).filter_hits, nodes)
         with self._send_events(nodes, query_bundle) as results:
             if nodes and query_bundle:
-                query, passages = query_bundle.query_str, [self._passage(hit.node) for hit in nodes]
-                ranking = await arun(self._requests(query, passages, [hit.score for hit in nodes]))
+                query, passages = clean_question(query_bundle.query_str), [self._passage(hit.node) for hit in nodes]
+                ranking = await arun(self._requests(query, passages, [finite_score(hit.score) for hit in nodes]))
                 results += await asyncio.to_thread(self._build_results, nodes, query, ranking)
         return results
 
@@ -234,6 +235,7 @@ class PromptRankRetriever(StepPrompts, QueryRetriever):
     Raises:
         InvalidInput: A setting cannot be used, two visible `documents` share an id, the question is blank, or the
             retriever has a filter that cannot be applied to linked nodes.
+        LLMFailure: A call failed or its answer is unusable, and `settings.on_failure` says to raise.
 
     >>> from llama_index.core.schema import TextNode
     >>> turing = TextNode(text="Alan Turing was born in Maida Vale.", id_="turing", metadata={"title": "Alan Turing"})

@@ -24,9 +24,10 @@ from drillrank.frameworks.components import (
     RerankerComponentFields,
     UPRFields,
 )
+from drillrank.frameworks.inputs import clean_question, finite_score
 from drillrank.frameworks.metadata import RANKING_KEYS, describe_details, with_notes
 from drillrank.passages import Ranking
-from llama_index_ext._records import annotate_node
+from llama_index_ext._records import annotate_node, read_content
 from llama_index_ext.events import send_explanations
 from llama_index_ext.settings import BRMGRRerankSettings, RelevanceRerankSettings, RerankSettings
 
@@ -48,16 +49,16 @@ class LikelihoodRerank(RerankerComponentFields, BaseNodePostprocessor):
         return cls.__name__
 
     def _passage(self, node: BaseNode) -> Passage:
-        return Passage(node.get_content(metadata_mode=self._settings.metadata_mode), id=node.node_id)
+        return Passage(read_content(node, self._settings.metadata_mode), id=node.node_id)
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         with self._send_events(nodes, query_bundle) as results:
             if nodes and query_bundle:
-                passages, scores = [self._passage(hit.node) for hit in nodes], [hit.score for hit in nodes]
-                ranking = self._rank(query_bundle.query_str, passages, scores)
-                results += self._build_results(nodes, query_bundle.query_str, ranking)
+                query, passages = clean_question(query_bundle.query_str), [self._passage(hit.node) for hit in nodes]
+                ranking = self._rank(query, passages, [finite_score(hit.score) for hit in nodes])
+                results += self._build_results(nodes, query, ranking)
         return results
 
     async def _apostprocess_nodes(
@@ -255,7 +256,7 @@ class BRMGRRerank(BRMGRRerankFields, LikelihoodRerank):
     def _passage(self, node: BaseNode) -> Passage:
         generated = isinstance(node, GeneratedNode)
         mode = MetadataMode.NONE if generated else self._settings.metadata_mode  # the LLM did not write the metadata
-        return Passage(node.get_content(metadata_mode=mode), id=node.node_id, metadata={"generated": generated})
+        return Passage(read_content(node, mode), id=node.node_id, metadata={"generated": generated})
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -267,7 +268,7 @@ class BRMGRRerank(BRMGRRerankFields, LikelihoodRerank):
         if isinstance(node, GeneratedNode) or node.metadata.get(key) != "generated":
             return hit
         metadata = {name: value for name, value in node.metadata.items() if name != key}
-        return NodeWithScore(node=annotate_node(node, metadata, []), score=hit.score)
+        return hit.model_copy(update={"node": annotate_node(node, metadata, [])})
 
     def _describe_hit(self, hit: NodeWithScore) -> dict[str, Any]:
         origin = {self._settings.origin_key: "generated"} if isinstance(hit.node, GeneratedNode) else {}

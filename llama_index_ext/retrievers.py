@@ -31,7 +31,7 @@ from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, MergedSection, RetrieverName, View
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, embedding_of
-from llama_index_ext._records import annotate_node, check_nodes, check_source, read_chunks
+from llama_index_ext._records import annotate_node, check_nodes, check_source, read_chunks, read_content
 from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext._store import LlamaIndexStore, underlying_index
 from llama_index_ext.events import send_explanations
@@ -120,7 +120,7 @@ class MultiViewRetriever(QueryRetriever):
         self._views = ViewRetrieval(
             self,
             read_chunks(documents),
-            lambda: [node.get_content(metadata_mode=MetadataMode.EMBED) for node in documents],
+            lambda: [read_content(node, MetadataMode.EMBED) for node in documents],
             maker="MultiViewNodeParser",
             embed=embedding_of(self.embed),
         )
@@ -165,12 +165,12 @@ class BRMGRRetriever(QueryRetriever):
         settings: What is rarely touched: `llama_index_ext.settings.BRMGRRetrieverSettings`, or a mapping of its fields.
         callback_manager: As for every LlamaIndex retriever.
 
-    Generated nodes are made for one query and stored nowhere. A call that fails or brings nothing costs no retrieved
-    node: there is a `DrillrankWarning`, and the others are merged. Give the LLM a time limit: a call that runs into it
-    is a call that failed.
+    Generated nodes are made for one query and stored nowhere. Give the LLM a time limit: a call that exceeds it fails.
+    `settings.on_failure` says if a failed call raises an error, or the other nodes are merged without it.
 
     Raises:
         InvalidInput: a setting cannot be used, or the question is blank.
+        LLMFailure: A call failed or its answer has no word, and `on_failure` says to raise.
 
     >>> from llama_index.core.llms import MockLLM
     >>> from llama_index.core import Document

@@ -49,7 +49,11 @@ def texts(output):
 def test_a_notebook_runs_without_errors(path, kernel):
     notebook = nbformat.read(path, as_version=4)
     notebook.cells.insert(0, nbformat.v4.new_code_cell("%reset -f"))  # no variable of another notebook
-    NotebookClient(notebook, km=kernel, timeout=120, allow_errors=True).execute()
+    client = NotebookClient(notebook, km=kernel, timeout=120, allow_errors=True)
+    try:
+        client.execute()
+    finally:
+        client.kc.stop_channels()
     assert outputs(notebook)
     assert [output for output in outputs(notebook) if output.output_type == "error"] == []
 

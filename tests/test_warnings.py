@@ -32,7 +32,8 @@ from drillrank.views import MultiViewChunker
 
 TEXT = "# Battery\n\nIt lasts nine hours.\n\n# Screen\n\nClean it with a dry cloth."
 QUESTION = "How long does the battery last?"
-PARAGRAPHS = {"unit": "paragraph"}  # a passage is a single candidate, which needs no LLM
+ON_FAILURE = {"on_failure": "fallback"}
+FALLBACK = {"unit": "paragraph", **ON_FAILURE}  # a passage is a single candidate, which needs no LLM
 LONG = "Who? " * 20_000
 
 
@@ -66,15 +67,21 @@ CALLS = {
     "words that no model reads": lambda folder: UPR(template="{title} {text} Ask:"),
     "instructions that no model reads": lambda folder: PromptRank(instructions=["Read: {path}"]),
     "BRMGR": lambda folder: BRMGR().rank(LONG, [TEXT], [TEXT]),
-    "D3": lambda folder: D3(fails, settings=PARAGRAPHS).retrieve(QUESTION, [TEXT]),
-    "self-ask": lambda folder: SelfAsk(fails, lambda question: [TEXT]).answer(QUESTION),
-    "self-ask, step by step": lambda folder: list(SelfAsk(fails, lambda question: [TEXT]).stream(QUESTION)),
-    "passages to write": lambda folder: run(generated_passages(QUESTION, n=2), fails),
-    "views to write": lambda folder: MultiViewChunker(llm=fails).chunks([("a", parse_document(TEXT))]),
+    "D3": lambda folder: D3(fails, settings=FALLBACK).retrieve(QUESTION, [TEXT]),
+    "self-ask": lambda folder: SelfAsk(fails, lambda question: [TEXT], on_failure="fallback").answer(QUESTION),
+    "self-ask, step by step": lambda folder: list(
+        SelfAsk(fails, lambda question: [TEXT], on_failure="fallback").stream(QUESTION)
+    ),
+    "passages to write": lambda folder: run(generated_passages(QUESTION, n=2, on_failure="fallback"), fails),
+    "views to write": lambda folder: MultiViewChunker(llm=fails, settings=ON_FAILURE).chunks(
+        [("a", parse_document(TEXT))]
+    ),
     "calls beyond the limit": lambda folder: MultiViewChunker(
         llm=lambda prompt: "Words.", settings={"max_calls": 1}
     ).chunks([("a", parse_document(TEXT))]),
-    "paths": lambda folder: PathSearch(PromptRank(), [Passage(TEXT), Passage("Hours.")], llm=fails).search(QUESTION),
+    "paths": lambda folder: PathSearch(
+        PromptRank(), [Passage(TEXT), Passage("Hours.")], llm=fails, settings=ON_FAILURE
+    ).search(QUESTION),
     "bytes that are no text": lambda folder: read_document(
         written(folder, "torn.txt", "Grün und ".encode() + b"\xff.")
     ),
@@ -92,14 +99,16 @@ CALLS = {
         settings={"score_threshold": 0.5}
     ).compress_documents(lc, QUESTION),
     "LangChain, a chain": lambda folder: langchain_ext.UPRRerank().as_runnable(lambda question: lc).invoke(LONG),
-    "LangChain, D3": lambda folder: langchain_ext.D3Retriever(lc, llm=lc_llm, settings=PARAGRAPHS).invoke(QUESTION),
+    "LangChain, D3": lambda folder: langchain_ext.D3Retriever(lc, llm=lc_llm, settings=FALLBACK).invoke(QUESTION),
     "LangChain, passages to write": lambda folder: langchain_ext.BRMGRRetriever(
-        langchain_ext.D3Retriever(lc), lc_llm
+        langchain_ext.D3Retriever(lc), lc_llm, settings=ON_FAILURE
     ).invoke(QUESTION),
     "LangChain, self-ask": lambda folder: langchain_ext.SelfAskChain(
-        llm=lc_llm, source=langchain_ext.D3Retriever(lc)
+        llm=lc_llm, source=langchain_ext.D3Retriever(lc), on_failure="fallback"
     ).invoke(QUESTION),
-    "LangChain, views to write": lambda folder: langchain_ext.MultiViewTextSplitter(llm=lc_llm).split_documents(lc),
+    "LangChain, views to write": lambda folder: langchain_ext.MultiViewTextSplitter(
+        llm=lc_llm, settings=ON_FAILURE
+    ).split_documents(lc),
     "LangChain, chunks of another splitter": lambda folder: langchain_ext.MultiViewRetriever(lc),
     "LangChain, nothing is shown": lambda folder: langchain_ext.D3Retriever(lc, filters={"tenant": "b"}).invoke(
         QUESTION
@@ -107,14 +116,16 @@ CALLS = {
     "LlamaIndex, a threshold": lambda folder: llama_index_ext.UPRRerank(
         settings={"score_threshold": 0.5}
     ).postprocess_nodes(nodes, query_str=QUESTION),
-    "LlamaIndex, D3": lambda folder: llama_index_ext.D3Retriever(li, li_llm, settings=PARAGRAPHS).retrieve(QUESTION),
+    "LlamaIndex, D3": lambda folder: llama_index_ext.D3Retriever(li, li_llm, settings=FALLBACK).retrieve(QUESTION),
     "LlamaIndex, passages to write": lambda folder: llama_index_ext.BRMGRRetriever(
-        llama_index_ext.D3Retriever(li), li_llm
+        llama_index_ext.D3Retriever(li), li_llm, settings=ON_FAILURE
     ).retrieve(QUESTION),
     "LlamaIndex, self-ask": lambda folder: llama_index_ext.SelfAskQueryEngine(
-        llama_index_ext.D3Retriever(li), li_llm
+        llama_index_ext.D3Retriever(li), li_llm, on_failure="fallback"
     ).query(QUESTION),
-    "LlamaIndex, views to write": lambda folder: llama_index_ext.MultiViewNodeParser(llm=li_llm)(li),
+    "LlamaIndex, views to write": lambda folder: llama_index_ext.MultiViewNodeParser(llm=li_llm, settings=ON_FAILURE)(
+        li
+    ),
     "LlamaIndex, chunks of another parser": lambda folder: llama_index_ext.MultiViewRetriever([TextNode(text=TEXT)]),
 }
 

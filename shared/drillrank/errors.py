@@ -11,12 +11,16 @@ import warnings
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
 ItemT = TypeVar("ItemT", bound=Hashable)
 
-OnFailure = Literal["continue", "raise"]
-"""Reaction to a failed LLM call: continue without its answer, or raise an error."""
+OnFailure = Literal["raise", "fallback"]
+"""Reaction of a component to an LLM that fails: raise an `LLMFailure`, or fall back to its method without an LLM.
+
+Components take `OnFailure | None`. With None, a call without an answer raises, and an answer that cannot be used falls
+back.
+"""
 
 
 class DrillrankError(Exception):
@@ -46,7 +50,24 @@ class ServerFailure(DrillrankError):
 
 
 class LLMFailure(DrillrankError):
-    """An LLM call failed. The cause is chained."""
+    """An LLM gave no answer: it could not be reached, refused, timed out or failed in another way.
+
+    The LLM's own error is the cause (`__cause__`).
+
+    Attributes:
+        reason: Type and message of the LLM's own error, or what was wrong with its answer.
+    """
+
+    reason: str = ""
+
+    @property
+    def kind(self) -> str:
+        """Type of the LLM's own error, or of this one, for warnings, which must not quote texts."""
+        return type(self.__cause__ or self).__name__
+
+
+class UnusableAnswer(LLMFailure):
+    """An LLM gave an answer that cannot be used."""
 
 
 class MissingExtra(DrillrankError, ImportError):
@@ -57,6 +78,38 @@ class DrillrankWarning(UserWarning):
     """Input was repaired, truncated or skipped, and the result is still usable."""
 
 
+def raise_or_fall_back(failure: LLMFailure, on_failure: OnFailure | None) -> LLMFailure:
+    """Raise a failure of an LLM, or return it if the component falls back.
+
+    Every component with an LLM follows this rule, and only states its policy.
+
+    Args:
+        failure: The failure. An `UnusableAnswer` is an answer that cannot be used, and any other is a missing answer.
+        on_failure: Policy of the component.
+
+    >>> raise_or_fall_back(UnusableAnswer("No id."), None), raise_or_fall_back(LLMFailure("No route."), "fallback")
+    (UnusableAnswer('No id.'), LLMFailure('No route.'))
+    >>> raise_or_fall_back(LLMFailure("No route."), None)
+    Traceback (most recent call last):
+    ...
+    drillrank.errors.LLMFailure: No route.
+    """
+    policy = on_failure or ("fallback" if isinstance(failure, UnusableAnswer) else "raise")
+    if policy == "raise":
+        raise failure
+    return failure
+
+
+def check_on_failure(on_failure: object) -> None:
+    """Refuse a policy that does not exist.
+
+    Raises:
+        InvalidInput: `on_failure` is not "raise", "fallback" or None.
+    """
+    if on_failure not in (*get_args(OnFailure), None):
+        raise InvalidInput(f'on_failure must be "raise", "fallback" or None, got {on_failure!r:.200}.')
+
+
 _LIBRARY_PACKAGES = {
     *("drillrank", "llama_index_ext", "langchain_ext", "llama_index", "llama_index_instrumentation"),
     *("langchain", "langchain_core", "langchain_classic", "pydantic"),
@@ -65,7 +118,11 @@ _LIBRARY_PACKAGES = {
 
 
 def warn(message: str) -> None:
-    """Issue a `DrillrankWarning` that points to the first line outside drillrank and the frameworks."""
+    """Issue a `DrillrankWarning` that points to the first line outside drillrank and the frameworks.
+
+    Python and logs keep the text of each warning. So it contains no question, no document text and no id, and is
+    constant for each kind of problem.
+    """
     level, frame = 2, sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARY_PACKAGES:
         level, frame = level + 1, frame.f_back

@@ -22,7 +22,14 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
-from drillrank.errors import InvalidInput, LLMFailure, check_positive
+from drillrank.errors import (
+    InvalidInput,
+    LLMFailure,
+    OnFailure,
+    UnusableAnswer,
+    check_positive,
+    raise_or_fall_back,
+)
 from drillrank.text import TokenCount, count_tokens
 
 _LOGGER = logging.getLogger(__name__)
@@ -60,11 +67,16 @@ class LLMRequest:
         schema: JSON schema of the answer, passed to an LLM with `complete_json(prompt, schema)`. Other LLMs get the
             prompt alone, so the prompt should describe the schema, too.
         cache_entry: Place of the answer in a cache; None for no cache.
+        step: Task of the LLM in a few words, for messages: "choose sections (D3)".
+        on_failure: Policy of the component that asks. With None and "raise", a call without an answer raises an
+            `LLMFailure`, and the generator does not continue. With "fallback", the reply has the failure.
     """
 
     prompt: str
     schema: Mapping[str, Any] | None = field(default=None, hash=False)
     cache_entry: CacheEntry | None = field(default=None, repr=False, compare=False)
+    step: str = field(default="answer", compare=False)
+    on_failure: OnFailure | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -124,11 +136,12 @@ A generator function may first yield requests of its own.
 class Reply:
     """Answer of an LLM to one prompt.
 
-    An LLM's `complete` may return a `Reply` instead of a string to report token counts.
+    An LLM's `complete` may return a `Reply` instead of a string to report token counts. It raises an error if it has no
+    answer, and an `UnusableAnswer` if its answer does not follow the schema.
 
     Attributes:
         text: The answer; empty if the call failed.
-        failure: Error of a failed call, otherwise None.
+        failure: Error of a failed call, otherwise None. Only components that fall back receive one.
         prompt_tokens: Number of tokens in the prompt that the LLM reports. None and 0 mean that drillrank counts them.
         completion_tokens: Number of tokens in the answer, likewise.
         from_cache: True if the answer was in a cache, so that the LLM was not called.
@@ -237,7 +250,9 @@ def run(
 ) -> Result:
     """Answer the requests of a generator until it returns its result.
 
-    Errors of the LLM reach the generator as `Reply.failure`. Errors of other requests are raised.
+    Errors of the LLM are raised as `LLMFailure`, or reach the generator as `Reply.failure`, depending on the request's
+    policy (`LLMRequest.on_failure`). Errors of other requests are raised. Answers that came before an error stay in
+    their caches.
 
     Args:
         requests: The generator.
@@ -250,6 +265,7 @@ def run(
     Raises:
         InvalidInput: There is no handler for a request, `llm` cannot be called or is asynchronous only, or `workers`
             is below 1.
+        LLMFailure: The LLM gave no answer, and the request's policy is to raise.
 
     >>> def shout():
     ...     reply, results = yield [LLMRequest("hello"), RetrievalRequest("who?", 2)]
@@ -278,6 +294,7 @@ async def arun(
 
     Raises:
         InvalidInput: There is no handler for a request, `llm` cannot be called, or `workers` is below 1.
+        LLMFailure: The LLM gave no answer, and the request's policy is to raise.
 
     >>> def shout():
     ...     replies = yield [LLMRequest("hello"), LLMRequest("bye")]
@@ -357,7 +374,7 @@ class _SyncDriver:
         try:
             return _as_reply(method(*arguments), is_structured=len(arguments) > 1)
         except Exception as cause:
-            return _failed_reply(cause)
+            return _failed_reply(request, cause)
 
 
 class _AsyncDriver:
@@ -412,7 +429,7 @@ class _AsyncDriver:
         try:
             return _as_reply(await self._call(method, *arguments), is_structured=len(arguments) > 1)
         except Exception as cause:
-            return _failed_reply(cause)
+            return _failed_reply(request, cause)
 
     async def _call(self, function: Function, *arguments: Any) -> Any:
         async with self._limit:
@@ -447,7 +464,8 @@ def _advance(
     """
     for request, reply in zip(step, answers or (), strict=True):
         if isinstance(request, LLMRequest) and request.cache_entry is None:
-            _LOGGER.debug("%d characters were answered by %r", len(request.prompt), reply.failure or reply.text)
+            outcome = reply.failure.kind if reply.failure else f"{len(reply.text)} characters"
+            _LOGGER.debug("A prompt of %d characters was answered by %s", len(request.prompt), outcome)
         if isinstance(request, LLMRequest) and usage is not None:
             usage.add(request.prompt, reply)
     try:
@@ -530,12 +548,43 @@ def _as_reply(answer: object, is_structured: bool) -> Reply:
 _MAX_REASON_CHARACTERS = 2_000
 
 
-def _failed_reply(cause: Exception) -> Reply:
-    """Return the reply of a failed call, without control characters: the server may have sent some to a terminal."""
-    reason = "".join(sign if sign.isprintable() else " " for sign in str(cause)[:_MAX_REASON_CHARACTERS])
-    failure = LLMFailure(f"The LLM call failed: {type(cause).__name__}: {reason}")
-    failure.__cause__ = cause
-    return Reply("", failure)
+def _failed_reply(request: LLMRequest, cause: Exception) -> Reply:
+    """Return the reply of a failed call, or raise, as the policy of the request says."""
+    # Without control characters: a server may have sent some to a terminal.
+    reason = "".join(sign if sign.isprintable() else " " for sign in str(cause)[:_MAX_REASON_CHARACTERS]).rstrip(". ")
+    failure: LLMFailure
+    if isinstance(cause, UnusableAnswer):
+        failure = unusable_answer(request.step, reason)
+        failure.__cause__ = cause.__cause__
+    else:
+        reason = f"{type(cause).__name__}: {reason}"
+        advice = (
+            "" if request.on_failure == "raise" else ', or set on_failure="fallback" to continue without its answer'
+        )
+        failure = LLMFailure(f"The LLM failed to {request.step}: {reason}. Check the LLM and its server{advice}.")
+        failure.reason = reason
+        failure.__cause__ = cause
+    return Reply("", raise_or_fall_back(failure, request.on_failure))
+
+
+def unusable_answer(step: str, problem: str) -> UnusableAnswer:
+    """Return the error for an answer that cannot be used.
+
+    Args:
+        step: Task of the LLM, as for `LLMRequest`.
+        problem: Description of what is wrong with the answer, without text of the answer, which messages must not show.
+
+    >>> raise unusable_answer("choose sections (D3)", "it names no section")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    drillrank.errors.UnusableAnswer: The answer of the LLM, asked to choose sections (D3), cannot be used: it names...
+    """
+    failure = UnusableAnswer(
+        f"The answer of the LLM, asked to {step}, cannot be used: {problem}. Use an LLM that follows the prompt, or "
+        'set on_failure="fallback" to continue without its answer.'
+    )
+    failure.reason = problem
+    return failure
 
 
 _pending_lock = threading.Lock()

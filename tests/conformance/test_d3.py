@@ -114,15 +114,25 @@ def down(prompt: str) -> str:
 
 
 @both_frameworks
-@pytest.mark.parametrize(("answer", "match"), [(down, "no route"), (lambda prompt: "what?", "what")])
-async def test_failures_are_told_and_raised_if_asked_for(host, answer, match):
-    with pytest.warns(DrillrankWarning, match=match):
-        assert TARGET in texts(host.retrieve(drill(host, llm=host.reader(answer)), ASKED))
-    strict = drill(host, llm=host.reader(answer), on_failure="raise")
-    with pytest.raises(LLMFailure, match=match):
-        host.retrieve(strict, ASKED)
-    with pytest.raises(LLMFailure, match=match):
-        await host.aretrieve(strict, ASKED)
+@pytest.mark.parametrize(
+    ("answer", "match", "raises", "falls_back"),
+    [
+        (down, r"choose sections \(D3\): ConnectionError: no route", (None, "raise"), ("fallback",)),
+        (lambda prompt: "what?", "chooses nothing that was offered", ("raise",), (None, "fallback")),
+    ],
+)
+async def test_failures_raise_or_fall_back_as_the_policy_says(host, answer, match, raises, falls_back):
+    for on_failure in falls_back:
+        with pytest.warns(DrillrankWarning, match="problems"):
+            [first, *_] = found = host.retrieve(drill(host, llm=host.reader(answer), on_failure=on_failure), ASKED)
+        assert TARGET in texts(found)
+        assert "chosen by likelihood" in first.metadata["drillrank_problems"]
+    for on_failure in raises:
+        strict = drill(host, llm=host.reader(answer), on_failure=on_failure)
+        with pytest.raises(LLMFailure, match=match):
+            host.retrieve(strict, ASKED)
+        with pytest.raises(LLMFailure, match=match):
+            await host.aretrieve(strict, ASKED)
 
 
 @both_frameworks
@@ -235,6 +245,7 @@ def test_whatever_the_llm_says(host, script, paragraphs, sections_by, budget, gu
         "sections_by": sections_by,
         "max_prompt_tokens": budget,
         "guard_tokens": guard,
+        "on_failure": "fallback",
     }
     documents = book(host), towns(host)[0]
     retriever = drill(host, *documents, llm=host.reader(adversary(script), kind=kind), **fields)

@@ -111,7 +111,8 @@ async def test_the_loop_goes_on_while_the_llm_thinks(host, kind):
 @settings(max_examples=examples(40), deadline=None)
 @given(scripts, st.integers(1, 3), st.sampled_from([0, 1]))
 def test_whatever_the_llm_says(host, script, max_steps, kind):
-    asked = host.self_ask(SOURCES[host], host.reader(adversary(script), kind=kind), max_steps=max_steps)
+    llm = host.reader(adversary(script), kind=kind)
+    asked = host.self_ask(SOURCES[host], llm, max_steps=max_steps, on_failure="fallback")
     outcomes = []
     for asynchronous in (False, True):
         with warnings.catch_warnings(record=True) as caught:
@@ -131,11 +132,17 @@ SOURCES = {host: source(host) for host in (LlamaIndex, LangChain)}
 
 @both_frameworks
 async def test_failures_and_bad_questions_are_raised(host):
-    asked = asking(host, answer=down, on_failure="raise")
-    with pytest.raises(LLMFailure, match="no route"):
-        host.answer(asked, HOPS)
-    with pytest.raises(LLMFailure, match="no route"):
-        await host.aanswer(asked, HOPS)
+    for answer, on_failure, match in (
+        (down, None, "no route"),
+        (down, "raise", "no route"),
+        (lambda prompt: " ", "raise", "blank"),
+        (lambda prompt: "Hm" if prompt.endswith("here:") else "...", "raise", "no final answer"),
+    ):
+        asked = asking(host, answer=answer, on_failure=on_failure)
+        with pytest.raises(LLMFailure, match=match):
+            host.answer(asked, HOPS)
+        with pytest.raises(LLMFailure, match=match):
+            await host.aanswer(asked, HOPS)
     for wrong in (" ", "") if host is LlamaIndex else (" ", "", 5, {"question": HOPS}, None):
         with pytest.raises(InvalidInput):
             host.answer(asking(host), wrong)
@@ -148,12 +155,23 @@ async def test_failures_and_bad_questions_are_raised(host):
 
 @both_frameworks
 async def test_without_an_answer_there_is_a_result_that_says_why(host):
-    asked = asking(host, answer=down)
-    with pytest.warns(DrillrankWarning, match="no route"):
+    asked = asking(host, answer=down, on_failure="fallback")
+    with pytest.warns(DrillrankWarning, match="Self-ask: the LLM failed"):
         found = [host.answer(asked, HOPS), await host.aanswer(asked, HOPS)]
     for answer, _, metadata in found:
         assert answer == ("Empty Response" if host is LlamaIndex else "")
         assert any("no route" in problem for problem in metadata["problems"])
+
+
+@both_frameworks
+async def test_a_retriever_with_an_llm_keeps_its_own_policy(host):
+    facts = [host.record(f"# Fact\n\n{fact}\n\n# Rumor\n\nNothing.", fact) for fact in FACTS]
+    retriever = host.ext.D3Retriever(facts, llm=host.reader(down), settings={"unit": "paragraph"})
+    asked = host.self_ask(retriever, host.reader(reasoner), on_failure="fallback")
+    with pytest.raises(LLMFailure, match="choose sections"):
+        host.answer(asked, HOPS)
+    with pytest.raises(LLMFailure, match="choose sections"):
+        await host.aanswer(asked, HOPS)
 
 
 # LlamaIndex alone

@@ -108,7 +108,8 @@ def identified(found):
     st.sampled_from([None, None, 1, 2]),
 )
 def test_it_never_raises_nor_invents_nor_repeats_and_tells_what_happened(script, texts, options, structured, top_n):
-    llm, more = Adversary(script, structured), {"workers": 1, "monot5": MonoT5(HashModel()), **options}
+    llm = Adversary(script, structured)
+    more = {"workers": 1, "monot5": MonoT5(HashModel()), "on_failure": "fallback", **options}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = D3(llm, settings=more).retrieve(QUESTION, texts, top_n)

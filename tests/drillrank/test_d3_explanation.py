@@ -90,7 +90,7 @@ def test_who_decided():
     with pytest.warns(DrillrankWarning):
         unusable = whys(llm=lambda prompt: "gibberish")
     assert unusable["Battery"] == ("opened", "the LLM's answer was unusable: likelihood's choice")
-    with pytest.warns(DrillrankWarning, match="no call was left"):
+    with pytest.warns(DrillrankWarning):
         over = whys(llm=lambda prompt: "1", max_calls=1)
     assert over["Battery"] == ("opened", "no call was left (budget): likelihood's choice")
     ranked = whys(sections=1)

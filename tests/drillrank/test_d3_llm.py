@@ -103,11 +103,13 @@ async def test_what_d3_is_compared_with_reads_all_sections(strategy, calls):
 
 def test_one_by_one_with_few_calls_unreadable_answers_and_no_llm():
     asked = {"paragraphs": "paragraph", "max_calls": 3}
-    with pytest.warns(DrillrankWarning, match="39 items need as many calls, 3 are left"):
+    with pytest.warns(DrillrankWarning):
         found = paragraph_d3(Judge(), settings=asked).retrieve(QUESTION, [BOOK])
     assert texts(found) == [TARGET]
-    with pytest.warns(DrillrankWarning, match="chosen by likelihood"):
+    assert "39 items need as many calls, 3 are left" in found.problems[0]
+    with pytest.warns(DrillrankWarning):
         found = paragraph_d3(lambda prompt: "Perhaps.", settings=asked).retrieve(QUESTION, [BOOK])
+    assert "chosen by likelihood" in found.problems[-1]
     assert texts(found) == texts(paragraph_d3().retrieve(QUESTION, [BOOK]))
     assert not paragraph_d3(lambda prompt: "No.", settings=asked | {"max_calls": 99}).retrieve("A", [BOOK])
     with pytest.raises(InvalidInput, match="needs an LLM"):
@@ -212,7 +214,7 @@ class Summariser(Writer):
 @quiet
 def test_summaries_that_failed_are_asked_for_again_and_no_others():
     llm = Summariser(fails=2)
-    d3 = paragraph_d3(llm, settings={"summarizer": "llm"})
+    d3 = paragraph_d3(llm, settings={"summarizer": "llm", "on_failure": "fallback"})
     ready = d3.prepare([STONES])
     assert "2 of 6 summaries failed" in d3.retrieve("Which stones?", ready).problems[0]
     assert d3.retrieve("Which stones?", ready).problems == ()
@@ -258,9 +260,10 @@ def test_both_steps_may_be_answered_as_json(as_text):
         texts(paragraph_d3(Librarian({"ids": []}), settings={"sections_by": "json"}).retrieve("When?", [MANUAL])) == []
     )
     llm = Librarian({"ids": [77, 1]}, {"ids": [1]})
-    with pytest.warns(DrillrankWarning, match="'77'"):
+    with pytest.warns(DrillrankWarning):
         found = paragraph_d3(llm, settings={"sections_by": "json"}).retrieve("How long?", [MANUAL])
     assert texts(found) == ["It lasts nine hours."]
+    assert "'77'" in found.problems[0]
 
 
 @pytest.mark.parametrize("strategy", ["monot5", "base+monot5", "monot5+base"])
@@ -290,9 +293,10 @@ def test_chains_with_monot5(strategy, top_n, hash_model):
 
 
 def test_too_few_calls_ask_about_the_likeliest():
-    with pytest.warns(DrillrankWarning, match="calls left"):
+    with pytest.warns(DrillrankWarning):
         found = paragraph_d3(Finder(), settings={"max_prompt_tokens": 130, "max_calls": 3}).retrieve(QUESTION, [BOOK])
     assert texts(found) == [TARGET]
+    assert any("calls left" in problem for problem in found.problems)
     assert found.usage.calls <= 3
 
 

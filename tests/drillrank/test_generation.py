@@ -30,7 +30,8 @@ def test_whatever_the_llm_does_distinct_passages_with_words_come_back(script):
     prompts = [f"{i}: {{question}}" for i in range(len(script))]
     said = dict(zip((fill_question(prompt, QUESTION) for prompt in prompts), map(Says, script), strict=True))
     usage = Usage()
-    found = run(generated_passages(QUESTION, len(script), prompts), lambda prompt: said[prompt](prompt), usage=usage)
+    requests = generated_passages(QUESTION, len(script), prompts, "fallback")
+    found = run(requests, lambda prompt: said[prompt](prompt), usage=usage)
     texts = [passage.text for passage in found]
     folded = [" ".join(text.casefold().split()) for text in texts]
     assert len(set(folded)) == len(folded)
@@ -42,23 +43,29 @@ def test_whatever_the_llm_does_distinct_passages_with_words_come_back(script):
     assert len({passage.id for passage in found}) == len(found)
     assert usage.calls == len(script)
     assert usage.failures == sum(not isinstance(answer, str) for answer in script)
-    requests = generated_passages(QUESTION, len(script), prompts)
+    requests = generated_passages(QUESTION, len(script), prompts, "fallback")
     assert asyncio.run(arun(requests, lambda prompt: said[prompt](prompt))) == found
 
 
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (ValueError("quota"), "3 failed .*ValueError: quota"),
-        ("", "3 came back without a word"),
-        ("?!", "3 came back without a word"),
-        ("many words " * 200, "3 had more than 300 words and lost their end"),
+        (ValueError("quota of q"), r"3 failed \(ValueError\)\. Retrieved"),
+        ("", "3 had no word"),
+        ("?!", "3 had no word"),
+        ("many words " * 200, "3 had more than 300 words and were truncated"),
     ],
 )
 def test_trouble_is_one_warning(answer, said):
     with pytest.warns(DrillrankWarning, match=said) as caught:
-        run(generated_passages("q"), Says(answer))
+        run(generated_passages("q", on_failure="fallback"), Says(answer))
     assert len(caught) == 1
+
+
+def test_passages_of_other_calls_are_kept_if_a_call_fails():
+    with pytest.warns(DrillrankWarning, match="1 failed"):
+        found = run(generated_passages("q", on_failure="fallback"), Says("One.", ValueError("quota"), "Two."))
+    assert [passage.text for passage in found] == ["One.", "Two."]
 
 
 def test_each_prompt_is_asked_with_the_question_and_again_if_there_are_more_passages():

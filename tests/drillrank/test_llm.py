@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank.errors import InvalidInput, LLMFailure
+from drillrank.errors import InvalidInput, LLMFailure, UnusableAnswer
 from drillrank.frameworks.models import reported_tokens
 from drillrank.llm import (
     CacheEntry,
@@ -44,7 +44,7 @@ def scripted(script):
     replies = []
     for batch in script:
         memory = sum(len(reply.text) for reply in replies)
-        replies += yield [LLMRequest(f"{prompt}{memory}") for prompt in batch]
+        replies += yield [LLMRequest(f"{prompt}{memory}", on_failure="fallback") for prompt in batch]
     return replies
 
 
@@ -215,6 +215,60 @@ def test_what_a_handler_or_the_generator_raises_is_raised_and_the_generator_is_c
 
 
 @both_ways
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(
+    ("error", "on_failure", "raises"),
+    [
+        *((ConnectionError("no route"), policy, policy != "fallback") for policy in (None, "raise", "fallback")),
+        *((UnusableAnswer("no route"), policy, policy == "raise") for policy in (None, "raise", "fallback")),
+    ],
+)
+def test_a_failure_raises_or_falls_back_by_the_policy_of_its_request(how, workers, error, on_failure, raises):
+    def llm(prompt):
+        raise error
+
+    def requests():
+        replies = yield [
+            LLMRequest(prompt, step="choose", on_failure=on_failure) for prompt in ("secret a", "secret b")
+        ]
+        return [reply.failure for reply in replies]
+
+    if raises:
+        with pytest.raises(LLMFailure, match=r"choose.*no route") as caught:
+            drive(how, requests(), llm, workers=workers)
+        failures = [caught.value]
+    else:
+        failures = drive(how, requests(), llm, workers=workers)
+    for failure in failures:
+        is_unusable = isinstance(error, UnusableAnswer)
+        assert isinstance(failure, UnusableAnswer) == is_unusable
+        assert failure.__cause__ is (None if is_unusable else error)
+        assert failure.kind == type(error).__name__
+        assert failure.reason == ("no route" if is_unusable else "ConnectionError: no route")
+        assert "secret" not in str(failure)
+        assert ('on_failure="fallback"' in str(failure)) == (is_unusable or on_failure != "raise")
+        assert str(pickle.loads(pickle.dumps(failure))) == str(failure)
+
+
+@both_ways
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_outage_ends_a_step_and_answers_that_came_before_stay_in_the_cache(how, workers):
+    asked, answers, prompts = [], {}, [*"ab", "c!", *map(str, range(50))]
+
+    def llm(prompt):
+        asked.append(prompt)
+        return answer(prompt)
+
+    with pytest.raises(LLMFailure, match="cannot answer"):
+        drive(how, remembering(answers, *prompts, on_failure=None), llm, workers=workers)
+    assert len(asked) < len(prompts)
+    assert {"a", "b"} <= answers.keys()
+    asked.clear()
+    drive(how, remembering(answers, *"ab", on_failure=None), llm, workers=workers)
+    assert not asked
+
+
+@both_ways
 def test_an_interrupt_is_no_failed_call(how):
     def interrupted(prompt):
         raise SystemExit(3)
@@ -342,7 +396,7 @@ SCHEMA = {"type": "object"}
 
 
 def held():
-    replies = yield [LLMRequest("Which ones?", SCHEMA), LLMRequest("Why?")]
+    replies = yield [LLMRequest("Which ones?", SCHEMA, on_failure="fallback"), LLMRequest("Why?")]
     return [reply.text for reply in replies]
 
 
@@ -380,8 +434,12 @@ def test_only_requests_with_a_schema_are_held_to_it_and_what_is_no_json_is_a_fai
 # Remembered answers
 
 
-def remembering(answers, *prompts, useful=bool):
-    replies = yield [LLMRequest(prompt, cache_entry=CacheEntry(answers, prompt, useful)) for prompt in prompts]
+def remembering(answers, *prompts, useful=bool, on_failure="fallback"):
+    entries = [CacheEntry(answers, prompt, useful) for prompt in prompts]
+    replies = yield [
+        LLMRequest(prompt, cache_entry=entry, on_failure=on_failure)
+        for prompt, entry in zip(prompts, entries, strict=True)
+    ]
     return [reply.text for reply in replies]
 
 
@@ -448,6 +506,16 @@ def test_who_waited_in_vain_asks_itself():
     told = crowd(llm, {}, 4, "a")
     assert sorted(told) == [[""]] * 3 + [["A"]] * 14
     assert llm.calls["a"] == 4
+
+
+async def test_who_waits_for_a_call_that_raises_asks_itself():
+    llm = AsyncWriter(fails=1)
+    answers = {}
+    tasks = [arun(remembering(answers, "a", on_failure="raise"), llm) for _ in range(3)]
+    first, *others = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(first, LLMFailure)
+    assert others == [["A"]] * 2
+    assert llm.calls["a"] == 2
 
 
 async def test_who_waits_may_be_cancelled_and_who_asks_may_be_too():

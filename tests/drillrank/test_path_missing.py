@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import math
+import warnings
 from unittest.mock import AsyncMock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.errors import DrillrankWarning, LLMFailure
-from drillrank.llm import Usage, arun, run
+from drillrank.errors import DrillrankWarning, LLMFailure, UnusableAnswer
+from drillrank.llm import Usage, arun, run, strip_reasoning
 from drillrank.multihop.links import given_links
 from drillrank.multihop.missing import missing_query
 from drillrank.multihop.path_settings import PathSettings
@@ -19,6 +20,7 @@ from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.search import PathSearch, handlers
 from drillrank.passages import Passage
 from drillrank.rerank.promptrank import PromptRank
+from drillrank.text import WORD
 from tests.drillrank.helpers import Says
 
 FILM = Passage("The Silent Pier was directed by Ada Holm.", id="film")
@@ -99,7 +101,10 @@ def test_answers_are_read(answer, query):
 def test_no_answer_breaks_the_search(answer):
     query = missing_query(answer)
     assert query is None or (0 < len(query) <= 300 and "\n" not in query)
-    found = search(Says(answer)).search(QUERY)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = search(Says(answer)).search(QUERY)
+    assert bool(caught) == (not WORD.search(strip_reasoning(answer) or "")) == ("problems" in found[0].details)
     assert len({item.passage.id for item in found}) == len(found)
     assert {item.details["missing"] for item in found} == {(query,) if query else ()}
 
@@ -155,12 +160,21 @@ def test_the_same_query_is_not_retrieved_twice_and_long_documents_are_shown_with
 
 def test_failed_calls_leave_the_links_and_are_told():
     llm = Says(OSError("no answer"), "article on Ada Holm")
-    with pytest.warns(DrillrankWarning, match="goes on by links alone"):
-        found = search(llm, hops=3).search(QUERY)
+    with pytest.warns(DrillrankWarning, match=r"continues by links alone.*\(OSError\)"):
+        found = search(llm, hops=3, on_failure="fallback").search(QUERY)
     assert "OSError: no answer" in found[0].details["problems"][0]
     assert found[0].details["missing"] == ("article on Ada Holm",)
-    with pytest.raises(LLMFailure, match="no answer"):
-        search(Says(OSError("no answer")), on_failure="raise").search(QUERY)
+    for on_failure in (None, "raise"):
+        with pytest.raises(LLMFailure, match=r"name what is missing \(path search\): OSError: no answer"):
+            search(Says(OSError("no answer")), on_failure=on_failure).search(QUERY)
+
+
+def test_an_answer_without_a_word_leaves_the_links_or_raises():
+    with pytest.warns(DrillrankWarning, match=r"continues by links alone.*\(UnusableAnswer\)"):
+        found = search(Says("..."), hops=2).search(QUERY)
+    assert found[0].details["problems"] == ("missing: it has no word",)
+    with pytest.raises(UnusableAnswer, match="no word"):
+        search(Says("..."), on_failure="raise").search(QUERY)
 
 
 def test_async_asks_the_same():

@@ -183,4 +183,22 @@ def test_errors_of_the_server_are_one_line(manual, capsys, fault):
     assert printed.out == ""
     assert len(printed.err.splitlines()) == 1
     assert server.root.removesuffix("/v1") in printed.err
+    assert "The LLM failed to answer from passages" in printed.err
+    assert "Check the LLM and its server" in printed.err
     assert len(printed.err) < 500
+
+
+def test_settings_may_let_ask_fall_back_and_an_answer_needs_the_server(manual, capsys, tmp_path):
+    settings = tmp_path / "settings.json"
+    rows = {"D3": {"on_failure": "fallback", "unit": "paragraph"}}
+    settings.write_text(json.dumps({"format": "drillrank-settings-1", "settings": rows}), encoding="utf-8")
+    with serving(says) as server:
+        server.faults = [401] * 9
+        asked = ["ask", str(manual), QUESTION, "--llm", server.address, "--settings", str(settings)]
+        assert cli.main(asked) == 0
+        printed = capsys.readouterr()
+        assert "It leaves out damage by lime scale." in printed.out
+        assert "`problems`" in printed.err
+        server.faults = [401] * 9
+        assert cli.main([*asked, "--answer"]) == 2
+        assert "answer from passages" in capsys.readouterr().err

@@ -183,7 +183,7 @@ def test_a_source_that_brings_no_documents_is_named(brought, filter, asynchronou
 
 def test_what_is_no_source_and_no_document_is_named():
     says: dict[str, Any] = {"llm": FakeListChatModel(responses=["x"])}
-    for component, fields in ((PromptRankRetriever, {}), (BRMGRRetriever, says), (SelfAskChain, says)):
+    for component, fields in ((BRMGRRetriever, says), (SelfAskChain, says)):
         with pytest.raises(InvalidInput, match=r"source of .*as_retriever\(\)"):
             component(source=STORE, **fields)
     with pytest.raises(InvalidInput, match=r"as_retriever\(\)"):

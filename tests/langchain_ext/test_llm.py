@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler, UsageMetadataCallbackHandler
 from langchain_core.documents import Document
+from langchain_core.exceptions import OutputParserException
 from langchain_core.language_models import BaseChatModel, BaseLLM, FakeListChatModel
 from langchain_core.messages import AIMessage
-from langchain_core.output_parsers import StrOutputParser
+from langchain_core.output_parsers import JsonOutputParser, StrOutputParser
 from langchain_core.outputs import ChatGeneration, ChatResult, Generation, LLMResult
 from langchain_core.runnables import Runnable, RunnableLambda
 
-from drillrank.errors import DrillrankWarning
+from drillrank.errors import DrillrankWarning, LLMFailure, UnusableAnswer
 from langchain_ext import BRMGRRetriever, D3Retriever, MultiViewTextSplitter, SelfAskChain
 from langchain_ext._llm import FrameworkLLM
 from tests.conformance.corpus import BOOK, QUESTION
@@ -94,6 +95,40 @@ def test_what_cannot_be_held_to_json_says_so():
         D3Retriever(documents=[DOCUMENT], llm=llm, settings={"sections_by": "json", "unit": "paragraph"}).invoke(
             QUESTION
         )
+
+
+class Parsed(FakeListChatModel):
+    """Answers with structured output that a parser reads."""
+
+    def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:
+        return self | JsonOutputParser()
+
+
+class Down(Parsed):
+    def _call(self, *args: Any, **kwargs: Any) -> str:
+        raise ConnectionError("no route")
+
+
+def by_ids(llm: Any, on_failure: str | None) -> D3Retriever:
+    settings = {"sections_by": "json", "unit": "paragraph", "on_failure": on_failure}
+    return D3Retriever(documents=[DOCUMENT], llm=llm, settings=settings)
+
+
+@pytest.mark.parametrize("how", ["invoke", "ainvoke"])
+def test_an_answer_that_does_not_follow_the_schema_is_no_outage(how):
+    def ask(llm: Any, on_failure: str | None) -> list[Document]:
+        retriever = by_ids(llm, on_failure)
+        return retriever.invoke(QUESTION) if how == "invoke" else asyncio.run(retriever.ainvoke(QUESTION))
+
+    with pytest.warns(DrillrankWarning):
+        assert (
+            "does not follow the schema" in ask(Parsed(responses=["no JSON"]), None)[0].metadata["drillrank_problems"]
+        )
+    with pytest.raises(UnusableAnswer, match="does not follow the schema") as caught:
+        ask(Parsed(responses=["no JSON"]), "raise")
+    assert isinstance(caught.value.__cause__, OutputParserException)
+    with pytest.raises(LLMFailure, match="ConnectionError: no route"):
+        ask(Down(responses=["no JSON"]), None)
 
 
 # Runs

@@ -19,6 +19,7 @@ from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
 from pydantic import Field, PrivateAttr
 
+from drillrank.errors import DrillrankWarning, LLMFailure, UnusableAnswer
 from llama_index_ext import BRMGRRetriever, D3Retriever, MultiViewNodeParser, SelfAskQueryEngine
 from tests.conformance.corpus import BOOK, QUESTION
 from tests.conformance.llama_index_reader import Reader
@@ -102,6 +103,42 @@ class Caller(FunctionCallingLLM):
         raise NotImplementedError
 
     complete = acomplete = stream_chat = astream_chat = stream_complete = astream_complete = _unused
+
+
+class Torn(Caller):
+    """Calls the function with arguments that it does not take, or no function."""
+
+    calls: list[dict[str, Any]] = Field(default_factory=list)
+
+    def get_tool_calls_from_response(self, response: Any, **kwargs: Any) -> list[ToolSelection]:
+        return [ToolSelection(tool_id="1", tool_name=self._tool, tool_kwargs=call) for call in self.calls]
+
+
+class Down(Torn):
+    @llm_chat_callback()
+    def chat(self, messages: Any, **kwargs: Any) -> ChatResponse:
+        raise ValueError("no route")
+
+    @llm_chat_callback()
+    async def achat(self, messages: Any, **kwargs: Any) -> ChatResponse:
+        raise ValueError("no route")
+
+
+@both_ways
+@pytest.mark.parametrize("calls", [[], [{"ids": "torn"}]], ids=["no call", "wrong arguments"])
+def test_an_answer_that_does_not_follow_the_schema_is_no_outage(how, calls):
+    def ask(llm: Any, on_failure: str | None) -> Any:
+        settings = {"sections_by": "json", "unit": "paragraph", "on_failure": on_failure}
+        retriever = D3Retriever([DOCUMENT], llm, settings=settings)
+        return retriever.retrieve(QUESTION) if how == "sync" else asyncio.run(retriever.aretrieve(QUESTION))
+
+    with pytest.warns(DrillrankWarning):
+        [hit, *_] = ask(Torn(calls=calls), None)
+    assert "does not follow the schema" in hit.node.metadata["drillrank_problems"]
+    with pytest.raises(UnusableAnswer, match="does not follow the schema"):
+        ask(Torn(calls=calls), "raise")
+    with pytest.raises(LLMFailure, match="ValueError: no route"):
+        ask(Down(calls=calls), None)
 
 
 METERED = {

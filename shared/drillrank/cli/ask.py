@@ -26,11 +26,9 @@ from drillrank.errors import InvalidInput, warn
 from drillrank.explanation import Explanations
 from drillrank.files import cache_folder
 from drillrank.likelihood import UnigramModel
-from drillrank.llm import Reply, Usage, run
 from drillrank.passages import Passage, Ranked, check_query
 from drillrank.rerank.upr import UPR
 from drillrank.structure import breadcrumb
-from drillrank.text import token_counter
 
 _PASSED_OVER = "Hidden and ignored files are passed over, and those that --include and --exclude leave out."
 _N_NAMED = 10  # skipped files that are named
@@ -181,23 +179,14 @@ def _retrieve(d3: D3, files: PreparedCorpus, question: str, size: EvidenceSize) 
     dropped before the result is cut to its size, so that it never takes the place of the answer.
     """
     top_n = size.choose_top_n(d3.settings)
-    result = _drill_down(d3, files, question, top_n, size.max_tokens)
+    result = d3.retrieve(question, files, top_n, max_tokens=size.max_tokens)
     if d3.llm is not None or d3.embed is not None:
         return result
     has_unmatched = any(not item.details.get("matched", True) for item in result)
     if has_unmatched and not _is_nothing_matched(result) and top_n is not None and len(result) == top_n:
-        result = _drill_down(d3, files, question, top_n + _N_SPARE, size.max_tokens)
+        result = d3.retrieve(question, files, top_n + _N_SPARE, max_tokens=size.max_tokens)
     entries = enumerate(_select_matches(result)[:top_n], start=1)
     return replace(result, evidence=tuple(replace(item, rank=rank) for rank, item in entries))
-
-
-def _drill_down(
-    d3: D3, files: PreparedCorpus, question: str, top_n: int | None, max_tokens: int | None
-) -> EvidenceResult:
-    """Return the result of D3 for a question. A failure of the LLM's server is raised."""
-    usage = Usage(count=token_counter(d3.settings.tokens))
-    requests = d3.drill_down(question, files, top_n, max_tokens=max_tokens, usage=usage)
-    return run(requests, d3.llm, usage=usage, workers=d3.settings.workers, on_reply=_raise_failure)
 
 
 def _select_matches(result: EvidenceResult) -> list[Ranked[Passage]]:
@@ -210,12 +199,6 @@ def _select_matches(result: EvidenceResult) -> list[Ranked[Passage]]:
 def _is_nothing_matched(result: EvidenceResult) -> bool:
     """Return True if no text of the files has a word of the question."""
     return any(item.details.get("nothing_matched") for item in result)
-
-
-def _raise_failure(reply: Reply) -> None:
-    """Raise the failure of a server: a user who asks for an LLM gets no evidence that it did not choose."""
-    if reply.failure:
-        raise reply.failure
 
 
 def _answer_from_evidence(d3: D3, result: QuestionEvidence) -> CitedAnswer:

@@ -122,7 +122,11 @@ _comparison_options = _options(
 @click.option("--max-tokens", type=int, metavar="N", help="Fill a budget of tokens with the best passages.")
 @click.option("--include", multiple=True, metavar="PATTERN", help="Read only files that match: '*.md', 'notes/'.")
 @click.option("--exclude", multiple=True, metavar="PATTERN", help="Read no files that match, as in a .gitignore.")
-@click.option("--llm", metavar="URL#MODEL", help="A served chat model that chooses: http://localhost:8000/v1#qwen.")
+@click.option(
+    "--llm",
+    metavar="URL#MODEL",
+    help="A served chat model that chooses: http://localhost:8000/v1#qwen. Without its answer, the command fails.",
+)
 @click.option("--answer", "with_answer", is_flag=True, help="Have the LLM answer from the evidence, with citations.")
 @click.option("--explain", is_flag=True, help="Show what each word adds to each score, and which sections were read.")
 @_json

@@ -132,7 +132,7 @@ def answer(
 
     Raises:
         InvalidInput: The question is blank or too long for the prompt, or the LLM is asynchronous.
-        LLMFailure: The call failed.
+        LLMFailure: The call failed. Nothing replaces an answer.
 
     >>> answer("How long does it last?", [Passage("It lasts nine hours.")], lambda prompt: "Nine hours [1].")
     CitedAnswer(text='Nine hours [1].', citations=(0,), problems=())
@@ -152,9 +152,7 @@ def _ask_for_answer(
     if not passages:
         return CitedAnswer("", usage=usage)
     text, n_passages = prompt.fill(question, passages)
-    [reply] = yield [LLMRequest(text)]
-    if reply.failure:
-        raise reply.failure
+    [reply] = yield [LLMRequest(text, step="answer from passages", on_failure="raise")]
     reply_text = (strip_reasoning(reply.text) or "").strip()
     if not reply_text:
         return CitedAnswer("", usage=usage, problems=("the LLM's answer was blank",))

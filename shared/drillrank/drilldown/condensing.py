@@ -10,13 +10,14 @@ from collections.abc import Sequence
 
 from drillrank.drilldown.last_used import LastUsed
 from drillrank.drilldown.settings import D3Settings
-from drillrank.errors import InvalidInput, LLMFailure
-from drillrank.llm import CacheEntry, LLMRequest, Reply, Requests, strip_reasoning
+from drillrank.errors import InvalidInput, raise_or_fall_back
+from drillrank.llm import CacheEntry, LLMRequest, Reply, Requests, strip_reasoning, unusable_answer
 from drillrank.passages import Passage
 from drillrank.prompts import MIN_PROMPT_ROOM, fill_template, truncate_middle, truncate_to_budget
 from drillrank.text import WORD, TokenCount, word_count
 from drillrank.views import SUMMARY_PROMPT, summaries, summarized, summary
 
+_STEP = "summarize sections (D3)"
 _MAX_DOCUMENTS, _MAX_ANSWERS = 256, 10_000  # in the cache
 
 
@@ -56,7 +57,7 @@ class SectionSummarizer:
 
         Raises:
             InvalidInput: The summarizer does not return one string for each text.
-            LLMFailure: A call failed or the answer has no word, and `on_failure` is `"raise"`.
+            LLMFailure: A call failed or an answer has no word, and `on_failure` says to raise.
         """
         key = f"{language} {_digest(passages)}"
         cached_texts, long_indices = self._cached_summaries.make(
@@ -67,7 +68,10 @@ class SectionSummarizer:
         if self._settings.summarizer == "llm" and long_indices:
             memos = [CacheEntry(self._cached_answers, f"{key}:{index}", _has_word) for index in long_indices]
             prompts = [self._fill_prompt(passages[index], language) for index in long_indices]
-            replies = yield [LLMRequest(prompt, cache_entry=memo) for prompt, memo in zip(prompts, memos, strict=True)]
+            replies = yield [
+                LLMRequest(prompt, cache_entry=memo, step=_STEP, on_failure=self._settings.on_failure)
+                for prompt, memo in zip(prompts, memos, strict=True)
+            ]
             for index, reply in zip(long_indices, replies, strict=True):
                 if _has_word(reply.text):
                     texts[index] = self._truncate_summary(strip_reasoning(reply.text) or "", language)
@@ -75,15 +79,18 @@ class SectionSummarizer:
         return [" ".join(text.split()) for text in texts], problems
 
     def _check_replies(self, replies: Sequence[Reply]) -> list[str]:
-        """Return a message if replies lack a summary, or raise if `on_failure` is `"raise"`."""
-        failures = [reply.failure for reply in replies if not _has_word(reply.text)]
+        """Return a message if replies lack a summary, or raise if `on_failure` says so."""
+        failures = [
+            reply.failure or unusable_answer(_STEP, "it has no word") for reply in replies if not _has_word(reply.text)
+        ]
         if not failures:
             return []
-        reason = next((str(failure) for failure in failures if failure), "the answer had no word in it")
-        problem = f"{len(failures)} of {len(replies)} summaries failed ({reason})"
-        if self._settings.on_failure == "raise":
-            raise next(filter(None, failures), LLMFailure(f"{problem}."))
-        return [f"{problem}: sentences of the text replace them"]
+        for failure in failures:
+            raise_or_fall_back(failure, self._settings.on_failure)
+        return [
+            f"{len(failures)} of {len(replies)} summaries failed ({failures[0].reason}): sentences of the text replace "
+            "them"
+        ]
 
     def _summarize_without_llm(self, passages: Sequence[Passage], language: str) -> tuple[list[str], list[int]]:
         """Return a summary of each text, and the indices of the long texts.

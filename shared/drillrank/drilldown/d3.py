@@ -14,9 +14,9 @@ is an encoder.
 
 No prompt exceeds its token limit: candidates go into several prompts, an outline is read level by level, and a text
 that fits nowhere loses its middle. If calls run short, the LLM is asked about the likeliest candidates only. If no call
-is left, a call fails or an answer is unusable, the score chooses instead, or `on_failure="raise"` raises. `problems`
-lists each case, and at most one `DrillrankWarning` per question reports them. This happens inside the selectors
-(`llm_selectors.py`), which ask `Budget` what a prompt has room for.
+is left or an answer is unusable, the score chooses instead. A call that fails raises an `LLMFailure`. `on_failure`
+changes both. `problems` lists each case, and at most one `DrillrankWarning` per question reports them. This happens
+inside the selectors (`llm_selectors.py`), which ask `Budget` what a prompt has room for.
 """
 
 from __future__ import annotations
@@ -60,7 +60,10 @@ from drillrank.vectors import Embed
 Documents = PreparedDocuments | PreparedCorpus | Corpus | Sequence[Document | str] | Sequence[OutlineSection]
 OnStep = Callable[[StepReport], object]
 
-_MAX_WARNED_PROBLEMS = 5
+_INCOMPLETE = (
+    "D3 did not get a usable answer to all that it asked, or could not ask about everything. `problems` of the result "
+    "lists each case."
+)
 
 
 class D3:
@@ -168,7 +171,7 @@ class D3:
         Raises:
             InvalidInput: The question is blank or too long for a prompt, `top_n` is below 1, a document cannot be used,
                 or the LLM is asynchronous.
-            LLMFailure: A call failed or its answer was unusable, and `on_failure` is `"raise"`. The call's own error is
+            LLMFailure: A call failed or its answer is unusable, and `on_failure` says to raise. The LLM's own error is
                 the cause.
         """
         llm, usage = self._choose_llm(llm), Usage(count=self._count_tokens)
@@ -394,9 +397,7 @@ class D3:
         """Return the result, and warn about problems."""
         problems = trace.problems
         if problems:
-            n_more = len(problems) - _MAX_WARNED_PROBLEMS
-            more = f"; and {n_more} more" if n_more > 0 else ""
-            warn(f"Drilling down: {'; '.join(problems[:_MAX_WARNED_PROBLEMS])}{more}.")
+            warn(_INCOMPLETE)
             ranking = [replace(entry, details={**entry.details, "problems": problems}) for entry in ranking]
         judge = self.settings.monot5 if self.settings.paragraphs in ("monot5", "base+monot5") else None
         return EvidenceResult(

@@ -14,8 +14,8 @@ from drillrank.drilldown.outline import OutlineEntry, Paragraph, Section
 from drillrank.drilldown.prompts import ListedText, SelectionPrompt
 from drillrank.drilldown.selection import QuestionContext, report_paragraphs
 from drillrank.drilldown.trace import FallbackReason, Selection, Step, StepReport
-from drillrank.errors import LLMFailure, OnFailure
-from drillrank.llm import LLMRequest, Reply, Requests, strip_reasoning
+from drillrank.errors import OnFailure, UnusableAnswer, raise_or_fall_back
+from drillrank.llm import LLMRequest, Reply, Requests, strip_reasoning, unusable_answer
 
 _MAX_SHOWN = 120  # characters of an answer that could not be used
 
@@ -41,16 +41,17 @@ class LLMChooser:
 
     Attributes:
         prompt: Renders prompts and parses answers.
-        on_failure: `"continue"` with likelihood's choice, or `"raise"`, if a call fails or an answer is unusable.
+        on_failure: `"raise"` raises an error if a call fails or an answer is unusable, and `"fallback"` takes
+            likelihood's choice. None raises for calls and falls back for answers.
         reserved_calls: Calls to keep for later steps.
     """
 
     prompt: SelectionPrompt
-    on_failure: OnFailure = "continue"
+    on_failure: OnFailure | None = None
     reserved_calls: int = 0
 
     def choose(
-        self, context: QuestionContext, texts: Sequence[ListedText], groups: Sequence[Sequence[Paragraph]]
+        self, context: QuestionContext, texts: Sequence[ListedText], groups: Sequence[Sequence[Paragraph]], kind: str
     ) -> Requests[LLMChoice]:
         """Ask about all candidates that the budget allows.
 
@@ -60,11 +61,12 @@ class LLMChooser:
             context: The question and its budget.
             texts: Text of each candidate.
             groups: Paragraphs of each candidate, for the fallback.
+            kind: Name of the candidates, for messages.
 
         Raises:
-            LLMFailure: A call failed or its answer was unusable, and `on_failure` is `"raise"`.
+            LLMFailure: A call failed or an answer is unusable, and `on_failure` says to raise.
         """
-        likelihoods, prompt = context.likelihoods, self.prompt
+        likelihoods, prompt, step = context.likelihoods, self.prompt, f"choose {kind} (D3)"
         plan = context.budget.plan(prompt, texts, lambda: likelihoods.rank(groups), self.reserved_calls)
         problems = list(plan.problems)
         asked_indices = {index for batch in plan.groups for index in batch}
@@ -73,17 +75,20 @@ class LLMChooser:
             return LLMChoice(likelihoods.choose(groups) if texts else [], problems, fallbacks)
 
         batches = [[plan.listed[index] for index in batch] for batch in plan.groups]
-        replies = yield [LLMRequest(prompt.render(context.question, batch), prompt.schema) for batch in batches]
+        replies = yield [
+            LLMRequest(prompt.render(context.question, batch), prompt.schema, step=step, on_failure=self.on_failure)
+            for batch in batches
+        ]
 
         chosen: list[int] = []
         for indices, batch, reply in zip(plan.groups, batches, replies, strict=True):
             choice = prompt.parse(reply.text, batch)
             is_unusable = reply.failure is not None or not choice.usable
             if problem := _describe_problem(reply, choice):
-                if is_unusable and self.on_failure == "raise":
-                    raise reply.failure or LLMFailure(f"The LLM was asked to choose: {problem}.")
                 problems.append(f"{problem}: chosen by likelihood" if is_unusable else problem)
             if is_unusable:
+                failure = reply.failure or unusable_answer(step, "it chooses nothing that was offered")
+                raise_or_fall_back(failure, self.on_failure)
                 # One paragraph alone would always be its own best, so compare it with all.
                 rivals = list(range(len(texts))) if prompt.asks_one_by_one else indices
                 likely = {rivals[index] for index in likelihoods.choose([groups[rival] for rival in rivals])}
@@ -97,7 +102,8 @@ class LLMChooser:
 def _describe_problem(reply: Reply, choice: Choice) -> str:
     """Return what was wrong with an answer; empty if nothing was."""
     if reply.failure:
-        return f"{reply.failure}"
+        what = "the answer cannot be used" if isinstance(reply.failure, UnusableAnswer) else "the LLM failed"
+        return f"{what} ({reply.failure.reason})"
     if not choice.usable:
         return f"the answer {' '.join(reply.text.split())[:_MAX_SHOWN]!r} chooses nothing that was offered"
     if not (strip_reasoning(reply.text) or "").strip():
@@ -134,7 +140,7 @@ class LLMSelector:
         if self.summarizer is not None:
             texts, problems = yield from self.summarizer.summarize(passages, context.language)
         choice = yield from self.chooser.choose(
-            context, [ListedText(text) for text in texts], [(paragraph,) for paragraph in paragraphs]
+            context, [ListedText(text) for text in texts], [(paragraph,) for paragraph in paragraphs], "paragraphs"
         )
         kept = [paragraphs[index] for index in choice.indices]
         report = report_paragraphs(self.kind, paragraphs, kept, [*problems, *choice.problems])
@@ -175,7 +181,7 @@ class OutlineSelector:
                 level = leaves
             texts = [ListedText(outline.summary(entry, summaries), entry.name) for entry in level]
             groups = [[paragraph for section in entry.sections for paragraph in section.paragraphs] for entry in level]
-            choice = yield from self.chooser.choose(context, texts, groups)
+            choice = yield from self.chooser.choose(context, texts, groups, "sections")
             selected = [level[index] for index in choice.indices]
             names = tuple(entry.name for entry in selected)
             report = StepReport("sections", len(level), names, (*problems, *choice.problems))

@@ -28,8 +28,8 @@ def identifying_words(metadata: Mapping[str, object]) -> str:
     """
     words = []
     for key, value in metadata.items():
-        text = str(value)
-        if isinstance(value, str | int) and 0 < len(text) <= _MAX_VALUE and not _TECHNICAL_KEY.search(key.lower()):
+        text = str(value) if isinstance(value, str | int) else ""
+        if 0 < len(text) <= _MAX_VALUE and not _TECHNICAL_KEY.search(key.lower()):
             words += re.split(r"[/\\]", text.rstrip("/\\"))[-2:]
     return " ".join(dict.fromkeys(words))
 
@@ -44,6 +44,6 @@ def document_date(metadata: Mapping[str, object]) -> Date | None:
         value = metadata.get(key)
         if isinstance(value, date):
             return value.year, value.month, value.day
-        if dates := find_dates(str(value)):
+        if isinstance(value, str | int) and (dates := find_dates(str(value))):
             return dates[0]
     return None

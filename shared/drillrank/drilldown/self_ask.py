@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from drillrank.drilldown.answering import ANSWER_PROMPT, AnswerPrompt, check_room
-from drillrank.errors import InvalidInput, OnFailure, check_positive, warn
+from drillrank.errors import InvalidInput, OnFailure, check_on_failure, check_positive, raise_or_fall_back, warn
 from drillrank.likelihood.chat import load_llm
 from drillrank.llm import (
     LLM,
@@ -25,10 +25,10 @@ from drillrank.llm import (
     is_async,
     run,
     strip_reasoning,
+    unusable_answer,
 )
 from drillrank.passages import Passage, Ranked, check_query
 from drillrank.prompts import Template, check_placeholders, fill_template, truncate_to_budget
-from drillrank.settings import check_one_of
 from drillrank.text import WORD, Tokens, token_counter
 
 # The scaffold is the paper's, the worked examples are ours. The model continues the transcript. The retriever receives
@@ -60,6 +60,7 @@ _FOLLOW_UP = re.compile(
     r"follow[\s-]*up(?:\s+question)?\s*\d*\W{0,3}:[\s*_]*(?![\s*_])(?P<said>[^\n]*\w[^\n]*)", re.IGNORECASE
 )
 _FINAL = re.compile(r"final\s+answer(?:\s+is\b|\W{0,3}:)[\s:*_]*(?![\s:*_])(?P<said>[^\n]*\w[^\n]*)", re.IGNORECASE)
+_GIVE_ANSWER = "give the final answer"
 _CONCLUDE = "\nSo the final answer is:"
 _MAX_ANSWER = 2000  # characters of an answer that are kept in the transcript
 
@@ -130,8 +131,9 @@ class SelfAsk:
             function of these.
         answer_prompt: Prompt for an answer from passages. A template with `{contents}` and `{question}`, or a function
             of these.
-        on_failure: If a call fails or its answer is unusable, `"continue"` without it and with a `DrillrankWarning`,
-            or `"raise"`.
+        on_failure: `"raise"` raises an `LLMFailure` if a call of the LLM fails or its answer is unusable. `"fallback"`
+            continues without the answer, with a `DrillrankWarning`. None raises if a call fails, and falls back if an
+            answer is unusable. `retrieve` has its own policy if it asks an LLM.
 
     Raises:
         InvalidInput: A setting is out of its range, or a prompt lacks a placeholder.
@@ -157,10 +159,10 @@ class SelfAsk:
         tokens: Tokens = None,
         prompt: Template = SELF_ASK_PROMPT,
         answer_prompt: Template = ANSWER_PROMPT,
-        on_failure: OnFailure = "continue",
+        on_failure: OnFailure | None = None,
     ) -> None:
         check_positive(max_steps=max_steps, max_prompt_tokens=max_prompt_tokens)
-        check_one_of(OnFailure, on_failure=on_failure)
+        check_on_failure(on_failure)
         self.llm = load_llm(llm)
         self.retrieve = retrieve
         self.max_steps = max_steps
@@ -173,12 +175,12 @@ class SelfAsk:
         self._make_handlers("retrieve", "aretrieve")  # checks the retriever
 
     def answer(self, question: str) -> SelfAskAnswer:
-        """Return the final answer, even if the LLM's answers are unusable. One `DrillrankWarning` lists the problems.
+        """Return the final answer. If an answer of the LLM is unusable, there is a result and one `DrillrankWarning`.
 
         Raises:
             InvalidInput: The question is blank or too long for a prompt, the retriever returns something else than
                 passages, or the LLM or the retriever is asynchronous.
-            LLMFailure: A call failed, and `on_failure` is `"raise"`.
+            LLMFailure: A call failed or its answer is unusable, and `on_failure` says to raise.
         """
         *_, last = self.stream(question)
         return cast("SelfAskAnswer", last)
@@ -232,7 +234,7 @@ class SelfAsk:
         final_answer = ""
         if len(progress.steps) < self.max_steps:
             prompt = self._fill_prompt(progress.question, progress.transcript)
-            reply = yield from self._ask(prompt, progress.problems)
+            reply = yield from self._ask(prompt, "ask a follow-up question", progress.problems)
             follow_up, final_answer = parse_next_move(reply)
             if any(follow_up.casefold() == step.question.casefold() for step in progress.steps):
                 progress.problems.append("the LLM asked a follow-up question again: no more were asked")
@@ -242,7 +244,7 @@ class SelfAsk:
                 return step
         final_answer = final_answer or (yield from self._conclude(progress))
         if progress.problems:
-            warn(f"Self-ask: {'; '.join(progress.problems)}.")
+            warn("Self-ask: the LLM failed or gave unusable answers. `problems` of the result lists each case.")
         return SelfAskAnswer(final_answer, tuple(progress.steps), progress.usage, tuple(progress.problems))
 
     def _check_question(self, question: str) -> None:
@@ -258,8 +260,9 @@ class SelfAsk:
         """Ask for the final answer. Without one, use the last answer from passages, or answer the question itself."""
         opening = "" if progress.steps else " No."
         prompt = self._fill_prompt(progress.question, f"{progress.transcript}{opening}{_CONCLUDE}")
-        final_answer = parse_conclusion((yield from self._ask(prompt, progress.problems)))
+        final_answer = parse_conclusion((yield from self._ask(prompt, _GIVE_ANSWER, progress.problems)))
         if not final_answer:
+            raise_or_fall_back(unusable_answer(f"{_GIVE_ANSWER} (self-ask)", "it has no final answer"), self.on_failure)
             progress.problems.append("the LLM gave no final answer: the last answer from passages replaces it")
             final_answer = next((step.answer for step in reversed(progress.steps) if step.answer), "")
         if not final_answer:
@@ -276,7 +279,7 @@ class SelfAsk:
         answer = ""
         if passages:
             prompt, _ = self._answer_prompt.fill(question, passages)
-            answer = yield from self._ask(prompt, progress.problems)
+            answer = yield from self._ask(prompt, "answer from passages", progress.problems)
         return FollowUp(question, " ".join(answer.split())[:_MAX_ANSWER], passages)
 
     def _fill_prompt(self, question: str, transcript: str) -> str:
@@ -289,14 +292,15 @@ class SelfAsk:
             truncate_to_budget(transcript, self.max_prompt_tokens, fill_transcript, self._count_tokens)
         )
 
-    def _ask(self, prompt: str, problems: list[str]) -> Requests[str]:
+    def _ask(self, prompt: str, task: str, problems: list[str]) -> Requests[str]:
+        """Return the LLM's answer; empty after a fallback."""
+        step = f"{task} (self-ask)"
         reply: Reply
-        [reply] = yield [LLMRequest(prompt)]
-        if reply.failure and self.on_failure == "raise":
-            raise reply.failure
+        [reply] = yield [LLMRequest(prompt, step=step, on_failure=self.on_failure)]
         if reply.failure:
-            problems.append(str(reply.failure))
+            problems.append(f"the LLM failed to {task} ({reply.failure.reason})")
         elif not reply.text.strip():
+            raise_or_fall_back(unusable_answer(step, "it is blank"), self.on_failure)
             problems.append("the LLM's answer was blank")
         return strip_reasoning(reply.text) or ""
 

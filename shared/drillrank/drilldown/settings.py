@@ -13,7 +13,7 @@ from drillrank.drilldown.prompts import (
     SECTION_PROMPT,
 )
 from drillrank.drilldown.versions import parse_date
-from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
+from drillrank.errors import InvalidInput, OnFailure, check_limits, check_on_failure, check_positive
 from drillrank.prompts import Template, check_placeholders
 from drillrank.rerank.relevance import MonoT5, Relevance
 from drillrank.settings import Settings, check_one_of
@@ -76,8 +76,9 @@ class D3Settings(Settings):
         sections_by: `"names"` or `"json"`. With `"json"`, the LLM gives numbers as JSON, and an LLM with
             `complete_json(prompt, schema)` follows its schema. None is `"json"` if a server supports schemas and the
             prompts are ours, else `"names"`.
-        on_failure: `"continue"` with likelihood's choice, or sentences as a summary, if a call fails or an answer is
-            unusable; or `"raise"`.
+        on_failure: `"raise"` raises an `LLMFailure` if a call of the LLM fails or its answer is unusable. `"fallback"`
+            takes likelihood's choice instead, or sentences of the text as a summary. None raises if a call fails, and
+            falls back if an answer is unusable.
         workers: Number of LLM calls at the same time.
         section_prompt: Prompt for sections: a template with `{outline}` and `{question}`, or a function of these. None
             is the paper's, or ours for JSON.
@@ -113,7 +114,7 @@ class D3Settings(Settings):
     tokens: Tokens = None
     max_calls: int = 40
     sections_by: AnswerBy | None = None
-    on_failure: OnFailure = "continue"
+    on_failure: OnFailure | None = None
     workers: int = 4
     section_prompt: Template | None = None
     paragraph_prompt: Template | None = None
@@ -128,7 +129,7 @@ class D3Settings(Settings):
             check_one_of(Unit, unit=self.unit)
         if self.sections_by is not None:
             check_one_of(AnswerBy, sections_by=self.sections_by)
-        check_one_of(OnFailure, on_failure=self.on_failure)
+        check_on_failure(self.on_failure)
         for name, flag in (("repeats", self.repeats), ("follow", self.follow)):
             if not isinstance(flag, bool):
                 raise InvalidInput(f"{name} must be True or False, got {flag!r:.200}.")

@@ -20,7 +20,6 @@ from pydantic import (
     field_validator,
 )
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import CoreSchema
 
 from drillrank.errors import InvalidInput, warn
 from drillrank.explanation import Explanation
@@ -144,7 +143,7 @@ class _Rendered(str):
 class _OpaqueJsonSchema(GenerateJsonSchema):
     """JSON schemas in which a live object, such as a store or a function, is an object with the name of its class."""
 
-    def handle_invalid_for_json_schema(self, schema: CoreSchema, error_info: str) -> JsonSchemaValue:  # noqa: ARG002
+    def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> JsonSchemaValue:  # noqa: ARG002
         return {"type": "object", "title": getattr(schema.get("cls"), "__name__", "Function")}
 
 

@@ -169,16 +169,12 @@ def describe_path(
     return with_result_metadata({}, **names)
 
 
-def copy_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a deep copy of metadata.
-
-    Raises:
-        InvalidInput: The metadata are nested too deeply.
-    """
+def copy_metadata(metadata: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return a deep copy of metadata, or a shallow one if they are nested too deeply."""
     try:
         return deepcopy(dict(metadata))
-    except RecursionError as cause:
-        raise InvalidInput("Metadata of a record are nested too deeply. Store deep values as strings.") from cause
+    except RecursionError:
+        return dict(metadata)
 
 
 def with_notes(metadata: Mapping[str, Any], details: Mapping[str, Any]) -> dict[str, Any]:

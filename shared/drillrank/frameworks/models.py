@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from drillrank.text import without_surrogates
 from drillrank.vectors import Embed
 
 STEPS: dict[str, tuple[str, ...]] = {
@@ -51,7 +52,8 @@ def fill_framework_template(
     ('Which? [0] Fish', ('chat', 'choose sections'), ('Shorten.', 'summarise'))
     """
     step, *placeholders = STEPS[name]
-    return FilledPrompt(*fill({placeholder: values[placeholder] for placeholder in placeholders}), step)
+    texts = {name: without_surrogates(values[name]) for name in placeholders}  # clients of LLMs send UTF-8
+    return FilledPrompt(*fill(texts), step)
 
 
 def framework_prompt(prompt: str, convert: Callable[[str], Any], step: str) -> tuple[Any, str]:
@@ -62,7 +64,9 @@ def framework_prompt(prompt: str, convert: Callable[[str], Any], step: str) -> t
         convert: Function from a prompt without a template to the framework's prompt. Braces in it are plain text.
         step: Name of the step of a prompt without a template.
     """
-    return (prompt.prompt, prompt.step) if isinstance(prompt, FilledPrompt) else (convert(prompt), step)
+    if isinstance(prompt, FilledPrompt):
+        return prompt.prompt, prompt.step
+    return convert(without_surrogates(prompt)), step
 
 
 class FrameworkEmbedding:
@@ -85,11 +89,11 @@ class FrameworkEmbedding:
 
     def __call__(self, texts: list[str]) -> Any:
         """Embed texts."""
-        return self._texts(texts)
+        return self._texts(list(map(without_surrogates, texts)))
 
     def questions(self, texts: list[str]) -> list[list[float]]:
         """Embed questions."""
-        return list(map(self._question, texts))
+        return list(map(self._question, map(without_surrogates, texts)))
 
 
 # Names under which a response keeps its usage, and names of the counts that add up to one number.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 from drillrank.drilldown.settings import D3Settings
-from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
+from drillrank.errors import InvalidInput, OnFailure, check_limits, check_on_failure, check_positive
 from drillrank.frameworks.metadata import check_keys, prefixed
 from drillrank.generation.passages import GENREAD_PROMPTS
 from drillrank.likelihood import LanguageModel
@@ -17,7 +17,7 @@ from drillrank.prompts import check_question_templates
 from drillrank.rerank.brmgr import BRMGRSettings
 from drillrank.rerank.prior import Prior, check_prior
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, Demonstration, Ensemble, PromptRank, PromptRankSettings
-from drillrank.settings import Settings, check_one_of
+from drillrank.settings import Settings
 from drillrank.views import ViewSettings
 
 
@@ -72,8 +72,9 @@ class GenerationSettings(Settings):
     Attributes:
         prompts: Templates with `{question}` for the generated texts. `drillrank.generation.cluster_prompts` makes
             others.
-        on_failure: Reaction to an LLM call that fails or has no usable answer: `"continue"` without its answer, with a
-            `DrillrankWarning`, or `"raise"`.
+        on_failure: `"raise"` raises an `LLMFailure` if a call of the LLM fails or its answer has no word. `"fallback"`
+            continues without that passage, with a `DrillrankWarning`. None raises if a call fails, and falls back if an
+            answer has no word.
         workers: Maximum number of concurrent LLM calls for one question.
 
     Raises:
@@ -81,12 +82,12 @@ class GenerationSettings(Settings):
     """
 
     prompts: tuple[str, ...] = GENREAD_PROMPTS
-    on_failure: OnFailure = "continue"
+    on_failure: OnFailure | None = None
     workers: int = 4
 
     def __post_init__(self) -> None:
         check_question_templates(self.prompts)
-        check_one_of(OnFailure, on_failure=self.on_failure)
+        check_on_failure(self.on_failure)
         check_positive(workers=self.workers)
         super().__post_init__()
 

@@ -13,7 +13,6 @@ from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from drillrank.drilldown.last_used import LastUsed
-from drillrank.errors import InvalidInput
 from drillrank.frameworks.filters import AccessFilter
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.unigram import UNSAVED
@@ -42,9 +41,10 @@ _compute_lock = threading.RLock()
 def get_or_compute(
     kind: str, fields: Mapping[str, object] | None, compute: Callable[[], ValueT]
 ) -> CachedValue[ValueT]:
-    """Return the cached value for equal fields, or compute and cache it. Values for None are not cached.
+    """Return the cached value for equal fields, or compute and cache it.
 
-    Strings, numbers, lists, tuples and mappings are compared by value, other objects by identity.
+    Strings, numbers, lists, tuples and mappings are compared by value, other objects by identity. The value is not
+    cached if the fields are None or nested too deeply.
 
     >>> first = get_or_compute("list", {"words": ["a", "b"]}, lambda: ["first"])
     >>> get_or_compute("list", {"words": ["a", "b"]}, lambda: ["second"]) is first
@@ -52,12 +52,12 @@ def get_or_compute(
     >>> get_or_compute("list", {"words": ["a", "c"]}, lambda: ["third"]).value
     ['third']
     """
-    if fields is None:
-        return CachedValue(compute(), {})
     try:
-        key = (kind, _identity_key(fields))
-    except RecursionError as cause:
-        raise InvalidInput("Records or settings are nested too deeply. Store deep metadata as a string.") from cause
+        key = fields and (kind, _identity_key(fields))
+    except RecursionError:
+        key = None
+    if key is None:
+        return CachedValue(compute(), {})
     with _compute_lock:
         cached = _cached_values.get(key)
         if cached is None:

@@ -1,4 +1,4 @@
-"""Passages that an LLM writes to answer a question: human prompts, and prompts made from clusters of examples."""
+"""Passages that an LLM writes to answer a question, with handwritten prompts or prompts from clusters of examples."""
 
 from drillrank.generation.passages import cluster_prompts, generated_passages
 

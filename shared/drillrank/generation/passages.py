@@ -1,8 +1,8 @@
-"""Background passages for a question, written by an LLM: "Generate rather than Retrieve" (Yu et al. 2023).
+"""Generate background passages for a question with an LLM: "Generate rather than Retrieve" (Yu et al. 2023).
 
-Prompts that differ make an LLM write passages that differ: there are human ones, and (section 3.2) ones made from
-examples. Example questions with a document each are embedded and clustered by K-means; each cluster gives one prompt,
-with examples of that cluster as demonstrations.
+Different prompts make an LLM write different passages. The prompts are written by hand, or made from examples (section
+3.2): example questions with a document each are embedded and clustered by K-means, and each cluster gives one prompt
+with some of its examples as demonstrations.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ import numpy as np
 from drillrank.errors import (
     InvalidInput,
     OnFailure,
+    check_on_failure,
     check_positive,
+    raise_or_fall_back,
     require,
     warn,
 )
 from drillrank.likelihood.encoders import as_encoder
-from drillrank.llm import LLMRequest, Requests, strip_reasoning
+from drillrank.llm import LLMRequest, Reply, Requests, strip_reasoning, unusable_answer
 from drillrank.passages import Passage, check_query, stable_uuid
 from drillrank.prompts import check_question_templates, fill_question
-from drillrank.settings import check_one_of
 from drillrank.text import WORD, first_words, terms
 from drillrank.vectors import Embed, Tfidf, embedded
 
-# Human prompts: the first two are those of the paper's code. Different wordings bring different passages, of an LLM
-# that always answers alike, so eight more of the same kind, ours, follow: ten as in BRMGR.
+# The first two prompts are those of the paper's code. Different prompts give different passages even from an LLM that
+# always answers alike, so eight more follow, which are ours. BRMGR uses ten.
 GENREAD_PROMPTS = (
     "Provide a background document from Wikipedia to answer the given question.\n\n{question}\n\n",
     "Generate a background document from Wikipedia to answer the given question.\n\n{question}\n\n",
@@ -43,35 +44,37 @@ GENREAD_PROMPTS = (
     "Explain in a few sentences, with names and numbers, what answers the given question.\n\n{question}\n\n",
     "Answer the given question as an expert would, and say how it is known.\n\n{question}\n\n",
 )
-MAX_WORDS = 300  # of a passage
-_BETWEEN = "\n\n\n\n"  # demonstrations, as in the paper's code
+MAX_WORDS = 300  # in a passage
+_SEPARATOR = "\n\n\n\n"  # between demonstrations, as in the paper's code
+_STEP = "write a passage for a question"
 
 
 def generated_passages(
     question: str,
     n: int = 3,
     prompts: Sequence[str] = GENREAD_PROMPTS,
-    on_failure: OnFailure = "continue",
+    on_failure: OnFailure | None = None,
 ) -> Requests[list[Passage]]:
-    """Ask for `n` passages at once, one prompt each; prompts are used again once all have been.
+    """Ask an LLM for `n` passages at once, with one prompt each. Prompts are repeated if there are fewer than `n`.
 
-    Equal answers count once, blank ones not at all, and an answer of more than 300 words loses its end. Failed
-    calls, blank answers and cut ones lead to one `DrillrankWarning`.
+    Equal answers give one passage. Answers of more than 300 words are truncated. At most one `DrillrankWarning` reports
+    failed calls, answers without a word and truncated answers.
 
     Args:
         question: The question.
-        n: How many passages to ask for.
-        prompts: Templates with `{question}`: `GENREAD_PROMPTS`, or what `cluster_prompts` makes.
-        on_failure: For a failed call: `"continue"` without its passage, or `"raise"`.
+        n: Number of passages to ask for.
+        prompts: Templates with `{question}`: `GENREAD_PROMPTS`, or the result of `cluster_prompts`.
+        on_failure: `"raise"` raises an error if a call fails or an answer has no word, and `"fallback"` continues
+            without that passage. None raises for calls and continues for answers.
 
     Returns:
-        A generator for `drillrank.llm.run` or `arun`; its result is at most `n` passages in the order of the
-        prompts, each with `metadata["origin"] == "generated"`.
+        A generator for `drillrank.llm.run` or `arun`. Its result is at most `n` passages in the order of the prompts,
+        each with `metadata["origin"] == "generated"`.
 
     Raises:
-        InvalidInput: when run: the question is blank, `n` is below 1, a prompt has no place for the question, or
-            `on_failure` is something else.
-        LLMFailure: when run: a call failed, and `on_failure` is `"raise"`.
+        InvalidInput: At the first step, the question is blank, `n` is below 1, a prompt lacks `{question}`, or
+            `on_failure` is unknown.
+        LLMFailure: A call failed, or an answer is unusable, and `on_failure` says to raise.
 
     >>> from drillrank.llm import Usage, run
     >>> usage = Usage()
@@ -81,27 +84,41 @@ def generated_passages(
     """
     check_query(question)
     check_positive(n=n)
-    check_one_of(OnFailure, on_failure=on_failure)
+    check_on_failure(on_failure)
     templates = check_question_templates(prompts)
-    replies = yield [LLMRequest(fill_question(templates[i % len(templates)], question)) for i in range(n)]
-    failures = [reply.failure for reply in replies if reply.failure]
-    if failures and on_failure == "raise":
-        raise failures[0]
-    answers = [text for reply in replies if WORD.search(text := (strip_reasoning(reply.text) or "").strip())]
-    texts = [first_words(answer, MAX_WORDS) for answer in answers]
-    problems = {
-        f"failed (the first: {failures[0] if failures else None})": len(failures),
-        "came back without a word": len(replies) - len(answers) - len(failures),
-        f"had more than {MAX_WORDS} words and lost their end": sum(map(ne, texts, answers)),
-    }
-    if listed := ", ".join(f"{count} {what}" for what, count in problems.items() if count > 0):
-        message = f"Of {n} passages asked of the LLM, {listed}. What was retrieved is unaffected."
-        warn(message)
-    different: dict[str, str] = {}
+    filled_prompts = [fill_question(templates[index % len(templates)], question) for index in range(n)]
+    replies = yield [LLMRequest(prompt, step=_STEP, on_failure=on_failure) for prompt in filled_prompts]
+    texts = _read_texts(replies, on_failure)
+    text_by_words: dict[str, str] = {}
     for text in texts:
-        different.setdefault(" ".join(text.casefold().split()), text)
-    ids = {text: stable_uuid("generated", question, text) for text in different.values()}
-    return [Passage(text, id=id_, metadata={"origin": "generated"}) for text, id_ in ids.items()]
+        text_by_words.setdefault(" ".join(text.casefold().split()), text)
+    return [
+        Passage(text, id=stable_uuid("generated", question, text), metadata={"origin": "generated"})
+        for text in text_by_words.values()
+    ]
+
+
+def _read_texts(replies: Sequence[Reply], on_failure: OnFailure | None) -> list[str]:
+    """Return the texts of usable replies, truncated, and warn about the other replies.
+
+    Raises:
+        UnusableAnswer: An answer has no word, and `on_failure` is `"raise"`.
+    """
+    failures = [reply.failure for reply in replies if reply.failure]
+    answers = [text for reply in replies if WORD.search(text := (strip_reasoning(reply.text) or "").strip())]
+    n_blank = len(replies) - len(answers) - len(failures)
+    if n_blank:
+        raise_or_fall_back(unusable_answer(_STEP, "it has no word"), on_failure)
+    texts = [first_words(answer, MAX_WORDS) for answer in answers]
+    count_by_problem = {
+        f"failed ({', '.join(sorted({failure.kind for failure in failures}))})": len(failures),
+        "had no word": n_blank,
+        f"had more than {MAX_WORDS} words and were truncated": sum(map(ne, texts, answers)),
+    }
+    problems = ", ".join(f"{count} {problem}" for problem, count in count_by_problem.items() if count)
+    if problems:
+        warn(f"Of {len(replies)} passages that the LLM was asked for, {problems}. Retrieved passages are unaffected.")
+    return texts
 
 
 def cluster_prompts(
@@ -113,23 +130,24 @@ def cluster_prompts(
     embed: str | Embed | None = None,
     seed: int = 0,
 ) -> tuple[str, ...]:
-    """One prompt for each cluster of examples, largest cluster first.
+    """Make one prompt from each cluster of examples, largest cluster first.
 
     Args:
         examples: Questions, each with a passage that answers it (retrieved, or written by an LLM and checked).
-        n: Clusters wanted; no more than there are different examples.
-        demonstrations: Examples in one prompt, drawn at random from the cluster; a small cluster gives all it has.
+        n: Number of clusters. There are at most as many as different examples.
+        demonstrations: Number of examples in a prompt, drawn at random from the cluster. A smaller cluster gives all of
+            its examples.
         instruction: Template with `{question}`, in front of every demonstration and of the question itself.
         embed: An encoder's specification, or a function from texts to an array of shape (texts, dimensions). None takes
             TF-IDF vectors.
-        seed: Of the clustering and the draw; the same seed gives the same prompts.
+        seed: Seed of the clustering and the draw. The same seed gives the same prompts.
 
     Returns:
         Templates with `{question}`, for `generated_passages`.
 
     Raises:
-        InvalidInput: there is no example, one is not a pair of strings that are not blank, a number is below 1, the
-            instruction has no place for the question, or the embeddings are not one vector a text.
+        InvalidInput: `examples` is empty, an example is not a pair of strings that are not blank, a number is below 1,
+            the instruction lacks `{question}`, or `embed` does not return one vector per text.
         MissingExtra: scikit-learn is not installed.
 
     >>> examples = [("Who wrote Emma?", "Jane Austen did."), ("Where is Basel?", "It lies on the Rhine.")]
@@ -141,22 +159,25 @@ def cluster_prompts(
     for pair in examples:
         is_pair = isinstance(pair, tuple | list) and len(pair) == 2
         if not is_pair or not all(isinstance(text, str) and text.strip() for text in pair):
-            raise InvalidInput(f"An example is a question and a passage, neither of them blank; not {pair!r:.200}.")
+            raise InvalidInput(
+                f"examples must be pairs of a question and a passage that are not blank, got {pair!r:.200}. Remove it."
+            )
     pairs = list(dict.fromkeys(map(tuple, examples)))
     if not pairs:
-        raise InvalidInput("Prompts from clusters need at least one example: a question with a passage.")
-    cluster, sparse = require("sklearn.cluster", "clusters"), require("scipy.sparse", "clusters")
+        raise InvalidInput("examples is empty. Pass at least one pair of a question and a passage.")
+    sklearn_cluster, sparse = require("sklearn.cluster", "clusters"), require("scipy.sparse", "clusters")
     texts = [" ".join(pair) for pair in pairs]
     encoder = as_encoder(embed)
     vectors: Any = np.zeros((len(pairs), 1)) if encoder is None else embedded(encoder, texts)
     if encoder is None and (weighted := Tfidf(map(terms, texts)).vectors).width:
         vectors = sparse.csr_matrix((weighted.data, weighted.columns, weighted.bounds), shape=weighted.shape)
-    with warnings.catch_warnings():  # there may be fewer different vectors than examples
+    with warnings.catch_warnings():  # clusters may be fewer than n if examples have equal vectors
         warnings.simplefilter("ignore", require("sklearn.exceptions", "clusters").ConvergenceWarning)
-        labels = cluster.KMeans(min(n, len(pairs)), n_init=10, random_state=seed).fit_predict(vectors)
-    random, prompts = np.random.default_rng(seed), []
-    for inside in sorted((np.flatnonzero(labels == label) for label in np.unique(labels)), key=len, reverse=True):
-        drawn = sorted(random.choice(inside, min(demonstrations, len(inside)), replace=False).tolist())
-        shown = (fill_question(instruction, pairs[i][0]) + pairs[i][1] for i in drawn)
-        prompts.append(_BETWEEN.join([*shown, instruction]))
-    return check_question_templates(prompts)
+        labels = sklearn_cluster.KMeans(min(n, len(pairs)), n_init=10, random_state=seed).fit_predict(vectors)
+    random, templates = np.random.default_rng(seed), []
+    clusters = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+    for indices in sorted(clusters, key=len, reverse=True):
+        drawn_indices = sorted(random.choice(indices, min(demonstrations, len(indices)), replace=False).tolist())
+        texts = [fill_question(instruction, pairs[index][0]) + pairs[index][1] for index in drawn_indices]
+        templates.append(_SEPARATOR.join([*texts, instruction]))
+    return check_question_templates(templates)

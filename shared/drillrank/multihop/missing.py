@@ -11,14 +11,16 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from drillrank.errors import warn
-from drillrank.llm import LLMRequest, Requests, RetrievalRequest, strip_reasoning
+from drillrank.errors import raise_or_fall_back, warn
+from drillrank.llm import LLMRequest, Requests, RetrievalRequest, strip_reasoning, unusable_answer
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.passages import Passage, Path, as_passages
 from drillrank.prompts import fill_template
+from drillrank.text import WORD
 from drillrank.text import words as words_of
 
 _LONGEST_DOCUMENT, _LONGEST_QUERY = 2000, 300  # characters
+_STEP = "name what is missing (path search)"
 _LABEL = re.compile(
     r"^(?:[-*•>#\s]|\d+[.)]\s)*(?:\**(?:(?:search\s+)?query|search(?:\s+for)?|missing|answer)\**\s*[:：]\**)?\s*", re.I
 )
@@ -40,7 +42,7 @@ class Missing:
 
     Attributes:
         queries: What it has named.
-        problems: Calls that failed.
+        problems: Calls that failed, and answers that could not be used.
     """
 
     def __init__(self, settings: PathSettings, question: str) -> None:
@@ -60,18 +62,18 @@ class Missing:
         Once it has said that nothing is missing, it is not asked again.
 
         Raises:
-            LLMFailure: the call failed, and `on_failure` is `"raise"`.
+            LLMFailure: The call failed or its answer has no word, and `on_failure` says to raise.
         """
         if self._done:
             return ()
         documents = "\n\n".join(passage.titled_text[:_LONGEST_DOCUMENT] for passage in path.passages)
         prompt = fill_template(self._settings.missing_prompt, documents=documents, question=self._question)
-        [reply] = yield [LLMRequest(prompt)]
-        if reply.failure is not None:
-            if self._settings.on_failure == "raise":
-                raise reply.failure
-            self.problems.append(f"missing: {reply.failure}")
-            warn(f"The search goes on by links alone. {reply.failure}")
+        [reply] = yield [LLMRequest(prompt, step=_STEP, on_failure=self._settings.on_failure)]
+        if reply.failure is not None or not WORD.search(strip_reasoning(reply.text) or ""):
+            failure = reply.failure or unusable_answer(_STEP, "it has no word")
+            raise_or_fall_back(failure, self._settings.on_failure)
+            self.problems.append(f"missing: {failure.reason}")
+            warn(f"Path search continues by links alone: the LLM did not name what is missing ({failure.kind}).")
             return ()
         query = missing_query(reply.text)
         self._done = query is None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from drillrank.errors import InvalidInput, OnFailure, check_limits, check_positive
+from drillrank.errors import InvalidInput, OnFailure, check_limits, check_on_failure, check_positive
 from drillrank.multihop.prior import PathPrior
 from drillrank.prompts import Template, check_placeholders
 from drillrank.settings import Settings, check_one_of
@@ -52,7 +52,9 @@ class PathSettings(Settings):
             links by similarity, no pairs, no prior of paths.
         missing_prompt: Asks the LLM what the best path still lacks: with `{documents}` and `{question}`, or a function
             of these.
-        on_failure: Where a call of the LLM fails: `"continue"` by links alone, with a `DrillrankWarning`; or `"raise"`.
+        on_failure: `"raise"` raises an `LLMFailure` if a call of the LLM fails or its answer has no word. `"fallback"`
+            continues by links alone, with a `DrillrankWarning`. None raises if a call fails, and falls back if an
+            answer has no word.
 
     Raises:
         InvalidInput: a number is too small, the prior is no `PathPrior`, or the prompt lacks a place.
@@ -71,7 +73,7 @@ class PathSettings(Settings):
     pool: int = 100
     path_preset: Literal["paper"] | None = None
     missing_prompt: Template = MISSING_PROMPT
-    on_failure: OnFailure = "continue"
+    on_failure: OnFailure | None = None
 
     def __post_init__(self) -> None:
         given: object = self.link_prior
@@ -91,6 +93,6 @@ class PathSettings(Settings):
         if not isinstance(self.link_prior, PathPrior | None):
             raise InvalidInput(f"link_prior is a PathPrior or None, not {self.link_prior!r:.100}.")
         check_placeholders(self.missing_prompt, "documents", "question")
-        check_one_of(OnFailure, on_failure=self.on_failure)
+        check_on_failure(self.on_failure)
         check_one_of(Prune, prune=self.prune)
         super().__post_init__()

@@ -326,7 +326,7 @@ class PathSearch:
 
         Raises:
             InvalidInput: the query is blank, or `top_n` is below 1.
-            LLMFailure: a call failed, and `on_failure` is `"raise"`.
+            LLMFailure: A call failed or its answer has no word, and `on_failure` says to raise.
         """
         usage = Usage()
         return run(self.requests(query, top_n, usage=usage), self.llm, handlers(self.source, on_hop), usage=usage)

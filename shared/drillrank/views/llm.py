@@ -13,16 +13,17 @@ from typing import Any
 from drillrank.errors import (
     LLMFailure,
     OnFailure,
+    check_on_failure,
     check_positive,
     invalid_input,
+    raise_or_fall_back,
     require,
     warn,
 )
 from drillrank.likelihood.process import require_torch, settle_threads
-from drillrank.llm import CacheEntry, LLMRequest, Requests, strip_reasoning
+from drillrank.llm import CacheEntry, LLMRequest, Requests, strip_reasoning, unusable_answer
 from drillrank.passages import stable_uuid
 from drillrank.prompts import fill_template
-from drillrank.settings import check_one_of
 from drillrank.structure import breadcrumb, parse_document
 from drillrank.text import WORD, count_tokens
 from drillrank.views.chunks import Chunk, Chunker
@@ -49,6 +50,7 @@ _LISTED = re.compile(r"\s*(?:[-*•+]|\d{1,3}[.)])\s")
 _LABEL = re.compile(r"^(?:\d{1,3}[.)]\s|key ?words?:)", re.IGNORECASE)
 _BEFORE, _BEHIND = " \"'`*•+-[", " \"'`*].,;:"
 
+_STEP = "write keywords and summaries"
 _BATCH = 8  # texts that a summariser reads at once
 _lock = threading.Lock()  # a summariser's tokenizer and model serve one thread at a time
 
@@ -61,8 +63,8 @@ class ViewWriter:
         model: Name of the LLM; part of the cache key.
         cache: Answers by prompt and model; any mutable mapping of strings, for example a `diskcache.Cache`. By
             default a dictionary of this object's own. Writers that share it at the same time ask once.
-        on_failure: Reaction to answers that are not useful: `"continue"` computes the view without the LLM; `"raise"`
-            raises `LLMFailure`.
+        on_failure: `"raise"` raises an error if a call fails or an answer is not useful, and `"fallback"` computes the
+            view without the LLM. None raises for calls and falls back for answers. The cache keeps all other answers.
         max_calls: Largest number of prompts in one call with documents, without repeated ones and those that the cache
             answers. Further views are computed without the LLM.
 
@@ -72,11 +74,11 @@ class ViewWriter:
 
     model: str = ""
     cache: MutableMapping[str, str] = field(default_factory=dict)
-    on_failure: OnFailure = "continue"
+    on_failure: OnFailure | None = None
     max_calls: int = 1000
 
     def __post_init__(self) -> None:
-        check_one_of(OnFailure, on_failure=self.on_failure)
+        check_on_failure(self.on_failure)
         check_positive(max_calls=self.max_calls)
 
     def write(
@@ -102,7 +104,7 @@ class ViewWriter:
             each document.
 
         Raises:
-            LLMFailure: the LLM wrote nothing useful, and `on_failure` is `"raise"`.
+            LLMFailure: A call failed, or an answer is not useful, and `on_failure` says to raise.
 
         >>> from drillrank.llm import run
         >>> from drillrank.structure import parse_document
@@ -140,8 +142,8 @@ class ViewWriter:
         beyond = [prompt for prompt in entries if prompt not in cached_prompts][self.max_calls :]
         if beyond:
             warn(
-                f"{len(beyond)} of {len(entries)} keyword lists and summaries are computed without the LLM: it writes "
-                f"at most {self.max_calls} (max_calls)."
+                "Some keyword lists and summaries are computed without the LLM: it writes at most "
+                f"{self.max_calls} (max_calls)."
             )
             excess = set(beyond)
             entries = {prompt: entry for prompt, entry in entries.items() if prompt not in excess}
@@ -154,19 +156,22 @@ class ViewWriter:
             pending = [prompt for prompt in entries if prompt not in answers]
             if not pending:
                 break
-            replies = yield [LLMRequest(prompt, cache_entry=entries[prompt]) for prompt in pending]
+            replies = yield [
+                LLMRequest(prompt, cache_entry=entries[prompt], step=_STEP, on_failure=self.on_failure)
+                for prompt in pending
+            ]
             for prompt, reply in zip(pending, replies, strict=True):
                 if entries[prompt].is_useful(reply.text):
                     answers[prompt] = reply.text
                 else:
                     failure = reply.failure or failure
-        missing = sum(prompt not in answers for prompt in prompts.values())
-        if missing:
-            reason = failure or "the last answers had nothing to use in them"
-            problem = f"The LLM did not write {missing} of {len(prompts)} keyword lists and summaries ({reason})"
-            if self.on_failure == "raise":
-                raise failure or LLMFailure(f"{problem}.")
-            warn(f"{problem}: these are computed without it.")
+        if any(prompt not in answers for prompt in prompts.values()):
+            failure = raise_or_fall_back(
+                failure or unusable_answer(_STEP, "it has no keyword or no word"), self.on_failure
+            )
+            warn(
+                f"The LLM did not write some keyword lists and summaries ({failure.kind}): they were computed instead."
+            )
         return {key: answers[prompt] for key, prompt in prompts.items() if prompt in answers}
 
 

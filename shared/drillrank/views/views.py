@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
-from drillrank.errors import InvalidInput, OnFailure, check_positive
+from drillrank.errors import InvalidInput, OnFailure, check_on_failure, check_positive
 from drillrank.llm import LLM, Requests, arun, run
 from drillrank.passages import stable_uuid
 from drillrank.progress import progress_bar
-from drillrank.settings import Settings, as_settings, check_one_of
+from drillrank.settings import Settings, as_settings
 from drillrank.structure import Document
 from drillrank.text import Tokens, check_language
 from drillrank.views.chunks import MAX_TOKENS, MIN_TOKENS, Chunk, Chunker, Chunking
@@ -215,8 +215,8 @@ class ViewSettings(Settings):
         tokens: Counter of `max_tokens` and `min_tokens`: None for drillrank's estimate, which is the same everywhere,
             `"tiktoken:<encoding>"`, a function from a text to a number, or a tokenizer: see
             `drillrank.text.token_counter`.
-        on_failure: Reaction to a call that fails or returns nothing useful: `"continue"` computes the view without the
-            LLM and issues a `DrillrankWarning`; `"raise"` raises the error.
+        on_failure: `"raise"` raises an error if a call fails or an answer is not useful, and `"fallback"` computes the
+            view without the LLM, with a `DrillrankWarning`. None raises for calls and falls back for answers.
         workers: Largest number of LLM calls at the same time.
         language: Language of the stemmer for keywords and summaries: one of `drillrank.text.LANGUAGES`.
         exclude: Names of sections to leave out with all sections below them: see `Chunker`.
@@ -228,7 +228,7 @@ class ViewSettings(Settings):
     """
 
     tokens: Tokens = None
-    on_failure: OnFailure = "continue"
+    on_failure: OnFailure | None = None
     workers: int = 4
     language: str = "english"
     exclude: Sequence[str] = ()
@@ -236,7 +236,7 @@ class ViewSettings(Settings):
 
     def __post_init__(self) -> None:
         Chunker(tokens=self.tokens, exclude=self.exclude)
-        check_one_of(OnFailure, on_failure=self.on_failure)
+        check_on_failure(self.on_failure)
         check_positive(workers=self.workers, max_calls=self.max_calls)
         check_language(self.language)
         super().__post_init__()

@@ -32,7 +32,7 @@ answers = st.text(max_size=30) | st.sampled_from(
 @quiet
 @given(st.lists(answers, max_size=12))
 def test_every_chunk_has_its_views_whatever_the_llm_answers(script):
-    [written] = run(ViewWriter().write([CHUNKS]), Says(*script, ""))
+    [written] = run(ViewWriter(on_failure="fallback").write([CHUNKS]), Says(*script, ""))
     for body, words, summary in zip(BODIES, written["keywords"], written["summary"], strict=True):
         assert bool(words) == bool(summary.strip()) == bool(body)
     chunks = section_chunks(DOCUMENT, "d", texts=written, chunker=WHOLE)
@@ -57,13 +57,26 @@ def test_the_papers_prompts_are_filled_and_text_is_data():
 
 
 def test_without_an_answer_the_views_are_computed_and_it_is_said_once_or_it_is_an_error():
-    with pytest.warns(DrillrankWarning, match=r"did not write 3 of 3.*out of order") as caught:
-        [written] = run(ViewWriter().write([CHUNKS]), Says(ValueError("out of order")))
-    assert len(caught) == 1
-    assert written == {"keywords": list(map(", ".join, keywords(BODIES))), "summary": summaries(BODIES)}
-    for said in (ValueError("out of order"), ""):
+    for said, on_failure, kind in (
+        (ValueError("out of order"), "fallback", "ValueError"),
+        ("", None, "UnusableAnswer"),
+    ):
+        with pytest.warns(DrillrankWarning, match=rf"did not write some .* \({kind}\)") as caught:
+            [written] = run(ViewWriter(on_failure=on_failure).write([CHUNKS]), Says(said))
+        assert len(caught) == 1
+        assert written == {"keywords": list(map(", ".join, keywords(BODIES))), "summary": summaries(BODIES)}
+    for said, on_failure in ((ValueError("out of order"), None), (ValueError("out of order"), "raise"), ("", "raise")):
         with pytest.raises(LLMFailure):
-            run(ViewWriter(on_failure="raise").write([CHUNKS]), Says(said))
+            run(ViewWriter(on_failure=on_failure).write([CHUNKS]), Says(said))
+
+
+def test_what_was_written_before_a_failure_stays_in_the_cache():
+    writer, llm = ViewWriter(), Says("[one]", ValueError("out of order"), "[two]")
+    with pytest.raises(LLMFailure, match="write keywords and summaries: ValueError: out of order"):
+        run(writer.write([CHUNKS]), llm)
+    assert len(writer.cache) == 1
+    run(writer.write([CHUNKS]), llm)
+    assert len(llm.prompts) == 4  # three views, and the call that failed
 
 
 @quiet
@@ -93,7 +106,7 @@ test_unusable_settings_are_refused = refuses(
 def test_the_llm_is_asked_so_often_and_no_more():
     parts = (f"# Part {i}\n\n{'#' * (i % 5 + 1)} Word{i} {i}\n\nAbout {i} cats.\n\n" for i in range(300))
     tiny, usage, writer = parse_document("".join(parts)), Usage(), ViewWriter(max_calls=7)
-    with pytest.warns(DrillrankWarning, match=r"293 of 300 .* computed without the LLM.*7 \(max_calls\)"):
+    with pytest.warns(DrillrankWarning, match=r"Some .* computed without the LLM.*7 \(max_calls\)"):
         [written] = run(writer.write([WHOLE(tiny)]), lambda prompt: "[an answer]", usage=usage)
     assert usage.calls == 7
     assert written["keywords"].count("an answer") == 7
