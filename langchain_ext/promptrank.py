@@ -242,7 +242,9 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
     def _framework_llm(self, config: RunnableConfig) -> FrameworkLLM | None:
         return None if self.llm is None else FrameworkLLM(self.llm, "name what is missing", config)
 
-    def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
+    def _retrieve_requests(
+        self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage
+    ) -> Requests[list[Document]]:
         stores = _open_stores(self, config, type(self).__name__)
         results = yield from self.core.retrieve(query, stores, top_n, usage)
         return list(map(self._build_document, results))

@@ -54,6 +54,13 @@ class ReassembledDocument(Generic[RecordT]):
         )
 
     @property
+    def metadata(self) -> Mapping[str, Any]:
+        """Metadata of the first chunk in document order, or of the original if all of it may be shown."""
+        if self.original is not None and self.shows_rest:
+            return self.original.metadata
+        return min(self.chunks, key=_sort_key).metadata if self.chunks else {}
+
+    @property
     def has_offsets(self) -> bool:
         """True if the offsets in the document are known of all its chunks."""
         return self.original is not None or _is_cut_by_drillrank(self.chunks) or all(map(_has_offsets, self.chunks))
@@ -157,6 +164,11 @@ def find_chunk_spans(text: str, chunks: Sequence[StoredChunk[Any]]) -> list[Chun
 
 
 # --- Chunks that continue each other
+
+
+def _sort_key(chunk: StoredChunk[Any]) -> tuple[int, bool, int]:
+    """Return the page and the offset of a chunk, to compare. Chunks without them are before and after the others."""
+    return chunk.page if isinstance(chunk.page, int) else -1, chunk.start is None, chunk.start or 0
 
 
 def _is_cut_by_drillrank(chunks: Sequence[StoredChunk[Any]]) -> bool:
