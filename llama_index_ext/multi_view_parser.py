@@ -22,7 +22,6 @@ from llama_index.core.schema import (
     BaseNode,
     Document,
     ImageNode,
-    IndexNode,
     NodeRelationship,
     TextNode,
 )
@@ -61,12 +60,9 @@ UNREAD = ("section_path", "section_level", "section_id", "view", "start", "end",
 class MultiViewNodeParser(ComponentFields, NodeParser):
     r"""Cuts documents along their own sections and indexes each section as raw text, keywords and summary.
 
-    The raw view is a `TextNode` whose text is the section, byte for byte, in later parts of a long table behind the
-    table's head. The other views are `IndexNode`s that lead to it by `index_id` and hold no copy of it, so that nobody
-    is shown what the store has changed or deleted since. `MultiViewRetriever` returns raw nodes; a plain
-    `index.as_retriever()` returns the view that it found, unless the host is told what views lead to:
-    `VectorIndexRetriever(index, object_map={node.node_id: node for node in nodes})`, or a `RecursiveRetriever` with a
-    `node_dict`, which both return the nodes that they were given.
+    The raw view is a `TextNode` whose text is the section, byte for byte. Later parts of a long table begin with the
+    table's header. The other views refer to the raw node by `drillrank_section_id` and contain no copy of it.
+    `MultiViewRetriever` returns raw nodes. A plain `index.as_retriever()` returns the views that it found.
 
     What is embedded is the text of the view alone. Metadata are the document's, and, read by no model,
     `drillrank_section_path`, `drillrank_section_level`, `drillrank_section_id`, `drillrank_view`, `drillrank_start`,
@@ -259,10 +255,12 @@ class MultiViewNodeParser(ComponentFields, NodeParser):
                 "excluded_llm_metadata_keys": [*node.excluded_llm_metadata_keys, *unread, prefixed("context")],
                 **copy_templates(node),
             }
+            # No view is an `IndexNode`. In a store with texts, an index lists these nodes alone, and its own retriever
+            # asks stores such as Qdrant for listed nodes only: the raw nodes would be lost.
             if chunk.view == "raw":
                 nodes.append(raw.setdefault(chunk.id, ImageNode(**fields, **image) if image else TextNode(**fields)))
             else:
-                nodes.append(IndexNode(**fields, index_id=ids[chunk.section_id]))
+                nodes.append(TextNode(**fields))
         self._relate([chunk for chunk in chunks if chunk.view == "raw"], raw)
         return nodes
 

@@ -96,6 +96,13 @@ class Stored:
         parser = LlamaIndex.splitter()
         return VectorStoreIndex.from_vector_store(self.vectors, embed_model=self.model, transformations=[parser])
 
+    def ingest(self, documents: Sequence[Any]) -> VectorStoreIndex:
+        """Return the index that stores documents, without a pipeline."""
+        storage, parser = StorageContext.from_defaults(vector_store=self.vectors), LlamaIndex.splitter()
+        return VectorStoreIndex.from_documents(
+            documents, storage_context=storage, embed_model=self.model, transformations=[parser]
+        )
+
     def put(self, documents: Sequence[Any]) -> None:
         """Store what is new or changed, and delete what else there was of documents that changed."""
         if self.host is LlamaIndex:
