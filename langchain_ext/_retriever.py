@@ -1,4 +1,4 @@
-"""What all retrievers share: they take whatever answers a question, and hand the run's configuration on to it."""
+"""Base of the retrievers: sources of any kind, and the configuration of the run for what they call."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import is_dataclass
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -25,43 +25,59 @@ from drillrank.likelihood import LanguageModel
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import check_top_n
 from drillrank.settings import as_json
+from drillrank.structure.record_store import RecordStore
 
 Retriever = Runnable[str, list[Document]]
-"""A Runnable from a question to documents, or a function; a retriever is one, with fallbacks, retries and all."""
+"""Runnable from a question to documents, such as a retriever, also with retries or fallbacks."""
 
 
 class WithSource(ComponentFields):
-    """In front of components that ask a source, which may be a function, too."""
+    """Mixin for components with a source: a retriever, a function, a vector store or a record store."""
 
     @field_validator("source", mode="before", check_fields=False)
     @classmethod
-    def _as_runnable(cls, given: Any) -> Any:
-        takes_store = VectorStore in get_args(cls.model_fields["source"].annotation)
-        retrievers = given.values() if isinstance(given, dict) else () if takes_store else (given,)
-        if any(isinstance(one, VectorStore) for one in retrievers):
-            raise InvalidInput(f"source of {cls.__name__}: of a vector store give the retriever, store.as_retriever().")
-        if isinstance(given, dict):
-            return {name: cls._as_runnable(one) for name, one in given.items()}
-        plain = callable(given) and not isinstance(given, Runnable | VectorStore | type)
-        return RunnableLambda(given) if plain else given
+    def _convert_source(cls, source: Any) -> Any:
+        takes_views = any(get_origin(kind) is dict for kind in get_args(cls.model_fields["source"].annotation))
+        if takes_views and isinstance(source, dict):
+            return {view: cls._convert_retriever(retriever) for view, retriever in source.items()}
+        if source is None or isinstance(source, Runnable | VectorStore | RecordStore):
+            return source
+        if callable(source) and not isinstance(source, type):
+            return RunnableLambda(source)
+        raise InvalidInput(
+            f"{cls.__name__}: source must be a retriever, a VectorStore or a RecordStore, got a "
+            f"{type(source).__name__}."
+        )
+
+    @classmethod
+    def _convert_retriever(cls, source: Any) -> Runnable[str, list[Document]]:
+        if callable(source) and not isinstance(source, Runnable | type):
+            return RunnableLambda(source)
+        if not isinstance(source, Runnable):
+            raise InvalidInput(
+                f"{cls.__name__}: the source of a view must be a retriever, got a {type(source).__name__}. Of a store, "
+                "pass store.as_retriever()."
+            )
+        return source
 
 
 class Loadable(Serializable):
-    """What the host's `dumps` writes, and `loads` builds again if it is allowed this class and namespace.
+    """Base of components that the framework's `dumps` writes.
 
-    What cannot be written, such as a function or a store, is named in its place, and `loads` refuses it.
+    `loads` builds them again if it is allowed to load this class and namespace. A value that cannot be written, such as
+    a function or a store, is written as its name, and `loads` refuses it.
     """
 
-    model_config = ComponentFields.model_config  # the last base's counts
+    model_config = ComponentFields.model_config  # that of the last base applies
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Whether it can be loaded."""
+        """Return True: the component can be loaded."""
         return True
 
     @property
     def lc_attributes(self) -> dict[str, Any]:
-        """Settings by name, a model by its specification, and what `model_dump` leaves out, such as filters."""
+        """Settings by name, a model by its specification, and fields that `model_dump` omits, such as filters."""
         written: dict[str, Any] = {}
         for name, field in type(self).model_fields.items():
             value = getattr(self, name)
@@ -73,23 +89,23 @@ class Loadable(Serializable):
 
 
 class ConfiguredRetriever(WithSource, Loadable, BaseRetriever):
-    """Base of the retrievers: the host's own keeps all of a run's configuration but the callbacks to itself."""
+    """Base of the retrievers. It passes on all of a run's configuration, not only the callbacks."""
 
     model_config = ComponentFields.model_config
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
-        """Documents for a question."""
-        with _handed_on(config):
+        """Return the documents for a question."""
+        with _child_configuration(config):
             return super().invoke(input, config, **kwargs)
 
     async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
-        """As `invoke`, without blocking the event loop."""
-        with _handed_on(config):
+        """Run `invoke` without blocking the event loop."""
+        with _child_configuration(config):
             return await super().ainvoke(input, config, **kwargs)
 
 
 class QueryRetriever(ConfiguredRetriever):
-    """Base of those that find what a question asks for; `invoke(query, top_n=...)` overrides `top_n`."""
+    """Base of the retrievers with a generator of requests. `invoke(query, top_n=...)` overrides `top_n`."""
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
@@ -102,11 +118,11 @@ class QueryRetriever(ConfiguredRetriever):
         return await arun(**self._run_arguments(query, top_n, child_config(run_manager)))
 
     def _run_arguments(self, query: str, top_n: int | None, config: RunnableConfig) -> dict[str, Any]:
-        """What `run` and `arun` take."""
+        """Return the arguments of `run` and `arun`."""
         usage, top_n = Usage(), self._default_top_n if top_n is None else top_n
         check_top_n(top_n)
-        requests, llm = self._found(clean_question(query), top_n, config, usage), self._framework_llm(config)
-        return {"requests": requests, "llm": llm, "usage": usage, "workers": self._at_once}
+        requests = self._retrieve_requests(clean_question(query), top_n, config, usage)
+        return {"requests": requests, "llm": self._framework_llm(config), "usage": usage, "workers": self._workers}
 
     @property
     def _default_top_n(self) -> int | None:
@@ -114,25 +130,27 @@ class QueryRetriever(ConfiguredRetriever):
         return self.top_n  # type: ignore[attr-defined,no-any-return]  # a field of each
 
     @property
-    def _at_once(self) -> int:
-        """Most requests at the same time."""
+    def _workers(self) -> int:
+        """Largest number of requests at the same time."""
         return 4
 
     def _framework_llm(self, config: RunnableConfig) -> LLM | None:
-        """The LLM that a question's prompts go to."""
+        """Return the LLM for the prompts of a question."""
         return None
 
     @abstractmethod
-    def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
-        """Documents for a question, best first; `usage` counts what the LLM costs."""
+    def _retrieve_requests(
+        self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage
+    ) -> Requests[list[Document]]:
+        """Return the documents for a question, best first. `usage` counts the cost of the LLM."""
 
 
 @contextmanager
-def _handed_on(config: RunnableConfig | None) -> Iterator[None]:
-    handed = ensure_config(config)
-    for key in ("run_name", "run_id"):  # of this run alone
-        handed.pop(key, None)  # type: ignore[misc]  # neither is required
-    token = var_child_runnable_config.set(handed)
+def _child_configuration(config: RunnableConfig | None) -> Iterator[None]:
+    child = ensure_config(config)
+    for key in ("run_name", "run_id"):  # they belong to this run only
+        child.pop(key, None)  # type: ignore[misc]  # neither is required
+    token = var_child_runnable_config.set(child)
     try:
         yield
     finally:
@@ -140,12 +158,19 @@ def _handed_on(config: RunnableConfig | None) -> Iterator[None]:
 
 
 def child_config(run_manager: Any) -> RunnableConfig:
-    """The configuration for what a run asks: `configurable`, tags and metadata as they are, callbacks of its own."""
+    """Return the configuration for calls of a run: its `configurable`, tags and metadata, and child callbacks."""
     return patch_config(None, callbacks=run_manager.get_child())
 
 
 def with_score(
     metadata: Mapping[str, Any], key: str | None, score: float, added: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Metadata with what the question made of a document, for notes of an earlier one; as it is without a key."""
+    """Return metadata with a document's score and other results of a question, instead of those of an earlier one.
+
+    Args:
+        metadata: Metadata of the document.
+        key: Metadata key of the score. None adds nothing.
+        score: The score.
+        added: Further metadata to add.
+    """
     return copy_metadata(metadata) if key is None else {**with_notes(metadata, {}), **(added or {}), key: score}

@@ -1,10 +1,9 @@
-"""MC-indexing as a LangChain document transformer: every section in three views."""
+"""MC-indexing as a LangChain document transformer: each section in three views."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from itertools import chain
 from typing import Any
 
 from langchain_core.documents import Document
@@ -14,7 +13,7 @@ from langchain_text_splitters import TextSplitter
 from drillrank import structure
 from drillrank.frameworks.constructors import component
 from drillrank.frameworks.settings import SplitterSettings
-from drillrank.frameworks.views import SourceDocument, chunker_of, namespace_of, split
+from drillrank.frameworks.splitting import Namespaces, SourceDocument, split_documents
 from drillrank.llm import Requests, arun, run
 from drillrank.settings import as_settings
 from drillrank.views import (
@@ -23,9 +22,11 @@ from drillrank.views import (
     VIEWS,
     Chunking,
     Context,
+    MultiViewChunker,
     SectionChunk,
     Summarizer,
     View,
+    ViewWriter,
 )
 from langchain_ext._llm import FrameworkLLM, cache_key
 from langchain_ext._records import document_names
@@ -36,43 +37,44 @@ from langchain_ext.pages import join_pages
 @component
 @dataclass(eq=False, repr=False)
 class MultiViewTextSplitter(TextSplitter):
-    r"""Cuts documents along their own sections and gives each section as raw text, keywords and summary.
+    r"""Splits documents into their own sections and returns each section as raw text, keywords and summary.
 
-    The raw view's text is the section, byte for byte, in later parts of a long table behind its head; the others lead
-    to it by `drillrank_section_id` and hold no copy of it: `MultiViewRetriever` fetches it from the store.
-    `Document.id` depends on the namespace, the document and the section only. Metadata are the document's, and
-    `drillrank_` with `section_path`, `section_level`, `section_id`, `view`, `start`, `end`, `source_id`, and, where
-    there are such sections, `previous_id`, `next_id` and `parent_id`; and the host's `start_index`, unless the document
-    has one of its own.
+    The text of the raw view is the section, byte for byte. Later parts of a long table begin with the table's header.
+    The other views refer to it by `drillrank_section_id` and contain no copy of it: `MultiViewRetriever` fetches it
+    from the store. `Document.id` depends only on the namespace, the document, the section and the view. Metadata are
+    those of the document and, with the prefix `drillrank_`: `section_path`, `section_level`, `section_id`, `view`,
+    `start`, `end`, `source_id`, and, if there are such sections, `previous_id`, `next_id` and `parent_id`. The
+    framework's `start_index` is added unless the document has one of its own.
 
-    With `context`, the headings and the section's keywords stand in front of the raw text in `page_content`, which is
-    what a vector store embeds; the source is in `drillrank_section_text`, and `MultiViewRetriever` returns that.
+    With `context`, headings and keywords of the section are in front of the raw text in `page_content`, which a vector
+    store embeds. The source is in `drillrank_section_text`, and `MultiViewRetriever` returns it.
 
-    With `namespace` or `namespace_key`, documents of one id in two namespaces (tenants, collections) have different
-    pieces; the namespace is the metadata `drillrank_namespace`.
+    With `namespace` or `namespace_key`, documents with the same id in two namespaces (tenants, collections) have
+    different ids of their pieces. The metadata `drillrank_namespace` contains the namespace.
 
     Args:
-        llm: Chat model or text model that writes keywords and summaries; None computes them. Its calls belong to the
-            run that surrounds the splitter, if there is one.
-        cache: Remembers what the LLM wrote: any mutable mapping of strings; by default in memory.
-        show_progress: Whether a bar counts the LLM calls.
-        views: Views to make: `raw`, which the others lead to, `keywords`, `summary`.
-        chunking: What is indexed as one thing: `"section"`, `"passage"` (consecutive blocks of up to 1,200
-            characters, short sections joined), `"paragraph"`, `"content_aware_fixed"` (sentences of one section, up to
-            `max_tokens`), or `"fixed"` (the same across sections).
-        max_tokens: Largest size of a chunk, by default what most encoders read; longer sections are cut between
-            paragraphs, then sentences. None for no limit.
-        min_tokens: Neighbouring sections of fewer tokens are joined under their parent; None for none.
-        context: What stands in front of the raw text in the index: `"headings"`, `"keywords"` of the section, or both.
-        summarizer: Makes the summaries, in the LLM's place too: a function from texts to summaries, for example a
-            `drillrank.views.HuggingFaceSummarizer`.
-        namespace: Of all documents.
-        namespace_key: Key of the documents' metadata that holds the namespace of each.
-        settings: What is rarely touched: `drillrank.frameworks.settings.SplitterSettings`.
+        llm: Chat model or text model that writes keywords and summaries. None computes them. Its calls belong to the
+            run around the splitter, if there is one.
+        cache: Answers of the LLM in earlier runs: any mutable mapping of strings. By default in memory.
+        show_progress: True shows a bar that counts the LLM calls.
+        views: Views to make: `raw`, which the others refer to, `keywords`, `summary`.
+        chunking: Unit of the index: `"section"`, `"passage"` (consecutive blocks of up to 1,200 characters, short
+            sections joined), `"paragraph"`, `"content_aware_fixed"` (sentences of one section, up to `max_tokens`), or
+            `"fixed"` (the same across sections).
+        max_tokens: Largest size of a chunk, by default what most encoders read. Longer sections are split between
+            paragraphs, then sentences. None sets no limit.
+        min_tokens: Neighboring sections of fewer tokens are joined under their parent. None joins none.
+        context: Text in front of the raw text in the index: `"headings"`, `"keywords"` of the section, or both.
+        summarizer: Function from texts to summaries, for example a `drillrank.views.HuggingFaceSummarizer`. It replaces
+            the LLM for summaries.
+        namespace: Namespace of all documents.
+        namespace_key: Metadata key of each document's namespace.
+        settings: Settings that rarely change: `drillrank.frameworks.settings.SplitterSettings`.
 
     Raises:
-        InvalidInput: unknown views, none, settings that do not go together, or a document without a
+        InvalidInput: A view is unknown, there are no views, settings exclude each other, or a document has no
             namespace under `namespace_key`.
+        LLMFailure: A call failed or its answer is unusable, and `settings.on_failure` says to raise.
 
     >>> splitter = MultiViewTextSplitter(views=["raw", "keywords"])
     >>> documents = splitter.create_documents(["# Foxes\n\nThey hunt.\n\n# Whales\n\nThey sing.\n"])
@@ -96,72 +98,90 @@ class MultiViewTextSplitter(TextSplitter):
 
     def __post_init__(self) -> None:
         TextSplitter.__init__(self)
-        self.settings = self._settings = as_settings(SplitterSettings, self.settings)
-        llm = None if self.llm is None else FrameworkLLM(self.llm, "write a view")
-        who = "" if self.llm is None else cache_key(self.llm)
-        self._chunker = chunker_of(self, llm, who, {} if self.cache is None else self.cache)
+        self.settings = self._settings = settings = as_settings(SplitterSettings, self.settings)
+        self._namespaces = Namespaces(self.namespace, self.namespace_key)
+        llm_identity = "" if self.llm is None else cache_key(self.llm)
+        cache = {} if self.cache is None else self.cache
+        self._chunker = MultiViewChunker(
+            self.views,
+            llm=None if self.llm is None else FrameworkLLM(self.llm, "write a view"),
+            chunking=self.chunking,
+            max_tokens=self.max_tokens,
+            min_tokens=self.min_tokens,
+            context=self.context,
+            summarizer=self.summarizer,
+            writer=ViewWriter(llm_identity, cache, settings.on_failure, settings.max_calls),
+            settings=settings,
+        )
 
     def split_text(self, text: str) -> list[str]:
-        """The texts of one text's views; `split_documents` and `create_documents` say of each what it is, too."""
+        """Return the texts of one text's views. `split_documents` and `create_documents` add metadata."""
         return [document.page_content for document in self.split_documents([Document(page_content=text)])]
 
     def create_documents(self, texts: list[str], metadatas: list[dict[str, Any]] | None = None) -> list[Document]:
-        """The views of several texts, each with its metadata."""
-        each = zip(texts, metadatas or [{}] * len(texts), strict=True)
-        return self.split_documents([Document(page_content=text, metadata=metadata) for text, metadata in each])
+        """Return the views of several texts, each with the metadata of its text."""
+        texts_and_metadata = zip(texts, metadatas or [{}] * len(texts), strict=True)
+        return self.split_documents(
+            [Document(page_content=text, metadata=metadata) for text, metadata in texts_and_metadata]
+        )
 
     def split_documents(self, documents: Iterable[Document | structure.Document]) -> list[Document]:
         """Return the views of all documents, also of those of `read_document`, in order.
 
-        Documents without an id are told apart by metadata and text.
+        Documents without an id are distinguished by metadata and text.
         """
         return run(self._split(documents))
 
     def transform_documents(self, documents: Sequence[Document | structure.Document], **kwargs: Any) -> list[Document]:
-        """As `split_documents`; the host's name for it."""
+        """Do the same as `split_documents`, under the framework's name for it."""
         return self.split_documents(documents)
 
     async def atransform_documents(
         self, documents: Sequence[Document | structure.Document], **kwargs: Any
     ) -> list[Document]:
-        """As `transform_documents`; computes on a worker thread and awaits the LLM."""
+        """Do the same as `transform_documents`, on a worker thread, and await the LLM."""
         return await arun(self._split(documents))
 
     def _split(self, documents: Iterable[Document | structure.Document]) -> Requests[list[Document]]:
-        sources = self._sources([convert_document(document) for document in documents])
-        chunks = yield from split(self._chunker, sources, self.show_progress)
-        return [*chain(*map(self._pieces, sources, chunks))]
-
-    def _sources(self, documents: Sequence[Document]) -> list[SourceDocument]:
-        documents = join_pages(documents) if self._settings.join_pages else documents
-        spaces = [namespace_of(self, document.metadata, _called(document)) for document in documents]
-        names = {
-            space: iter(
-                document_names(
-                    document for document, namespace in zip(documents, spaces, strict=True) if namespace == space
-                )
-            )
-            for space in dict.fromkeys(spaces)
-        }
+        sources = self._read_documents([convert_document(document) for document in documents])
+        chunk_lists = yield from split_documents(self._chunker, sources, self.show_progress)
         return [
-            SourceDocument(next(names[space]), space, document.page_content, document.metadata)
-            for document, space in zip(documents, spaces, strict=True)
+            piece
+            for source, chunks in zip(sources, chunk_lists, strict=True)
+            for piece in self._build_documents(source, chunks)
         ]
 
-    def _pieces(self, document: SourceDocument, chunks: Sequence[SectionChunk]) -> Iterator[Document]:
-        raw = [chunk for chunk in chunks if chunk.view == "raw"]
-        order = [None, *(chunk.id for chunk in raw), None]
-        around = {
-            chunk.id: {"previous_id": before, "next_id": behind, "parent_id": chunk.parent_id}
-            for before, chunk, behind in zip(order, raw, order[2:], strict=False)
+    def _read_documents(self, documents: Sequence[Document]) -> list[SourceDocument]:
+        """Return the documents with names that are unique in their namespaces."""
+        documents = join_pages(documents) if self._settings.join_pages else documents
+        namespaces = [
+            self._namespaces.find(document.metadata, _name_in_error(number, document))
+            for number, document in enumerate(documents, 1)
+        ]
+        documents_by_namespace: dict[str | None, list[Document]] = {}
+        for document, namespace in zip(documents, namespaces, strict=True):
+            documents_by_namespace.setdefault(namespace, []).append(document)
+        names = {namespace: iter(document_names(members)) for namespace, members in documents_by_namespace.items()}
+        return [
+            SourceDocument(next(names[namespace]), namespace, document.page_content, document.metadata)
+            for document, namespace in zip(documents, namespaces, strict=True)
+        ]
+
+    def _build_documents(self, document: SourceDocument, chunks: Sequence[SectionChunk]) -> Iterator[Document]:
+        """Yield the views of a document, with links between neighboring sections."""
+        raw_chunks = [chunk for chunk in chunks if chunk.view == "raw"]
+        order = [None, *(chunk.id for chunk in raw_chunks), None]
+        links_by_id = {
+            chunk.id: {"previous_id": previous_id, "next_id": next_id, "parent_id": chunk.parent_id}
+            for previous_id, chunk, next_id in zip(order, raw_chunks, order[2:], strict=False)
         }
         for chunk in chunks:
             names: dict[str, Any] = {"source_id": document.name, "section_text": chunk.text if chunk.context else None}
-            metadata = document.metadata_of(chunk, self._settings, **names | around.get(chunk.section_id, {}))
+            metadata = document.piece_metadata(chunk, self._settings, **names | links_by_id.get(chunk.section_id, {}))
             yield Document(
                 id=chunk.id, page_content=chunk.indexed_text, metadata={"start_index": chunk.start, **metadata}
             )
 
 
-def _called(document: Document) -> str:
-    return document.id or str(document.metadata.get("source", document.page_content[:40]))
+def _name_in_error(number: int, document: Document) -> str:
+    return document.id or str(document.metadata.get("source", number))

@@ -189,6 +189,7 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
     Raises:
         InvalidInput: Two visible `documents` share an id, the question is blank, or the retriever has a filter that
             cannot be applied to linked documents.
+        LLMFailure: A call failed or its answer is unusable, and `settings.on_failure` says to raise.
 
     >>> from langchain_core.retrievers import BaseRetriever
     >>> turing = Document("Alan Turing was born in Maida Vale.", id="turing", metadata={"title": "Alan Turing"})
@@ -241,7 +242,9 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
     def _framework_llm(self, config: RunnableConfig) -> FrameworkLLM | None:
         return None if self.llm is None else FrameworkLLM(self.llm, "name what is missing", config)
 
-    def _found(self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage) -> Requests[list[Document]]:
+    def _retrieve_requests(
+        self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage
+    ) -> Requests[list[Document]]:
         stores = _open_stores(self, config, type(self).__name__)
         results = yield from self.core.retrieve(query, stores, top_n, usage)
         return list(map(self._build_document, results))

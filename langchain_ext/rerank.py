@@ -24,6 +24,7 @@ from drillrank.frameworks.components import (
 from drillrank.frameworks.constructors import component
 from drillrank.frameworks.inputs import clean_question, finite_score, value_text
 from drillrank.frameworks.metadata import PREFIX, copy_metadata, describe_explanation, with_notes
+from drillrank.frameworks.sections import select_candidates
 from drillrank.passages import Ranking
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.upr import UPR_PROMPT
@@ -36,7 +37,8 @@ class LikelihoodCompressor(RerankerComponentFields, Loadable, BaseDocumentCompre
     """Base class of the rerankers.
 
     They return copies of the documents, best first, with the score in their metadata, and with `drillrank_cut_tokens`
-    if the model did not read all of a document.
+    if the model did not read all of a document. The views of a section (raw text, keywords, summary) are one candidate:
+    the raw document if it is among them, or else the view with the best score or place.
     """
 
     settings: RerankSettings | dict[str, Any] = Field(default=RerankSettings(), description="Further settings.")
@@ -89,10 +91,13 @@ class LikelihoodCompressor(RerankerComponentFields, Loadable, BaseDocumentCompre
                 f'A reranker takes {{"query": ..., "documents": [...]}}, not this {type(inputs).__name__}. '
                 "Behind a retriever it has no query: write reranker.as_runnable(retriever) for retriever | reranker."
             )
-        documents = filter_results(DocumentFilter(None).filter_results(inputs["documents"]))
-        passages = [self._passage(document, position) for position, document in enumerate(documents)]
+        permitted = filter_results(DocumentFilter(None).filter_results(inputs["documents"]))
         score_key = self._settings.score_key
-        scores = [None if score_key is None else finite_score(one.metadata.get(score_key)) for one in documents]
+        all_scores = [None if score_key is None else finite_score(one.metadata.get(score_key)) for one in permitted]
+        candidates = select_candidates([(one.metadata, one.page_content) for one in permitted], all_scores)
+        documents = [permitted[candidate.index] for candidate in candidates]
+        scores = [all_scores[candidate.best_index] for candidate in candidates]
+        passages = [self._passage(document, position) for position, document in enumerate(documents)]
         if getattr(self, "prior", None) == "retrieval" and all(score is None for score in scores):
             return documents, passages, [-float(position) for position in range(len(documents))]
         return documents, passages, scores

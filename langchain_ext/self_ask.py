@@ -17,6 +17,7 @@ from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
 from langchain_core.runnables.config import patch_config
 from langchain_core.runnables.utils import AddableDict
+from langchain_core.vectorstores import VectorStore
 from pydantic import Field
 
 from drillrank import Passage, SelfAsk
@@ -25,6 +26,7 @@ from drillrank.drilldown.self_ask import SELF_ASK_PROMPT, FollowUp, SelfAskAnswe
 from drillrank.errors import OnFailure
 from drillrank.frameworks.inputs import clean_question
 from drillrank.frameworks.store import RetrievedPassages
+from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.text import Tokens
 from langchain_ext._filters import DocumentFilter, Filter
@@ -77,7 +79,9 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, Output]):
 
     model_config = WithSource.model_config  # otherwise that of the last base class would apply
 
-    source: Retriever = Field(kw_only=False, description="Retriever of documents for follow-up questions.")
+    source: Retriever | VectorStore | RecordStore = Field(
+        kw_only=False, description="Source of documents for follow-up questions."
+    )
     llm: Runnable[Any, Any] = Field(kw_only=False, description="LLM that asks and answers.")
     max_steps: int = Field(default=5, description="Maximum number of follow-up questions.")
     max_prompt_tokens: int = Field(default=3000, description="Token limit of each prompt.")
@@ -150,7 +154,9 @@ class SelfAskChain(WithSource, Loadable, RunnableSerializable[str, Output]):
         """Return the component of the core for one run."""
 
         def store() -> LangChainStore:
-            return LangChainStore(self.source, DocumentFilter(self.filters), config, component="SelfAskChain")
+            return LangChainStore(
+                self.source, DocumentFilter(self.filters, self.source), config, component="SelfAskChain"
+            )
 
         return SelfAsk(
             FrameworkLLM(self.llm, "ask", config),

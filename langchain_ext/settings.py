@@ -33,6 +33,11 @@ class ScoreSettings(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
+class MultiViewRetrieverSettings(ScoreSettings, settings.ExpansionSettings):
+    """Settings of `MultiViewRetriever`, together with `drillrank.frameworks.settings.ExpansionSettings`."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class DocumentSettings(ScoreSettings):
     """Settings of all components that read documents.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache
@@ -17,6 +17,7 @@ from drillrank.frameworks.headings import headings_of_path
 from drillrank.frameworks.inputs import finite_score
 from drillrank.frameworks.metadata import copy_metadata, is_section, prefixed, result_metadata, user_metadata
 from drillrank.frameworks.pages import read_pages
+from drillrank.frameworks.sections import select_candidates
 from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import StoredChunk
 from llama_index_ext.reader import convert_documents
@@ -88,6 +89,18 @@ def copy_templates(node: BaseNode) -> dict[str, Any]:
     """Return the templates by which a node shows its metadata and text to models, for nodes made from it."""
     names = ("metadata_template", "metadata_separator", "text_template")
     return {name: value for name in names if (value := getattr(node, name, None)) is not None}
+
+
+def select_hits(hits: Sequence[NodeWithScore]) -> list[NodeWithScore]:
+    """Return one hit for each section, its raw node if possible, with the best score of its views."""
+    records = [(hit.node.metadata, hit.node.get_content()) for hit in hits]
+    candidates = select_candidates(records, [finite_score(hit.score) for hit in hits])
+    return [
+        hits[candidate.index]
+        if candidate.index == candidate.best_index
+        else NodeWithScore(node=hits[candidate.index].node, score=hits[candidate.best_index].score)
+        for candidate in candidates
+    ]
 
 
 def read_content(node: BaseNode, mode: MetadataMode) -> str:

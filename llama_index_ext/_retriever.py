@@ -1,4 +1,4 @@
-"""What all retrievers share: they are asked in both forms, and find in one."""
+"""Base of the retrievers: one generator of requests for synchronous and asynchronous calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from drillrank.llm import LLM, Requests, Usage, arun, run
 
 
 class QueryRetriever(BaseRetriever):
-    """Base of those that find what a question asks for."""
+    """Base of the retrievers."""
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return run(**self._run_arguments(query_bundle))
@@ -24,18 +24,18 @@ class QueryRetriever(BaseRetriever):
     def _run_arguments(self, query_bundle: QueryBundle) -> dict[str, Any]:
         """Return the arguments of `run` and `arun` for a question."""
         usage, question = Usage(), clean_question(query_bundle.query_str)
-        requests = self._found(question, replace(query_bundle, query_str=question), usage)
+        requests = self._retrieve_requests(question, replace(query_bundle, query_str=question), usage)
         return {"requests": requests, "llm": self._framework_llm(), "usage": usage, "workers": self._workers}
 
     @property
     def _workers(self) -> int:
-        """Most requests at the same time."""
+        """Largest number of requests at the same time."""
         return 4
 
     def _framework_llm(self) -> LLM | None:
-        """The LLM that a question's prompts go to."""
+        """Return the LLM for the prompts of a question."""
         return None
 
-    def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
-        """Nodes for a question, best first; `usage` counts what the LLM costs."""
-        raise NotImplementedError  # and not abstract: of such the host makes spans
+    def _retrieve_requests(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
+        """Return the nodes for a question, best first. `usage` counts the cost of the LLM."""
+        raise NotImplementedError  # not abstract: the framework makes spans of abstract methods

@@ -97,9 +97,10 @@ class LlamaIndexStore(FrameworkStore):
 
     def _embed(self, query: QueryBundle, model: BaseEmbedding) -> Requests[list[float]]:
         if query.embedding is not None:
+            self._vectors[id(model), check_query(query.query_str)] = query.embedding
             return query.embedding
         embed = partial(model.get_agg_embedding_from_queries, query.embedding_strs)
-        return (yield from self.embed_once(model, query.query_str, embed))
+        return (yield from self.embed_once(model, check_query(query.query_str), embed))
 
     # --- Search
 
@@ -221,6 +222,12 @@ class LlamaIndexStore(FrameworkStore):
 
         [permitted] = yield [FunctionRequest(permit)]
         return permitted  # type: ignore[no-any-return]
+
+    def read_vectors(self, chunks: Sequence[StoredChunk[Any]]) -> Sequence[Sequence[float] | None]:
+        """Return the vectors of nodes that this store returned, from the index or from the node itself."""
+        store = None if self.index is None else self.index.vector_store
+        vector_by_id = store.data.embedding_dict if isinstance(store, SimpleVectorStore) else {}
+        return [vector_by_id.get(chunk.record.node_id, chunk.vector) for chunk in chunks]
 
     # --- Nodes by id and by metadata
 

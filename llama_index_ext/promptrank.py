@@ -43,7 +43,7 @@ from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, StepPrompts, embedding_of
-from llama_index_ext._records import annotate_node, check_nodes, check_source, check_type, read_content
+from llama_index_ext._records import annotate_node, check_nodes, check_source, check_type, read_content, select_hits
 from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext._store import LlamaIndexStore, underlying_index
 from llama_index_ext.events import PathHopEvent, send_explanations
@@ -180,9 +180,10 @@ class PromptRankRerank(LikelihoodRerank):
         nodes = await asyncio.to_thread(NodeFilter(self.filters).filter_hits, nodes)
         with self._send_events(nodes, query_bundle) as results:
             if nodes and query_bundle:
-                query, passages = clean_question(query_bundle.query_str), [self._passage(hit.node) for hit in nodes]
-                ranking = await arun(self._requests(query, passages, [finite_score(hit.score) for hit in nodes]))
-                results += await asyncio.to_thread(self._build_results, nodes, query, ranking)
+                hits = select_hits(nodes)
+                query, passages = clean_question(query_bundle.query_str), [self._passage(hit.node) for hit in hits]
+                ranking = await arun(self._requests(query, passages, [finite_score(hit.score) for hit in hits]))
+                results += await asyncio.to_thread(self._build_results, hits, query, ranking)
         return results
 
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
@@ -235,6 +236,7 @@ class PromptRankRetriever(StepPrompts, QueryRetriever):
     Raises:
         InvalidInput: A setting cannot be used, two visible `documents` share an id, the question is blank, or the
             retriever has a filter that cannot be applied to linked nodes.
+        LLMFailure: A call failed or its answer is unusable, and `settings.on_failure` says to raise.
 
     >>> from llama_index.core.schema import TextNode
     >>> turing = TextNode(text="Alan Turing was born in Maida Vale.", id_="turing", metadata={"title": "Alan Turing"})
@@ -286,7 +288,7 @@ class PromptRankRetriever(StepPrompts, QueryRetriever):
             explain=self.explain,
         )
 
-    def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
+    def _retrieve_requests(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         stores = _open_stores(self, query_bundle, type(self).__name__)
         results = yield from self._paths.retrieve(query, stores, self.top_n, usage)
         nodes = list(map(_build_hit, results))

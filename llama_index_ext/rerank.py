@@ -27,7 +27,7 @@ from drillrank.frameworks.components import (
 from drillrank.frameworks.inputs import clean_question, finite_score
 from drillrank.frameworks.metadata import RANKING_KEYS, describe_details, with_notes
 from drillrank.passages import Ranking
-from llama_index_ext._records import annotate_node, read_content
+from llama_index_ext._records import annotate_node, read_content, select_hits
 from llama_index_ext.events import send_explanations
 from llama_index_ext.settings import BRMGRRerankSettings, RelevanceRerankSettings, RerankSettings
 
@@ -38,7 +38,9 @@ class LikelihoodRerank(RerankerComponentFields, BaseNodePostprocessor):
     """Base class of the rerankers.
 
     They return the given nodes unchanged, best first, with the new score. Only a node with new metadata is copied:
-    `drillrank_cut_tokens` if the model did not read all of it, or `retrieval_score` with `keep_retrieval_score`.
+    `drillrank_cut_tokens` if the model did not read all of it, or `retrieval_score` with `keep_retrieval_score`. The
+    views of a section (raw text, keywords, summary) are one candidate: the raw node if it is among them, or else the
+    view with the best score.
     """
 
     settings: RerankSettings | dict[str, Any] = Field(default=RerankSettings(), description="Further settings.")
@@ -56,9 +58,10 @@ class LikelihoodRerank(RerankerComponentFields, BaseNodePostprocessor):
     ) -> list[NodeWithScore]:
         with self._send_events(nodes, query_bundle) as results:
             if nodes and query_bundle:
-                query, passages = clean_question(query_bundle.query_str), [self._passage(hit.node) for hit in nodes]
-                ranking = self._rank(query, passages, [finite_score(hit.score) for hit in nodes])
-                results += self._build_results(nodes, query, ranking)
+                hits = select_hits(nodes)
+                query, passages = clean_question(query_bundle.query_str), [self._passage(hit.node) for hit in hits]
+                ranking = self._rank(query, passages, [finite_score(hit.score) for hit in hits])
+                results += self._build_results(hits, query, ranking)
         return results
 
     async def _apostprocess_nodes(

@@ -18,17 +18,17 @@ from drillrank import LanguageModel
 from drillrank.errors import check_positive, warn
 from drillrank.explanation.explanations import explains
 from drillrank.frameworks.constructors import component
-from drillrank.frameworks.metadata import prefixed, with_result_metadata
+from drillrank.frameworks.memory_views import ViewSearchSettings
+from drillrank.frameworks.sections import check_searched
 from drillrank.frameworks.store import retrieve_and_generate
-from drillrank.frameworks.views import ViewRetrieval
+from drillrank.frameworks.views import FoundSection, ViewRetrieval
 from drillrank.llm import FunctionRequest, Requests, Usage
 from drillrank.passages import check_top_n
 from drillrank.rerank.prior import Prior
 from drillrank.settings import as_settings
 from drillrank.structure.record_store import RecordStore
-from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.vectors import Embed
-from drillrank.views import VIEWS, Expansion, Merge, MergedSection, RetrieverName, View
+from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, embedding_of
 from llama_index_ext._records import annotate_node, check_nodes, check_source, read_chunks, read_content
@@ -36,7 +36,9 @@ from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext._store import LlamaIndexStore, underlying_index
 from llama_index_ext.events import send_explanations
 from llama_index_ext.rerank import BRMGRRerank, GeneratedNode
-from llama_index_ext.settings import BRMGRRetrieverSettings
+from llama_index_ext.settings import BRMGRRetrieverSettings, MultiViewRetrieverSettings
+
+_N_RETRIEVED = 10  # records of an index, if the number of results has no limit
 
 Source = VectorStoreIndex | BaseRetriever | RecordStore | Mapping[View, BaseRetriever]
 
@@ -47,41 +49,48 @@ class MultiViewRetriever(QueryRetriever):
     r"""Ranks sections in each view separately and merges the rankings.
 
     Args:
-        documents: What `MultiViewNodeParser` made of documents. Without a `source`, they are indexed in memory; beside
-            a source they serve where no index can be asked for a section.
-        source: Where to look instead: a `VectorStoreIndex` over such nodes, searched for keywords and summaries with a
-            metadata filter, and once without; a retriever for each view, as a dictionary; or a single retriever over
-            all of them, whose results are ranked by their view.
-        filters: Which nodes may be seen: `MetadataFilters`, or a function from a node to True or False. They govern
-            every look-up, as do those of the retrievers that `index.as_retriever` made.
-        retriever: `"bm25"` or `"tfidf"`: one index for each view, where nodes are indexed in memory.
-        weights: How much each view counts; None takes the best of every view: see `drillrank.views.merge_views`.
-        language: Whose stemmer words go through, where an index in memory is searched.
-        embed: An embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
+        documents: Nodes of `MultiViewNodeParser`. Without a `source`, they are indexed in memory. With one, they
+            represent sections whose raw nodes no index can be asked for.
+        source: Where to search instead: a `VectorStoreIndex` over such nodes, a retriever whose results are ranked by
+            their views, a retriever for each view, as a dictionary, or a `RecordStore`. An index is searched for
+            keywords and summaries with a metadata filter, and once without.
+        filters: `MetadataFilters`, or a function from a node to True or False. They apply to all look-ups, as do those
+            of retrievers that `index.as_retriever` made.
+        retriever: `"bm25"` or `"tfidf"`: index of each view in memory.
+        weights: Weight of each view. None takes the best of every view: see `drillrank.views.merge_views`.
+        language: Language of the stemmer, for an index in memory.
+        embed: Embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
             texts to vectors. Without a source, semantic similarity then replaces lexical matching.
         merge: `"fusion"`, or `"union"` as in the paper, about `top_n` sections: see `drillrank.views.merge_views`.
-        views: The views that are searched.
-        top_n: Sections to return.
-        expand: `"neighbours"` or `"parent"`: after each section found come those around it, with its score and its id
-            as metadata `drillrank_expanded_from`, beyond `top_n`.
-        explain: Whether results say why they stand where they stand.
-        callback_manager: As for every LlamaIndex retriever.
+        views: Views to search.
+        top_n: Maximum number of results.
+        expand: `"parent"` returns, for each section that was found, the section around it: its parent with all
+            subsections, or, without a parent, its own subsections. `"neighbours"` adds the previous and the next
+            section. See below. None returns the section itself.
+        explain: True explains the results.
+        settings: Settings that rarely change: `llama_index_ext.settings.MultiViewRetrieverSettings`, or a mapping.
+        callback_manager: Callback manager, as in every LlamaIndex retriever.
 
-    Returns raw nodes, each section once; `metadata["drillrank_matched_views"]` tells the views that matched and at
-    which rank. Scores are sums of reciprocal ranks, between 0 and 0.05: they order one result list and mean nothing
-    beyond it.
+    The results are raw nodes, each section once. `metadata["drillrank_matched_views"]` contains the views that found it
+    and its rank in each. Scores are sums of reciprocal ranks between 0 and 0.05. They order one list of results and
+    mean nothing beyond it.
 
-    Text and metadata are those of the raw node in the index at the time of the question: views are references, and a
-    section whose raw node is gone is left out, with a `DrillrankWarning`. The index is asked for raw nodes and for
-    neighbours by id; that of the source, or of retrievers that `index.as_retriever` made. Behind any other retriever
-    none is guessed: there `documents` stand in, unless they differ from what was found.
+    Text and metadata are those of the raw node in the index at the time of the question, because views are references.
+    A section whose raw node is missing is left out, with a `DrillrankWarning`. Raw nodes are looked up by id in the
+    index of the source, or of retrievers that `index.as_retriever` made. For other retrievers, `documents` contain
+    them, unless they differ from what was found.
 
-    Nodes of other parsers are ranked as they are, each as a section of its own, with a `DrillrankWarning`; they
-    are found beside sections, whenever they were stored.
+    With `expand`, contiguous sections are joined to one text, up to `settings={"max_expanded_tokens": ...}`. If the
+    section around the one that was found is larger, it is returned in part. Each section is in one result at most, so
+    that sections with one parent are one result, and there may be fewer than `top_n`. Text, `drillrank_start`,
+    `drillrank_end` and pages are those of the joined text, and `drillrank_expanded_from` is the id of the section that
+    was found. Sections that the filter hides, or that are missing in the store, end the text before or after them.
+
+    Nodes of other parsers are ranked as they are, each as a section of its own, with a `DrillrankWarning`.
 
     Raises:
-        InvalidInput: the raw node of a section is missing, two that may be seen are one section with different texts, a
-            setting cannot be used, or the query is blank.
+        InvalidInput: The raw node of a section is missing, two visible nodes are one section with different texts, a
+            setting is invalid, or the query is blank.
 
     >>> from llama_index.core import Document
     >>> from llama_index_ext import MultiViewNodeParser
@@ -105,10 +114,12 @@ class MultiViewRetriever(QueryRetriever):
     top_n: int = 5
     expand: Expansion | None = None
     explain: bool = False
+    settings: MultiViewRetrieverSettings | Mapping[str, Any] = MultiViewRetrieverSettings()
     callback_manager: InitVar[CallbackManager | None] = None
 
     def __post_init__(self, callback_manager: CallbackManager | None) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager)
+        self.settings = self._settings = as_settings(MultiViewRetrieverSettings, self.settings)
         check_positive(top_n=self.top_n)
         self.documents = documents = check_nodes(self, self.documents or [])
         if isinstance(self.source, Mapping):
@@ -117,60 +128,72 @@ class MultiViewRetriever(QueryRetriever):
         elif self.source is not None:
             check_source(self, self.source)
         NodeFilter(self.filters)  # says now what is wrong with them
+        check_searched(type(self).__name__, documents, self.source)
         self._views = ViewRetrieval(
-            self,
             read_chunks(documents),
-            lambda: [read_content(node, MetadataMode.EMBED) for node in documents],
-            maker="MultiViewNodeParser",
+            None if self.source is not None else [read_content(node, MetadataMode.EMBED) for node in documents],
+            settings=ViewSearchSettings(
+                views=self.views,
+                weights=self.weights,
+                merge=self.merge,
+                retriever=self.retriever,
+                language=self.language,
+            ),
             embed=embedding_of(self.embed),
+            expander=self._settings.build_expander(self.expand),
+            explain=self.explain,
+            is_filtered=self.filters is not None,
+            retriever_views=list(self.source) if isinstance(self.source, Mapping) else None,
+            splitter="MultiViewNodeParser",
         )
 
-    def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
+    def _retrieve_requests(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         access_filter = NodeFilter(self.filters, self.source)
         store = LlamaIndexStore(query_bundle, self.source, access_filter)  # type: ignore[arg-type]  # a mapping by view
-        found = yield from self._views.retrieve(query, store, access_filter, self.top_n)
-        nodes = [_node(*merged) for merged, _ in found]
+        sections = yield from self._views.retrieve_requests(query, store, self.top_n, access_filter)
+        nodes = list(map(_build_node, sections))
         if explains(self.explain):
-            send_explanations(query, nodes, [why for _, why in found])
+            send_explanations(query, nodes, [section.explanation for section in sections])
         return nodes
 
 
-def _node(section: StoredChunk[BaseNode], merged: MergedSection, origin: str | None) -> NodeWithScore:
-    matched = merged.matched_views if origin is None else None
-    metadata = with_result_metadata(section.record.metadata, matched_views=matched, expanded_from=origin)
-    added = [prefixed(name) for name in ("matched_views", "expanded_from")]
-    node = annotate_node(section.record, metadata, [key for key in added if key in metadata])
-    node.embedding = None  # some stores bring vectors by id, none by a search
-    return NodeWithScore(node=node, score=merged.score)
+def _build_node(found: FoundSection[BaseNode]) -> NodeWithScore:
+    record, metadata = found.chunk.record, found.metadata | found.retrieval_metadata
+    node: Any = annotate_node(record, metadata, [key for key in metadata if key not in record.metadata])
+    node.embedding = None  # some stores return vectors by id, none by a search
+    if found.is_joined:
+        node.set_content(found.chunk.text)
+        node.start_char_idx, node.end_char_idx = found.chunk.start, found.chunk.end
+    return NodeWithScore(node=node, score=found.merged.score)
 
 
 @component
 @dataclass(eq=False, repr=False)
 class BRMGRRetriever(QueryRetriever):
-    """Retrieves nodes, lets an LLM write some more, and merges the two (see `BRMGRRerank`).
+    """Retrieves nodes, lets an LLM write more of them, and merges both (see `BRMGRRerank`).
 
     Args:
-        source: Any LlamaIndex retriever.
-        llm: Writes the passages; None takes `Settings.llm` at each query.
-        n_generated: Passages to ask for, one call each.
-        model: Language model that ranks: a `load_language_model` specification, or a ready one.
+        source: Any LlamaIndex retriever, an index or a record store. The latter two are searched for `top_n` nodes, or
+            10 if `top_n` is None. The views of a section count as one node, its raw one.
+        llm: LLM that writes the passages. None takes `Settings.llm` at each query.
+        n_generated: Number of passages that the LLM writes, with one call each.
+        model: Language model that ranks: a `load_language_model` specification, or a language model.
         model_options: Options of that model.
-        top_n: Nodes to return; None returns all.
-        filters: The host's `MetadataFilters`, or a function from a node to True or False: what else the retriever
-            brings is left out.
-        prior: What the scores of the retriever's nodes say, as for `UPRRerank`.
+        top_n: Maximum number of results. None returns all.
+        filters: `MetadataFilters`, or a function from a node to True or False, for the retrieved nodes.
+        prior: Prior from the scores of the retrieved nodes, as for `UPRRerank`.
         guard: Drop generated nodes that no retrieved one supports, as for `BRMGRRerank`.
-        generated_share: The largest share of generated nodes among those returned.
-        explain: Whether results say why they stand where they stand.
-        settings: What is rarely touched: `llama_index_ext.settings.BRMGRRetrieverSettings`, or a mapping of its fields.
-        callback_manager: As for every LlamaIndex retriever.
+        generated_share: Largest share of generated nodes among the results.
+        explain: True explains the results.
+        settings: Settings that rarely change: `llama_index_ext.settings.BRMGRRetrieverSettings`, or a mapping.
+        callback_manager: Callback manager, as in every LlamaIndex retriever.
 
-    Generated nodes are made for one query and stored nowhere. A call that fails or brings nothing costs no retrieved
-    node: there is a `DrillrankWarning`, and the others are merged. Give the LLM a time limit: a call that runs into it
-    is a call that failed.
+    Generated nodes are made for one query and stored nowhere. Give the LLM a time limit: a call that exceeds it fails.
+    `settings.on_failure` says if a failed call raises an error, or the other nodes are merged without it.
 
     Raises:
         InvalidInput: a setting cannot be used, or the question is blank.
+        LLMFailure: A call failed or its answer has no word, and `on_failure` says to raise.
 
     >>> from llama_index.core.llms import MockLLM
     >>> from llama_index.core import Document
@@ -181,7 +204,7 @@ class BRMGRRetriever(QueryRetriever):
     ['generated', 'retrieved']
     """
 
-    source: BaseRetriever
+    source: BaseRetriever | VectorStoreIndex | RecordStore
     llm: LLM | None = None
     n_generated: int = 3
     _: KW_ONLY
@@ -218,14 +241,13 @@ class BRMGRRetriever(QueryRetriever):
     def _framework_llm(self) -> FrameworkLLM:
         return self._writes
 
-    def _found(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
+    def _retrieve_requests(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         access_filter = NodeFilter(self.filters, self.source)
         store = LlamaIndexStore(query_bundle, self.source, access_filter, component=type(self).__name__)
-        found, written = yield from retrieve_and_generate(
-            self._settings, query, self.n_generated, store, self.top_n or 10
-        )
-        retrieved = [NodeWithScore(node=hit.record, score=hit.score) for hit in found]
-        generated = [NodeWithScore(node=GeneratedNode(id_=one.id, text=one.text)) for one in written]
+        n_retrieved = self.top_n or _N_RETRIEVED
+        chunks, passages = yield from retrieve_and_generate(self._settings, query, self.n_generated, store, n_retrieved)
+        retrieved = [NodeWithScore(node=chunk.record, score=chunk.score) for chunk in chunks]
+        generated = [NodeWithScore(node=GeneratedNode(id_=passage.id, text=passage.text)) for passage in passages]
         rerank, arguments = self._rerank, ([*retrieved, *generated], query_bundle)
         [merged] = yield [
             FunctionRequest(
@@ -235,13 +257,13 @@ class BRMGRRetriever(QueryRetriever):
         return merged  # type: ignore[no-any-return]
 
 
-def _check_cosines(source: BaseRetriever) -> None:
-    """Warn where the store behind a retriever says that it scores with something else than cosines."""
+def _check_cosines(source: object) -> None:
+    """Warn if the store of a source says that its scores are not cosines."""
     index = underlying_index(source)
     store = index and index.vector_store
     metric = str(getattr(store, "similarity_metric", "") or "").lower()  # of Milvus and those like it
     if type(store).__name__ in ("ChromaVectorStore", "FaissVectorStore") or metric in ("l2", "euclidean"):
         warn(
-            f'BRMGRRetriever: prior="cosine" takes scores for cosines; those of {type(store).__name__} are made of '
-            'distances. Give prior="retrieval", which takes their ranks.'
+            f'BRMGRRetriever: prior="cosine" reads scores as cosines, but {type(store).__name__} makes them from '
+            'distances. Use prior="retrieval", which reads their ranks.'
         )

@@ -8,6 +8,7 @@ from typing import Any
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.response.schema import Response
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
+from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
@@ -23,6 +24,7 @@ from drillrank.errors import OnFailure
 from drillrank.frameworks.constructors import component
 from drillrank.frameworks.inputs import clean_question
 from drillrank.frameworks.store import RetrievedPassages
+from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.text import Tokens
 from llama_index_ext._filters import Filters, NodeFilter
@@ -40,7 +42,7 @@ class SelfAskQueryEngine(StepPrompts, BaseQueryEngine):
     r"""Answers multi-hop questions by follow-up questions, each answered from the nodes of a retriever.
 
     Args:
-        source: Any LlamaIndex retriever.
+        source: Any LlamaIndex retriever, an index or a record store. The latter two are searched for 5 nodes.
         llm: LLM that asks and answers. None takes `Settings.llm` at each query.
         filters: `MetadataFilters` of LlamaIndex, or a function from a node to True or False. The LLM reads only nodes
             that pass.
@@ -76,7 +78,7 @@ class SelfAskQueryEngine(StepPrompts, BaseQueryEngine):
     ('text', [], 2)
     """
 
-    source: BaseRetriever
+    source: BaseRetriever | VectorStoreIndex | RecordStore
     llm: LLM | None = None
     _: KW_ONLY
     filters: Filters | None = None
@@ -110,7 +112,7 @@ class SelfAskQueryEngine(StepPrompts, BaseQueryEngine):
         return LlamaIndexStore(QueryBundle(""), self.source, access_filter, component="SelfAskQueryEngine")
 
     def _get_prompt_modules(self) -> PromptMixinType:
-        return {"retriever": self.source}
+        return {"retriever": self.source} if isinstance(self.source, BaseRetriever) else {}
 
     def _query(self, query_bundle: QueryBundle) -> Response:
         question = clean_question(query_bundle.query_str)

@@ -88,6 +88,11 @@ class PromptRankRetrieverSettings(MetadataModeSettings, settings.PathRetrieverSe
 
 
 @dataclass(frozen=True, kw_only=True)
+class MultiViewRetrieverSettings(settings.ExpansionSettings):
+    """Settings of `MultiViewRetriever`: those of `drillrank.frameworks.settings.ExpansionSettings`."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class D3RetrieverSettings(settings.BaseD3RetrieverSettings):
     """Settings of `D3Retriever`.
 

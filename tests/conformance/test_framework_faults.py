@@ -348,7 +348,7 @@ def test_a_store_of_distances_is_no_store_of_cosines():
 @pytest.mark.parametrize("host", [langchain_ext, llama_index_ext])
 @pytest.mark.parametrize("name", ["D3Retriever", "MultiViewRetriever"])
 def test_nothing_to_search_is_said(host, name):
-    with pytest.raises(InvalidInput, match=f"{name} has nothing to search. Give it documents or a source"):
+    with pytest.raises(InvalidInput, match=f"{name} has nothing to search. Pass documents or a source"):
         getattr(host, name)()
 
 

@@ -158,13 +158,13 @@ def test_weights(host):
 
 @both_frameworks
 @pytest.mark.parametrize(
-    ("expand", "expected"),
+    ("expand", "path", "start", "end"),
     [
-        ("neighbours", ["Rivers > The Rhine", "Rivers", "Rivers > The Thames"]),
-        ("parent", ["Rivers > The Rhine", "Rivers"]),
+        ("neighbours", "Rivers > The Rhine", "# Rivers", "# Towns"),
+        ("parent", "Rivers", "# Rivers", "# Towns"),
     ],
 )
-def test_expansion_in_memory_and_in_a_store(host, expand, expected):
+async def test_expansion_in_memory_and_in_a_store(host, expand, path, start, end):
     kinds = [{"documents": SECTIONS[host]}, {"source": store(host)}]
     if host is LlamaIndex:
         storage = StorageContext.from_defaults(docstore=SimpleDocumentStore())
@@ -172,11 +172,16 @@ def test_expansion_in_memory_and_in_a_store(host, expand, expected):
         index = host.index(*SECTIONS[host], storage_context=storage)
         kinds += [{"source": index}, {"source": store(host), "documents": SECTIONS[host]}]
     for fields in kinds:
-        found = host.retrieve(retriever(host, **fields, top_n=1, expand=expand), QUESTION)
-        assert [one.metadata["drillrank_section_path"] for one in found] == expected
-        assert {one.score for one in found} == {found[0].score}
-        origins = [one.metadata.get("drillrank_expanded_from") for one in found]
-        assert origins == [None, *[found[0].id] * (len(found) - 1)]
+        [rhine] = host.retrieve(retriever(host, **fields, top_n=1), QUESTION)
+        [hit] = await both_ways(host, retriever(host, **fields, top_n=1, expand=expand))
+        assert hit.text == BOOK[BOOK.index(start) : BOOK.index(end)]
+        assert hit.start == hit.metadata["drillrank_start"] == BOOK.index(start)
+        assert hit.metadata["drillrank_end"] == BOOK.index(end)
+        assert hit.metadata["drillrank_section_path"] == path
+        assert hit.metadata["drillrank_expanded_from"] == rhine.id
+        assert hit.metadata["drillrank_matched_views"] == rhine.metadata["drillrank_matched_views"]
+        assert (hit.id == rhine.id) == (expand == "neighbours")
+        assert hit.score == rhine.score
 
 
 @both_frameworks
@@ -187,9 +192,10 @@ def test_what_is_nowhere_is_left_out_with_a_warning(host):
     with_documents = host.retrieve(retriever(host, lonely, documents=SECTIONS[host]), QUESTION)
     assert [one.id for one in with_documents] == ids_of(host, 0)
     alone = {"source": {"raw": scripted(host, "raw", 1)}, "expand": "neighbours"}
-    with pytest.warns(DrillrankWarning, match="not at hand"):
+    with pytest.warns(DrillrankWarning, match="not complete"):
         assert [one.id for one in host.retrieve(retriever(host, **alone), QUESTION)] == ids_of(host, 1)
-    assert len(host.retrieve(retriever(host, **alone, documents=SECTIONS[host]), QUESTION)) == 3
+    [whole] = host.retrieve(retriever(host, **alone, documents=SECTIONS[host]), QUESTION)
+    assert whole.text == BOOK[: BOOK.index("# Towns")]
 
 
 def test_events_are_balanced_with_inner_retrievers():
@@ -222,7 +228,7 @@ def test_inner_retrievers_are_children_of_the_run():
 
 @both_frameworks
 def test_an_empty_store_finds_nothing_and_says_so(host):
-    with pytest.warns(DrillrankWarning, match="holds nothing"):
+    with pytest.warns(DrillrankWarning, match="is empty"):
         assert host.retrieve(retriever(host, store(host, [])), QUESTION) == []
 
 
@@ -240,3 +246,20 @@ def test_an_empty_store_finds_nothing_and_says_so(host):
 def test_unusable_settings_are_named(host, fields, match):
     with pytest.raises(InvalidInput, match=match):
         retriever(host, **{"documents": SECTIONS[host]} | fields)
+
+
+@both_frameworks
+def test_a_source_without_the_searched_view_is_not_searched_silently(host):
+    views = [*of_view(host, "keywords"), *of_view(host, "summary")]
+    for source in (host.index(*views), host.finds(lambda question: views)):
+        with pytest.warns(DrillrankWarning, match=r"none of the views \['raw'\]"):
+            assert host.retrieve(retriever(host, source, views=["raw"]), QUESTION) == []
+
+
+@both_frameworks
+def test_a_store_that_returns_no_raw_texts_is_reported_once(host):
+    views = [*of_view(host, "keywords"), *of_view(host, "summary")]
+    component = retriever(host, host.index(*views), documents=SECTIONS[host])
+    with pytest.warns(DrillrankWarning) as caught:
+        _ = [host.retrieve(component, QUESTION) for _ in range(2)]
+    assert len([warning for warning in caught if "but no raw text" in str(warning.message)]) == 1

@@ -32,7 +32,7 @@ def made(host, name, where, filters):
     ],
 )
 def test_where_nothing_passes_the_filter_it_is_said_once_a_question_and_else_not_a_word(host, name, where):
-    said = "nothing that the filter|passes the filter"
+    said = "nothing that the filter|filter removes everything|passes the filter"
     if name in ("PromptRankRetriever", "BRMGRRetriever"):
         said = f"{name}: the filter removed all records that the source returned"
     for hides in (host.filters(tenant="b"), lambda record: record.metadata["tenant"] == "b"):

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank.frameworks.sections import fetch_raw_sections
-from drillrank.frameworks.views import of_store
+from drillrank.frameworks.view_rankings import search_views
 from drillrank.llm import run
 from drillrank.structure.stored_chunks import StoredChunk
 from tests.examples import examples
@@ -37,8 +37,8 @@ class Store:
 
 
 def rankings(store, k):
-    found, _ = run(of_store(store, "Who?", k))
-    return {view: [section.id for section in own] for view, own in found.items()}
+    hits = run(search_views(store, "Who?", k))
+    return {view: [section.id for section in own] for view, own in hits.rankings.items()}
 
 
 def expected(records, k):

@@ -276,7 +276,7 @@ def test_an_index_is_the_same_after_it_was_stored(tmp_path):
 def test_sections_of_what_another_parser_cut_have_no_offsets(first: NodeParser):
     documents = [Document(text=BOOK, id_=f"book {number}") for number in range(2)]
     pipeline = IngestionPipeline(transformations=[first, MultiViewNodeParser()], disable_cache=True)
-    with pytest.warns(DrillrankWarning, match="of 2 documents") as caught:
+    with pytest.warns(DrillrankWarning, match="have no offsets") as caught:
         nodes = pipeline.run(documents=documents)
     assert len(caught) == 1
     pipeline.run(documents=documents)  # a second warning would be an error

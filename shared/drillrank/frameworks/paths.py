@@ -151,9 +151,10 @@ class PathRecords(Generic[RecordT]):
         stores = self.stores
         assert stores.source is not None
         [hits] = yield [search_request(stores.source, question, n)]
-        records, deleted_ids = yield from deduplicate_sections(
+        chunks, deleted_ids = yield from deduplicate_sections(
             hits, stores.source, self.given, is_store_of_hits=stores.is_one_store
         )
+        records = [chunk.record for chunk in chunks]
         if not stores.access_filter.restricts:  # a warning would reveal that hidden sections exist
             warn_missing("PromptRank", self.warned.new("raw", deleted_ids))
         text_by_name: dict[str, str] = {}

@@ -18,7 +18,7 @@ from drillrank.rerank.brmgr import BRMGRSettings
 from drillrank.rerank.prior import Prior, check_prior
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, Demonstration, Ensemble, PromptRank, PromptRankSettings
 from drillrank.settings import Settings
-from drillrank.views import ViewSettings
+from drillrank.views import MAX_EXPANDED_TOKENS, Expansion, SectionExpander, ViewSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,8 +171,7 @@ class SectionSettings(Settings):
     join_pages: bool = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.separator, str) or not self.separator:
-            raise InvalidInput(f"separator must be a string that is not empty, got {self.separator!r:.200}.")
+        check_separator(self.separator)
         check_switch(join_pages=self.join_pages)
         super().__post_init__()
 
@@ -182,12 +181,69 @@ class SplitterSettings(SectionSettings, ViewSettings):
     """Settings of components that split documents into views, including `drillrank.views.ViewSettings`."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExpansionSettings(Settings):
+    """Settings of `MultiViewRetriever` for the sections around those that it finds.
+
+    Attributes:
+        max_expanded_tokens: Largest number of tokens of a section that is returned for one of its subsections, or of a
+            section with its neighbors. A larger one is returned in part, around the section that was found.
+        separator: Separator of the headings of `drillrank_section_path`, as in the splitter.
+
+    Raises:
+        InvalidInput: A value is invalid.
+    """
+
+    max_expanded_tokens: int = MAX_EXPANDED_TOKENS
+    separator: str = " > "
+
+    def __post_init__(self) -> None:
+        check_positive(max_expanded_tokens=self.max_expanded_tokens)
+        check_separator(self.separator)
+        super().__post_init__()
+
+    def build_expander(self, expand: Expansion | None) -> SectionExpander | None:
+        """Return the expander of a retriever; None if sections are not expanded."""
+        if expand is None:
+            return None
+        return SectionExpander(expand, self.max_expanded_tokens, self.separator)
+
+
+def check_separator(separator: str) -> None:
+    """Check a separator of headings.
+
+    Raises:
+        InvalidInput: It is empty or not a string.
+    """
+    if not isinstance(separator, str) or not separator:
+        raise InvalidInput(f"separator must be a string that is not empty, got {separator!r:.100}.")
+
+
 D3SettingsT = TypeVar("D3SettingsT", bound="BaseD3RetrieverSettings")
 
 
 @dataclass(frozen=True, kw_only=True)
 class BaseD3RetrieverSettings(SectionSettings, D3Settings):
-    """Settings of `D3Retriever`, together with `drillrank.drilldown.D3Settings`."""
+    """Settings of `D3Retriever`, together with `drillrank.drilldown.D3Settings`.
+
+    Attributes:
+        use_index_vectors: Add the cosines of the vectors in an index or store to the scores. Only the question is
+            embedded. `embed` replaces them. None is True, or False with the paper's preset.
+
+    Raises:
+        InvalidInput: A setting cannot be used.
+    """
+
+    use_index_vectors: bool | None = None
+
+    def __post_init__(self) -> None:
+        check_switch(use_index_vectors=self.uses_index_vectors)
+        super().__post_init__()
+
+    @property
+    def uses_index_vectors(self) -> bool:
+        """The value of `use_index_vectors`, or its default."""
+        return self.preset != "paper" if self.use_index_vectors is None else self.use_index_vectors
 
     def with_preset(self: D3SettingsT, preset: Literal["paper"] | None) -> D3SettingsT:
         """Return the settings with a preset of the component; None keeps theirs."""

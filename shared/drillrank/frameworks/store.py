@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.metadata import prefixed
+from drillrank.frameworks.sections import deduplicate_sections, warn_missing
 from drillrank.frameworks.settings import GenerationSettings
 from drillrank.generation import generated_passages
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, merge_requests, run
@@ -137,6 +138,18 @@ class FrameworkStore(ABC):
             yield [FunctionRequest(partial(self.run_alone, embed_if_missing))]
         return self._vectors[key]
 
+    def question_vector(self, question: str) -> Sequence[float] | None:
+        """Return the vector with which a question was searched for. None if none or several are known."""
+        if self._record_store is not None:
+            return getattr(self._record_store, "question_vector", lambda _: None)(question)
+        vectors = [vector for (_, text), vector in self._vectors.items() if text == question]
+        return vectors[0] if len(vectors) == 1 else None
+
+    def read_vectors(self, chunks: Sequence[StoredChunk[Any]]) -> Sequence[Sequence[float] | None]:
+        """Return the vectors of chunks that this store returned. None for those without one."""
+        read_vectors = getattr(self._record_store, "read_vectors", None)
+        return [chunk.vector for chunk in chunks] if read_vectors is None else read_vectors(chunks)
+
     @abstractmethod
     def _retrieve(self, retriever: Any, question: str) -> Requests[list[StoredChunk[Any]]]:
         """Return what a retriever finds and the caller may see."""
@@ -189,6 +202,22 @@ class PassagesWithUsage:
         return total
 
 
+def search_sections(store: RecordStore, question: str, n: int) -> Requests[list[StoredChunk[Any]]]:
+    """Search a store, and return one chunk for each section: its raw record, or the best view if none can be fetched.
+
+    Args:
+        store: The store.
+        question: The question.
+        n: Number of records that a store is asked for. A retriever has its own limit.
+    """
+    [hits] = yield [search_request(store, question, n)]
+    chunks, deleted_ids = yield from deduplicate_sections(hits, store, is_store_of_hits=True)
+    access_filter = getattr(store, "access_filter", None)
+    if access_filter is None or not access_filter.restricts:  # a warning would reveal that hidden sections exist
+        warn_missing("The source", deleted_ids)
+    return chunks
+
+
 @dataclass(frozen=True, slots=True)
 class RetrievedPassages:
     """Retriever of passages for `drillrank.SelfAsk` that searches a framework's retriever or store.
@@ -222,7 +251,7 @@ class RetrievedPassages:
             _reported_usages.reset(token)
 
     def _search(self, question: str) -> Requests[list[Passage]]:
-        [chunks] = yield [search_request(self.store(), question, self.n)]
+        chunks = yield from search_sections(self.store(), question, self.n)
         return list(map(self.passage, chunks))
 
 
@@ -243,9 +272,6 @@ def retrieve_and_generate(
     """
     passages = generated_passages(check_query(question), n_generated, settings.prompts, settings.on_failure)
 
-    def search() -> Requests[Any]:
-        [chunks] = yield [search_request(store, question, n_retrieved)]
-        return chunks
-
-    chunks, generated = yield from merge_requests([search(), cast("Requests[Any]", passages)])
+    search = search_sections(store, question, n_retrieved)
+    chunks, generated = yield from merge_requests([search, cast("Requests[Any]", passages)])
     return chunks, generated

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
@@ -16,13 +17,18 @@ class RecordStore(Protocol):
 
     A store object belongs to one caller: it returns only records that this caller may see, and all three methods obey
     the same filter. No method changes a record that it returns or that was given to it. The asynchronous methods return
-    the same as the others and do not block the event loop.
+    the same as the others and do not block the event loop. A subclass inherits asynchronous methods that run the others
+    on a thread.
+
+    Evidence retrieval uses the vectors of a store that has a method `question_vector(question)`, which returns the
+    vector with which the question was searched for, or None. Chunks have their vectors in `StoredChunk.vector`, or a
+    method `read_vectors(chunks)` returns one for each chunk, or None. Without vectors, `StoredChunk.score` counts.
     """
 
     @property
     def obeys_limits(self) -> bool:
         """True if `search` obeys `n` and `where`. False for a retriever, which has its own limit."""
-        ...
+        return True
 
     def search(self, question: str, n: int, where: Where | None = None) -> Sequence[StoredChunk[Any]]:
         """Return the records nearest to a question, best first.
@@ -50,15 +56,15 @@ class RecordStore(Protocol):
 
     async def asearch(self, question: str, n: int, where: Where | None = None) -> Sequence[StoredChunk[Any]]:
         """Return what `search` returns."""
-        ...
+        return await asyncio.to_thread(self.search, question, n, where)
 
     async def aget(self, ids: Sequence[str]) -> Sequence[StoredChunk[Any]] | None:
         """Return what `get` returns."""
-        ...
+        return await asyncio.to_thread(self.get, ids)
 
     async def afind(self, where: Where) -> Sequence[StoredChunk[Any]] | None:
         """Return what `find` returns."""
-        ...
+        return await asyncio.to_thread(self.find, where)
 
 
 def search_request(store: RecordStore, question: str, n: int, where: Where | None = None) -> FunctionRequest:

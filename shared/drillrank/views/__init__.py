@@ -8,6 +8,7 @@ from drillrank.lazy import lazy_names
 
 if TYPE_CHECKING:
     from drillrank.views.chunks import MAX_TOKENS, MIN_TOKENS, Chunk, Chunker, Chunking
+    from drillrank.views.expansion import MAX_EXPANDED_TOKENS, ExpandedSection, Expansion, SectionExpander
     from drillrank.views.extractive import (
         VIEWS,
         Summarizer,
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
     )
     from drillrank.views.index import MultiViewIndex, RetrieverName, ViewText, check_index_settings
     from drillrank.views.llm import KEYWORD_PROMPT, SUMMARY_PROMPT, HuggingFaceSummarizer, ViewWriter, parse_keywords
-    from drillrank.views.merging import Expansion, Merge, MergedSection, expanded, explain_views, merge_views
+    from drillrank.views.merging import Merge, MergedSection, explain_views, merge_views
     from drillrank.views.views import Context, MultiViewChunker, SectionChunk, ViewSettings, section_chunks
 
 _MODULE_BY_NAME = {
     "KEYWORD_PROMPT": "llm",
+    "MAX_EXPANDED_TOKENS": "expansion",
     "MAX_TOKENS": "chunks",
     "MIN_TOKENS": "chunks",
     "SUMMARY_PROMPT": "llm",
@@ -33,7 +35,8 @@ _MODULE_BY_NAME = {
     "Chunker": "chunks",
     "Chunking": "chunks",
     "Context": "views",
-    "Expansion": "merging",
+    "ExpandedSection": "expansion",
+    "Expansion": "expansion",
     "HuggingFaceSummarizer": "llm",
     "Merge": "merging",
     "MergedSection": "merging",
@@ -41,6 +44,7 @@ _MODULE_BY_NAME = {
     "MultiViewIndex": "index",
     "RetrieverName": "index",
     "SectionChunk": "views",
+    "SectionExpander": "expansion",
     "Summarizer": "extractive",
     "View": "extractive",
     "ViewSettings": "views",
@@ -48,7 +52,6 @@ _MODULE_BY_NAME = {
     "ViewWriter": "llm",
     "check_index_settings": "index",
     "check_summarizer": "extractive",
-    "expanded": "merging",
     "explain_views": "merging",
     "keywords": "extractive",
     "merge_views": "merging",
@@ -61,6 +64,7 @@ _MODULE_BY_NAME = {
 
 __all__ = [
     "KEYWORD_PROMPT",
+    "MAX_EXPANDED_TOKENS",
     "MAX_TOKENS",
     "MIN_TOKENS",
     "SUMMARY_PROMPT",
@@ -69,6 +73,7 @@ __all__ = [
     "Chunker",
     "Chunking",
     "Context",
+    "ExpandedSection",
     "Expansion",
     "HuggingFaceSummarizer",
     "Merge",
@@ -77,6 +82,7 @@ __all__ = [
     "MultiViewIndex",
     "RetrieverName",
     "SectionChunk",
+    "SectionExpander",
     "Summarizer",
     "View",
     "ViewSettings",
@@ -84,7 +90,6 @@ __all__ = [
     "ViewWriter",
     "check_index_settings",
     "check_summarizer",
-    "expanded",
     "explain_views",
     "keywords",
     "merge_views",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
@@ -18,7 +18,6 @@ from drillrank.views.extractive import VIEWS
 
 ViewRanks = npt.NDArray[np.int64]
 """Rank of each section in one view, shape `(sections,)`: 1 for the best, 0 if the view does not rank the section."""
-Expansion = Literal["neighbours", "parent"]
 Merge = Literal["fusion", "union"]
 
 RANK_OFFSET = 60  # of reciprocal rank fusion (Cormack et al. 2009)
@@ -219,30 +218,3 @@ def check_weights(weights: Mapping[str, float] | None) -> None:
             raise InvalidInput(
                 f"The weight of the view {view!r:.200} must be a number of at least 0, got {weight!r:.200}."
             )
-
-
-def expanded(
-    sections: Sequence[MergedSection], neighbors_of: Callable[[str], Iterable[str]]
-) -> list[tuple[MergedSection, str | None]]:
-    """Insert after each section its neighbors, with its score. No section comes twice.
-
-    Args:
-        sections: Sections by falling score.
-        neighbors_of: Function from a section id to the ids of its neighbors.
-
-    Returns:
-        Sections, each with None, or for an inserted neighbor with the id of the section that it belongs to.
-
-    >>> sections = [MergedSection("b", 0.03, {"raw": 1}), MergedSection("c", 0.02, {"raw": 2})]
-    >>> [(section.section_id, origin) for section, origin in expanded(sections, {"b": "ac", "c": "bd"}.get)]
-    [('b', None), ('a', 'b'), ('c', None), ('d', 'c')]
-    """
-    seen_ids = {section.section_id for section in sections}
-    result: list[tuple[MergedSection, str | None]] = []
-    for section in sections:
-        result.append((section, None))
-        for neighbor_id in neighbors_of(section.section_id):
-            if neighbor_id not in seen_ids:
-                seen_ids.add(neighbor_id)
-                result.append((MergedSection(neighbor_id, section.score, {}), section.section_id))
-    return result

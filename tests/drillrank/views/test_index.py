@@ -18,7 +18,6 @@ from drillrank.views import (
     MergedSection,
     MultiViewIndex,
     ViewText,
-    expanded,
     explain_views,
     merge_views,
     section_chunks,
@@ -61,23 +60,6 @@ def test_merging_follows_its_formula(rankings, k, weights, merge):
         assert section.best_rank == min(section.ranks.values())
         assert section.matched_views == " ".join(f"{view}:{rank}" for view, rank in section.ranks.items())
     assert MergedSection("a", 0.0, {}).best_rank is None
-
-
-@given(rankings_of_views, sizes, st.dictionaries(st.sampled_from("abcdefgh"), st.lists(st.sampled_from("abcdxyz"))))
-def test_expansion_adds_what_is_around_once_and_moves_nothing(rankings, k, neighbours):
-    found = merge_views(rankings, k)
-    result = expanded(found, lambda id_: neighbours.get(id_, ()))
-    assert [section for section, origin in result if origin is None] == found
-    ids = [section.section_id for section, _ in result]
-    assert len(set(ids)) == len(ids)
-    assert set(ids) == {id_ for one in found for id_ in (one.section_id, *neighbours.get(one.section_id, ()))}
-    scores, at = {section.section_id: section.score for section in found}, None
-    for section, origin in result:
-        if origin is None:
-            at = section.section_id
-        else:
-            assert (origin, section.score, section.ranks) == (at, scores[origin], {})
-            assert section.section_id in neighbours[origin]
 
 
 FRUIT = [

@@ -1,0 +1,105 @@
+"""Sources of the retrievers: an index or a store, a retriever over it, or a record store of one's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from drillrank.errors import InvalidInput
+from drillrank.structure.record_store import RecordStore
+from drillrank.text import terms
+from langchain_ext._records import read_found
+from llama_index_ext._records import read_chunks
+from tests.conformance.corpus import BOOK, QUESTION
+from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
+
+RHINE = "The Rhine flows through Basel"
+RETRIEVERS = ["MultiViewRetriever", "BRMGRRetriever", "PromptRankRetriever", "D3Retriever"]
+
+
+class Records(RecordStore):
+    """Records in a list, ranked by the words that they share with the question."""
+
+    def __init__(self, chunks):
+        self.chunks = chunks
+
+    def search(self, question, n, where=None):
+        words = set(terms(question))
+        return sorted(self.find(where or {}), key=lambda chunk: -len(words & set(terms(chunk.view_text))))[:n]
+
+    def get(self, ids):
+        return [chunk for chunk in self.chunks if chunk.id in ids]
+
+    def find(self, where):
+        def matches(chunk):
+            known = {**(chunk.siblings or {}), **chunk.record.metadata}
+            return all(known.get(key) in ([value] if isinstance(value, str) else value) for key, value in where.items())
+
+        return list(filter(matches, self.chunks))
+
+
+def sources(host):
+    records = host.sections(("book", BOOK))
+    store = host.index(*records)
+    read = read_chunks if host is LlamaIndex else read_found
+    return {"store": store, "retriever": host.over(store, 9), "record store": Records(read(records))}
+
+
+def build(host, name, source, **fields):
+    if name not in ("MultiViewRetriever", "D3Retriever", "PromptRankRetriever"):
+        fields["llm"] = host.llm(["An answer."])
+    return getattr(host.ext, name)(source=source, **fields)
+
+
+@both_frameworks
+@pytest.mark.parametrize("name", RETRIEVERS)
+@pytest.mark.parametrize("kind", ["store", "retriever", "record store"])
+def test_each_retriever_takes_each_source(host, name, kind):
+    found = host.both(build(host, name, sources(host)[kind], top_n=9), QUESTION)
+    retrieved = [one for one in found if one.metadata.get("drillrank_origin") != "generated"]
+    assert any(RHINE in one.text for one in retrieved)
+    assert all(one.text.strip() in BOOK for one in retrieved)
+    ids = [one.metadata.get("drillrank_section_id") for one in retrieved]
+    assert name == "D3Retriever" or len(set(ids)) == len(ids)
+
+
+@both_frameworks
+@pytest.mark.parametrize("kind", ["store", "retriever", "record store"])
+def test_self_ask_takes_each_source(host, kind):
+    llm = host.llm(["Yes.\nFollow up: Which river flows through Basel?", "The Rhine", "So the final answer is: Rhine"])
+    answer, texts, _ = host.answer(host.self_ask(sources(host)[kind], llm), QUESTION)
+    assert answer == "Rhine"
+    assert any(RHINE in text for text in texts)
+    assert all(text.strip() in BOOK for text in texts)
+
+
+@both_frameworks
+def test_an_index_is_asked_for_as_many_records_as_results_or_for_ten(host):
+    class Counted(Records):
+        def search(self, question, n, where=None):
+            asked.append(n)
+            return super().search(question, n, where)
+
+    for top_n, n in ((3, 3), (None, 10)):
+        asked = []
+        source = Counted(sources(host)["record store"].chunks)
+        retriever = host.ext.BRMGRRetriever(source=source, llm=host.llm(["x"]), n_generated=1, top_n=top_n)
+        host.retrieve(retriever, QUESTION)
+        assert asked[0] == n
+
+
+@both_frameworks
+@pytest.mark.parametrize("name", [*RETRIEVERS, "self-ask"])
+def test_the_same_error_names_what_a_source_may_be(host, name):
+    name = name if name != "self-ask" else "SelfAskChain" if host is LangChain else "SelfAskQueryEngine"
+    store = "VectorStore" if host is LangChain else "VectorStoreIndex"
+    with pytest.raises(InvalidInput, match=f"source must be a retriever, a {store} or a RecordStore, got a int"):
+        build(host, name, 7)
+
+
+@both_frameworks
+def test_a_filter_hides_records_of_a_record_store(host):
+    shut = host.filters(drillrank_section_path="Towns")
+    source = sources(host)["record store"]
+    for expand in (None, "parent", "neighbours"):
+        [hit] = host.both(host.ext.MultiViewRetriever(source=source, filters=shut, expand=expand), QUESTION)
+        assert hit.text == BOOK[BOOK.index("# Towns") :]
