@@ -157,14 +157,14 @@ class MultiViewRetriever(QueryRetriever):
         return nodes
 
 
-def _build_node(found: FoundSection[BaseNode]) -> NodeWithScore:
-    record, metadata = found.chunk.record, found.metadata | found.retrieval_metadata
+def _build_node(section: FoundSection[BaseNode]) -> NodeWithScore:
+    record, metadata = section.chunk.record, section.metadata | section.retrieval_metadata
     node: Any = annotate_node(record, metadata, [key for key in metadata if key not in record.metadata])
     node.embedding = None  # some stores return vectors by id, none by a search
-    if found.is_joined:
-        node.set_content(found.chunk.text)
-        node.start_char_idx, node.end_char_idx = found.chunk.start, found.chunk.end
-    return NodeWithScore(node=node, score=found.merged.score)
+    if section.is_joined:
+        node.set_content(section.chunk.text)
+        node.start_char_idx, node.end_char_idx = section.chunk.start, section.chunk.end
+    return NodeWithScore(node=node, score=section.merged.score)
 
 
 @component
@@ -188,9 +188,8 @@ class BRMGRRetriever(QueryRetriever):
         settings: Settings that rarely change: `llama_index_ext.settings.BRMGRRetrieverSettings`, or a mapping.
         callback_manager: Callback manager, as in every LlamaIndex retriever.
 
-    Generated nodes are made for one query and stored nowhere. A call that fails or brings nothing costs no retrieved
-    node: there is a `DrillrankWarning`, and the others are merged. Give the LLM a time limit: a call that runs into it
-    is a call that failed.
+    Generated nodes are made for one query and stored nowhere. `on_failure` in the settings says what happens if
+    the LLM fails. Give the LLM a time limit.
 
     Raises:
         InvalidInput: a setting cannot be used, or the question is blank.
