@@ -21,6 +21,7 @@ from drillrank.frameworks.filters import (
     split_conditions,
 )
 from drillrank.structure.stored_chunks import Where, matches
+from langchain_ext._qdrant import is_qdrant, qdrant_filter
 
 Filter = Mapping[str, Any] | Callable[[Document], bool]
 """Metadata values and operators as vector stores take them, or a function that returns True for visible documents."""
@@ -83,6 +84,8 @@ class DocumentFilter(AccessFilter[Document]):
         ]
         if isinstance(self.filter, Mapping):
             filters += split_conditions(self.filter)
+        if is_qdrant(store):
+            return qdrant_filter(store, filters)
         return {"$and": filters} if len(filters) > 1 else filters[0] if filters else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,11 +17,12 @@ from drillrank.errors import InvalidInput, warn
 from drillrank.frameworks.store import FrameworkStore
 from drillrank.llm import FunctionRequest, Requests
 from drillrank.structure.record_store import RecordStore
-from drillrank.structure.stored_chunks import StoredChunk, Where
+from drillrank.structure.stored_chunks import StoredChunk, Where, matches
 from langchain_ext._filters import DocumentFilter
+from langchain_ext._qdrant import is_qdrant, list_point_ids, move_ids
 from langchain_ext._records import read_found
 
-_MAX_RECORDS = 10_000  # of one document
+_MAX_RECORDS = 10_000  # of the documents of one question
 
 Source = VectorStore | Runnable[str, list[Document]] | RecordStore | Mapping[str, Runnable[str, list[Document]]]
 """Vector store, retriever, record store, or retrievers by view."""
@@ -51,6 +53,7 @@ class LangChainStore(FrameworkStore):
             vector store by id and by metadata.
         component: Name of the component that warns if the filter removes all results of a retriever. Empty: no warning.
         question: Query by which a store that can only search finds records by metadata.
+        with_vectors: True to read the vectors of records that are found by metadata, too.
     """
 
     def __init__(
@@ -61,6 +64,8 @@ class LangChainStore(FrameworkStore):
         docstore: BaseStore[str, Document] | VectorStore | None = None,
         component: str = "",
         question: str = "",
+        *,
+        with_vectors: bool = False,
     ) -> None:
         super().__init__(source, isinstance(source, Runnable), access_filter)
         self.store = underlying_store(source)
@@ -71,6 +76,7 @@ class LangChainStore(FrameworkStore):
         self._config = config
         self._component = component
         self._question = question
+        self._with_vectors = with_vectors
         self._fetch_k = (getattr(source, "search_kwargs", None) or {}).get("fetch_k", 0)
 
     # --- Search
@@ -83,7 +89,7 @@ class LangChainStore(FrameworkStore):
         # A user's filter function may take long.
         filter_results = partial(self._document_filter.filter_results, documents, self._component)
         [permitted] = yield [FunctionRequest(filter_results)]
-        return read_found(permitted)
+        return self._read_found(permitted)
 
     def _search_store(self, question: str, n: int, where: Where) -> Requests[tuple[list[StoredChunk[Any]], int]]:
         assert self.store is not None
@@ -96,7 +102,7 @@ class LangChainStore(FrameworkStore):
                 "MultiViewRetriever), and filters=... as a dictionary or a function."
             ) from documents
         [permitted] = yield [FunctionRequest(partial(self._document_filter.filter_results, documents))]
-        return read_found(permitted), len(documents)
+        return self._read_found(permitted), len(documents)
 
     def _search_documents(
         self, store: VectorStore, question: str, n: int, store_filter: Any
@@ -122,6 +128,15 @@ class LangChainStore(FrameworkStore):
             [documents] = yield [_catch(errors, search, asearch, query, k=n, **keywords)]
         return documents  # type: ignore[no-any-return]
 
+    def read_vectors(self, chunks: Sequence[StoredChunk[Any]]) -> Sequence[Sequence[float] | None]:
+        """Return the vectors of documents that this store returned."""
+        if not isinstance(self.store, InMemoryVectorStore):
+            return super().read_vectors(chunks)
+        return [self.store.store.get(chunk.record.id, {}).get("vector") for chunk in chunks]
+
+    def _read_found(self, documents: Sequence[Document]) -> list[StoredChunk[Any]]:
+        return read_found(move_ids(documents) if is_qdrant(self.store) else documents)
+
     # --- Documents by id and by metadata
 
     def _get_requests(self, ids: Sequence[str]) -> Requests[list[StoredChunk[Any]] | None]:
@@ -130,6 +145,7 @@ class LangChainStore(FrameworkStore):
             return (yield from self._permit_fetched(_name_by_keys(ids, values)))
         if self.store is None:
             return None
+        ids = list_point_ids(ids) if is_qdrant(self.store) else ids
         if not ids and type(self.store).get_by_ids is not VectorStore.get_by_ids:
             return []  # without any id, some stores raise an error, and some return all records
         # A store that returns records by search only does not implement these methods.
@@ -141,7 +157,8 @@ class LangChainStore(FrameworkStore):
         if store is None:
             return None
         store_filter = self._document_filter.as_store_filter(store, where)
-        [documents] = yield [FunctionRequest(partial(_find_documents, store, store_filter))]
+        find = partial(_find_documents, store, where, store_filter, self._with_vectors)
+        [(documents, vector_by_id)] = yield [FunctionRequest(find)]
         if documents is None:
             documents = yield from self._search_documents(store, self._question, _MAX_RECORDS, store_filter)
         if isinstance(documents, Exception):
@@ -150,11 +167,14 @@ class LangChainStore(FrameworkStore):
                 "drillrank read only the records that the search returned. Pass the originals as documents."
             )
             return None
-        return (yield from self._permit_fetched(documents))
+        chunks = yield from self._permit_fetched(documents)
+        return (
+            [replace(chunk, vector=vector_by_id.get(chunk.record.id)) for chunk in chunks] if vector_by_id else chunks
+        )
 
     def _permit_fetched(self, documents: Sequence[Document]) -> Requests[list[StoredChunk[Any]]]:
         [permitted] = yield [FunctionRequest(partial(self._document_filter.filter_fetched, documents))]
-        return read_found(permitted)
+        return self._read_found(permitted)
 
 
 def _catch(
@@ -189,17 +209,24 @@ def _name_by_keys(keys: Sequence[str], values: Sequence[Document | None]) -> lis
     return [document.model_copy(update={"id": key}) for key, document in pairs if document is not None]
 
 
-def _find_documents(store: VectorStore, store_filter: Any) -> list[Document] | None:
-    """Return documents by metadata from a store that supports it. A search might omit some of many documents."""
+def _find_documents(
+    store: VectorStore, where: Where, store_filter: Any, with_vectors: bool
+) -> tuple[list[Document] | None, dict[str, Sequence[float]]]:
+    """Find documents by metadata in a store that supports it. A search might omit some of many documents.
+
+    Returns:
+        The documents, None if the store can only search, and vectors by id.
+    """
     if isinstance(store, InMemoryVectorStore):
-        records = list(store.store.values())
+        records = [record for record in list(store.store.values()) if matches(record["metadata"], where)]
         documents = [Document(r["text"], id=r["id"], metadata=dict(r["metadata"])) for r in records]
-        return documents if store_filter is None else [document for document in documents if store_filter(document)]
+        return documents if store_filter is None else list(filter(store_filter, documents)), {}
     get = getattr(store, "get", None)  # Chroma
     if not callable(get) or not {"where", "include"} <= inspect.signature(get).parameters.keys():
-        return None
-    rows = get(where=store_filter, include=["documents", "metadatas"])
-    return [
+        return None, {}
+    rows = get(where=store_filter, include=["documents", "metadatas", *(["embeddings"] if with_vectors else [])])
+    documents = [
         Document(text or "", id=id_, metadata=metadata or {})
         for id_, text, metadata in zip(rows["ids"], rows["documents"], rows["metadatas"], strict=True)
     ]
+    return documents, dict(zip(rows["ids"], rows["embeddings"], strict=True)) if with_vectors else {}

@@ -74,6 +74,7 @@ class MultiViewTextSplitter(TextSplitter):
     Raises:
         InvalidInput: A view is unknown, there are no views, settings exclude each other, or a document has no
             namespace under `namespace_key`.
+        LLMFailure: A call failed or its answer is unusable, and `settings.on_failure` says to raise.
 
     >>> splitter = MultiViewTextSplitter(views=["raw", "keywords"])
     >>> documents = splitter.create_documents(["# Foxes\n\nThey hunt.\n\n# Whales\n\nThey sing.\n"])

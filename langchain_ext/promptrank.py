@@ -189,6 +189,7 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
     Raises:
         InvalidInput: Two visible `documents` share an id, the question is blank, or the retriever has a filter that
             cannot be applied to linked documents.
+        LLMFailure: A call failed or its answer is unusable, and `settings.on_failure` says to raise.
 
     >>> from langchain_core.retrievers import BaseRetriever
     >>> turing = Document("Alan Turing was born in Maida Vale.", id="turing", metadata={"title": "Alan Turing"})

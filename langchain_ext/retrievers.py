@@ -166,11 +166,12 @@ class BRMGRRetriever(BRMGRFields, ModelFields, QueryRetriever):
         model_options: Options of the language model.
         settings: Settings that rarely change: `langchain_ext.settings.BRMGRRetrieverSettings`, or a mapping.
 
-    Generated documents are made for one query and stored nowhere. `on_failure` in the settings says what happens if
-    the LLM fails. Give the LLM a time limit.
+    Generated documents are made for one query and stored nowhere. Give the model a time limit: a call that exceeds it
+    fails. `settings.on_failure` says if a failed call raises an error, or the other documents are merged without it.
 
     Raises:
         InvalidInput: the question is blank.
+        LLMFailure: A call failed or its answer has no word, and `on_failure` says to raise.
 
     >>> from langchain_core.language_models import FakeListChatModel
     >>> from langchain_ext import D3Retriever

@@ -97,9 +97,10 @@ class LlamaIndexStore(FrameworkStore):
 
     def _embed(self, query: QueryBundle, model: BaseEmbedding) -> Requests[list[float]]:
         if query.embedding is not None:
+            self._vectors[id(model), check_query(query.query_str)] = query.embedding
             return query.embedding
         embed = partial(model.get_agg_embedding_from_queries, query.embedding_strs)
-        return (yield from self.embed_once(model, query.query_str, embed))
+        return (yield from self.embed_once(model, check_query(query.query_str), embed))
 
     # --- Search
 
@@ -168,7 +169,9 @@ class LlamaIndexStore(FrameworkStore):
                 ids = [id_ for id_ in ids if passes(metadata_by_id.get(id_, {}))]
             if not ids:  # then some stores search all nodes, and some raise an error
                 return []
-            result = store.query(VectorStoreQuery(vector, len(ids), node_ids=ids))
+            # FAISS may still have vectors of nodes that the index has deleted.
+            n_vectors = getattr(store.client, "ntotal", len(ids))
+            result = store.query(VectorStoreQuery(vector, n_vectors, node_ids=ids))
             ranking = zip(result.ids or (), result.similarities or (), strict=True)
             self._ranking_by_question[question] = list(ranking)
         return self._ranking_by_question[question]
@@ -178,10 +181,12 @@ class LlamaIndexStore(FrameworkStore):
     ) -> Requests[list[NodeWithScore]]:
         """Return the best `n` visible nodes of a ranking. A filter may hide any share, so read on demand."""
         assert self.index is not None
+        node_id_by_vector_id = self.index.index_struct.nodes_dict
+        ranking = [pair for pair in ranking if pair[0] in node_id_by_vector_id]
         hits: list[NodeWithScore] = []
         start, width = 0, n
         while start < len(ranking) and len(hits) < n:
-            ids = [self.index.index_struct.nodes_dict[id_] for id_, _ in ranking[start : start + width]]
+            ids = [node_id_by_vector_id[id_] for id_, _ in ranking[start : start + width]]
             missing_ids = [id_ for id_ in ids if id_ not in self._node_by_id]
             [nodes] = yield [get_nodes_request(self.index.docstore, missing_ids)]
             self._node_by_id.update((node.node_id, node) for node in nodes)
@@ -217,6 +222,12 @@ class LlamaIndexStore(FrameworkStore):
 
         [permitted] = yield [FunctionRequest(permit)]
         return permitted  # type: ignore[no-any-return]
+
+    def read_vectors(self, chunks: Sequence[StoredChunk[Any]]) -> Sequence[Sequence[float] | None]:
+        """Return the vectors of nodes that this store returned, from the index or from the node itself."""
+        store = None if self.index is None else self.index.vector_store
+        vector_by_id = store.data.embedding_dict if isinstance(store, SimpleVectorStore) else {}
+        return [vector_by_id.get(chunk.record.node_id, chunk.vector) for chunk in chunks]
 
     # --- Nodes by id and by metadata
 

@@ -1,4 +1,4 @@
-"""Drilling down as a LlamaIndex retriever."""
+"""Evidence retrieval by drilling down, as a LlamaIndex retriever."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from drillrank.drilldown.paragraph_scores import load_evidence_model
 from drillrank.drilldown.trace import StepReport
 from drillrank.explanation.explanations import explains
 from drillrank.frameworks.constructors import component
-from drillrank.frameworks.drill import Evidence, EvidenceRetrieval, FoundEvidence
+from drillrank.frameworks.evidence import EvidenceParagraph, EvidenceRetrieval, RetrievedEvidence
 from drillrank.frameworks.inputs import clean_question
 from drillrank.frameworks.metadata import PREFIX
+from drillrank.frameworks.sections import check_searched
 from drillrank.frameworks.settings import ResultLimit, check_switch, limit_results
-from drillrank.llm import Requests, Usage
 from drillrank.settings import as_settings
 from drillrank.structure import Document
 from drillrank.structure.record_store import RecordStore
@@ -40,7 +40,6 @@ from llama_index_ext._records import (
     read_chunks,
     refer_to,
 )
-from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext._store import LlamaIndexStore
 from llama_index_ext.events import D3EndEvent, D3StepEvent, send_explanations
 from llama_index_ext.settings import D3RetrieverSettings
@@ -50,52 +49,54 @@ dispatcher = get_dispatcher(__name__)
 
 @component
 @dataclass(eq=False, repr=False)
-class D3Retriever(StepPrompts, QueryRetriever):
-    r"""Retrieves evidence passages from long documents: an LLM, or likelihood, opens sections and picks in them.
+class D3Retriever(StepPrompts, BaseRetriever):
+    r"""Retrieves evidence passages from long documents: sections are selected first, then passages in them.
 
     Args:
-        documents: Documents, parsed as `parse_document` does with their metadata; those of `read_document`; or nodes of
-            `MultiViewNodeParser`, from which the documents' section trees are rebuilt. Without a `source`, all are
-            prepared once.
-        llm: Chooses sections and paragraphs; None lets likelihood choose.
-        source: Proposes documents, sections, or nodes of any parser; the documents of its best results are drilled
-            into. A `VectorStoreIndex`, or any retriever. A node's document is put together from the index; from
-            `documents` only where there is none and what was found agrees with them; else they lend nodes their
-            structure and offsets.
-        index: Where documents of what a retriever finds are looked up; that of a retriever that
-            `VectorStoreIndex.as_retriever` made by default. Behind any other retriever none is guessed.
-        filters: What may be seen: the host's `MetadataFilters`, or a function from a node to True or False. They
-            govern the search and whatever is looked up beside it.
-        model: Language model that scores: a `load_language_model` specification, or a ready one.
-        model_options: Options of that model.
-        embed: An embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
-            texts to vectors. Its cosines join the likelihood.
-        top_n: Maximum number of passages. None returns all that the LLM chose; without an LLM, as many as maximize the
-            expected F1. `"auto"` is 5, or None with `max_tokens` or the paper's preset.
-        max_tokens: Token limit of all texts together, for the budget of a reader. The best passages that fit are
-            returned; those that are adjacent in a document follow each other in document order.
+        documents: Documents to read, parsed as by `parse_document`. They may be documents of `read_document`, or nodes
+            of `MultiViewNodeParser`, from which section trees are rebuilt. Without `source`, they are prepared now.
+            With one, they add structure and offsets to its nodes, if they agree with these.
+        llm: LLM that selects sections and passages. Without one, likelihood selects them.
+        source: `VectorStoreIndex`, retriever, or `RecordStore` of nodes. The documents of its best results are read.
+            All nodes of a document come from the index. Without an index, `documents` represent the document.
+        index: Index with all nodes of the documents that a retriever finds. By default that of a retriever from
+            `VectorStoreIndex.as_retriever`. The index of any other retriever is not guessed.
+        filters: `MetadataFilters`, or a function from a node to True or False. They apply to the search and to all
+            other nodes of a document.
+        model: Language model that scores passages, or its `load_language_model` specification.
+        model_options: Options of that specification.
+        embed: Embedding model of the framework, specification of an encoder such as `"onnx:DIR"`, or function from
+            texts to vectors. Its cosines are added to the likelihood. None takes the vectors of an index, if it has
+            some.
+        top_n: Maximum number of passages. None returns all that the LLM selects; without an LLM, as many as maximize
+            the expected F1. `"auto"` is 5, or None with `max_tokens` or the paper's preset.
+        max_tokens: Token limit of all texts together. The best passages that fit are returned. Those that are adjacent
+            in a document follow each other in document order.
         preset: `"paper"` sets what the paper fixes and `settings` leave open, such as paragraphs as the unit.
-        explain: Whether results say why they stand where they stand.
-        settings: What is rarely touched: `llama_index_ext.settings.D3RetrieverSettings`, or a mapping of its fields.
-        callback_manager: As for every LlamaIndex retriever.
-        verbose: Print each step.
+        explain: True to explain the rank of each result.
+        settings: Other settings: a `llama_index_ext.settings.D3RetrieverSettings`, or a mapping of its fields.
+        callback_manager: Callback manager of the framework.
+        verbose: True to print each step.
 
     `update_prompts` changes the prompts in `settings`, too.
 
-    Each node is a passage, or a paragraph with `settings={"unit": "paragraph"}`: readable text, with `start_char_idx`
-    and `end_char_idx` where they are known, the document as SOURCE, and the metadata of the node that it stands in
-    together with, under names that begin with `drillrank_`, `section_path`, of the section in which it begins, and
-    `section_paths`, if it joins several; without an LLM `section_score`; with one `prompt_tokens`, `completion_tokens`
-    and `llm_calls` of the question; `best_paragraph`, `best_start` and `best_end`, text and span of the passage's
-    paragraph that fits the question best; `found` and `confidence`, as in `drillrank.drilldown.result.EvidenceResult`,
-    where they are not None; `problems`, a string, if anything went wrong, and without an LLM `nothing_matched` if no
-    paragraph holds a word of the question: then the documents' order stays. No model reads these. Each step is a
-    `D3StepEvent`, usage, problems, `found` and `confidence` a `D3EndEvent`. A missing `found` does not mean "nothing":
-    `drillrank.drilldown.confidence.describe_finding` puts it into words for an agent. What goes wrong is also told in
-    one `DrillrankWarning`.
+    Each node is a passage, or a paragraph with `settings={"unit": "paragraph"}`. It has readable text, the document as
+    SOURCE, and `start_char_idx` and `end_char_idx` if they are known. Its metadata are those of the node in which it
+    begins. No model reads the following keys, which begin with `drillrank_`:
+
+    - `section_path`: Headings of the section in which it begins. `section_paths`: all, if it joins several sections.
+    - `best_paragraph`, `best_start`, `best_end`: Text and span of its paragraph that fits the question best.
+    - `section_score`: Score of its section, without an LLM.
+    - `prompt_tokens`, `completion_tokens`, `llm_calls`: Cost of the question, with an LLM.
+    - `found`, `confidence`: As in `drillrank.drilldown.result.EvidenceResult`. None values are left out. A missing
+      `found` does not mean "nothing": `drillrank.drilldown.confidence.describe_finding` puts it into words.
+    - `nothing_matched`: True if no paragraph contains a word of the question, so that the order is the documents'.
+    - `problems`: Everything that went wrong. One `DrillrankWarning` reports it, too.
+
+    Each step sends a `D3StepEvent`, and the end a `D3EndEvent`.
 
     Raises:
-        InvalidInput: a setting cannot be used, or the question is blank.
+        InvalidInput: A setting cannot be used, or the question is blank.
         LLMFailure: A call failed or its answer is unusable, and `on_failure` says to raise.
 
     >>> from llama_index.core import Document
@@ -127,11 +128,12 @@ class D3Retriever(StepPrompts, QueryRetriever):
         self.documents = documents = check_nodes(self, self.documents or [])
         check_switch(explain=self.explain)
         self.settings = settings = as_settings(D3RetrieverSettings, self.settings).with_preset(self.preset)
-        limit_results(self.top_n, self.max_tokens, settings)  # checks them now
-        if self.source is not None:
-            check_source(self, self.source)
+        limit_results(self.top_n, self.max_tokens, settings)  # checks both now
+        source = self.source
+        if source is not None:
+            check_source(self, source)
         check_type(self, VectorStoreIndex, index=self.index)
-        prompts: Any = settings.prompts  # the host's, or texts
+        prompts: Any = settings.prompts  # of LlamaIndex, or texts
         d3 = D3(
             FrameworkLLM(self.llm, "summarise") if self.llm is not None else None,
             load_evidence_model(self.model, **(self.model_options or {})),
@@ -142,63 +144,77 @@ class D3Retriever(StepPrompts, QueryRetriever):
                 paragraph_prompt=self._step_prompt("paragraph_prompt", prompts[1]),
             ),
         )
-        self._evidence = EvidenceRetrieval(self, d3, read_chunks(documents), NodeFilter(self.filters))
+        check_searched(type(self).__name__, self.documents, self.source)
+        chunks = read_chunks(documents)
+        self._evidence = EvidenceRetrieval(d3, chunks, settings=settings, explain=self.explain)
+        if source is None:
+            self._evidence.prepare(NodeFilter(self.filters))
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        if self.source is not None:
-            return super()._retrieve(query_bundle)
-        query = clean_question(query_bundle.query_str)
-        access = None if self.filters is None else NodeFilter(self.filters)
-        found = self._evidence.retrieve(
-            query, access, self._result_limit, max_tokens=self.max_tokens, on_step=self._report
-        )
-        return self._nodes(query, found)
+        arguments = self._arguments(query_bundle)
+        return self._make_nodes(arguments["question"], self._evidence.retrieve(**arguments))
 
-    def _retrieve_requests(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        arguments = self._arguments(query_bundle)
+        return self._make_nodes(arguments["question"], await self._evidence.aretrieve(**arguments))
+
+    def _arguments(self, query_bundle: QueryBundle) -> dict[str, Any]:
+        """Return the arguments of `EvidenceRetrieval.retrieve` for a question."""
+        question, store = clean_question(query_bundle.query_str), None
         access = NodeFilter(self.filters, self.source)
-        store = None if self.source is None else LlamaIndexStore(query_bundle, self.source, access, index=self.index)
-        found = yield from self._evidence.requests(
-            query, store, access, self._result_limit, max_tokens=self.max_tokens, on_step=self._report
-        )
-        return self._nodes(query, found)
-
-    @property
-    def _result_limit(self) -> int | None:
-        return limit_results(self.top_n, self.max_tokens, cast("D3RetrieverSettings", self.settings))
+        if self.source is not None:
+            query_bundle = replace(query_bundle, query_str=question)
+            store = LlamaIndexStore(query_bundle, self.source, access, index=self.index)
+        return {
+            "question": question,
+            "store": store,
+            "access": access,
+            "top_n": limit_results(self.top_n, self.max_tokens, cast("D3RetrieverSettings", self.settings)),
+            "max_tokens": self.max_tokens,
+            "on_step": self._report,
+        }
 
     def _report(self, step: StepReport) -> None:
+        """Send the event of a step, and print it if `verbose` is True."""
         problems = list(step.problems)
         dispatcher.event(
-            D3StepEvent(kind=step.kind, offered=step.n_candidates, chosen=list(step.chosen), problems=problems)
+            D3StepEvent(kind=step.kind, n_candidates=step.n_candidates, chosen=list(step.chosen), problems=problems)
         )
         if self._verbose:
-            shown = "; ".join([*step.chosen, *(f"! {problem}" for problem in problems)])
-            print_text(
-                f"{step.kind}: {len(step.chosen)} of {step.n_candidates}: {shown}", color="llama_turquoise", end="\n"
-            )
+            details = "; ".join([*step.chosen, *(f"! {problem}" for problem in problems)])
+            line = f"{step.kind}: {len(step.chosen)} of {step.n_candidates}: {details}"
+            print_text(line, color="llama_turquoise", end="\n")
 
-    def _nodes(self, query: str, found: FoundEvidence[BaseNode]) -> list[NodeWithScore]:
-        end = D3EndEvent(usage=found.usage, problems=found.problems, found=found.found, confidence=found.confidence)
-        dispatcher.event(end)
-        nodes = list(map(_node, found.evidence))
+    def _make_nodes(self, question: str, evidence: RetrievedEvidence[BaseNode]) -> list[NodeWithScore]:
+        """Return the evidence as nodes, and send the events of the end."""
+        dispatcher.event(
+            D3EndEvent(
+                usage=evidence.usage,
+                problems=evidence.problems,
+                found=evidence.found,
+                confidence=evidence.confidence,
+            )
+        )
+        nodes = list(map(_make_node, evidence.paragraphs))
         if explains(self.explain):
-            send_explanations(query, nodes, [evidence.explanation for evidence in found.evidence], found.tree)
+            explanations = [paragraph.explanation for paragraph in evidence.paragraphs]
+            send_explanations(question, nodes, explanations, evidence.tree)
         return nodes
 
 
-def _node(evidence: Evidence[BaseNode]) -> NodeWithScore:
-    origin = evidence.chunk.record
-    whole = evidence.chunk.kind == "document" or origin.source_node is None
-    ours = [key for key in evidence.metadata if key.startswith(PREFIX)]
-    paragraph = TextNode(
-        id_=evidence.id,
-        text=evidence.text,
-        start_char_idx=evidence.start,
-        end_char_idx=evidence.end,
-        metadata={"id": evidence.id},  # which is what it has in common for all questions
+def _make_node(paragraph: EvidenceParagraph[BaseNode]) -> NodeWithScore:
+    origin = paragraph.chunk.record
+    is_document = paragraph.chunk.kind == "document" or origin.source_node is None
+    hidden_keys = [key for key in paragraph.metadata if key.startswith(PREFIX)]
+    node = TextNode(
+        id_=paragraph.id,
+        text=paragraph.text,
+        start_char_idx=paragraph.start,
+        end_char_idx=paragraph.end,
+        metadata={"id": paragraph.id},  # equal for all questions, so that its hash is, too
         excluded_embed_metadata_keys=origin.excluded_embed_metadata_keys,
         excluded_llm_metadata_keys=origin.excluded_llm_metadata_keys,
-        relationships={NodeRelationship.SOURCE: refer_to(origin) if whole else origin.source_node},
+        relationships={NodeRelationship.SOURCE: refer_to(origin) if is_document else origin.source_node},
         **copy_templates(origin),
     )
-    return NodeWithScore(node=annotate_node(paragraph, evidence.metadata, ours), score=evidence.score)
+    return NodeWithScore(node=annotate_node(node, paragraph.metadata, hidden_keys), score=paragraph.score)

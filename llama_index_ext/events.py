@@ -28,13 +28,13 @@ class D3StepEvent(_ComponentEvent):
 
     Attributes:
         kind: `"documents"`, `"sections"`, `"guard"`, `"summaries"`, `"paragraphs"`, `"monot5"` or `"likelihood"`.
-        offered: Number of documents, sections or paragraphs to choose from.
+        n_candidates: Number of documents, sections or paragraphs to choose from.
         chosen: Names of the chosen documents and sections, and document number with offset of each chosen paragraph.
         problems: Mistakes of the LLM and the reaction to each.
     """
 
     kind: str
-    offered: int
+    n_candidates: int
     chosen: list[str]
     problems: list[str]
 

@@ -112,6 +112,7 @@ class MultiViewNodeParser(ComponentFields, NodeParser):
     Raises:
         InvalidInput: A view is unknown, there are no views, settings exclude each other, or a document has no
             namespace under `namespace_key`.
+        LLMFailure: A call failed or its answer is unusable, and `settings.on_failure` says to raise.
 
     >>> document = Document(text="# Foxes\n\nThey hunt.\n\n# Whales\n\nThey sing.\n")
     >>> nodes = MultiViewNodeParser(views=["raw", "keywords"]).get_nodes_from_documents([document])

@@ -236,6 +236,7 @@ class PromptRankRetriever(StepPrompts, QueryRetriever):
     Raises:
         InvalidInput: A setting cannot be used, two visible `documents` share an id, the question is blank, or the
             retriever has a filter that cannot be applied to linked nodes.
+        LLMFailure: A call failed or its answer is unusable, and `settings.on_failure` says to raise.
 
     >>> from llama_index.core.schema import TextNode
     >>> turing = TextNode(text="Alan Turing was born in Maida Vale.", id_="turing", metadata={"title": "Alan Turing"})

@@ -188,11 +188,12 @@ class BRMGRRetriever(QueryRetriever):
         settings: Settings that rarely change: `llama_index_ext.settings.BRMGRRetrieverSettings`, or a mapping.
         callback_manager: Callback manager, as in every LlamaIndex retriever.
 
-    Generated nodes are made for one query and stored nowhere. `on_failure` in the settings says what happens if
-    the LLM fails. Give the LLM a time limit.
+    Generated nodes are made for one query and stored nowhere. Give the LLM a time limit: a call that exceeds it fails.
+    `settings.on_failure` says if a failed call raises an error, or the other nodes are merged without it.
 
     Raises:
         InvalidInput: a setting cannot be used, or the question is blank.
+        LLMFailure: A call failed or its answer has no word, and `on_failure` says to raise.
 
     >>> from llama_index.core.llms import MockLLM
     >>> from llama_index.core import Document

@@ -118,7 +118,11 @@ _LIBRARY_PACKAGES = {
 
 
 def warn(message: str) -> None:
-    """Issue a `DrillrankWarning` that points to the first line outside drillrank and the frameworks."""
+    """Issue a `DrillrankWarning` that points to the first line outside drillrank and the frameworks.
+
+    Python and logs keep the text of each warning. So it contains no question, no document text and no id, and is
+    constant for each kind of problem.
+    """
     level, frame = 2, sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARY_PACKAGES:
         level, frame = level + 1, frame.f_back

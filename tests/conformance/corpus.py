@@ -47,12 +47,27 @@ NOTE = "A note without headings about the Danube and Vienna."
 QUESTIONS = [f"{QUESTION} {word}" for word in ("London", "ships", "sea", "hills", "town", "note", "Vienna", "a")]
 
 
-class SlowModel(UnigramModel):
-    """A model that takes long enough to show whether the event loop waits for it."""
+def pause(name: str) -> None:
+    """Take long enough to show whether the event loop waits."""
+    time.sleep(0.15)
+
+
+class Slow:
+    """A model that waits before it computes; what it waits for can be set."""
+
+    wait = staticmethod(pause)
 
     def _log_likelihood(self, *arguments):
-        time.sleep(0.15)
+        self.wait("model")
         return super()._log_likelihood(*arguments)
+
+    def _next_tokens(self, *arguments):
+        self.wait("model")
+        return super()._next_tokens(*arguments)
+
+
+class SlowModel(Slow, UnigramModel):
+    """The embedded model, slow."""
 
 
 async def ticks_during(work: Awaitable[object]) -> int:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -15,79 +12,14 @@ from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
 from pydantic import PrivateAttr
 
-from drillrank.errors import DrillrankError
 from drillrank.frameworks.metadata import result_metadata
+from drillrank.testing.listening import Heard, listening
 from llama_index_ext import SelfAskQueryEngine
 from tests.conformance.frameworks import LangChain
 
 _STORES_LOGS = "llama_index.vector_stores"  # of the rows that they found
 _SEARCHES_LOG = "llama_index.core.indices.utils"
 _THEIRS = "VectorIndexRetriever."
-
-
-@dataclass
-class Heard:
-    """What was heard.
-
-    Attributes:
-        results: Texts of results.
-        said: Other strings, with a word for where they were heard.
-    """
-
-    results: list[str] = field(default_factory=list)
-    said: list[tuple[str, str]] = field(default_factory=list)
-
-    def hear(self, where: str, *said: object) -> None:
-        """Note strings, or what others look like."""
-        self.said += [(where, one if isinstance(one, str) else repr(one)) for one in said]
-
-    def everything(self) -> list[tuple[str, str]]:
-        """Where, and what."""
-        return [*(("result", text) for text in self.results), *self.said]
-
-    def around(self, leaked: set[tuple[str, str]]) -> list[str]:
-        """Where the marks stand."""
-        found = [(where, said, one) for where, said in self.everything() for at, one in leaked if at == where]
-        return [
-            f"{where}: ...{said[max(0, said.index(one) - 150) : said.index(one) + 60]}..."
-            for where, said, one in found
-            if one in said
-        ][:4]
-
-
-class _Listening(logging.Handler):
-    def __init__(self, heard: Heard, unheard: Sequence[str]) -> None:
-        super().__init__(logging.DEBUG)
-        self._heard, self._unheard = heard, tuple(unheard)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if not record.name.startswith(self._unheard):
-            self._heard.hear(f"log of {record.name}", record.getMessage())
-
-
-@contextmanager
-def listening(*unheard: str) -> Iterator[Heard]:
-    """Hears log records at every level, warnings, and errors of ours, which go no further.
-
-    Args:
-        unheard: Loggers of the host whose words are not a component's.
-    """
-    heard = Heard()
-    root, handler = logging.getLogger(), _Listening(heard, ("asyncio", *unheard))
-    level = root.level
-    root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                yield heard
-            except DrillrankError as error:
-                heard.hear("error", str(error), *map(str, error.args))
-            heard.hear("warning", *(str(warning.message) for warning in caught))
-    finally:
-        root.removeHandler(handler)
-        root.setLevel(level)
 
 
 class Callbacks(BaseCallbackHandler):
@@ -102,23 +34,23 @@ class Callbacks(BaseCallbackHandler):
 
     def on_retriever_end(self, documents: Any, *, run_id: Any, **kwargs: Any) -> None:
         if run_id not in self._theirs:
-            self._heard.hear("end of a retriever", *documents)
+            self._heard.note("end of a retriever", *documents)
 
     def on_custom_event(self, name: str, data: Any, **kwargs: Any) -> None:
-        self._heard.hear(f"event {name}", data)
+        self._heard.note(f"event {name}", data)
 
     def on_llm_start(self, serialized: Any, prompts: list[str], **kwargs: Any) -> None:
-        self._heard.hear("prompt", *prompts)
+        self._heard.note("prompt", *prompts)
 
     def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:
-        self._heard.hear("prompt", messages)
+        self._heard.note("prompt", messages)
 
     def on_chain_end(self, outputs: Any, *, parent_run_id: Any = None, **kwargs: Any) -> None:
         if not self._unheard:  # a step of a chain may be the user's own retriever
-            self._heard.hear("end of a chain", outputs)
+            self._heard.note("end of a chain", outputs)
 
     def on_retriever_error(self, error: BaseException, **kwargs: Any) -> None:
-        self._heard.hear("error", str(error))
+        self._heard.note("error", str(error))
 
     on_chain_error = on_llm_error = on_retriever_error
 
@@ -135,7 +67,7 @@ class Events(BaseEventHandler):
 
     def handle(self, event: Any, **kwargs: Any) -> None:
         if not (self._unheard and str(event.span_id).startswith(_THEIRS)):
-            self._heard.hear(f"event {event.class_name()}", event.model_dump())
+            self._heard.note(f"event {event.class_name()}", event.model_dump())
 
 
 class Spans(SimpleSpanHandler):
@@ -151,7 +83,7 @@ class Spans(SimpleSpanHandler):
         self, id_: str, bound_args: Any, instance: Any = None, result: Any = None, **kwargs: Any
     ) -> Any:
         if type(instance).__module__.startswith("llama_index_ext.") and not id_.startswith(_THEIRS):
-            self._heard.hear(f"span {id_}", result)
+            self._heard.note(f"span {id_}", result)
         return super().prepare_to_exit_span(id_, bound_args, instance, result, **kwargs)
 
 
@@ -176,26 +108,26 @@ async def ask(host: Any, component: Any, question: str, llm: Any, theirs: bool, 
             outcome = await component.ainvoke(question, config) if asynchronous else component.invoke(question, config)
             found = outcome
             if isinstance(outcome, dict):
-                heard.hear("output", outcome)
+                heard.note("output", outcome)
                 found = [document for step in outcome["steps"] for document in step["documents"]]
             _hear_results(heard, ((one.metadata, one.page_content) for one in found))
     else:
         with listening(_STORES_LOGS, *([_SEARCHES_LOG] * theirs)) as heard, instrumented(heard, theirs):
             if isinstance(component, SelfAskQueryEngine):
                 response = await component.aquery(question) if asynchronous else component.query(question)
-                heard.hear("output", str(response), response.metadata)
+                heard.note("output", str(response), response.metadata)
                 found = response.source_nodes
             else:
                 found = await component.aretrieve(question) if asynchronous else component.retrieve(question)
             _hear_results(heard, ((hit.metadata, hit.get_content()) for hit in found))
     prompts = (llm.crowd if host is LangChain else llm._crowd).prompts
-    heard.hear("prompt", *prompts)
+    heard.note("prompt", *prompts)
     prompts.clear()
     return heard
 
 
 def _hear_results(heard: Heard, found: Iterator[tuple[dict[str, Any], str]]) -> None:
     for metadata, text in found:
-        heard.hear("metadata", metadata)
+        heard.note("metadata", metadata)
         if result_metadata(metadata).get("origin") != "generated":
             heard.results.append(text)

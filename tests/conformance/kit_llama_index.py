@@ -49,7 +49,9 @@ def results(hits: list[NodeWithScore]) -> list[Result]:
 
 
 class LlamaIndexRerankerTests(RerankerTests):
-    """Reranker kit over a node postprocessor."""
+    """Reranker kit over a node postprocessor. As the framework's own ones, it returns the nodes that it was given."""
+
+    returns_given_records = True
 
     def make_record(self, id: str, text: str, metadata: Any) -> NodeWithScore:
         return NodeWithScore(node=TextNode(text=text, id_=id, metadata=dict(metadata)), score=0.5)

@@ -23,8 +23,8 @@ from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter,
 from drillrank.frameworks.filters import split_conditions
 from drillrank.frameworks.metadata import result_metadata
 from drillrank.passages import stable_uuid
+from drillrank.testing.listening import Heard
 from tests.conformance.frameworks import LangChain, LlamaIndex
-from tests.conformance.hearing import Heard
 
 TENANTS = ("a", "b")
 DOCUMENTS = ("guide", "rules")
@@ -179,10 +179,8 @@ class World:
         """
         texts = self.visible
         allowed = set(_MARK.findall("\n".join(texts)))
-        leaked = {
-            (where, one) for where, said in heard.everything() for one in set(_MARK.findall(said)) if one not in allowed
-        }
-        assert not leaked, f"{sorted(leaked)} in {heard.around(leaked)}"
+        leaked = {one for _, said in heard.everything() for one in _MARK.findall(said)} - allowed
+        assert not leaked, f"{sorted(leaked)} in {heard.excerpts(leaked)}"
         parts = [part for text in heard.results for part in text.split("\n\n")]  # a passage may join records
         strange = [part for part in parts if not any(part.strip() in held for held in texts)]
         assert not strange, f"{strange} is not what the store holds: {texts}"

@@ -62,6 +62,7 @@ class ServerStore(VectorStore):
         holds = self._condition(where)
         rows = [row for row in self.kept.store.values() if holds(row["metadata"]) is True]
         names = {"ids": "id", "documents": "text", "metadatas": "metadata"}
+        names |= {"embeddings": "vector"} if "embeddings" in (include or ()) else {}
         return {name: [row[key] for row in rows] for name, key in names.items()}
 
     def _condition(self, filter: Mapping[str, Any] | None) -> Condition:

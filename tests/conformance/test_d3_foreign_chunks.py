@@ -203,10 +203,10 @@ def test_an_update_between_two_questions_is_seen(host, split):
         store.delete([*store.store])
     else:
         store.delete_ref_doc("p", delete_from_docstore=True)
-    with pytest.warns(DrillrankWarning, match="The source holds nothing"):
+    with pytest.warns(DrillrankWarning, match="The source is empty"):
         assert host.retrieve(retriever, QUESTION) == []
     host.add(store, *split([new]))
-    with pytest.warns(DrillrankWarning, match="differs from what the source found"):
+    with pytest.warns(DrillrankWarning, match="differ from what the source found"):
         assert [one.text for one in host.both(retriever, QUESTION)] == ["The fox hunts by day."]
 
 
@@ -221,7 +221,7 @@ def test_two_owners_of_one_place_are_never_mixed(host, split, tenant):
     chunks = [chunk for one, text in words.items() for chunk in split([host.document(text, "fox", tenant=one, **path)])]
     mine = host.filters(tenant="a") if tenant else None
     retriever = host.ext.D3Retriever(source=host.index(*chunks), filters=mine, top_n=99)
-    with nullcontext() if tenant else pytest.warns(DrillrankWarning, match="same place"):
+    with nullcontext() if tenant else pytest.warns(DrillrankWarning, match="same offset"):
         found = host.retrieve(retriever, QUESTION)
     assert found
     assert {one.metadata["tenant"] for one in found} <= {tenant or "b", "a"}
@@ -234,7 +234,7 @@ def test_what_is_given_with_another_label_gives_way():
     chunk = LangChain.record("The fox hunts at night.", source="fox.md", tenant="a")
     given = LangChain.document("# Fox\n\nThe fox hunts at night.\n\nB's secret.", source="fox.md", tenant="b")
     retriever = LangChain.ext.D3Retriever([given], source=LangChain.retriever(chunk), top_n=9)
-    with pytest.warns(DrillrankWarning, match="differs"):
+    with pytest.warns(DrillrankWarning, match="differ"):
         found = LangChain.retrieve(retriever, QUESTION)
     assert [(one.text, one.metadata["tenant"]) for one in found] == [("The fox hunts at night.", "a")]
 

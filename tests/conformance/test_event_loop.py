@@ -6,9 +6,8 @@ Whatever a component is made of blocks until the loop has come round: on the loo
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Awaitable
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from langchain_classic.retrievers.document_compressors import CrossEncoderReranker
@@ -20,62 +19,10 @@ from llama_index.core import StorageContext
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import SimpleVectorStore
 
+from drillrank.testing import Heartbeat
 from tests.conformance.corpus import BOOK, QUESTION
 from tests.conformance.frameworks import COMPONENTS, DocumentEmbeddings, LangChain, LlamaIndex
 from tests.conformance.readers import Judge, everything
-
-PATIENCE = 5.0  # seconds until a loop counts as held up
-
-Result = TypeVar("Result")
-
-
-class Heartbeat:
-    """Whoever waits for it on the loop's own thread waits in vain.
-
-    Attributes:
-        waited: Names of those who have waited.
-        in_vain: Those of them during whose call the loop never came round.
-    """
-
-    def __init__(self) -> None:
-        self.waited: set[str] = set()
-        self.in_vain: set[str] = set()
-        self._beating = False
-        self._waiting: list[threading.Event] = []
-
-    def __reduce__(self) -> str:
-        return "Heartbeat"
-
-    def __deepcopy__(self, memo: object) -> Heartbeat:
-        return self
-
-    def wait(self, name: str) -> None:
-        """What a blocking call of that name does: nothing before the loop has come round again."""
-        if not self._beating or name in self.in_vain:
-            return
-        self.waited.add(name)
-        beat = threading.Event()
-        self._waiting.append(beat)
-        if not beat.wait(PATIENCE):
-            self.in_vain.add(name)
-
-    async def during(self, work: Awaitable[Result]) -> Result:
-        """Beats while the work is done."""
-
-        async def beat() -> None:
-            while True:
-                while self._waiting:
-                    self._waiting.pop().set()
-                await asyncio.sleep(0.001)
-
-        beating = asyncio.create_task(beat())
-        await asyncio.sleep(0)
-        self._beating = True
-        try:
-            return await work
-        finally:
-            self._beating = False
-            beating.cancel()
 
 
 class SlowJudge(Judge):
@@ -249,14 +196,3 @@ async def test_the_loop_comes_round_while_a_component_waits_for_what_it_is_made_
         await heart.during(work)
         assert parts <= heart.waited
         assert not heart.in_vain
-
-
-async def test_the_probe_notices_a_loop_that_is_held_up(monkeypatch):
-    monkeypatch.setitem(globals(), "PATIENCE", 0.01)
-    heart = Heartbeat()
-
-    async def holds_up() -> None:
-        heart.wait("itself")
-
-    await heart.during(holds_up())
-    assert heart.in_vain == {"itself"}

@@ -163,6 +163,17 @@ async def test_without_an_answer_there_is_a_result_that_says_why(host):
         assert any("no route" in problem for problem in metadata["problems"])
 
 
+@both_frameworks
+async def test_a_retriever_with_an_llm_keeps_its_own_policy(host):
+    facts = [host.record(f"# Fact\n\n{fact}\n\n# Rumor\n\nNothing.", fact) for fact in FACTS]
+    retriever = host.ext.D3Retriever(facts, llm=host.reader(down), settings={"unit": "paragraph"})
+    asked = host.self_ask(retriever, host.reader(reasoner), on_failure="fallback")
+    with pytest.raises(LLMFailure, match="choose sections"):
+        host.answer(asked, HOPS)
+    with pytest.raises(LLMFailure, match="choose sections"):
+        await host.aanswer(asked, HOPS)
+
+
 # LlamaIndex alone
 
 

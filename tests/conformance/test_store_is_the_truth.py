@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from llama_index.core import VectorStoreIndex
 
+from drillrank.testing.listening import Heard
 from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
-from tests.conformance.hearing import Heard, ask
+from tests.conformance.hearing import ask
 from tests.conformance.leaks import (
     DOCUMENTS,
     OVER_RETRIEVERS,

@@ -86,7 +86,7 @@ def test_chunks_without_offsets_are_told_once_for_each_document(stored):
             chunk.relationships = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=document)}
         stored.put(*chunks)
         [heard] = told(stored.host, component)
-        assert "1 documents do not say where" in heard, "of the one that is new"
+        assert "Chunks do not say where" in heard, "of the one that is new"
     assert told(stored.host, component) == []
 
 
@@ -94,7 +94,7 @@ def test_chunks_without_offsets_are_told_once_for_each_document(stored):
 @pytest.mark.parametrize(
     ("name", "fields", "said"),
     [
-        ("D3Retriever", {}, "1 documents differs"),
+        ("D3Retriever", {}, "Given documents differ"),
         ("PromptRankRetriever", {"links": ["titles"]}, "some of the documents given"),
     ],
 )
@@ -112,3 +112,16 @@ def test_what_was_given_and_is_stale_is_told_once_and_another_one_anew(host, nam
         [heard] = told(host, component)
         assert said in heard
     assert told(host, component) == []
+
+
+def test_warnings_name_no_document_and_results_do(stored):
+    component = stored.over("D3Retriever", settings={"score_key": "score"} if stored.host is LangChain else {})
+    name = "The diary of Ada Holm"
+    chunks = [stored.host.record(f"The oak is tall, part {number}.", source=name) for number in range(2)]
+    for chunk in chunks if stored.host is LlamaIndex else ():
+        chunk.relationships = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=name)}
+    stored.put(*chunks)
+    with pytest.warns(DrillrankWarning, match="do not say where") as caught:
+        _, events = stored.host.hear(component, "How is the oak?")
+    assert name not in "".join(str(warning.message) for warning in caught)
+    assert name in "".join(problem for event in events for problem in event.get("problems", ()))

@@ -63,7 +63,7 @@ def test_spans_and_events_of_llama_index(traced, asynchronous):
     [start], [end] = events.told[ranked]["ReRankStartEvent"], events.told[ranked]["ReRankEndEvent"]
     assert (len(start.nodes), start.top_n, start.model_name, len(end.nodes)) == (2, 1, "unigram", 1)
     [step], [end] = events.told[drilled]["D3StepEvent"], events.told[drilled]["D3EndEvent"]
-    assert (step.kind, step.offered, len(step.chosen)) == ("likelihood", 3, 2)
+    assert (step.kind, step.n_candidates, len(step.chosen)) == ("likelihood", 3, 2)
     assert (end.usage["llm_calls"], end.problems) == (0, [])
 
 
@@ -106,7 +106,7 @@ def test_runs_of_langchain(asynchronous, name):
     [drilled] = below(root, "D3Retriever")
     assert (drilled.run_type, len(drilled.outputs["documents"])) == ("retriever", 2)
     told = {event: data for event, data, run in runs.told if run == drilled.id}
-    assert (told["d3_step"]["offered"], len(told["d3_step"]["chosen"]), told["d3_end"]["llm_calls"]) == (3, 2, 0)
+    assert (told["d3_step"]["n_candidates"], len(told["d3_step"]["chosen"]), told["d3_end"]["llm_calls"]) == (3, 2, 0)
 
 
 def test_a_failed_rerank_is_a_failed_run():

@@ -151,8 +151,8 @@ def test_half_a_character_in_a_document_is_replaced(name):
 
 @by_name
 def test_a_question_without_end_is_read_up_to_a_limit(name):
-    with pytest.warns(DrillrankWarning, match="has 1600000 characters and was truncated to 20000"):
+    with pytest.warns(DrillrankWarning, match="was truncated to 20000 characters"):
         ranking = rank(name, RANKERS[name](), "why is that so? " * 100_000, ["That is so."])
     assert ranking[0].details.get("tokens", 0) <= 20_000 / 3
-    with pytest.warns(DrillrankWarning, match="has 1600000 characters and was truncated to 20000"):
+    with pytest.warns(DrillrankWarning, match="was truncated to 20000 characters"):
         assert D3().retrieve("why is that so? " * 100_000, ["That is so."])

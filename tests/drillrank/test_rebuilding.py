@@ -102,9 +102,11 @@ def test_of_some_pieces_nothing_is_invented_and_nothing_lost(text, cutter, data)
     for section in sections_of_text:
         for paragraph in section.paragraphs:
             start, end = paragraph.metadata["start"], paragraph.metadata["end"]
-            inside = any(piece.start <= start and end <= piece.start + len(piece.text) for piece in kept)
+            inside = any(piece.start <= start and end <= piece.end for piece in kept)
             if inside and len(paragraph.text) > 3:
                 assert paragraph.text.split()[0] in shown
+            if inside and is_whole(text, kept):
+                assert any(p.metadata["start"] <= start and end <= p.metadata["end"] for p in paragraphs)
     D3().prepare(sections)
 
 
@@ -114,6 +116,22 @@ def test_an_empty_heading_before_an_equal_one_with_a_section_below_is_kept():
     assert tree(rebuild_sections([reassemble(pieces)])) == tree(outline([parse_document(text, "markdown")]))
     apart = [section_chunk("# A\n\n", "A", 0), section_chunk("# A\n\n## B", "A > B", 5)]
     assert [section.path for section in rebuild_sections([reassemble(apart)])] == [(0, "A"), (0, "A", "B")]
+
+
+def test_a_chunk_that_begins_with_headings_alone_has_its_own_text_below_the_last():
+    text = "# A\n\nIntroduction.\n\n## B\n\n### C\n\nThe body.\n\n### D\n\nMore of it."
+    pieces = pieces_of(text, ("section", None, 2))
+    assert (pieces[1].text, pieces[1].path) == ("## B\n\n### C\n\nThe body.\n\n", "A > B > C")
+    assert tree(rebuild_sections([reassemble(pieces)])) == tree(outline([parse_document(text, "markdown")]))
+
+
+def test_an_empty_heading_above_equal_ones_is_not_lost():
+    pieces = [section_chunk("# A\n\n## B\n\n", "A > B", 0), section_chunk("## B\n\n### B", "A > B > B", 11)]
+    sections = rebuild_sections([reassemble(pieces)])
+    assert [(section.path[1:], section.paragraphs[0].text) for section in sections] == [
+        (("A", "B"), "## B"),
+        (("A", "B", "B"), "### B"),
+    ]
 
 
 def test_renderings_have_the_span_of_their_piece():
@@ -225,6 +243,8 @@ def test_chunks_whose_white_space_a_splitter_removed_become_one_passage():
     assert [passage.text for passage in section.readable] == [f"{first}\n{second}", third]
     positions = [(p.metadata["start"], p.metadata["end"], p.metadata["chunk"]) for p in section.readable]
     assert positions == [(100, 138, 0), (941, 956, 2)]
+    spans = [span for passage in section.readable for span in passage.metadata["paragraph_spans"]]
+    assert spans == [(100, 121, 0, 21), (122, 138, 22, 38), (941, 956, 0, 15)]
 
 
 def test_chunks_without_offsets_are_passages_of_their_own():

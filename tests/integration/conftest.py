@@ -6,6 +6,8 @@ Tests that miss a package are skipped and say so.
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import tempfile
 import threading
 import uuid
@@ -16,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from llama_index.core import VectorStoreIndex
+from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
 from llama_index.core.storage.docstore import SimpleDocumentStore
 
@@ -208,7 +210,107 @@ def llama_index_pgvector(server: Any, folder: Path, name: str, vector: Any, size
     vectors.client.dispose()
 
 
-STORES = (langchain_chroma, langchain_pgvectorstore, langchain_pgvector, llama_index_chroma, llama_index_pgvector)
+class QdrantClients:
+    """A collection of the tests' own: in memory, or on the server at DRILLRANK_QDRANT_URL.
+
+    Attributes:
+        client: The client for synchronous calls.
+        aclient: The client for asynchronous calls, of the same collections.
+    """
+
+    def __init__(self, name: str, size: int) -> None:
+        qdrant = needed("qdrant_client")
+        self.models, self._name = qdrant.models, name
+        if url := os.environ.get("DRILLRANK_QDRANT_URL"):
+            self.client, self.aclient = qdrant.QdrantClient(url), qdrant.AsyncQdrantClient(url)
+        else:
+            self.client, self.aclient = qdrant.QdrantClient(":memory:"), qdrant.AsyncQdrantClient(":memory:")
+            self.aclient._client.collections = self.client._client.collections  # each has a memory of its own
+        vectors = self.models.VectorParams(size=size, distance=self.models.Distance.COSINE)
+        self.client.create_collection(name, vectors_config=vectors)
+
+    def rows(self, text_of: Callable[[dict[str, Any]], str]) -> list[tuple[str, str]]:
+        """Return the ids and texts of all points."""
+        points, _ = self.client.scroll(self._name, limit=100_000)
+        return [(str(point.id), text_of(point.payload)) for point in points]
+
+    async def aclose(self) -> None:
+        """End the connections of the event loop."""
+        if "DRILLRANK_QDRANT_URL" in os.environ:
+            await self.aclient.close()
+
+    def close(self) -> None:
+        """Delete the collection and end the connections."""
+        self.client.delete_collection(self._name)
+        self.client.close()
+
+
+@contextmanager
+def langchain_qdrant(server: Any, folder: Path, name: str, vector: Any, size: int) -> Iterator[Stored]:
+    stores, model, clients = needed("langchain_qdrant"), LangChain.embedding(vector), QdrantClients(name, size)
+    vectors = stores.QdrantVectorStore(clients.client, name, model)
+    yield Stored(LangChain, vectors, model, lambda: clients.rows(lambda payload: payload["page_content"]))
+    clients.close()
+
+
+@contextmanager
+def llama_index_qdrant(server: Any, folder: Path, name: str, vector: Any, size: int) -> Iterator[Stored]:
+    stores, clients = needed("llama_index.vector_stores.qdrant"), QdrantClients(name, size)
+    vectors = stores.QdrantVectorStore(name, client=clients.client, aclient=clients.aclient)
+
+    def rows() -> list[tuple[str, str]]:
+        return clients.rows(lambda payload: json.loads(payload["_node_content"])["text"])
+
+    yield Stored(LlamaIndex, vectors, LlamaIndex.embedding(vector), rows, aclose=clients.aclose)
+    clients.close()
+
+
+class StoredInFaiss(Stored):
+    """FAISS: the store has vectors, and the index has the texts."""
+
+    def __init__(self, vectors: Any, model: Any) -> None:
+        storage, parser = StorageContext.from_defaults(vector_store=vectors), LlamaIndex.splitter()
+        self._writing = threading.Lock()
+        self._index = VectorStoreIndex([], storage_context=storage, embed_model=model, transformations=[parser])
+        super().__init__(LlamaIndex, vectors, model, self._list_rows)
+
+    @property
+    def source(self) -> Any:
+        """The one index."""
+        return self._index
+
+    def put(self, documents: Sequence[Any]) -> None:
+        """Insert documents that are new or have changed. An index takes one writer at a time."""
+        with self._writing:
+            self._index.refresh_ref_docs(list(documents))
+
+    def delete(self, id_: str) -> None:
+        """Delete a document from the index. `FaissMapVectorStore.delete` takes ids of nodes."""
+        ids = self._index.docstore.get_ref_doc_info(id_).node_ids
+        self._index.delete_nodes(ids, delete_from_docstore=True)
+        self._index.docstore.delete_ref_doc(id_, raise_error=False)
+
+    def _list_rows(self) -> list[tuple[str, str]]:
+        return [(id_, node.text) for id_, node in self._index.docstore.docs.items()]
+
+
+@contextmanager
+def llama_index_faiss(server: Any, folder: Path, name: str, vector: Any, size: int) -> Iterator[Stored]:
+    faiss, stores = needed("faiss"), needed("llama_index.vector_stores.faiss")
+    vectors = stores.FaissMapVectorStore(faiss.IndexIDMap2(faiss.IndexFlatIP(size)))
+    yield StoredInFaiss(vectors, LlamaIndex.embedding(vector))
+
+
+STORES = (
+    langchain_chroma,
+    langchain_pgvectorstore,
+    langchain_pgvector,
+    langchain_qdrant,
+    llama_index_chroma,
+    llama_index_pgvector,
+    llama_index_qdrant,
+    llama_index_faiss,
+)
 
 
 @pytest.fixture

@@ -120,7 +120,11 @@ WRITTEN = [
         "bread", "bread.html", BREAD, "How often is the starter fed with rye flour?", "Sourdough at home > The starter"
     ),
     Source(
-        "ice", "glacier.tex", GLACIER, "With what was the drifting barometer compared?", "Instruments > Calibration"
+        "ice",
+        "glacier.tex",
+        GLACIER,
+        "With what was the drifting barometer compared?",
+        "Measuring a glacier > Instruments > Calibration",
     ),
 ]
 

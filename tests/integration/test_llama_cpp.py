@@ -120,7 +120,7 @@ def assert_same(there, here, question: str, texts: list[str], **asked) -> int:
     return told
 
 
-@pytest.mark.filterwarnings("ignore:.*told neither answer")
+@pytest.mark.filterwarnings("ignore:.*reported neither answer")
 @pytest.mark.parametrize(("positive", "negative"), PAIRS)
 def test_relevance_over_the_binding_is_that_of_the_model_here(binding, folder, positive, negative):
     here = HuggingFaceModel(str(folder), dtype="float32")
@@ -133,7 +133,7 @@ def test_the_binding_tells_no_likelihood(binding, folder):
         UPR(load_language_model(binding, tokenizer=str(folder))).rank(QUESTION, TEXTS)
 
 
-@pytest.mark.filterwarnings("ignore:.*told neither answer")
+@pytest.mark.filterwarnings("ignore:.*reported neither answer")
 @pytest.mark.parametrize(("positive", "negative"), PAIRS)
 @pytest.mark.parametrize("preset", ["monot5", "qwen3-reranker", "yes-no"])
 def test_relevance_over_llama_cpps_own_server_is_that_of_the_model_here(own, folder, preset, positive, negative):

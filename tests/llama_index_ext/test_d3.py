@@ -113,7 +113,7 @@ def test_steps_and_cost_are_events_even_where_nothing_is_found(recorded, capsys)
     llm = Reader(lambda prompt: "none")
     assert drill([DOCUMENT], llm, verbose=True).retrieve(ASKED) == []
     [step] = [event for event in events if event.class_name() == "D3StepEvent"]
-    assert (step.kind, step.offered, step.chosen, step.problems) == ("sections", 12, [], [])
+    assert (step.kind, step.n_candidates, step.chosen, step.problems) == ("sections", 12, [], [])
     [end] = [event for event in events if event.class_name() == "D3EndEvent"]
     assert end.usage["llm_calls"] == 1
     assert end.usage["prompt_tokens"] > 100

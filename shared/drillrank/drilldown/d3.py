@@ -136,7 +136,7 @@ class D3:
         self.embed = as_encoder(embed)
         self.settings = self._complete(as_settings(D3Settings, settings).complete())
         self._count_tokens = token_counter(self.settings.tokens)
-        self._preparer = DocumentPreparer(self.settings, self.language_model, self.embed, self._count_tokens)
+        self.preparer = DocumentPreparer(self.settings, self.language_model, self.embed, self._count_tokens)
         summarizer = None if self.llm is None else SectionSummarizer(self.settings, self._count_tokens)
         self.section_selector = make_section_selector(self.settings, summarizer)
         self.paragraph_selectors = make_paragraph_selectors(self.settings, summarizer)
@@ -270,7 +270,7 @@ class D3:
         Raises:
             InvalidInput: An item has another type, or `embed` does not return one vector per text.
         """
-        return self._preparer.prepare(documents, names, dates)
+        return self.preparer.prepare(documents, names, dates)
 
     def prepare_corpus(
         self,
@@ -292,7 +292,7 @@ class D3:
             embedded_by: Name of `embed`, under which the corpus stores its vectors. None is the fingerprint of an
                 encoder that was given by its specification; vectors of other functions stay in memory.
         """
-        return self._preparer.prepare_corpus(corpus, names, dates, embedded_by)
+        return self.preparer.prepare_corpus(corpus, names, dates, embedded_by)
 
     def _complete(self, settings: D3Settings) -> D3Settings:
         """Return the settings with defaults that depend on the LLM and the model.
@@ -339,7 +339,7 @@ class D3:
         if isinstance(documents, Corpus):
             documents = self.prepare_corpus(documents)
         if isinstance(documents, PreparedCorpus):
-            return self._preparer.read_candidates(question, documents, top_n, self._as_of)
+            return self.preparer.read_candidates(question, documents, top_n, self._as_of)
         return documents if isinstance(documents, PreparedDocuments) else self.prepare(documents)
 
     @property

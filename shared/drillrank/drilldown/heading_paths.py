@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from drillrank.structure import Document, Section, breadcrumb
 from drillrank.structure.stored_chunks import HeadingPath
-from drillrank.structure.text_runs import TextRun
+from drillrank.structure.stored_runs import StoredRun
 
 
 class HeadingPaths:
@@ -19,19 +19,30 @@ class HeadingPaths:
         self._separator = separator
         self._path_by_joined: dict[str, HeadingPath] = {}
 
-    def find_paths(self, run: TextRun, document: Document) -> dict[Section, HeadingPath]:
+    def find_paths(self, run: StoredRun, document: Document) -> dict[Section, HeadingPath]:
         """Return the path of each section of a parsed run."""
         if isinstance(run.path, tuple):
             return _find_visible_paths(run, run.path, document)
-        stored_path = run.path
-        paths = [section.path for section in document.sections()]
-        has_whole_path = any(len(path) > 1 and breadcrumb(path, self._separator) == stored_path for path in paths)
-        if paths and paths[0] and has_whole_path:
-            stored_path = ""
-        for inner_path in paths:
-            path = self._join(stored_path, inner_path)
+        inner_paths = [section.path for section in document.sections()]
+        path_above = self._find_path_above(run.path, document)
+        for inner_path in inner_paths:
+            path = self._join(run.path, path_above, inner_path)
             self._path_by_joined.setdefault(breadcrumb(path, self._separator), path)
-        return {section: self._join(stored_path, section.path) for section in document.sections()}
+        return {section: self._join(run.path, path_above, section.path) for section in document.sections()}
+
+    def _find_path_above(self, stored_path: str, document: Document) -> str | None:
+        """Return the joined headings above a run whose stored path contains several of its own headings, or else None.
+
+        A chunk that begins with headings alone has the path of the last of them: its own text is below that.
+        """
+        inner_paths = [section.path for section in document.sections()]
+        if not (inner_paths and inner_paths[0]):
+            return None
+        if any(len(path) > 1 and breadcrumb(path, self._separator) == stored_path for path in inner_paths):
+            return ""
+        last_path = _find_last_leading_path(document)
+        end = self._separator + breadcrumb(last_path, self._separator)
+        return stored_path.removesuffix(end) if len(last_path) > 1 and stored_path.endswith(end) else None
 
     def split(self, joined_path: str) -> HeadingPath:
         """Return the headings of a joined path."""
@@ -42,17 +53,27 @@ class HeadingPaths:
         heading = self._separator + breadcrumb([text], self._separator)
         return isinstance(path, str) and f"{self._separator}{path}".endswith(heading)
 
-    def _join(self, stored_path: str, inner_path: HeadingPath) -> HeadingPath:
+    def _join(self, stored_path: str, path_above: str | None, inner_path: HeadingPath) -> HeadingPath:
         """Return the path of a section inside a run. The run's path may end with the section's own heading."""
-        heading = breadcrumb(inner_path[:1], self._separator)
-        if inner_path and stored_path == heading:
-            return inner_path
-        if inner_path and stored_path.endswith(self._separator + heading):
-            stored_path = stored_path[: -len(self._separator + heading)]
-        return (*self.split(stored_path), *inner_path)
+        if path_above is None:
+            heading = breadcrumb(inner_path[:1], self._separator)
+            if inner_path and stored_path == heading:
+                return inner_path
+            path_above = stored_path.removesuffix(self._separator + heading) if inner_path else stored_path
+        return (*self.split(path_above), *inner_path)
 
 
-def _find_visible_paths(run: TextRun, run_path: HeadingPath, document: Document) -> dict[Section, HeadingPath]:
+def _find_last_leading_path(document: Document) -> HeadingPath:
+    """Return the path of the section with the first text, or of the last one without any text."""
+    path: HeadingPath = ()
+    for section in document.sections():
+        path = section.path
+        if any(block.kind != "heading" for block in document.blocks(section)):
+            break
+    return path
+
+
+def _find_visible_paths(run: StoredRun, run_path: HeadingPath, document: Document) -> dict[Section, HeadingPath]:
     """Return the headings of each section that chunks contain or name, below those of the run."""
     visible_paths: set[HeadingPath] = set()
     paths: dict[Section, HeadingPath] = {}
@@ -69,7 +90,7 @@ def _find_visible_paths(run: TextRun, run_path: HeadingPath, document: Document)
     return paths
 
 
-def _shows_heading(run: TextRun, document: Document, section: Section) -> bool:
+def _shows_heading(run: StoredRun, document: Document, section: Section) -> bool:
     if run.named_headings is None or section.heading in run.named_headings:
         return True
     headings = [block for block in document.blocks(section) if block.kind == "heading"]

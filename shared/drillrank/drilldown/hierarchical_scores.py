@@ -39,7 +39,13 @@ import numpy as np
 import numpy.typing as npt
 
 from drillrank.corpus.documents import Unit
-from drillrank.drilldown.question_terms import LevelIndex, QuestionTermCounts, first_occurrence_mask, look_up_counts
+from drillrank.drilldown.question_terms import (
+    JoinedIndex,
+    LevelIndex,
+    QuestionTermCounts,
+    first_occurrence_mask,
+    look_up_counts,
+)
 from drillrank.explanation.terms import GAINS, NOTHING, Term
 from drillrank.vectors import Floats, Integers, sum_by_index
 
@@ -200,7 +206,9 @@ class HierarchicalScores:
         return nothing, Term.sum(GAINS, gains), *more
 
 
-def score_index(index: LevelIndex, question: str, mu: float = MU, unit: Unit = "paragraph") -> HierarchicalScores:
+def score_index(
+    index: LevelIndex | JoinedIndex, question: str, mu: float = MU, unit: Unit = "paragraph"
+) -> HierarchicalScores:
     """Score all paragraphs or passages of an index.
 
     >>> from drillrank.drilldown.question_terms import IndexedParagraph

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
@@ -144,6 +144,24 @@ def stored_sections(id_: str, passages: Sequence[Passage], section_of: Sequence[
         text = "\n\n".join(passage.text for passage in readable)
         section_passage = Passage(text, f"{readable[0].id}:section", readable[0].title, metadata=metadata)
         yield OutlineSection(section_passage, readable, readable)
+
+
+def number_section(section: OutlineSection, document: int) -> OutlineSection:
+    r"""Return a section of document 0 as a section of another document, in ids and metadata.
+
+    >>> [section] = outline(["# Sea\n\nIt is deep."])
+    >>> number_section(section, 7).paragraphs[0].id
+    '7:7'
+    """
+
+    def number(passage: Passage) -> Passage:
+        position = passage.id.partition(":")[2]
+        return replace(passage, id=f"{document}:{position}", metadata={**passage.metadata, "document": document})
+
+    paragraphs = tuple(map(number, section.paragraphs))
+    pairs = zip(section.paragraphs, paragraphs, section.readable, strict=True)
+    readable = tuple(numbered if text is source else number(text) for source, numbered, text in pairs)
+    return OutlineSection(number(section.passage), paragraphs, readable)
 
 
 class Outline:

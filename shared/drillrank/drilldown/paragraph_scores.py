@@ -72,10 +72,15 @@ class ParagraphScorer:
         *,
         has_vectors: bool,
     ) -> None:
-        self._titled = tuple(replace(p, title=title) for p, title in zip(paragraphs, titles, strict=True))
+        self._paragraphs, self._titles = paragraphs, titles
         self._lm, self._uses_term_statistics = lm, type(lm) is UnigramModel
         self.question_scores, self._corpus_indices = question_scores, corpus_indices
         self._weights, self._unit, self._has_vectors = EMBEDDING_WEIGHTS[unit], unit, has_vectors
+
+    @cached_property
+    def _titled(self) -> tuple[Passage, ...]:
+        """The paragraphs under their headings, as a neural model reads them."""
+        return tuple(replace(p, title=title) for p, title in zip(self._paragraphs, self._titles, strict=True))
 
     @cached_property
     def _ranker(self) -> UPR:

@@ -15,7 +15,7 @@ from drillrank.structure import Block, Document, Section, breadcrumb, parse_docu
 from drillrank.structure.cutting import split_long_paragraph
 from drillrank.structure.packing import PackedPassage, SourceBlock
 from drillrank.structure.stored_chunks import HeadingPath
-from drillrank.structure.text_runs import TextRun
+from drillrank.structure.stored_runs import StoredRun
 
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _SPACES_AT_LINE_END = re.compile(r"  \n")
@@ -67,7 +67,7 @@ class ParsedRun:
         id_prefix: Beginning of the ids of its sections and paragraphs.
     """
 
-    run: TextRun
+    run: StoredRun
     document: Document
     paths: Mapping[Section, HeadingPath]
     own_heading: Block | None
@@ -167,11 +167,19 @@ class ParsedRun:
         return groups
 
     def locate(self, packed: PackedPassage) -> tuple[str, dict[str, Any]]:
-        """Return the id of a passage that begins in this run, and metadata about its position."""
-        offset = self._packing_offset
+        """Return the id of a passage that begins in this run, and metadata about its position.
+
+        The metadata have `paragraph_spans`, with None for offsets that are not known; see `ParagraphSpan`.
+        """
+        run, offset = self.run, self._packing_offset
         id_, position = self._find_position(packed.start - offset, packed.end - offset)
-        if self.run.is_section:  # it may end in another run
-            position["end"] = packed.end
+        spans = packed.paragraphs
+        if run.is_section:  # it may end in another run
+            position |= {"end": packed.end, "paragraph_spans": tuple(map(tuple, spans))}
+        else:
+            position["paragraph_spans"] = tuple(
+                (run.find_offset(span.start), run.find_end(span.end), span.text_start, span.text_end) for span in spans
+            )
         return id_, position
 
 
@@ -183,7 +191,7 @@ def _strip(part: _Part) -> _Part:
 
 
 def parse_run(
-    run: TextRun, paths: HeadingPaths, format: str, document_index: int = 0, id_prefix: str = "0:"
+    run: StoredRun, paths: HeadingPaths, format: str, document_index: int = 0, id_prefix: str = "0:"
 ) -> ParsedRun:
     """Parse a run of text.
 
@@ -206,7 +214,7 @@ def parse_run(
     return ParsedRun(run, document, paths.find_paths(run, document), own_heading, document_index, id_prefix)
 
 
-def _split_rendering(run: TextRun, paths: HeadingPaths, document_index: int, id_prefix: str) -> ParsedRun:
+def _split_rendering(run: StoredRun, paths: HeadingPaths, document_index: int, id_prefix: str) -> ParsedRun:
     """Return a rendering as one section. Each block has the span of the whole run."""
     path = paths.split(str(run.path))
     texts = [text.strip("\n") for text in _BLANK_LINES.split(run.text) if text.strip()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -12,17 +12,20 @@ from drillrank.corpus import Corpus
 from drillrank.corpus.documents import DEFAULT_UNIT, Unit
 from drillrank.corpus.vectors import embedding_text
 from drillrank.drilldown.hierarchical_scores import MU, score_index
-from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, outline
+from drillrank.drilldown.last_used import LastUsed
+from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, number_section, outline
 from drillrank.drilldown.paragraph_scores import FUSED_TEMPERATURE, N_COMPLEMENTS, READ, TEMPERATURE, ParagraphScorer
 from drillrank.drilldown.prepared import PreparedCorpus, PreparedDocuments
 from drillrank.drilldown.question_scores import (
     EMBEDDING_WEIGHTS,
     EmbeddingWeights,
+    KnownCosines,
     ParagraphVectors,
     QuestionScorer,
     QuestionScores,
     combine_scores,
 )
+from drillrank.drilldown.question_terms import JoinedIndex, LevelIndex
 from drillrank.drilldown.settings import D3Settings
 from drillrank.drilldown.versions import Date, Versions
 from drillrank.errors import InvalidInput
@@ -34,7 +37,32 @@ from drillrank.structure import Document
 from drillrank.structure.cutting import split_long_paragraph
 from drillrank.text import TokenCount
 from drillrank.text_digests import text_digests
-from drillrank.vectors import CollectionStatistics, Embed, Integers, embedded
+from drillrank.vectors import CollectionStatistics, Embed, Floats, Integers, embedded
+
+
+@dataclass(frozen=True, eq=False)
+class IndexedSections:
+    """Sections of documents with their index.
+
+    Attributes:
+        sections: The sections. Long paragraphs are split.
+        index: Index of their words.
+        vectors: Vectors of their paragraphs, shape (paragraphs, dimensions). None without an encoder.
+    """
+
+    sections: Sequence[OutlineSection]
+    index: LevelIndex
+    vectors: Floats | None
+
+    _sections_by_document: LastUsed[int, Sequence[OutlineSection]] = field(default_factory=lambda: LastUsed(8))
+
+    def number(self, document: int) -> Sequence[OutlineSection]:
+        """Return the sections of document 0 as those of another document."""
+        if document == 0:
+            return self.sections
+        return self._sections_by_document.make(
+            document, lambda: [number_section(section, document) for section in self.sections]
+        )
 
 
 class DocumentPreparer:
@@ -63,20 +91,55 @@ class DocumentPreparer:
         sections = [item for item in documents if isinstance(item, OutlineSection)]
         if not sections or len(sections) < len(documents):
             sections = outline(documents, self._unit)  # type: ignore[arg-type]  # rejects other items
+        name_by_document: dict[int | str, str] = {index: name for index, name in enumerate(names) if name}
+        return self.join([self.index(sections, name_by_document)], name_by_document, dates)
+
+    def index(self, sections: Sequence[OutlineSection], names: Mapping[int | str, str]) -> IndexedSections:
+        """Count the words of documents, and embed their paragraphs. This takes most of the time of `prepare`.
+
+        Args:
+            sections: Sections of the documents.
+            names: Names of documents, by their index in the input.
+        """
         max_tokens = self._max_paragraph_tokens()
         sections = [_split_long_paragraphs(section, max_tokens, self._count_tokens) for section in sections]
         tree = Outline(sections, whole_paths=bool(self._settings.whole_paths))
-        name_by_document: dict[int | str, str] = {index: name for index, name in enumerate(names) if name}
+        _, collection = self._smoothing_parameters
+        index = tree.index(names, self._language_model.language, collection)
+        return IndexedSections(sections, index, self._embed_paragraphs(tree, names))
+
+    def join(
+        self,
+        parts: Sequence[IndexedSections],
+        names: Mapping[int | str, str],
+        dates: Sequence[Date | None],
+        cosines: Floats | None = None,
+    ) -> PreparedDocuments:
+        """Join indexed documents. The result equals that of `prepare` for all of them.
+
+        Args:
+            parts: All documents in one part, or one document, with the index 0, in each.
+            names: Names of all documents, by their index in the input.
+            dates: Dates of all documents.
+            cosines: Cosines of all paragraphs with one question, shape (paragraphs,), if they are known without an
+                encoder. The result is for this question only.
+        """
+        parts = parts or [self.index([], {})]
+        sections = [section for index, part in enumerate(parts) for section in part.number(index)]
+        tree = Outline(sections, whole_paths=bool(self._settings.whole_paths))
         mu, collection = self._smoothing_parameters
-        index = tree.index(name_by_document, self._language_model.language, collection)
+        joined_index = JoinedIndex([part.index for part in parts], collection)
         # Prepared documents can be pickled, so there is no lambda.
-        date_by_document = {index: date for index, date in enumerate(dates) if date}
-        versions = Versions(name_by_document, partial(_list_digests, sections), date_by_document)
-        score_lexically = partial(score_index, index, mu=mu, unit=self._unit)
-        scores = QuestionScorer(score_lexically, self._embed_paragraphs(tree, name_by_document), self._weights)
-        scorer = self._make_scorer(tree, scores, index.frequencies)
+        versions = Versions(names, partial(_list_digests, sections), {i: date for i, date in enumerate(dates) if date})
+        score_lexically = partial(score_index, joined_index, mu=mu, unit=self._unit)
+        section_of = tree.section_of if self._weights.section_cosine else None
+        vectors: ParagraphVectors | KnownCosines | None = self._join_vectors(parts, section_of)
+        if vectors is None and cosines is not None:
+            vectors = KnownCosines(cosines, section_of)
+        scores = QuestionScorer(score_lexically, vectors, self._weights)
+        scorer = self._make_scorer(tree, scores, joined_index.frequencies, has_vectors=vectors is not None)
         ids = list(dict.fromkeys(section.path[0] for section in tree.sections))
-        return PreparedDocuments(tree, scorer, ids, name_by_document, versions)
+        return PreparedDocuments(tree, scorer, ids, names, versions)
 
     def prepare_corpus(
         self,
@@ -123,7 +186,9 @@ class DocumentPreparer:
 
         sections, corpus_indices = corpus.read_sections(documents)
         tree = Outline(sections, whole_paths=bool(settings.whole_paths))
-        scorer = self._make_scorer(tree, lambda _: scores, lexical.frequencies, corpus_indices)
+        scorer = self._make_scorer(
+            tree, lambda _: scores, lexical.frequencies, corpus_indices, has_vectors=vectors is not None
+        )
         return PreparedDocuments(tree, scorer, corpus.ids, corpus.names, corpus.versions, n_best)
 
     @property
@@ -144,16 +209,22 @@ class DocumentPreparer:
     def _weights(self) -> EmbeddingWeights:
         return EMBEDDING_WEIGHTS[self._unit]
 
-    def _embed_paragraphs(self, tree: Outline, names: Mapping[int | str, str]) -> ParagraphVectors | None:
-        """Return the vectors of an outline's paragraphs; None without an encoder."""
+    def _embed_paragraphs(self, tree: Outline, names: Mapping[int | str, str]) -> Floats | None:
+        """Return the vectors of an outline's paragraphs, shape (paragraphs, dimensions). None without an encoder."""
         if self._embed is None:
             return None
         texts = [
             embedding_text(paragraph.passage, self._unit, names.get(tree.section(paragraph).path[0], ""))
             for paragraph in tree.paragraphs
         ]
-        vectors = embedded(self._embed, texts) if texts else np.zeros((0, 1))
-        return ParagraphVectors(self._embed, vectors, tree.section_of if self._weights.section_cosine else None)
+        return embedded(self._embed, texts) if texts else np.zeros((0, 1))
+
+    def _join_vectors(self, parts: Sequence[IndexedSections], section_of: Integers | None) -> ParagraphVectors | None:
+        """Return the vectors of all paragraphs. None without an encoder."""
+        if self._embed is None:
+            return None
+        vectors = [part.vectors for part in parts if part.vectors is not None and len(part.vectors)]
+        return ParagraphVectors(self._embed, np.concatenate(vectors) if vectors else np.zeros((0, 1)), section_of)
 
     def _make_scorer(
         self,
@@ -161,6 +232,8 @@ class DocumentPreparer:
         question_scores: Callable[[str], QuestionScores],
         frequencies: Callable[[], Mapping[str, int]],
         corpus_indices: Integers | None = None,
+        *,
+        has_vectors: bool,
     ) -> ParagraphScorer:
         """Return the scorer of an outline's paragraphs.
 
@@ -169,6 +242,7 @@ class DocumentPreparer:
             question_scores: Returns the scores of all paragraphs for a question.
             frequencies: Returns the number of occurrences of each word.
             corpus_indices: Index of each paragraph among those of the question scores; None if they are the same.
+            has_vectors: True if embeddings are part of the question scores.
         """
         names = ["" if entry.name == BEGINNING else entry.name for entry in tree.leaves(tree.sections)]
         passages = [paragraph.passage for paragraph in tree.paragraphs]
@@ -189,7 +263,7 @@ class DocumentPreparer:
             question_scores,
             corpus_indices,
             self._unit,
-            has_vectors=self._embed is not None,
+            has_vectors=has_vectors,
         )
 
     def _max_paragraph_tokens(self) -> int:

@@ -95,6 +95,30 @@ class ParagraphVectors:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class KnownCosines:
+    """Cosines of one question, computed elsewhere.
+
+    Attributes:
+        paragraphs: Cosine of each paragraph, shape (paragraphs,).
+        section_of: Index of each paragraph's section. None if the weights ignore sections.
+    """
+
+    paragraphs: Floats
+    section_of: Integers | None
+
+    def compute_cosines(self, _question: str) -> Floats:
+        """Return the cosines with paragraphs and with their sections, shape (2, paragraphs).
+
+        The cosine of a section is the highest of its paragraphs.
+        """
+        if self.section_of is None or not len(self.paragraphs):
+            return np.array([self.paragraphs, np.zeros(len(self.paragraphs))])
+        of_sections = np.full(int(self.section_of.max()) + 1, -1.0)
+        np.maximum.at(of_sections, self.section_of, self.paragraphs)
+        return np.array([self.paragraphs, of_sections[self.section_of]])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class QuestionScores:
     """Scores of all paragraphs for one question.
 
@@ -112,7 +136,10 @@ class QuestionScores:
 
 
 def combine_scores(
-    lexical: HierarchicalScores, question: str, vectors: ParagraphVectors | None, weights: EmbeddingWeights
+    lexical: HierarchicalScores,
+    question: str,
+    vectors: ParagraphVectors | KnownCosines | None,
+    weights: EmbeddingWeights,
 ) -> QuestionScores:
     """Add the embedding terms to lexical scores.
 
@@ -142,7 +169,7 @@ class QuestionScorer:
     def __init__(
         self,
         score_lexically: Callable[[str], HierarchicalScores],
-        vectors: ParagraphVectors | None,
+        vectors: ParagraphVectors | KnownCosines | None,
         weights: EmbeddingWeights,
     ) -> None:
         self._score_lexically, self._vectors, self._weights = score_lexically, vectors, weights

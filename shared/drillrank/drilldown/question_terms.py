@@ -7,9 +7,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -208,6 +210,73 @@ class LevelIndex:
             _count_unique_terms(self._names, self.language),
             capitalized_mask(question, words, self.language),
         )
+
+
+class JoinedIndex:
+    """Term counts of the documents in several indexes. They equal those of one index of all documents.
+
+    Args:
+        parts: At least one index. No document is in two of them.
+        collection: Collection model p(w|C). None estimates it from all the paragraphs.
+
+    >>> parts = [LevelIndex([IndexedParagraph(text, [], 0, 0)], {0: ""}, {0: ""}) for text in ("Nine hours.", "Dry.")]
+    >>> [indices.tolist() for indices, _ in JoinedIndex(parts).count("Is it dry?").texts]
+    [[], [], [1]]
+    """
+
+    def __init__(self, parts: Sequence[LevelIndex], collection: Collection | None = None) -> None:
+        self._parts = parts
+        self._collection = collection
+
+    def frequencies(self) -> dict[str, int]:
+        """Count each term in the paragraphs without headings."""
+        total: Counter[str] = Counter()
+        for part in self._parts:
+            total.update(part.frequencies())
+        return dict(sorted(total.items()))
+
+    def count(self, question: str) -> QuestionTermCounts:
+        """Count the terms of a question in all paragraphs."""
+        counts = [part.count(question) for part in self._parts]
+        if len(counts) == 1:
+            return counts[0]
+        words, language = counts[0].words, self._parts[0].language
+        paragraph_starts = _list_starts(len(part.lengths) for part in counts)
+        section_starts = _list_starts(len(part.document_of) for part in counts)
+        document_starts = _list_starts(part.n_documents for part in counts)
+        texts = _join_postings([part.texts for part in counts], paragraph_starts)
+        text_lengths = np.concatenate([part.text_lengths for part in counts])
+        return QuestionTermCounts(
+            words,
+            _collection_probabilities(words, texts, text_lengths, language, self._collection),
+            _join_postings([part.paragraphs for part in counts], paragraph_starts),
+            texts,
+            np.concatenate([part.lengths for part in counts]),
+            text_lengths,
+            _join_indices([part.section_of for part in counts], section_starts),
+            _join_indices([part.document_of for part in counts], document_starts),
+            np.concatenate([part.paged for part in counts]),
+            np.concatenate([part.openings for part in counts], axis=1),
+            np.concatenate([part.names for part in counts], axis=1),
+            np.concatenate([part.name_lengths for part in counts]),
+            counts[0].capitalized,
+        )
+
+
+def _list_starts(sizes: Iterable[int]) -> list[int]:
+    return list(accumulate(sizes, initial=0))[:-1]
+
+
+def _join_indices(indices: Sequence[Integers], starts: Sequence[int]) -> Integers:
+    return np.concatenate([part + start for part, start in zip(indices, starts, strict=True)])
+
+
+def _join_postings(postings: Sequence[Sequence[Postings]], starts: Sequence[int]) -> list[Postings]:
+    """Join the postings of each term, given by part and term."""
+    return [
+        (_join_indices([indices for indices, _ in of_term], starts), np.concatenate([counts for _, counts in of_term]))
+        for of_term in zip(*postings, strict=True)
+    ]
 
 
 # --- Documents in a corpus

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,12 +13,14 @@ from drillrank.drilldown.heading_paths import HeadingPaths
 from drillrank.drilldown.outline import OutlineSection
 from drillrank.drilldown.parsed_runs import ParsedRun, parse_run
 from drillrank.drilldown.prepared import PreparedDocuments
+from drillrank.drilldown.preparing import IndexedSections
 from drillrank.drilldown.record_metadata import document_date, identifying_words
 from drillrank.drilldown.stored_passages import pack_sections
 from drillrank.structure import parse_document
 from drillrank.structure.packing import PackedPassage, SourceBlock
 from drillrank.structure.read import document_name
 from drillrank.structure.reassembly import ReassembledDocument
+from drillrank.vectors import Floats
 
 
 def rebuild_sections(
@@ -54,6 +56,39 @@ def rebuild_sections(
     ]
 
 
+def index_stored(d3: D3, document: ReassembledDocument[Any], separator: str = " > ") -> IndexedSections:
+    """Return the sections of one stored document with their index; arguments as for `rebuild_sections`."""
+    sections = rebuild_sections([document], separator, d3.settings.unit or DEFAULT_UNIT)
+    name = identifying_words(_metadata(document))
+    return d3.preparer.index(sections, {0: name} if name else {})
+
+
+def join_stored(
+    d3: D3,
+    documents: Sequence[ReassembledDocument[Any]],
+    parts: Sequence[IndexedSections],
+    cosines: Floats | None = None,
+) -> PreparedDocuments:
+    """Join the indexes of stored documents for `D3.retrieve`.
+
+    Args:
+        d3: Finds the evidence.
+        documents: The documents.
+        parts: Result of `index_stored` for each document.
+        cosines: Cosines of all passages with the question that will be asked; see `DocumentPreparer.join`.
+    """
+    metadata = list(map(_metadata, documents))
+    words: dict[int | str, str] = {index: name for index, name in enumerate(map(identifying_words, metadata)) if name}
+    prepared = d3.preparer.join(parts, words, list(map(document_date, metadata)), cosines)
+    # Results name the other versions as their files.
+    names = list(map(document_name, metadata))
+    name_by_document: dict[int | str, str] = {
+        index: name if names.count(name) == 1 else f"{name} ({index + 1})" for index, name in enumerate(names) if name
+    }
+    prepared.versions.names = {**prepared.versions.names, **name_by_document}
+    return replace(prepared, names=name_by_document)
+
+
 def prepare_stored(d3: D3, documents: Sequence[ReassembledDocument[Any]], separator: str = " > ") -> PreparedDocuments:
     r"""Prepare stored documents for `D3.retrieve`; arguments as for `rebuild_sections`.
 
@@ -64,16 +99,11 @@ def prepare_stored(d3: D3, documents: Sequence[ReassembledDocument[Any]], separa
     >>> [item.passage.text for item in D3().retrieve("How deep is the sea?", prepared)]
     ['# Sea\n\nDeep.']
     """
-    metadata = [document.runs[0].metadata if document.runs else {} for document in documents]
-    names = list(map(document_name, metadata))
-    name_by_document: dict[int | str, str] = {
-        index: name if names.count(name) == 1 else f"{name} ({index + 1})" for index, name in enumerate(names) if name
-    }
-    sections = rebuild_sections(documents, separator, d3.settings.unit or DEFAULT_UNIT)
-    prepared = d3.prepare(sections, list(map(identifying_words, metadata)), list(map(document_date, metadata)))
-    # Results name the other versions as their files.
-    prepared.versions.names = {**prepared.versions.names, **name_by_document}
-    return replace(prepared, names=name_by_document)
+    return join_stored(d3, documents, [index_stored(d3, document, separator) for document in documents])
+
+
+def _metadata(document: ReassembledDocument[Any]) -> Mapping[str, object]:
+    return document.runs[0].metadata if document.runs else {}
 
 
 def _rebuild_document(

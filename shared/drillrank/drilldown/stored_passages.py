@@ -13,7 +13,7 @@ from drillrank.structure import breadcrumb
 from drillrank.structure.packing import PackedPassage, SourceBlock, join_headings, pack_blocks
 
 LocatePassage = Callable[[PackedPassage], tuple[str, dict[str, Any], str]]
-"""Function from a passage to its id, metadata about its position, and its text in the source."""
+"""Function from a passage to its id, metadata about its position and its paragraphs', and its text in the source."""
 
 
 def pack_sections(
@@ -41,7 +41,6 @@ def _group_by_section(
         first = passage.parts[0].block
         id_, position, source_text = locate(passage)
         metadata: dict[str, Any] = {"document": document_index, "section_path": first.path, **position}
-        metadata["paragraph_spans"] = _shift_spans(passage, position.get("start"))
         if passage.headings and passage.headings != (first.path,):
             metadata["section_paths"] = passage.headings
         n_by_id[id_] += 1
@@ -54,14 +53,6 @@ def _group_by_section(
         passages.append((first, source, readable))
     for _, section in groupby(passages, key=lambda entry: (entry[0].origin.section_id, entry[0].path)):
         yield list(section)
-
-
-def _shift_spans(passage: PackedPassage, start: int | None) -> tuple[tuple[int | None, int | None, int, int], ...]:
-    """Return the paragraph spans of a passage that begins at an offset of its document; None if it is not known."""
-    if start is None:
-        return tuple((None, None, span.text_start, span.text_end) for span in passage.paragraphs)
-    shift = start - passage.start
-    return tuple((span.start + shift, span.end + shift, span.text_start, span.text_end) for span in passage.paragraphs)
 
 
 def _build_section(document_index: int, entries: Sequence[tuple[SourceBlock, Passage, Passage]]) -> OutlineSection:

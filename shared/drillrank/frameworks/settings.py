@@ -224,7 +224,26 @@ D3SettingsT = TypeVar("D3SettingsT", bound="BaseD3RetrieverSettings")
 
 @dataclass(frozen=True, kw_only=True)
 class BaseD3RetrieverSettings(SectionSettings, D3Settings):
-    """Settings of `D3Retriever`, together with `drillrank.drilldown.D3Settings`."""
+    """Settings of `D3Retriever`, together with `drillrank.drilldown.D3Settings`.
+
+    Attributes:
+        use_index_vectors: Add the cosines of the vectors in an index or store to the scores. Only the question is
+            embedded. `embed` replaces them. None is True, or False with the paper's preset.
+
+    Raises:
+        InvalidInput: A setting cannot be used.
+    """
+
+    use_index_vectors: bool | None = None
+
+    def __post_init__(self) -> None:
+        check_switch(use_index_vectors=self.uses_index_vectors)
+        super().__post_init__()
+
+    @property
+    def uses_index_vectors(self) -> bool:
+        """The value of `use_index_vectors`, or its default."""
+        return self.preset != "paper" if self.use_index_vectors is None else self.use_index_vectors
 
     def with_preset(self: D3SettingsT, preset: Literal["paper"] | None) -> D3SettingsT:
         """Return the settings with a preset of the component; None keeps theirs."""

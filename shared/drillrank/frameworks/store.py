@@ -138,6 +138,18 @@ class FrameworkStore(ABC):
             yield [FunctionRequest(partial(self.run_alone, embed_if_missing))]
         return self._vectors[key]
 
+    def question_vector(self, question: str) -> Sequence[float] | None:
+        """Return the vector with which a question was searched for. None if none or several are known."""
+        if self._record_store is not None:
+            return getattr(self._record_store, "question_vector", lambda _: None)(question)
+        vectors = [vector for (_, text), vector in self._vectors.items() if text == question]
+        return vectors[0] if len(vectors) == 1 else None
+
+    def read_vectors(self, chunks: Sequence[StoredChunk[Any]]) -> Sequence[Sequence[float] | None]:
+        """Return the vectors of chunks that this store returned. None for those without one."""
+        read_vectors = getattr(self._record_store, "read_vectors", None)
+        return [chunk.vector for chunk in chunks] if read_vectors is None else read_vectors(chunks)
+
     @abstractmethod
     def _retrieve(self, retriever: Any, question: str) -> Requests[list[StoredChunk[Any]]]:
         """Return what a retriever finds and the caller may see."""

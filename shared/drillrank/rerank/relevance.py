@@ -259,13 +259,11 @@ class Relevance(Ranker[Passage | str, Passage]):
             for passage in passages
         ]
         found = self.language_model.next_tokens(requests, logits=by_logit)
-        unknown = sum(bool(one.bounds) and all(one.bounds) for one in found)
-        if unknown:
-            message = (
-                f"Of {unknown} of {len(found)} passages the server told neither answer, since others are likelier: the "
-                "prompt is hardly the one that the model was trained with. They count as undecided."
+        if any(one.bounds and all(one.bounds) for one in found):
+            warn(
+                "The server reported neither answer for some passages, because other tokens are likelier. They count "
+                "as undecided. Use the prompt that the model was trained with."
             )
-            warn(message)
         each = iter(found)
         return [[next(each) for _ in passages] for passages in lists]
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any, Generic
 
 from drillrank.structure.stored_chunks import DocumentName, HeadingPath, RecordT, StoredChunk
-from drillrank.structure.text_runs import ChunkSpan, TextRun
+from drillrank.structure.stored_runs import ChunkSpan, StoredRun
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ReassembledDocument(Generic[RecordT]):
     is_separate: bool = False
 
     @cached_property
-    def runs(self) -> tuple[TextRun, ...]:
+    def runs(self) -> tuple[StoredRun, ...]:
         """Runs of text: chunks joined where they continue each other, or the original."""
         if self.original is None:
             return tuple(_list_runs(self.chunks))
@@ -41,7 +41,7 @@ class ReassembledDocument(Generic[RecordT]):
         rest_chunk = len(self.chunks) if self.shows_rest else None
         metadata = (self.original if self.shows_rest else self.chunks[0]).metadata
         return (
-            TextRun(
+            StoredRun(
                 self.original.text,
                 self.original_spans,
                 ((0, 0),),
@@ -168,7 +168,7 @@ def _has_offsets(chunk: StoredChunk[Any]) -> bool:
     return chunk.has_exact_offsets or (chunk.has_no_place and chunk.page is not None)
 
 
-def _list_runs(chunks: Sequence[StoredChunk[Any]]) -> Iterator[TextRun]:
+def _list_runs(chunks: Sequence[StoredChunk[Any]]) -> Iterator[StoredRun]:
     index_by_chunk = {id(chunk): index for index, chunk in enumerate(chunks)}
     if _is_cut_by_drillrank(chunks):
         for group in _group_sections(chunks):
@@ -184,7 +184,7 @@ def _list_runs(chunks: Sequence[StoredChunk[Any]]) -> Iterator[TextRun]:
             yield run if _has_offsets(group[0]) else replace(run, shifts=())
 
 
-def _join(group: Sequence[StoredChunk[Any]], index_by_chunk: Mapping[int, int], path: str | HeadingPath) -> TextRun:
+def _join(group: Sequence[StoredChunk[Any]], index_by_chunk: Mapping[int, int], path: str | HeadingPath) -> StoredRun:
     """Join chunks in document order.
 
     Args:
@@ -209,7 +209,7 @@ def _join(group: Sequence[StoredChunk[Any]], index_by_chunk: Mapping[int, int], 
         length += len(texts[-1])
         end = max(end, start + len(text))
     first = group[0]
-    return TextRun("".join(texts), tuple(spans), tuple(shifts), path, first.is_below_path, metadata=first.metadata)
+    return StoredRun("".join(texts), tuple(spans), tuple(shifts), path, first.is_below_path, metadata=first.metadata)
 
 
 # --- Sections that drillrank cut, and whole documents

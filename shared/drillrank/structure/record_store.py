@@ -17,7 +17,12 @@ class RecordStore(Protocol):
 
     A store object belongs to one caller: it returns only records that this caller may see, and all three methods obey
     the same filter. No method changes a record that it returns or that was given to it. The asynchronous methods return
-    the same as the others and do not block the event loop. A subclass inherits ones that call the others on a thread.
+    the same as the others and do not block the event loop. A subclass inherits asynchronous methods that run the others
+    on a thread.
+
+    Evidence retrieval uses the vectors of a store that has a method `question_vector(question)`, which returns the
+    vector with which the question was searched for, or None. Chunks have their vectors in `StoredChunk.vector`, or a
+    method `read_vectors(chunks)` returns one for each chunk, or None. Without vectors, `StoredChunk.score` counts.
     """
 
     @property

@@ -32,7 +32,11 @@ def matches(metadata: Mapping[str, Any], where: Where) -> bool:
     >>> matches({"view": "raw", "page": 3}, {"view": ("raw", "summary")}), matches({}, {"view": "raw"})
     (True, False)
     """
-    return all(metadata.get(key) in (value if isinstance(value, tuple) else (value,)) for key, value in where.items())
+    for key, value in where.items():  # a loop, because stores are searched with it
+        stored = metadata.get(key)
+        if not (stored in value if isinstance(value, tuple) else stored == value):
+            return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,8 +142,8 @@ class ViewWriter:
         beyond = [prompt for prompt in entries if prompt not in cached_prompts][self.max_calls :]
         if beyond:
             warn(
-                f"{len(beyond)} of {len(entries)} keyword lists and summaries are computed without the LLM: it writes "
-                f"at most {self.max_calls} (max_calls)."
+                "Some keyword lists and summaries are computed without the LLM: it writes at most "
+                f"{self.max_calls} (max_calls)."
             )
             excess = set(beyond)
             entries = {prompt: entry for prompt, entry in entries.items() if prompt not in excess}
@@ -165,14 +165,12 @@ class ViewWriter:
                     answers[prompt] = reply.text
                 else:
                     failure = reply.failure or failure
-        missing = sum(prompt not in answers for prompt in prompts.values())
-        if missing:
+        if any(prompt not in answers for prompt in prompts.values()):
             failure = raise_or_fall_back(
                 failure or unusable_answer(_STEP, "it has no keyword or no word"), self.on_failure
             )
             warn(
-                f"The LLM did not write {missing} of {len(prompts)} keyword lists and summaries ({failure.kind}). They "
-                "were computed without it."
+                f"The LLM did not write some keyword lists and summaries ({failure.kind}): they were computed instead."
             )
         return {key: answers[prompt] for key, prompt in prompts.items() if prompt in answers}
 

@@ -61,7 +61,7 @@ def test_without_an_answer_the_views_are_computed_and_it_is_said_once_or_it_is_a
         (ValueError("out of order"), "fallback", "ValueError"),
         ("", None, "UnusableAnswer"),
     ):
-        with pytest.warns(DrillrankWarning, match=rf"did not write 3 of 3 .* \({kind}\)") as caught:
+        with pytest.warns(DrillrankWarning, match=rf"did not write some .* \({kind}\)") as caught:
             [written] = run(ViewWriter(on_failure=on_failure).write([CHUNKS]), Says(said))
         assert len(caught) == 1
         assert written == {"keywords": list(map(", ".join, keywords(BODIES))), "summary": summaries(BODIES)}
@@ -106,7 +106,7 @@ test_unusable_settings_are_refused = refuses(
 def test_the_llm_is_asked_so_often_and_no_more():
     parts = (f"# Part {i}\n\n{'#' * (i % 5 + 1)} Word{i} {i}\n\nAbout {i} cats.\n\n" for i in range(300))
     tiny, usage, writer = parse_document("".join(parts)), Usage(), ViewWriter(max_calls=7)
-    with pytest.warns(DrillrankWarning, match=r"293 of 300 .* computed without the LLM.*7 \(max_calls\)"):
+    with pytest.warns(DrillrankWarning, match=r"Some .* computed without the LLM.*7 \(max_calls\)"):
         [written] = run(writer.write([WHOLE(tiny)]), lambda prompt: "[an answer]", usage=usage)
     assert usage.calls == 7
     assert written["keywords"].count("an answer") == 7

@@ -30,7 +30,7 @@ class ChunkSpan:
 
 
 @dataclass(frozen=True)
-class TextRun:
+class StoredRun:
     r"""Text of a document, joined from chunks, or the original that they were cut from.
 
     Attributes:
