@@ -329,7 +329,7 @@ class ViewRetrieval(Generic[RecordT]):
             _warn(f"nothing was found: the source returned records, but none of the views {list(self._settings.views)}")
         elif not hits.chunks and store.obeys_limits:
             _warn("nothing was found: the source is empty")
-        elif merged and lacks_raw and store.obeys_limits and self._warned.new("no raw", [self._splitter]):
+        elif bool(merged) and lacks_raw and store.obeys_limits and self._warned.new("no raw", [self._splitter]):
             _warn(
                 "the source has raw records, but its searches return none. Check its filters and what it embeds, or "
                 "remove 'raw' from views"
