@@ -267,3 +267,18 @@ def test_a_store_whose_searches_return_no_raw_texts_is_reported_once(host):
     with pytest.warns(DrillrankWarning, match="its searches return none"):
         assert {view_of(one) for one in host.retrieve(component, QUESTION)} == {"raw"}
     host.retrieve(component, QUESTION)  # a second warning would be an error
+
+
+@both_frameworks
+def test_a_joined_text_names_the_pages_that_it_is_on(host):
+    texts = ["# Rivers\n\nThey flow.", "## Rhine\n\nIt flows through Basel.", "## Thames\n\nIt flows through London."]
+    pages = [host.document(text, source="rivers.pdf", page=number) for number, text in enumerate(texts)]
+    records = host.split(pages, min_tokens=None)
+    for fields in ({"documents": records}, {"source": host.index(*records)}):
+        [rhine] = host.retrieve(retriever(host, top_n=1, **fields), QUESTION)
+        assert (rhine.metadata["page"], rhine.metadata["drillrank_first_page"]) == (1, 2)
+        for expand in ("parent", "neighbours"):
+            [hit] = host.retrieve(retriever(host, top_n=1, expand=expand, **fields), QUESTION)
+            assert hit.text == "\n\n".join(texts)
+            names = ("page", "drillrank_first_page", "drillrank_last_page")
+            assert [hit.metadata[name] for name in names] == [0, 1, 3]
