@@ -170,6 +170,11 @@ class ShortensIds(DictionaryStore):
         return [replace(chunk, id=chunk.id[:100]) for chunk in super().search(question, n, where)]
 
 
+class BuildsQueries(DictionaryStore):
+    def find(self, where):
+        return super().find({} if "' OR '" in str(where) else where)
+
+
 class StripsTexts(DictionaryStore):
     def search(self, question, n, where=None):
         return [replace(chunk, text=chunk.text.strip()) for chunk in super().search(question, n, where)]
@@ -180,7 +185,27 @@ class FormatsQuestions(DictionaryStore):
         return super().search(question.format(text="a text"), n, where)
 
 
+class LeaksInSearch(DictionaryStore):
+    def search(self, question, n, where=None):
+        return DictionaryStore(self._database).search(question, n, where)
+
+
+class SearchesBackwardsInAsync(DictionaryStore):
+    async def asearch(self, question, n, where=None):
+        return self.search(question, n, where)[::-1]
+
+
+class RemembersDocuments(DictionaryStore):
+    _documents: dict[Any, Any] = {}  # noqa: RUF012
+
+    def find(self, where):
+        return self._documents.setdefault((id(self._database), str(where)), super().find(where))
+
+
 FAULTS = {
+    "components_return_what_the_caller_may_see": [LeaksInSearch],
+    "components_return_the_same": [SearchesBackwardsInAsync],
+    "components_see_an_update": [RemembersDocuments],
     "the_nearest_records_first": [FarthestFirst],
     "at_most_n_records": [IgnoresN],
     "each_record_once_if_n_exceeds_the_store": [ReturnsTenAtMost],
@@ -203,6 +228,7 @@ FAULTS = {
     "async_methods_do_not_block": [BlocksTheLoop, BlocksTheLoopInLookUps],
     "threads_get": [SharesTheQuestionOfThreads],
     "unusual_ids": [ShortensIds],
+    "unusual_metadata_values": [BuildsQueries],
     "unusual_texts": [StripsTexts],
     "unusual_questions": [FormatsQuestions],
 }
