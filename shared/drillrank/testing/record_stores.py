@@ -209,6 +209,18 @@ class RecordStoreTests(StoreComponentTests):
             )
         self._expect_visible(self._open(database, "a"), [c for c in sample_chunks() if c.metadata["tenant"] == "a"])
 
+    def test_a_tenant_is_compared_exactly(self) -> None:
+        """A caller whose tenant is code, a wildcard, or the beginning of another one's sees nothing."""
+        self._skip_without(self.has_tenants)
+        database = self._make(sample_chunks())
+        for tenant in ("a' OR '1'='1", "%", "*", "", "A", "a "):
+            chunks = self._everything(self._open(database, tenant))
+            expect(
+                not chunks,
+                f"The caller {tenant!r} saw {len(chunks)} records of others. Compare the tenant exactly, and pass it to "
+                "the database as a parameter.",
+            )
+
     # Truth
 
     @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])

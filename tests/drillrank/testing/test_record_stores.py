@@ -97,6 +97,11 @@ class LeaksInAsync(DictionaryStore):
         return DictionaryStore(self._database).find(where)
 
 
+class ComparesTenantsInLowercase(DictionaryStore):
+    def __init__(self, database, visible=None):
+        super().__init__(database, {key: value.strip().lower() for key, value in (visible or {}).items()})
+
+
 class HidesPermittedRecords(DictionaryStore):
     def _select(self, where):
         return super()._select(where)[1:] if self._visible else super()._select(where)
@@ -219,6 +224,7 @@ FAULTS = {
     "no_call_returns_records_of_another_tenant": [
         *(LeaksById, LeaksIfWhereNamesTheTenant, LeaksInAsync, HidesPermittedRecords)
     ],
+    "a_tenant_is_compared_exactly": [ComparesTenantsInLowercase],
     "an_update_is_seen_at_once": [RemembersSearches],
     "a_deleted_record_is_gone": [RemembersRecords],
     "no_call_changes_what_it_was_given": [EmptiesWhere, SortsIds],
