@@ -93,18 +93,29 @@ def read_given(chunks: Chunks[RecordT], is_filtered: bool) -> CandidateDocuments
 
 def join_page_chunks(chunks: Chunks[RecordT]) -> Chunks[RecordT]:
     """Join chunks that are pages of one file, each whole. Other chunks stay as they are."""
-    may_be_page = [chunk.has_no_place and (chunk.kind == "document" or chunk.page is not None) for chunk in chunks]
     documents = []
-    for document in join_pages(((chunk.text, chunk.metadata) for chunk in chunks), may_be_page):
-        pages = [chunks[index] for index in document.page_indices]
-        first = replace(pages[0], pages=pages[0].pages or document.pages, is_joined=len(pages) > 1)
-        if len(pages) > 1:
-            aliases = tuple(dict.fromkeys(alias for page in pages for alias in (*page.aliases, page.id)))
+    for document in join_pages(((chunk.text, chunk.metadata) for chunk in chunks), list(map(_may_be_page, chunks))):
+        first, *others = (chunks[index] for index in document.page_indices)
+        if others:
+            aliases = dict.fromkeys(alias for page in (first, *others) for alias in (*page.aliases, page.id))
             first = replace(
-                first, text=document.text, kind="document", page=None, pages=document.pages, aliases=aliases
+                first,
+                text=document.text,
+                kind="document",
+                page=None,
+                pages=document.pages,
+                aliases=tuple(aliases),
+                is_joined=True,
             )
+        elif document.pages is not None and first.pages is None:
+            first = replace(first, pages=document.pages)
         documents.append(first)
     return documents
+
+
+def _may_be_page(chunk: StoredChunk[Any]) -> bool:
+    """Return True if a chunk may be a page of a file, and the whole page."""
+    return chunk.has_no_place and (chunk.kind == "document" or chunk.page is not None)
 
 
 def group_by_document(chunks: Iterable[StoredChunk[RecordT]]) -> dict[DocumentName, list[StoredChunk[RecordT]]]:
@@ -244,6 +255,8 @@ def _join_stored_pages(records: Chunks[RecordT]) -> tuple[Chunks[RecordT], list[
     Returns:
         The records, with offsets if they were joined, and the joined document.
     """
+    if not all(map(_may_be_page, records)):
+        return records, []
     pages = sorted(records, key=lambda record: record.page if isinstance(record.page, int) else -1)
     joined = join_page_chunks(pages)
     if len(joined) != 1 or joined[0].pages is None or not joined[0].is_joined:
