@@ -20,7 +20,9 @@ from drillrank import Passage
 from drillrank.frameworks.components import EXPLAIN, ModelFields
 from drillrank.frameworks.inputs import clean_question
 from drillrank.frameworks.metadata import describe_explanation
+from drillrank.frameworks.models import FrameworkEmbedding
 from drillrank.frameworks.paths import PathResultRecord, PathRetrieval, PathStores, path_rerank, rank_linked
+from drillrank.frameworks.stored_vectors import StoredVectors
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName
 from drillrank.rerank.base import RetrievalScores
@@ -166,9 +168,9 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
         llm: Chat model or text model, or a Runnable around one, that names what the best path of each hop but the last
             lacks, with one short call and one query to `source` each. None asks no LLM.
         model: A `load_language_model` specification, or a language model.
-        embed: An embedding model (that of the vector store is best), an encoder's specification such as `"onnx:DIR"`,
-            or a function from texts to vectors. `documents` are embedded when the retriever is built, other documents
-            when they are first found.
+        embed: An embedding model, an encoder's specification such as `"onnx:DIR"`, or a function from texts to vectors.
+            `documents` are embedded when the retriever is built, other documents when they are first found. By default,
+            the vectors of the vector store behind `source` count, if it has one for each of the `documents`.
         top_n: Maximum number of documents. None returns every document on a scored path. `invoke(query, top_n=...)`
             overrides it.
         explain: Explain the rank of each result.
@@ -233,11 +235,19 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
             _open_stores(self),
             settings=settings,
             links=self.links,
-            embed=embedding_of(self.embed),
+            embed=self._choose_embedding(),
             missing_prompt=None if self.llm is None else missing_prompt,
             explain=self.explain,
             index_fields=index_fields(self, self.language_model),
         )
+
+    def _choose_embedding(self) -> Embed | None:
+        """Return the embedding function of `embed`, or else the vectors of the vector store."""
+        store = underlying_store(self.source)
+        if self.embed is not None or store is None or not self._settings.use_index_vectors:
+            return embedding_of(self.embed)
+        embedding = embedding_of(store.embeddings)
+        return StoredVectors(embedding) if isinstance(embedding, FrameworkEmbedding) else None
 
     def _framework_llm(self, config: RunnableConfig) -> FrameworkLLM | None:
         return None if self.llm is None else FrameworkLLM(self.llm, "name what is missing", config)

@@ -31,8 +31,10 @@ from drillrank.explanation.explanations import explains
 from drillrank.frameworks.constructors import component
 from drillrank.frameworks.inputs import clean_question, finite_score, value_text
 from drillrank.frameworks.metadata import with_notes
+from drillrank.frameworks.models import FrameworkEmbedding
 from drillrank.frameworks.paths import PathResultRecord, PathRetrieval, PathStores, path_rerank, rank_linked
 from drillrank.frameworks.settings import check_switch
+from drillrank.frameworks.stored_vectors import StoredVectors
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName
 from drillrank.passages import Ranking, check_top_n
@@ -215,9 +217,9 @@ class PromptRankRetriever(StepPrompts, QueryRetriever):
         model: A `load_language_model` specification, or a language model.
         model_options: Options of the language model.
         top_n: Maximum number of nodes. None returns every node on a scored path.
-        embed: An embedding model (that of the index is best), an encoder's specification such as `"onnx:DIR"`, or a
-            function from texts to vectors. `documents` are embedded when the retriever is built, other nodes when they
-            are first found.
+        embed: An embedding model, an encoder's specification such as `"onnx:DIR"`, or a function from texts to vectors.
+            `documents` are embedded when the retriever is built, other nodes when they are first found. By default, the
+            vectors of the index behind `source` count, if it has one for each of the `documents`.
         explain: Explain the rank of each result.
         settings: Further settings: `llama_index_ext.settings.PromptRankRetrieverSettings`, or a mapping of its fields.
         callback_manager: Callback manager, as for every LlamaIndex retriever.
@@ -283,7 +285,7 @@ class PromptRankRetriever(StepPrompts, QueryRetriever):
             _open_stores(self),
             settings=settings,
             links=self.links,
-            embed=embedding_of(self.embed),
+            embed=self._choose_embedding(settings),
             missing_prompt=None if self.llm is None else prompt,
             explain=self.explain,
         )
@@ -295,6 +297,14 @@ class PromptRankRetriever(StepPrompts, QueryRetriever):
         if explains(self.explain):
             send_explanations(query, nodes, [result.explanation for result in results])
         return nodes
+
+    def _choose_embedding(self, settings: PromptRankRetrieverSettings) -> Embed | None:
+        """Return the embedding function of `embed`, or else the vectors of the index."""
+        index = underlying_index(self.source)
+        if self.embed is not None or index is None or not settings.use_index_vectors:
+            return embedding_of(self.embed)
+        embedding = embedding_of(index._embed_model)
+        return StoredVectors(embedding) if isinstance(embedding, FrameworkEmbedding) else None
 
     def _framework_llm(self) -> FrameworkLLM | None:
         return self._missing_llm

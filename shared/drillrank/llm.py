@@ -388,6 +388,7 @@ class _AsyncDriver:
         self._usage = usage
         self._on_reply = on_reply
         self._limit = asyncio.Semaphore(workers)
+        self._failure: LLMFailure | None = None  # ends the run: no further call is made
         # The event loop has few threads of its own, which other callers wait for.
         self.threads = ThreadPoolExecutor(workers, "drillrank")
 
@@ -399,6 +400,10 @@ class _AsyncDriver:
                 tasks = [asyncio.ensure_future(self._answer(request)) for request in step]
                 try:
                     answers = await asyncio.gather(*tasks)
+                except LLMFailure as failure:
+                    self._failure = failure
+                    await asyncio.gather(*tasks, return_exceptions=True)  # answers under way reach their caches
+                    raise
                 finally:
                     for task in tasks:
                         task.cancel()
@@ -429,10 +434,14 @@ class _AsyncDriver:
         try:
             return _as_reply(await self._call(method, *arguments), is_structured=len(arguments) > 1)
         except Exception as cause:
+            if cause is self._failure:
+                raise
             return _failed_reply(request, cause)
 
     async def _call(self, function: Function, *arguments: Any) -> Any:
         async with self._limit:
+            if self._failure is not None:
+                raise self._failure
             if is_async(function):
                 return await function(*arguments)
             loop = asyncio.get_running_loop()

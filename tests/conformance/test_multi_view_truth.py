@@ -200,7 +200,7 @@ class Redact(TransformComponent):
     """A later step of the pipeline, which sees raw nodes only."""
 
     def __call__(self, nodes, **keywords):
-        return [node if isinstance(node, IndexNode) else redacted(node) for node in nodes]
+        return [redacted(node) if node.metadata["drillrank_view"] == "raw" else node for node in nodes]
 
 
 def redacted(record):

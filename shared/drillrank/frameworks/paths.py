@@ -17,6 +17,7 @@ from drillrank.frameworks.metadata import describe_details, describe_path
 from drillrank.frameworks.sections import deduplicate_sections, warn_missing
 from drillrank.frameworks.settings import LinkedRecordSettings
 from drillrank.frameworks.shared import CachedValue, Indexes, get_or_compute
+from drillrank.frameworks.stored_vectors import StoredVectors
 from drillrank.llm import FunctionRequest, Handlers, LookupRequest, Requests, RetrievalRequest, Usage
 from drillrank.multihop.path_rerank import LinkName, PathRerank, named_links
 from drillrank.multihop.prior import check_by_order
@@ -24,7 +25,13 @@ from drillrank.multihop.search import Hop, PathSearch
 from drillrank.passages import Passage, Ranking, by_id, stable_uuid
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
-from drillrank.structure.record_store import RecordStore, get_request, search_request
+from drillrank.structure.record_store import (
+    RecordStore,
+    get_request,
+    read_chunk_vectors,
+    read_question_vector,
+    search_request,
+)
 from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.vectors import Embed
 
@@ -132,6 +139,7 @@ class PathRecords(Generic[RecordT]):
         warned: Warnings that were given before.
         record_by_name: The first record of each name, from which all of its result is.
         missing_ids: Names of given records that the store did not return.
+        vectors: Receives the vectors of records. None if they do not count.
     """
 
     stores: PathStores[RecordT]
@@ -140,6 +148,7 @@ class PathRecords(Generic[RecordT]):
     warned: WarnOnce = field(default_factory=WarnOnce)
     record_by_name: dict[str, RecordT] = field(default_factory=dict)
     missing_ids: set[str] = field(default_factory=set)
+    vectors: StoredVectors | None = None
     _passage_by_name: dict[str, Passage] = field(default_factory=dict)
 
     def handlers(self, query: str) -> Handlers:
@@ -164,6 +173,11 @@ class PathRecords(Generic[RecordT]):
             if text_by_name.setdefault(name, passage.text) != passage.text:  # two stores with the same id
                 passage = replace(passage, id=stable_uuid(name, passage.text))
             passages.append(self._remember(passage, record))
+        if self.vectors is not None:
+            self.vectors.add_question(question, read_question_vector(stores.source, question))
+            [vectors] = yield [FunctionRequest(partial(read_chunk_vectors, stores.source, chunks))]
+            pairs = zip(chunks, vectors, strict=True)
+            self.vectors.add(passages, [vector if chunk.is_raw else None for chunk, vector in pairs])
         return passages
 
     def own_ids(self, names: Sequence[str]) -> list[str]:
@@ -186,11 +200,29 @@ class PathRecords(Generic[RecordT]):
         if stores.linked_store is not None:
             [chunks] = yield [get_request(stores.linked_store, ids)]
         if chunks is not None:
-            return self._permit(ids, chunks)
+            fetched = self._permit(ids, chunks)
+            if self.vectors is not None and stores.linked_store is not None:
+                passage_by_id = dict(fetched)
+                passage_by_record = {
+                    id(chunk.record): passage_by_id[id_]
+                    for chunk in chunks
+                    if (id_ := stores.own_id(chunk.record)) in passage_by_id
+                }
+                yield from self._read_vectors(stores.linked_store, chunks, passage_by_record)
+            return fetched
         if stores.knows_all_ids:
             raise InvalidInput("store finds no documents by id. Pass another store.")
         records = ((id_, self.given[id_]) for id_ in ids)
         return [(id_, self._remember(stores.to_passage(record, id_), record)) for id_, record in records]
+
+    def _read_vectors(
+        self, store: RecordStore, chunks: Sequence[StoredChunk[RecordT]], passage_by_record: Mapping[int, Passage]
+    ) -> Requests[None]:
+        """Keep the vectors of chunks whose records became passages."""
+        assert self.vectors is not None
+        known = [chunk for chunk in chunks if id(chunk.record) in passage_by_record]
+        [vectors] = yield [FunctionRequest(partial(read_chunk_vectors, store, known))]
+        self.vectors.add([passage_by_record[id(chunk.record)] for chunk in known], vectors)
 
     def _permit(self, ids: Sequence[str], chunks: Sequence[StoredChunk[RecordT]]) -> list[tuple[str, Passage]]:
         """Return the fetched records that the caller may see, as passages by id."""
@@ -295,6 +327,21 @@ def path_rerank(
     return PathRerank(prompt_rank, links=sources, corpus=corpus, embed=embed, settings=settings)
 
 
+@dataclass(frozen=True)
+class PathIndex:
+    """Search of the visible given passages.
+
+    Attributes:
+        given: The passages.
+        search: Search of paths that lead to them.
+        vectors: Vectors of the store that the search embeds with. None if it has another embedding function, or none.
+    """
+
+    given: GivenPassages
+    search: PathSearch
+    vectors: StoredVectors | None
+
+
 class PathRetrieval(Generic[RecordT]):
     """Retrieval of paths of records, for any number of questions.
 
@@ -304,7 +351,8 @@ class PathRetrieval(Generic[RecordT]):
         stores: Stores, for no question in particular.
         settings: Settings of the search.
         links: Kinds of links, by name.
-        embed: Function from texts to vectors; None for lexical matching alone.
+        embed: Function from texts to vectors, or the vectors of a store. None for lexical matching alone. The vectors
+            of a store count only if it has one for each of the `records`, so that no record has to be embedded.
         missing_prompt: Prompt that asks an LLM for what a path lacks. None if there is no LLM.
         explain: True if each result has an explanation.
         index_fields: Function from records to the fields that an index of them depends on. Components with equal
@@ -323,7 +371,7 @@ class PathRetrieval(Generic[RecordT]):
         *,
         settings: LinkedRecordSettings,
         links: Sequence[LinkName],
-        embed: Embed | None,
+        embed: Embed | StoredVectors | None,
         missing_prompt: Callable[..., str] | None,
         explain: bool,
         index_fields: Callable[[Sequence[RecordT]], Mapping[str, object]] | None = None,
@@ -332,7 +380,8 @@ class PathRetrieval(Generic[RecordT]):
         if isinstance(links, str):
             raise InvalidInput(f"links must be a list of names, got {links!r:.200}. Write [{links!r:.200}].")
         self._to_passage, self._names = stores.to_passage, stores.name_records(records)
-        self._build_reranker = partial(path_rerank, settings, prompt_rank, tuple(links), embed)
+        self._build_reranker = partial(path_rerank, settings, prompt_rank, tuple(links))
+        self._embed, self._linked_store = embed, stores.linked_store
         self._index_fields, self._explain = index_fields, explain
         self._n_candidates = settings.pool
         self._missing = None if missing_prompt is None else replace(settings, missing_prompt=missing_prompt)
@@ -341,7 +390,7 @@ class PathRetrieval(Generic[RecordT]):
         if not stores.access_filter.restricts:
             self._indexes.get(tuple(range(len(records))))
 
-    def _index(self, visible: tuple[int, ...]) -> CachedValue[tuple[GivenPassages, PathSearch]]:
+    def _index(self, visible: tuple[int, ...]) -> CachedValue[PathIndex]:
         """Return a search of the visible given records."""
         names = [self._names[index] for index in visible]
         records = [self._indexes.records[index] for index in visible]
@@ -352,11 +401,27 @@ class PathRetrieval(Generic[RecordT]):
                     "show one."
                 )
 
-        def build() -> tuple[GivenPassages, PathSearch]:
+        def build() -> PathIndex:
             passages = list(map(self._to_passage, records, names))
-            return GivenPassages(passages), self._build_reranker(passages).path_search
+            embed = self._embed
+            if isinstance(embed, StoredVectors) and not self._has_vectors(embed, passages):
+                embed = None
+            vectors = embed if isinstance(embed, StoredVectors) else None
+            return PathIndex(GivenPassages(passages), self._build_reranker(embed, passages).path_search, vectors)
 
         return get_or_compute("paths", self._index_fields and self._index_fields(records), build)
+
+    def _has_vectors(self, vectors: StoredVectors, passages: Sequence[Passage]) -> bool:
+        """Read the vectors of given passages from the store. Return True if it has all of them."""
+        if not passages:
+            return True
+        store = self._linked_store
+        chunks = (store.get([passage.id for passage in passages]) if store is not None else None) or ()
+        passage_by_id = {passage.id: passage for passage in passages}
+        known = [chunk for chunk in chunks if chunk.id in passage_by_id]
+        if store is not None:
+            vectors.add([passage_by_id[chunk.id] for chunk in known], read_chunk_vectors(store, known))
+        return vectors.has_all(passages)
 
     def retrieve(
         self, query: str, stores: PathStores[RecordT], top_n: int | None, usage: Usage
@@ -371,11 +436,12 @@ class PathRetrieval(Generic[RecordT]):
         """
         visible = yield from self._indexes.request_visible(stores.access_filter)
         [index] = yield [FunctionRequest(partial(self._indexes.get, visible))]
-        given, search = index.value
+        path_index: PathIndex = index.value
         given_by_name = {self._names[i]: self._indexes.records[i] for i in visible}
-        records = PathRecords(stores, RecordNames(given), given_by_name, self._warned)
+        names = RecordNames(path_index.given)
+        records = PathRecords(stores, names, given_by_name, self._warned, vectors=path_index.vectors)
         candidates = yield from records.search(query, self._n_candidates)
-        requests = search.requests(
+        requests = path_index.search.requests(
             query, top_n, candidates=candidates, fetched=True, missing=self._missing, usage=usage
         )
         ranking = yield from bind_handlers(requests, records.handlers(query))

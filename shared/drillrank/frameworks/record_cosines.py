@@ -19,7 +19,7 @@ import numpy as np
 from drillrank.drilldown.outline import OutlineSection
 from drillrank.llm import FunctionRequest, Requests
 from drillrank.structure.reassembly import ReassembledDocument
-from drillrank.structure.record_store import RecordStore
+from drillrank.structure.record_store import RecordStore, read_chunk_vectors, read_question_vector
 from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.vectors import Floats, Integers, of_unit_length
 
@@ -46,12 +46,10 @@ def find_record_cosines(
         The cosines. None if no vector and no score is known.
     """
     chunks = [chunk for document in documents for chunk in document.chunks]
-    question_vector = getattr(store, "question_vector", lambda _: None)(question)
+    question_vector = read_question_vector(store, question)
     cosines = None
     if question_vector is not None and chunks:
-        vectors: Sequence[Any] = [chunk.vector for chunk in chunks]
-        if (read_vectors := getattr(store, "read_vectors", None)) is not None:
-            [vectors] = yield [FunctionRequest(partial(read_vectors, chunks))]
+        [vectors] = yield [FunctionRequest(partial(read_chunk_vectors, store, chunks))]
         cosines = _compute_cosines(question_vector, vectors)
     if cosines is None:
         cosines = _convert_scores(chunks, hits)

@@ -143,15 +143,19 @@ class PathRetrieverSettings(LinkedRecordSettings):
 
     Attributes:
         prior: Prior from the order of the retrieved records: `"retrieval"`, or None.
+        use_index_vectors: Rank by the vectors of an index or store in addition to terms, if it has one for each of the
+            `documents`. Only the question is embedded. `embed` replaces them.
 
     Raises:
         InvalidInput: A setting of `LinkedRecordSettings` cannot be used, or the prior is unknown.
     """
 
     prior: Prior | None = None
+    use_index_vectors: bool = True
 
     def __post_init__(self) -> None:
         check_prior(self.prior)
+        check_switch(use_index_vectors=self.use_index_vectors)
         super().__post_init__()
 
 

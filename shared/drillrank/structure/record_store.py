@@ -67,6 +67,21 @@ class RecordStore(Protocol):
         return await asyncio.to_thread(self.find, where)
 
 
+def read_question_vector(store: RecordStore, question: str) -> Sequence[float] | None:
+    """Return the vector with which a store searched for a question. None if it is not known."""
+    vector: Sequence[float] | None = getattr(store, "question_vector", lambda _: None)(question)
+    return vector
+
+
+def read_chunk_vectors(store: RecordStore, chunks: Sequence[StoredChunk[Any]]) -> Sequence[Sequence[float] | None]:
+    """Return the vectors of chunks that a store returned. None for those without one."""
+    read_vectors = getattr(store, "read_vectors", None)
+    vectors: Sequence[Sequence[float] | None] = (
+        [chunk.vector for chunk in chunks] if read_vectors is None else read_vectors(chunks)
+    )
+    return vectors
+
+
 def search_request(store: RecordStore, question: str, n: int, where: Where | None = None) -> FunctionRequest:
     """Return the request for `store.search`."""
     arguments = question, n, where
