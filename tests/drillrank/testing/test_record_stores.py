@@ -214,7 +214,7 @@ class RemembersDocuments(DictionaryStore):
 
 
 FAULTS = {
-    "components_return_what_the_caller_may_see": [LeaksInSearch],
+    "components_return_visible_texts_only": [LeaksInSearch],
     "components_return_the_same": [SearchesBackwardsInAsync],
     "components_see_an_update": [RemembersDocuments],
     "the_nearest_records_first": [FarthestFirst],
