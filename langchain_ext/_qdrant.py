@@ -86,7 +86,8 @@ def _parse_condition(condition: Any, prefix: str) -> dict[str, Any]:
         return parse_qdrant_filter(condition, prefix)
     if (empty := getattr(condition, "is_empty", None)) is not None and not isinstance(empty, bool):
         return {_metadata_key(empty.key, prefix): {"$exists": False}}
-    match, range = getattr(condition, "match", None), getattr(condition, "range", None)
+    match: Any = getattr(condition, "match", None)
+    range: Any = getattr(condition, "range", None)
     if (match is None) == (range is None):
         raise InvalidInput(f"A filter of Qdrant has {condition!r:.200}, which drillrank cannot evaluate.")
     if range is not None:
