@@ -43,6 +43,19 @@ def list_point_ids(ids: Iterable[str]) -> list[Any]:
     return point_ids
 
 
+def read_point_vectors(store: Any, ids: Iterable[str]) -> dict[str, Sequence[float]]:
+    """Return the dense vectors of points by id. Points without one are missing."""
+    points = store.client.retrieve(
+        store.collection_name, ids=list_point_ids(ids), with_payload=False, with_vectors=True
+    )
+    vector_by_id = {}
+    for point in points:
+        vector = point.vector.get(store.vector_name) if isinstance(point.vector, Mapping) else point.vector
+        if vector is not None:
+            vector_by_id[str(point.id)] = vector
+    return vector_by_id
+
+
 def qdrant_filter(store: Any, filters: Sequence[Mapping[str, Any]]) -> Any:
     """Return Qdrant's form of filters that must all be met. None means no filter.
 

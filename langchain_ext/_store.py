@@ -19,7 +19,7 @@ from drillrank.llm import FunctionRequest, Requests
 from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import StoredChunk, Where, matches
 from langchain_ext._filters import DocumentFilter
-from langchain_ext._qdrant import is_qdrant, list_point_ids, move_ids
+from langchain_ext._qdrant import is_qdrant, list_point_ids, move_ids, read_point_vectors
 from langchain_ext._records import read_found
 
 _MAX_RECORDS = 10_000  # of the documents of one question
@@ -130,9 +130,12 @@ class LangChainStore(FrameworkStore):
 
     def read_vectors(self, chunks: Sequence[StoredChunk[Any]]) -> Sequence[Sequence[float] | None]:
         """Return the vectors of documents that this store returned."""
-        if not isinstance(self.store, InMemoryVectorStore):
-            return super().read_vectors(chunks)
-        return [self.store.store.get(chunk.record.id, {}).get("vector") for chunk in chunks]
+        ids = [chunk.record.id for chunk in chunks]
+        if isinstance(self.store, InMemoryVectorStore):
+            return [self.store.store.get(id_, {}).get("vector") for id_ in ids]
+        if is_qdrant(self.store):
+            return list(map(read_point_vectors(self.store, filter(None, ids)).get, ids))
+        return super().read_vectors(chunks)
 
     def _read_found(self, documents: Sequence[Document]) -> list[StoredChunk[Any]]:
         return read_found(move_ids(documents) if is_qdrant(self.store) else documents)

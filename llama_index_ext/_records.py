@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -177,43 +176,54 @@ _HEADINGS = "header_path"  # of the framework's Markdown parser: those above the
 
 def read_chunks(records: Iterable[BaseNode | NodeWithScore]) -> list[StoredChunk[BaseNode]]:
     """Return nodes or hits as stored chunks."""
-    hits = [record if isinstance(record, NodeWithScore) else NodeWithScore(node=record) for record in records]
-    node_by_id = {hit.node.node_id: hit.node for hit in hits}
-    return [replace(_read_node(hit.node, node_by_id), score=finite_score(hit.score)) for hit in hits]
+    pairs = [(record.node, record.score) if isinstance(record, NodeWithScore) else (record, None) for record in records]
+    node_by_id = {node.node_id: node for node, _ in pairs}
+    return [_read_node(node, score, node_by_id) for node, score in pairs]
 
 
-def _read_node(node: BaseNode, node_by_id: Mapping[str, BaseNode]) -> StoredChunk[BaseNode]:
+def _read_node(node: BaseNode, score: float | None, node_by_id: Mapping[str, BaseNode]) -> StoredChunk[BaseNode]:
     names, metadata, text = result_metadata(node.metadata), user_metadata(node.metadata), read_content(node)
     namespace, document = str(names.get("namespace") or ""), node.ref_doc_id or node.node_id
     related = {"parent_id": node.parent_node, "previous_id": node.prev_node, "next_id": node.next_node}
-    chunk = StoredChunk(
-        node,
-        node.node_id,
-        text,
-        (namespace, document),
+    fields: dict[str, Any] = {"id": node.node_id, "text": text}
+    is_view = is_section(node.metadata)
+    if is_view or node.ref_doc_id not in (None, node.node_id):
+        fields["kind"] = "chunk"
+        fields["siblings"] = {DOCUMENT: document, **({prefixed("namespace"): namespace} if namespace else {})}
+        fields |= _read_section(node, names, text) if is_view else _read_part(node, metadata, text, node_by_id)
+    return StoredChunk(
+        record=node,
+        document=(namespace, document),
         view_text=text,
         metadata=metadata,
         pages=read_pages(node.metadata),
         links={name: info.node_id for name, info in related.items() if info is not None},
+        score=finite_score(score),
         vector=node.embedding,
+        **fields,
     )
-    is_view = is_section(node.metadata)
-    if not is_view and node.ref_doc_id in (None, node.node_id):
-        return chunk
-    siblings = {DOCUMENT: document, **({prefixed("namespace"): namespace} if namespace else {})}
-    chunk = replace(chunk, kind="chunk", siblings=siblings)
+
+
+def _read_section(node: BaseNode, names: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """Return the fields of a view of a section that drillrank cut."""
+    view = str(names["view"])
+    fields = {"id": str(names["section_id"]), "view": view, "text": text if view == "raw" else ""}
     start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
-    if is_view:
-        view = str(names["view"])
-        chunk = replace(chunk, id=str(names["section_id"]), view=view, text=text if view == "raw" else "")
-        if start is None:  # a section of a piece that another parser cut
-            return chunk
-        return replace(chunk, kind="section", path=str(names.get("section_path", "")), start=start, end=end)
+    if start is None:  # a section of a piece that another parser cut
+        return fields
+    return {**fields, "kind": "section", "path": str(names.get("section_path", "")), "start": start, "end": end}
+
+
+def _read_part(
+    node: BaseNode, metadata: Mapping[str, Any], text: str, node_by_id: Mapping[str, BaseNode]
+) -> dict[str, Any]:
+    """Return the fields of a chunk of another parser."""
     headings, document_start = headings_of_path(metadata.get(_HEADINGS)), _document_start(node, node_by_id)
-    chunk = replace(chunk, path=headings, is_below_path=_HEADINGS in metadata)
+    fields = {"path": headings, "is_below_path": _HEADINGS in metadata}
     if headings and not (document_start != 0 and text.startswith("#")):
-        return chunk  # it was cut again, and its offsets count from the first cut
-    return replace(chunk, start=document_start, end=end if document_start == start else None)
+        return fields  # it was cut again, and its offsets count from the first cut
+    has_own_offset = document_start == getattr(node, "start_char_idx", None)
+    return {**fields, "start": document_start, "end": getattr(node, "end_char_idx", None) if has_own_offset else None}
 
 
 def _document_start(

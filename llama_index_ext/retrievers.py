@@ -157,14 +157,14 @@ class MultiViewRetriever(QueryRetriever):
         return nodes
 
 
-def _build_node(found: FoundSection[BaseNode]) -> NodeWithScore:
-    record, metadata = found.chunk.record, found.metadata | found.retrieval_metadata
+def _build_node(section: FoundSection[BaseNode]) -> NodeWithScore:
+    record, metadata = section.chunk.record, section.metadata | section.retrieval_metadata
     node: Any = annotate_node(record, metadata, [key for key in metadata if key not in record.metadata])
     node.embedding = None  # some stores return vectors by id, none by a search
-    if found.is_joined:
-        node.set_content(found.chunk.text)
-        node.start_char_idx, node.end_char_idx = found.chunk.start, found.chunk.end
-    return NodeWithScore(node=node, score=found.merged.score)
+    if section.is_joined:
+        node.set_content(section.chunk.text)
+        node.start_char_idx, node.end_char_idx = section.chunk.start, section.chunk.end
+    return NodeWithScore(node=node, score=section.merged.score)
 
 
 @component

@@ -8,6 +8,7 @@ import pytest
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo
 
 from drillrank.errors import DrillrankWarning
+from drillrank.likelihood import EmbeddingModel
 from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 
 OAK = "# Oak\n\nThe oak is tall.\n\n# Ash\n\nThe ash is tough.\n\n# Elm\n\nThe elm is rare.\n"
@@ -125,3 +126,20 @@ def test_warnings_name_no_document_and_results_do(stored):
         _, events = stored.host.hear(component, "How is the oak?")
     assert name not in "".join(str(warning.message) for warning in caught)
     assert name in "".join(problem for event in events for problem in event.get("problems", ()))
+
+
+class SlowModel(EmbeddingModel):
+    """Model with the specification of an encoder that takes long."""
+
+    spec = "st:slow"
+
+
+@both_frameworks
+def test_encoding_many_passages_is_warned_about_once(host):
+    reranker = host.ext.UPRRerank(model=SlowModel(lambda texts: [[float(len(text)), 1.0] for text in texts]))
+    records = [host.record(f"The oak is tree {number}.") for number in range(50)]
+    assert host.ask(reranker, "How is the oak?", *records[:49])
+    with pytest.warns(DrillrankWarning, match="takes seconds for 50 passages") as caught:
+        results = [host.ask(reranker, "How is the oak?", *records) for _ in range(2)]
+    assert len(caught) == 1
+    assert results[0] == results[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from typing import Any, Generic
@@ -39,7 +39,7 @@ class CandidateDocuments(Generic[RecordT]):
     Attributes:
         documents: The documents; those of a store with the best first.
         names_by_problem: Documents that something is wrong with, by kind of problem.
-        empty_reason: Reason why there is no text. Empty if there is some.
+        empty_reason: Reason why the documents have no text. Empty if they have some.
         hits: Records that a search returned, best first.
     """
 
@@ -93,18 +93,29 @@ def read_given(chunks: Chunks[RecordT], is_filtered: bool) -> CandidateDocuments
 
 def join_page_chunks(chunks: Chunks[RecordT]) -> Chunks[RecordT]:
     """Join chunks that are pages of one file, each whole. Other chunks stay as they are."""
-    may_be_page = [chunk.has_no_place and (chunk.kind == "document" or chunk.page is not None) for chunk in chunks]
     documents = []
-    for document in join_pages(((chunk.text, chunk.metadata) for chunk in chunks), may_be_page):
-        pages = [chunks[index] for index in document.page_indices]
-        first = replace(pages[0], pages=pages[0].pages or document.pages, is_joined=len(pages) > 1)
-        if len(pages) > 1:
-            aliases = tuple(dict.fromkeys(alias for page in pages for alias in (*page.aliases, page.id)))
+    for document in join_pages(((chunk.text, chunk.metadata) for chunk in chunks), list(map(_may_be_page, chunks))):
+        first, *others = (chunks[index] for index in document.page_indices)
+        if others:
+            aliases = dict.fromkeys(alias for page in (first, *others) for alias in (*page.aliases, page.id))
             first = replace(
-                first, text=document.text, kind="document", page=None, pages=document.pages, aliases=aliases
+                first,
+                text=document.text,
+                kind="document",
+                page=None,
+                pages=document.pages,
+                aliases=tuple(aliases),
+                is_joined=True,
             )
+        elif document.pages is not None and first.pages is None:
+            first = replace(first, pages=document.pages)
         documents.append(first)
     return documents
+
+
+def _may_be_page(chunk: StoredChunk[Any]) -> bool:
+    """Return True if a chunk may be a page of a file, and the whole page."""
+    return chunk.has_no_place and (chunk.kind == "document" or chunk.page is not None)
 
 
 def group_by_document(chunks: Iterable[StoredChunk[RecordT]]) -> dict[DocumentName, list[StoredChunk[RecordT]]]:
@@ -151,10 +162,10 @@ def _split_conflicting(
 def find_candidates(
     question: str,
     store: RecordStore,
-    given: Chunks[RecordT],
+    given_chunks: Chunks[RecordT],
     max_documents: int,
     joins_pages: bool,
-    is_filtered: Callable[[], bool] = lambda: False,
+    is_filtered: bool = False,
 ) -> Requests[CandidateDocuments[RecordT]]:
     """Find the documents of the records nearest to a question.
 
@@ -164,16 +175,16 @@ def find_candidates(
     Args:
         question: The question.
         store: The store.
-        given: Records that were given and that the caller may see.
+        given_chunks: Chunks that were given and that the caller may see.
         max_documents: Number of documents.
         joins_pages: True to join records that are the pages of a document.
-        is_filtered: Function that returns True if a filter may have hidden records of the store.
+        is_filtered: True if a filter may have hidden records of the store.
     """
     nearest: Chunks[RecordT]
     [nearest] = yield [search_request(store, question, _N_VIEWS * max_documents)]
     hits_by_name = dict(list(group_by_document(nearest).items())[:max_documents])
     stored_by_name = yield from _find_stored(store, hits_by_name)
-    given_by_alias = _index_by_alias(given)
+    given_by_alias = _index_by_alias(given_chunks)
     documents = []
     outdated: list[DocumentName] = []
     missing: list[DocumentName] = []
@@ -198,7 +209,7 @@ def find_candidates(
         hit_ids = {hit.id for hit in hits}
         documents.append((document, [record for record in records if record.id in hit_ids] or records))
     candidates = _split_conflicting(documents, {"outdated": outdated, "missing": missing}, "")
-    empty_reason = _explain_empty(candidates, bool(nearest), store, is_filtered())
+    empty_reason = _explain_empty(candidates, bool(nearest), store, is_filtered)
     return replace(candidates, empty_reason=empty_reason, hits=nearest)
 
 
@@ -244,6 +255,8 @@ def _join_stored_pages(records: Chunks[RecordT]) -> tuple[Chunks[RecordT], list[
     Returns:
         The records, with offsets if they were joined, and the joined document.
     """
+    if not all(map(_may_be_page, records)):
+        return records, []
     pages = sorted(records, key=lambda record: record.page if isinstance(record.page, int) else -1)
     joined = join_page_chunks(pages)
     if len(joined) != 1 or joined[0].pages is None or not joined[0].is_joined:
@@ -252,10 +265,10 @@ def _join_stored_pages(records: Chunks[RecordT]) -> tuple[Chunks[RecordT], list[
     return [replace(page, start=start) for page, start in zip(pages, starts, strict=True)], [joined]
 
 
-def _index_by_alias(given: Chunks[RecordT]) -> dict[str, dict[DocumentName, list[StoredChunk[RecordT]]]]:
+def _index_by_alias(given_chunks: Chunks[RecordT]) -> dict[str, dict[DocumentName, list[StoredChunk[RecordT]]]]:
     """Return given documents by each id that chunks may name them by."""
     given_by_alias: dict[str, dict[DocumentName, list[StoredChunk[RecordT]]]] = {}
-    for name, chunks in group_by_document(given).items():
+    for name, chunks in group_by_document(given_chunks).items():
         for alias in dict.fromkeys([name[1], *(alias for chunk in chunks for alias in chunk.aliases)]):
             given_by_alias.setdefault(alias, {})[name] = chunks
     return given_by_alias
@@ -331,9 +344,11 @@ def _contradicts(first: StoredChunk[RecordT], records: Chunks[RecordT], hits: Ch
     )
 
 
-def _locate_by_given(records: Chunks[RecordT], given: Chunks[RecordT]) -> list[StoredChunk[RecordT]] | None:
+def _locate_by_given(records: Chunks[RecordT], given_chunks: Chunks[RecordT]) -> list[StoredChunk[RecordT]] | None:
     """Return records with the offsets of given chunks. None if one of them is not among these."""
-    given_by_id = {chunk.id: chunk for chunk in given if chunk.is_raw} or {chunk.id: chunk for chunk in given}
+    given_by_id = {chunk.id: chunk for chunk in given_chunks if chunk.is_raw} or {
+        chunk.id: chunk for chunk in given_chunks
+    }
     located = []
     for record in records:
         chunk = given_by_id.get(record.id)

@@ -45,6 +45,13 @@ _FIELDS_OF_A_CALL = (*_HIDDEN_FIELDS, "top_n")  # the core does not depend on th
 _build_lock = threading.RLock()
 
 
+_MANY_PASSAGES = 50
+_SLOW_ENCODER = (
+    f"An st: model encodes each passage that it has not seen, which takes seconds for {_MANY_PASSAGES} passages on a "
+    "processor. Rerank fewer passages, fit the model with all passages beforehand, or use an m2v: model."
+)
+
+
 class ComponentFields(BaseModel):
     """First base class of a component: `class UPRRerank(ComponentFields, FrameworkClass)`.
 
@@ -186,8 +193,13 @@ class RerankerComponentFields(ModelFields):
     )
     explain: bool = Field(default=False, description=EXPLAIN)
 
+    _has_warned_of_encoding: bool = PrivateAttr(default=False)
+
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
         """Rank all passages by their mean log-likelihood. `scores` are the retrieval scores, for the prior."""
+        if len(passages) >= _MANY_PASSAGES and "st:" in self.language_model.spec and not self._has_warned_of_encoding:
+            self._has_warned_of_encoding = True
+            warn(_SLOW_ENCODER)
         ranker = self.core
         return ranker.rank(query, passages, scores=None if ranker.prior is None else scores)  # type: ignore[no-any-return]
 

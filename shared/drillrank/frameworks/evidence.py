@@ -238,7 +238,7 @@ class EvidenceRetrieval(Generic[RecordT]):
                 self._join_pages(visible),
                 self._settings.max_documents or MAX_DOCUMENTS,
                 self._settings.join_pages,
-                lambda: access is not None and access.restricts,
+                access is not None and access.restricts,
             )
             candidates.warn(self._warned)
             record_cosines = None

@@ -321,7 +321,7 @@ class ViewRetrieval(Generic[RecordT]):
         access_filter: AccessFilter[Any],
     ) -> None:
         """Warn if nothing was found, or if a store returned no raw texts, although it has other views of sections."""
-        has_raw = any(chunk.is_raw for chunk in (*hits.chunks, *hits.unranked))
+        lacks_raw = "raw" in self._settings.views and not any(c.is_raw for c in (*hits.chunks, *hits.unranked))
         if access_filter.restricts:  # a reason would reveal that hidden sections exist
             if not merged:
                 _warn("nothing was found: the source is empty, or the filter removes everything")
@@ -329,10 +329,10 @@ class ViewRetrieval(Generic[RecordT]):
             _warn(f"nothing was found: the source returned records, but none of the views {list(self._settings.views)}")
         elif not hits.chunks and store.obeys_limits:
             _warn("nothing was found: the source is empty")
-        elif "raw" in self._settings.views and not has_raw and store.obeys_limits and self._warned.new("raw", [""]):
+        elif bool(merged) and lacks_raw and store.obeys_limits and self._warned.new("no raw", [self._splitter]):
             _warn(
-                "the source returned keywords or summaries, but no raw text. Check that it contains raw records and "
-                "that its searches can return them, or remove 'raw' from views"
+                "the source has raw records, but its searches return none. Check its filters and what it embeds, or "
+                "remove 'raw' from views"
             )
 
     def _warn_about_other_chunks(self, chunks: Iterable[StoredChunk[RecordT]]) -> None:
