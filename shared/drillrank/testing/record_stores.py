@@ -217,8 +217,8 @@ class RecordStoreTests(StoreComponentTests):
             chunks = self._everything(self._open(database, tenant))
             expect(
                 not chunks,
-                f"The caller {tenant!r} saw {len(chunks)} records of others. Compare the tenant exactly, and pass it to "
-                "the database as a parameter.",
+                f"The caller {tenant!r} saw {len(chunks)} records of others. Compare the tenant exactly, and pass it "
+                "to the database as a parameter.",
             )
 
     # Truth
