@@ -17,7 +17,7 @@ from drillrank.errors import InvalidInput, warn
 from drillrank.frameworks.store import FrameworkStore
 from drillrank.llm import FunctionRequest, Requests
 from drillrank.structure.record_store import RecordStore
-from drillrank.structure.stored_chunks import StoredChunk, Where, matches
+from drillrank.structure.stored_chunks import StoredChunk, Where
 from langchain_ext._filters import DocumentFilter
 from langchain_ext._qdrant import is_qdrant, list_point_ids, move_ids, read_point_vectors
 from langchain_ext._records import read_found
@@ -221,7 +221,10 @@ def _find_documents(
         The documents, None if the store can only search, and vectors by id.
     """
     if isinstance(store, InMemoryVectorStore):
-        records = [record for record in list(store.store.values()) if matches(record["metadata"], where)]
+        records = list(store.store.values())
+        for key, value in where.items():
+            values = value if isinstance(value, tuple) else (value,)
+            records = [record for record in records if record["metadata"].get(key) in values]
         documents = [Document(r["text"], id=r["id"], metadata=dict(r["metadata"])) for r in records]
         return documents if store_filter is None else list(filter(store_filter, documents)), {}
     get = getattr(store, "get", None)  # Chroma
