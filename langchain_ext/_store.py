@@ -20,7 +20,7 @@ from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import StoredChunk, Where
 from langchain_ext._filters import DocumentFilter
 from langchain_ext._qdrant import is_qdrant, list_point_ids, move_ids, read_point_vectors
-from langchain_ext._records import read_found
+from langchain_ext._records import read_documents
 
 _MAX_RECORDS = 10_000  # of the documents of one question
 
@@ -138,7 +138,7 @@ class LangChainStore(FrameworkStore):
         return super().read_vectors(chunks)
 
     def _read_found(self, documents: Sequence[Document]) -> list[StoredChunk[Any]]:
-        return read_found(move_ids(documents) if is_qdrant(self.store) else documents)
+        return read_documents(move_ids(documents) if is_qdrant(self.store) else documents)
 
     # --- Documents by id and by metadata
 

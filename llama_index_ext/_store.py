@@ -25,7 +25,7 @@ from drillrank.passages import check_query
 from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import StoredChunk, Where, matches
 from llama_index_ext._filters import NodeFilter, metadata_filter
-from llama_index_ext._records import DOCUMENT, read_chunks
+from llama_index_ext._records import DOCUMENT, read_nodes
 
 Source = VectorStoreIndex | BaseRetriever | RecordStore | Mapping[str, BaseRetriever]
 """Index, retriever, record store, or retrievers by view."""
@@ -119,7 +119,7 @@ class LlamaIndexStore(FrameworkStore):
         ]
         # A user's filter function may take long.
         [permitted] = yield [FunctionRequest(partial(self._node_filter.filter_hits, hits, self._component))]
-        return read_chunks(permitted)
+        return read_nodes(permitted)
 
     def _search_store(self, question: str, n: int, where: Where) -> Requests[tuple[list[StoredChunk[Any]], int]]:
         """Search the vector store itself: the framework's retriever would log and trace nodes that are hidden."""
@@ -133,7 +133,7 @@ class LlamaIndexStore(FrameworkStore):
                 metadata_by_id = store.data.metadata_dict
                 ranking = [pair for pair in ranking if matches(metadata_by_id.get(pair[0], {}), where)]
                 where = {}
-            return read_chunks((yield from self._read_ranking(ranking, n, where))), 0  # there are no others
+            return read_nodes((yield from self._read_ranking(ranking, n, where))), 0  # there are no others
         query = VectorStoreQuery(
             vector,
             n,
@@ -149,10 +149,10 @@ class LlamaIndexStore(FrameworkStore):
         ]
         if result.nodes is not None:
             hits = yield from self._permit_hits(result.nodes, result.similarities)
-            return read_chunks(hits), len(result.nodes)
+            return read_nodes(hits), len(result.nodes)
         ids = result.ids or []
         ranking = list(zip(ids, result.similarities or [None] * len(ids), strict=True))
-        return read_chunks((yield from self._read_ranking(ranking, n, {}))), len(ids)
+        return read_nodes((yield from self._read_ranking(ranking, n, {}))), len(ids)
 
     def _rank_all(
         self, question: str, vector: list[float] | None, store: BasePydanticVectorStore
@@ -234,18 +234,18 @@ class LlamaIndexStore(FrameworkStore):
     def _get_requests(self, ids: Sequence[str]) -> Requests[list[StoredChunk[Any]] | None]:
         if self.index is not None:
             [nodes] = yield [FunctionRequest(partial(_get_nodes, self.index, ids, self._node_filter))]
-            return None if nodes is None else read_chunks(nodes)
+            return None if nodes is None else read_nodes(nodes)
         if self._docstore is None:
             return None
         [nodes] = yield [get_nodes_request(self._docstore, ids)]
         [permitted] = yield [FunctionRequest(partial(self._node_filter.filter_fetched, nodes))]
-        return read_chunks(permitted)
+        return read_nodes(permitted)
 
     def _find_requests(self, where: Where) -> Requests[list[StoredChunk[Any]] | None]:
         if self.index is None:
             return None
         [nodes] = yield [FunctionRequest(partial(_find_nodes, self.index, where, self._node_filter))]
-        return None if nodes is None else read_chunks(nodes)
+        return None if nodes is None else read_nodes(nodes)
 
 
 def _lacks_filters(store: BasePydanticVectorStore) -> bool:
