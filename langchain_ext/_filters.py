@@ -21,7 +21,7 @@ from drillrank.frameworks.filters import (
     split_conditions,
 )
 from drillrank.structure.stored_chunks import Where, matches
-from langchain_ext._qdrant import is_qdrant, qdrant_filter
+from langchain_ext._qdrant import is_qdrant, parse_qdrant_filter, qdrant_filter
 
 Filter = Mapping[str, Any] | Callable[[Document], bool]
 """Metadata values and operators as vector stores take them, or a function that returns True for visible documents."""
@@ -125,6 +125,8 @@ def _build_predicate(filter: object, store: object = None) -> Callable[[Document
     """Return the function that evaluates a filter of a component, or of a search in a store."""
     if filter is None:
         return None
+    if isinstance(store, VectorStore) and is_qdrant(store) and hasattr(filter, "must_not"):
+        filter = parse_qdrant_filter(filter, store.metadata_payload_key)  # type: ignore[attr-defined]
     if isinstance(filter, Mapping):
         is_met = parse_filter(filter)
         return lambda document: is_met(document.metadata) is True

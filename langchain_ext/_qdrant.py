@@ -73,6 +73,54 @@ def qdrant_filter(store: Any, filters: Sequence[Mapping[str, Any]]) -> Any:
     return _Translation(models, store.metadata_payload_key).all_of(filters)
 
 
+def parse_qdrant_filter(filter: Any, prefix: str) -> dict[str, Any]:
+    """Return a filter of Qdrant as a dictionary that `drillrank.frameworks.filters.parse_filter` takes.
+
+    Args:
+        filter: A `qdrant_client.models.Filter`.
+        prefix: Key of the metadata in a point's payload.
+
+    Raises:
+        InvalidInput: It has a condition that drillrank cannot evaluate.
+    """
+    if getattr(filter, "min_should", None) is not None:
+        raise InvalidInput("A filter of Qdrant has min_should, which drillrank cannot evaluate. Use should.")
+    parsed: dict[str, Any] = {}
+    for name, operator in (("must", "$and"), ("should", "$or"), ("must_not", "$not")):
+        conditions = getattr(filter, name) or []
+        conditions = conditions if isinstance(conditions, list) else [conditions]
+        if conditions:
+            parsed[operator] = [_parse_condition(condition, prefix) for condition in conditions]
+    return parsed
+
+
+def _parse_condition(condition: Any, prefix: str) -> dict[str, Any]:
+    if hasattr(condition, "must"):
+        return parse_qdrant_filter(condition, prefix)
+    if (empty := getattr(condition, "is_empty", None)) is not None and not isinstance(empty, bool):
+        return {_metadata_key(empty.key, prefix): {"$exists": False}}
+    match: Any = getattr(condition, "match", None)
+    range: Any = getattr(condition, "range", None)
+    if (match is None) == (range is None):
+        raise InvalidInput(f"A filter of Qdrant has {condition!r:.200}, which drillrank cannot evaluate.")
+    if range is not None:
+        comparisons = {f"${name}": limit for name, limit in range.model_dump().items() if limit is not None}
+    else:
+        values = match.model_dump()
+        comparisons = {
+            operator: values[name]
+            for name, operator in (("value", "$eq"), ("any", "$in"), ("except_", "$nin"))
+            if name in values
+        }
+    return {_metadata_key(condition.key, prefix): comparisons}
+
+
+def _metadata_key(path: str, prefix: str) -> str:
+    if not path.startswith(f"{prefix}."):
+        raise InvalidInput(f"A filter of Qdrant compares {path!r:.200}, which is not metadata of a document.")
+    return path.removeprefix(f"{prefix}.").strip('"')
+
+
 class _Translation:
     """Conversion of filters to the classes of `qdrant_client.models`.
 

@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 
 from drillrank import LanguageModel, Passage
 from drillrank.frameworks.headings import headings_by_level
-from drillrank.frameworks.inputs import value_text
+from drillrank.frameworks.inputs import check_text, value_text
 from drillrank.frameworks.metadata import count, is_section, prefixed, result_metadata, user_metadata
 from drillrank.frameworks.pages import read_pages
 from drillrank.frameworks.shared import model_fields
@@ -75,12 +75,13 @@ def passage_of(document: Document, id: str, title_key: str, metadata_fields: Ite
         title_key: Metadata key of the title.
         metadata_fields: Metadata keys that the model reads in addition to the text.
     """
-    metadata_lines = [f"{key}: {document.metadata[key]}" for key in metadata_fields if key in document.metadata]
+    metadata = document.metadata
+    metadata_lines = [f"{key}: {value_text(metadata[key])}" for key in metadata_fields if key in metadata]
     return Passage(
-        "\n".join([*metadata_lines, document.page_content]),
+        "\n".join([*metadata_lines, check_text(document.page_content, "Document")]),
         id=id,
-        title=value_text(document.metadata.get(title_key)),
-        metadata=document.metadata,
+        title=value_text(metadata.get(title_key)),
+        metadata=metadata,
     )
 
 
@@ -115,6 +116,7 @@ def read_chunk(document: Document, id: str | None = None) -> StoredChunk[Documen
         document: The document.
         id: Id of the chunk, if drillrank did not cut it. By default the document's, or one made from its content.
     """
+    check_text(document.page_content, "Document")
     if is_section(document.metadata):
         return _read_section(document)
     chunk_id = id or document_names([document])[0]

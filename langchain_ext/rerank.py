@@ -22,13 +22,14 @@ from drillrank.frameworks.components import (
     UPRFields,
 )
 from drillrank.frameworks.constructors import component
-from drillrank.frameworks.inputs import clean_question, finite_score, value_text
+from drillrank.frameworks.inputs import clean_question, finite_score
 from drillrank.frameworks.metadata import PREFIX, copy_metadata, describe_explanation, with_notes
 from drillrank.frameworks.sections import select_candidates
 from drillrank.passages import Ranking
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.upr import UPR_PROMPT
 from langchain_ext._filters import DocumentFilter
+from langchain_ext._records import passage_of
 from langchain_ext._retriever import Loadable
 from langchain_ext.settings import BRMGRRerankSettings, RelevanceRerankSettings, RerankSettings
 
@@ -103,12 +104,8 @@ class LikelihoodCompressor(RerankerComponentFields, Loadable, BaseDocumentCompre
         return documents, passages, scores
 
     def _passage(self, document: Document, position: int) -> Passage:
-        settings, metadata = self._settings, document.metadata
-        fields = [f"{key}: {value_text(metadata[key])}" for key in settings.metadata_fields if key in metadata]
-        title = value_text(metadata.get(settings.title_key))
-        return Passage(
-            "\n".join([*fields, document.page_content]), id=document.id or f"document-{position}", title=title
-        )
+        settings = self._settings
+        return passage_of(document, document.id or f"document-{position}", settings.title_key, settings.metadata_fields)
 
     def _build_results(self, documents: Sequence[Document], ranking: Ranking[Passage]) -> list[Document]:
         """Return copies of the best documents. `details["reached"]` is a document that a path search added."""

@@ -70,34 +70,60 @@ class NodeFilter(AccessFilter[BaseNode]):
         permitted = set(map(id, self.filter_results((hit.node for hit in hits), component)))
         return [hit for hit in hits if id(hit.node) in permitted]
 
-    def as_store_filters(self, where: Where) -> MetadataFilters | None:
+    def as_store_filters(self, where: Where, store: object = None) -> MetadataFilters | None:
         """Return the filters of a store's search: metadata values, and the component's filters. None for none."""
-        filters = _list_value_filters(where)
+        filters = _list_value_filters(where, only_lists=_writes_sql(store))
         if isinstance(self.filters, MetadataFilters) and self.filters.filters:
             # Several stores take no filters inside filters, so flatten them where that has the same meaning.
             is_flat = self.filters.condition in (None, FilterCondition.AND) or len(self.filters.filters) == 1
             is_negated = self.filters.condition == FilterCondition.NOT
             filters += self.filters.filters if is_flat and not is_negated else [self.filters]
-        return MetadataFilters(filters=filters) if filters else None
+        store_filters = MetadataFilters(filters=filters) if filters else None
+        return _escape_quotes(store_filters) if store_filters is not None and _writes_sql(store) else store_filters
 
-    def as_lookup_filters(self, where: Where) -> MetadataFilters:
+    def as_lookup_filters(self, where: Where, store: object = None) -> MetadataFilters:
         """Return filters for the few records of a document, without those that several stores do not support.
 
         `filter_fetched` applies the rest.
         """
-        store_filters = self.as_store_filters({})
-        component_filters = store_filters.filters if store_filters is not None else []
-        simple = [filter for filter in component_filters if isinstance(filter, MetadataFilter)]
-        return MetadataFilters(filters=[*_list_value_filters(where), *simple])
+        store_filters = self.as_store_filters(where, store)
+        filters = store_filters.filters if store_filters is not None else []
+        return MetadataFilters(filters=[filter for filter in filters if isinstance(filter, MetadataFilter)])
 
 
-def _list_value_filters(where: Where) -> list[MetadataFilter | MetadataFilters]:
+def _list_value_filters(where: Where, *, only_lists: bool) -> list[MetadataFilter | MetadataFilters]:
     return [
-        MetadataFilter(key=key, value=list(value), operator=FilterOperator.IN)
-        if isinstance(value, tuple)
+        MetadataFilter(key=key, value=[value] if isinstance(value, str) else list(value), operator=FilterOperator.IN)
+        if only_lists or isinstance(value, tuple)
         else MetadataFilter(key=key, value=value)
         for key, value in where.items()
     ]
+
+
+def _writes_sql(store: object) -> bool:
+    """Return True for the store of PostgreSQL, which writes values into SQL as they are.
+
+    Ids and metadata of documents are such values, so that a quote in one would end the value and begin SQL. Besides, it
+    compares a single value that looks like a number as a number, and fails if another record has none.
+    """
+    return any(kind.__module__.startswith("llama_index.vector_stores.postgres") for kind in type(store).__mro__)
+
+
+def _escape_quotes(filters: MetadataFilters) -> MetadataFilters:
+    """Return filters whose values SQLAlchemy's `text` and PostgreSQL read as the original values."""
+
+    def escape(value: Any) -> Any:
+        if isinstance(value, list):
+            return [escape(item) for item in value]
+        return value.replace("'", "''").replace(":", "\\:") if isinstance(value, str) else value
+
+    escaped: list[MetadataFilter | MetadataFilters] = [
+        _escape_quotes(filter)
+        if isinstance(filter, MetadataFilters)
+        else filter.model_copy(update={"value": escape(filter.value)})
+        for filter in filters.filters
+    ]
+    return filters.model_copy(update={"filters": escaped})
 
 
 def _list_restrictions(source: object) -> list[Callable[[BaseNode], bool] | str]:

@@ -13,7 +13,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Relat
 
 from drillrank.errors import InvalidInput
 from drillrank.frameworks.headings import headings_of_path
-from drillrank.frameworks.inputs import finite_score
+from drillrank.frameworks.inputs import check_text, finite_score
 from drillrank.frameworks.metadata import copy_metadata, is_section, prefixed, result_metadata, user_metadata
 from drillrank.frameworks.pages import read_pages
 from drillrank.frameworks.sections import select_candidates
@@ -102,12 +102,17 @@ def select_hits(hits: Sequence[NodeWithScore]) -> list[NodeWithScore]:
     ]
 
 
-def read_content(node: BaseNode, mode: MetadataMode) -> str:
-    """Return the text of a node with its metadata, or the text alone if they are nested too deeply."""
+def read_content(node: BaseNode, mode: MetadataMode = MetadataMode.NONE) -> str:
+    """Return the text of a node with its metadata, or the text alone if they are nested too deeply.
+
+    Raises:
+        InvalidInput: The text is not a string.
+    """
     try:
-        return node.get_content(metadata_mode=mode)
+        text = node.get_content(metadata_mode=mode)
     except RecursionError:
-        return node.get_content(metadata_mode=MetadataMode.NONE)
+        text = node.get_content(metadata_mode=MetadataMode.NONE)
+    return check_text(text, type(node).__name__)
 
 
 def refer_to(node: BaseNode) -> RelatedNodeInfo:
@@ -177,7 +182,7 @@ def read_chunks(records: Iterable[BaseNode | NodeWithScore]) -> list[StoredChunk
 
 
 def _read_node(node: BaseNode, score: float | None, node_by_id: Mapping[str, BaseNode]) -> StoredChunk[BaseNode]:
-    names, metadata, text = result_metadata(node.metadata), user_metadata(node.metadata), node.get_content()
+    names, metadata, text = result_metadata(node.metadata), user_metadata(node.metadata), read_content(node)
     namespace, document = str(names.get("namespace") or ""), node.ref_doc_id or node.node_id
     related = {"parent_id": node.parent_node, "previous_id": node.prev_node, "next_id": node.next_node}
     fields: dict[str, Any] = {"id": node.node_id, "text": text}

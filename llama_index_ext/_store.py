@@ -140,7 +140,7 @@ class LlamaIndexStore(FrameworkStore):
             # With a store that has texts, the index lists some kinds of nodes only; the store would filter by them.
             node_ids=None if store.stores_text else list(index.index_struct.nodes_dict.values()),
             query_str=query_bundle.query_str,
-            filters=self._node_filter.as_store_filters(where),
+            filters=self._node_filter.as_store_filters(where, store),
         )
         is_async = getattr(store.aquery, "__func__", store.aquery) not in _SYNC_ONLY
         is_async = is_async and getattr(store, "_aclient", store) is not None  # Qdrant without a client for async calls
@@ -274,7 +274,7 @@ def _find_nodes(index: VectorStoreIndex, where: Where, node_filter: NodeFilter) 
     if not index.vector_store.stores_text:
         return node_filter.filter_fetched(_find_in_docstore(index, where))
     try:
-        nodes = index.vector_store.get_nodes(None, node_filter.as_lookup_filters(where))
+        nodes = index.vector_store.get_nodes(None, node_filter.as_lookup_filters(where, index.vector_store))
     except NotImplementedError:
         return None
     return node_filter.filter_fetched(nodes)

@@ -22,7 +22,6 @@ from llama_index.core.schema import (
     BaseNode,
     Document,
     ImageNode,
-    IndexNode,
     NodeRelationship,
     TextNode,
 )
@@ -64,10 +63,8 @@ class MultiViewNodeParser(ComponentFields, NodeParser):
     r"""Splits documents into their own sections and indexes each section as raw text, keywords and summary.
 
     The raw view is a `TextNode` whose text is the section, byte for byte. Later parts of a long table begin with the
-    table's header. The other views are `IndexNode`s that refer to the raw node by `index_id` and contain no copy of it.
-    `MultiViewRetriever` returns raw nodes. A plain `index.as_retriever()` returns the view that it found, unless the
-    framework knows the raw nodes: `VectorIndexRetriever(index, object_map={node.node_id: node for node in nodes})`, or
-    a `RecursiveRetriever` with a `node_dict`. Both return the nodes that were passed, not those of the store.
+    table's header. The other views refer to the raw node by `drillrank_section_id` and contain no copy of it.
+    `MultiViewRetriever` returns raw nodes. A plain `index.as_retriever()` returns the views that it found.
 
     Only the text of a view is embedded. Metadata are those of the document. No model reads the keys
     `drillrank_section_path`, `drillrank_section_level`, `drillrank_section_id`, `drillrank_view`, `drillrank_start` and
@@ -264,11 +261,13 @@ class MultiViewNodeParser(ComponentFields, NodeParser):
             names = {"section_id": node_ids[chunk.section_id], "context": chunk.context or None}
             metadata = described.piece_metadata(chunk, self._settings, has_offsets=_is_document(node), **names)
             fields = {"id_": node_ids[chunk.id], "text": chunk.text, **_node_fields(node, metadata)}
+            # No view is an `IndexNode`. In a store with texts, an index lists these nodes alone, and its own retriever
+            # asks stores such as Qdrant for listed nodes only: the raw nodes would be lost.
             if chunk.view == "raw":
                 raw_node = ImageNode(**fields, **image) if image else TextNode(**fields)
                 nodes.append(raw_by_id.setdefault(chunk.id, raw_node))
             else:
-                nodes.append(IndexNode(**fields, index_id=node_ids[chunk.section_id]))
+                nodes.append(TextNode(**fields))
         self._link_nodes([chunk for chunk in chunks if chunk.view == "raw"], raw_by_id)
         return nodes
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from llama_index.core.callbacks import CBEventType, EventPayload
@@ -24,12 +25,12 @@ from drillrank.frameworks.components import (
     RerankerComponentFields,
     UPRFields,
 )
-from drillrank.frameworks.inputs import clean_question, finite_score
+from drillrank.frameworks.inputs import clean_question, finite_score, value_text
 from drillrank.frameworks.metadata import RANKING_KEYS, describe_details, with_notes
 from drillrank.passages import Ranking
 from llama_index_ext._records import annotate_node, read_content, select_hits
 from llama_index_ext.events import send_explanations
-from llama_index_ext.settings import BRMGRRerankSettings, RelevanceRerankSettings, RerankSettings
+from llama_index_ext.settings import BRMGRRerankSettings, NodeRerankSettings, RelevanceRerankSettings, RerankSettings
 
 dispatcher = get_dispatcher(__name__)
 
@@ -43,7 +44,7 @@ class LikelihoodRerank(RerankerComponentFields, BaseNodePostprocessor):
     view with the best score.
     """
 
-    settings: RerankSettings | dict[str, Any] = Field(default=RerankSettings(), description="Further settings.")
+    settings: NodeRerankSettings | dict[str, Any] = Field(default=RerankSettings(), description="Further settings.")
 
     @classmethod
     def class_name(cls) -> str:
@@ -51,7 +52,15 @@ class LikelihoodRerank(RerankerComponentFields, BaseNodePostprocessor):
         return cls.__name__
 
     def _passage(self, node: BaseNode) -> Passage:
-        return Passage(read_content(node, self._settings.metadata_mode), id=node.node_id)
+        return self._titled_passage(node, self._settings.metadata_mode)
+
+    def _titled_passage(self, node: BaseNode, mode: MetadataMode) -> Passage:
+        """Return the passage of a node. Its title is not part of the text."""
+        title = value_text(node.metadata.get(self._settings.title_key))
+        if title:
+            metadata = {key: value for key, value in node.metadata.items() if key != self._settings.title_key}
+            node = node.model_copy(update={"metadata": metadata})
+        return Passage(read_content(node, mode), id=node.node_id, title=title)
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -259,7 +268,7 @@ class BRMGRRerank(BRMGRRerankFields, LikelihoodRerank):
     def _passage(self, node: BaseNode) -> Passage:
         generated = isinstance(node, GeneratedNode)
         mode = MetadataMode.NONE if generated else self._settings.metadata_mode  # the LLM did not write the metadata
-        return Passage(read_content(node, mode), id=node.node_id, metadata={"generated": generated})
+        return replace(self._titled_passage(node, mode), metadata={"generated": generated})
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None

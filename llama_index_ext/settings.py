@@ -9,6 +9,7 @@ from llama_index.core.schema import MetadataMode
 
 from drillrank.errors import InvalidInput
 from drillrank.frameworks import settings
+from drillrank.frameworks.metadata import check_keys
 from drillrank.multihop.path_settings import MISSING_PROMPT
 from drillrank.prompts import Template
 from drillrank.rerank.relevance import RelevanceSettings
@@ -34,7 +35,7 @@ class MetadataModeSettings(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RerankSettings(MetadataModeSettings, settings.BaseRerankSettings):
+class NodeRerankSettings(MetadataModeSettings, settings.BaseRerankSettings):
     """Settings of every reranker.
 
     Attributes:
@@ -45,6 +46,23 @@ class RerankSettings(MetadataModeSettings, settings.BaseRerankSettings):
 
     def __post_init__(self) -> None:
         settings.check_switch(keep_retrieval_score=self.keep_retrieval_score)
+        super().__post_init__()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RerankSettings(NodeRerankSettings):
+    """Settings of rerankers that score single nodes.
+
+    Attributes:
+        title_key: Metadata key of the title, which fills `{title}` in prompts and is then not read with the other
+            metadata. None: no title.
+    """
+
+    title_key: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.title_key is not None:
+            check_keys(title_key=self.title_key)
         super().__post_init__()
 
 
@@ -64,7 +82,7 @@ class BRMGRRetrieverSettings(settings.GenerationSettings, BRMGRRerankSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PromptRankRerankSettings(RerankSettings, settings.LinkedRecordSettings):
+class PromptRankRerankSettings(NodeRerankSettings, settings.LinkedRecordSettings):
     """Settings of `PromptRankRerank`, including those of `drillrank.PromptRank` and `drillrank.PathSearch`.
 
     Attributes:

@@ -26,7 +26,8 @@ OWN = ("drillrank", "llama_index_ext", "langchain_ext")
 # made of. The core may import what pyproject.toml names.
 HOSTS = {
     "llama_index_ext": ("llama_index.core", "pydantic", "typing_extensions"),
-    "langchain_ext": ("langchain_core", "langchain_text_splitters", "pydantic", "typing_extensions"),
+    # The filters of a Qdrant store, which is there if the store is, are built with its own classes.
+    "langchain_ext": ("langchain_core", "langchain_text_splitters", "pydantic", "typing_extensions", "qdrant_client"),
 }
 DISTRIBUTIONS = {
     "Stemmer": "PyStemmer",

@@ -1,7 +1,8 @@
-"""The earliest hosts that the adapters declare: their versions, and which tests fail on them, each for its reason.
+"""Earliest frameworks that the adapters declare: their versions, and the tests that fail on them, with reasons.
 
-    python -m pip install $(python tools/lowest.py)   # what `pyproject.toml` names as the floors
+    python -m pip install $(python tools/lowest.py)   # the lower bounds in `pyproject.toml`
     python -m pytest -p tools.lowest tests/llama_index_ext tests/langchain_ext tests/conformance
+    python -m pip install --upgrade $(python tools/lowest.py newest)   # the newest releases, whatever the bounds
 
 A test that is listed and passes is a failure, too.
 """
@@ -9,14 +10,16 @@ A test that is listed and passes is a failure, too.
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
-HOSTS = ("llama-index-core", "langchain-core", "langchain-classic", "langchain-tests")
+FRAMEWORKS = ("llama-index-core", "langchain-core", "langchain-classic", "langchain-tests")
+PARTS = ("langchain-text-splitters", "llama-index-readers-file")  # that tests use, at their newest releases
 _CROSS_ENCODERS = "langchain-classic 1.0.0 takes cross encoders of a class of its own, and not those of langchain-core"
 _STORE = "compares with SimpleVectorStore, which filters otherwise in LlamaIndex 0.14.10"
 _SEPARATOR = "nodes of LlamaIndex 0.14.10 have two separators of metadata, and documents the other one"
 _LANGCHAIN, _LLAMA_INDEX = "tests/langchain_ext/test_", "tests/llama_index_ext/test_"
-EXPECTED = {  # beginnings of names
+EXPECTED = {  # reasons by the beginning of a test's name
     f"{_LANGCHAIN}cross_encoder.py::test_in_the_host_s_reranker": _CROSS_ENCODERS,
     "tests/conformance/test_langchain_interactions.py::test_the_evidence_comes_through[cross encoder-": _CROSS_ENCODERS,
     "tests/conformance/test_event_loop.py::test_the_loop_comes_round_while_a_component_waits_for_what_it_is_made_of"
@@ -29,13 +32,13 @@ EXPECTED = {  # beginnings of names
 
 
 def floors(pyproject: str) -> list[str]:
-    """The hosts at the versions that their ranges begin with."""
-    found = (re.search(rf'"{host}>=([\d.]+)', pyproject) for host in HOSTS)
-    return [f"{host}=={floor[1]}" for host, floor in zip(HOSTS, found, strict=True) if floor]
+    """Return the frameworks at their lower bounds."""
+    bounds = {name: re.search(rf'"{name}>=([\d.]+)', pyproject) for name in FRAMEWORKS}
+    return [f"{name}=={bound[1]}" for name, bound in bounds.items() if bound]
 
 
 def pytest_collection_modifyitems(items: list) -> None:  # type: ignore[type-arg]
-    """Expect what is listed to fail."""
+    """Expect the listed tests to fail."""
     import pytest
 
     for item in items:
@@ -45,4 +48,5 @@ def pytest_collection_modifyitems(items: list) -> None:  # type: ignore[type-arg
 
 
 if __name__ == "__main__":
-    print(*floors(Path("pyproject.toml").read_text(encoding="utf-8")))
+    is_newest = sys.argv[1:] == ["newest"]
+    print(*([*FRAMEWORKS, *PARTS] if is_newest else floors(Path("pyproject.toml").read_text(encoding="utf-8"))))

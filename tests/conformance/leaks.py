@@ -24,6 +24,7 @@ from drillrank.frameworks.filters import split_conditions
 from drillrank.frameworks.metadata import result_metadata
 from drillrank.passages import stable_uuid
 from drillrank.testing.listening import Heard
+from langchain_ext._qdrant import is_qdrant, qdrant_filter
 from tests.conformance.frameworks import LangChain, LlamaIndex
 
 TENANTS = ("a", "b")
@@ -233,6 +234,8 @@ def scene(world: World, way: str) -> Scene:
     host, store, own = world.host, world.store, FILTERS[world.host]
     if host is LangChain:
         of_source: Any = allowed if isinstance(store, InMemoryVectorStore) else {"$and": split_conditions(own)}
+        if is_qdrant(store):
+            of_source = qdrant_filter(store, split_conditions(own))
         restricted = {"filter": of_source} if way == "inherited" else {}
         retriever, docstore = store.as_retriever(search_kwargs={"k": 12, **restricted}), store
     else:

@@ -341,7 +341,7 @@ def test_a_store_of_distances_is_no_store_of_cosines():
         return llama_index_ext.BRMGRRetriever(index.as_retriever(), MockLLM(max_tokens=3), prior="cosine")
 
     assert built(SimpleVectorStore()).retrieve(QUESTION)
-    with pytest.warns(DrillrankWarning, match="those of Distances are made of distances"):
+    with pytest.warns(DrillrankWarning, match="Distances makes them from distances"):
         built(Distances())
 
 

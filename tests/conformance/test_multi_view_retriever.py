@@ -18,6 +18,7 @@ from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.views import VIEWS
 from tests.conformance.corpus import BOOK, QUESTION, QUESTIONS
 from tests.conformance.frameworks import AsyncFinds, LangChain, LlamaIndex, both_frameworks
+from tests.conformance.record_lists import Records
 
 SECTIONS = {host: host.sections(("book", BOOK)) for host in (LlamaIndex, LangChain)}
 
@@ -257,9 +258,27 @@ def test_a_source_without_the_searched_view_is_not_searched_silently(host):
 
 
 @both_frameworks
-def test_a_store_that_returns_no_raw_texts_is_reported_once(host):
-    views = [*of_view(host, "keywords"), *of_view(host, "summary")]
-    component = retriever(host, host.index(*views), documents=SECTIONS[host])
-    with pytest.warns(DrillrankWarning) as caught:
-        _ = [host.retrieve(component, QUESTION) for _ in range(2)]
-    assert len([warning for warning in caught if "but no raw text" in str(warning.message)]) == 1
+def test_a_store_whose_searches_return_no_raw_texts_is_reported_once(host):
+    class WithoutRaw(Records):
+        def search(self, question, n, where=None):
+            return [chunk for chunk in super().search(question, 99, where) if chunk.view != "raw"][:n]
+
+    component = retriever(host, WithoutRaw.of(host, SECTIONS[host]))
+    with pytest.warns(DrillrankWarning, match="its searches return none"):
+        assert {view_of(one) for one in host.retrieve(component, QUESTION)} == {"raw"}
+    host.retrieve(component, QUESTION)  # a second warning would be an error
+
+
+@both_frameworks
+def test_a_joined_text_names_the_pages_that_it_is_on(host):
+    texts = ["# Rivers\n\nThey flow.", "## Rhine\n\nIt flows through Basel.", "## Thames\n\nIt flows through London."]
+    pages = [host.document(text, source="rivers.pdf", page=number) for number, text in enumerate(texts)]
+    records = host.split(pages, min_tokens=None)
+    for fields in ({"documents": records}, {"source": host.index(*records)}):
+        [rhine] = host.retrieve(retriever(host, top_n=1, **fields), QUESTION)
+        assert (rhine.metadata["page"], rhine.metadata["drillrank_first_page"]) == (1, 2)
+        for expand in ("parent", "neighbours"):
+            [hit] = host.retrieve(retriever(host, top_n=1, expand=expand, **fields), QUESTION)
+            assert hit.text == "\n\n".join(texts)
+            names = ("page", "drillrank_first_page", "drillrank_last_page")
+            assert [hit.metadata[name] for name in names] == [0, 1, 3]

@@ -18,6 +18,7 @@ from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 
+from drillrank import BRMGR, UPR, Passage
 from drillrank.errors import InvalidInput
 from drillrank.testing import RerankerTests
 from tests.conformance.corpus import QUERY, TEXTS
@@ -316,3 +317,25 @@ def test_what_is_added_is_invisible_to_models_and_changes_no_hash(cls, reranker)
             assert added.keys() <= {"retrieval_score", "drillrank_cut_tokens", "drillrank_nothing_matched"}
             for mode in (MetadataMode.EMBED, MetadataMode.LLM):
                 assert hit.node.get_content(metadata_mode=mode) == original.get_content(metadata_mode=mode)
+
+
+@pytest.mark.parametrize("name", ["UPRRerank", "BRMGRRerank"])
+@pytest.mark.parametrize(("mode", "text"), [("none", "It is a novel."), ("embed", "author: Austen\n\nIt is a novel.")])
+def test_a_title_key_of_llama_index_fills_the_title_and_leaves_it_out_of_the_text(name, mode, text):
+    node = LlamaIndex.record("It is a novel.", title="Emma", author="Austen")
+    reranker = getattr(LlamaIndex.ext, name)(settings={"title_key": "title", "metadata_mode": mode})
+    [found] = LlamaIndex.rerank(reranker, "Who wrote the novel Emma?", node)
+    ranker = UPR(prior=None) if name == "UPRRerank" else BRMGR(prior=None)
+    passages = [Passage(text, title="Emma")]
+    lists = (passages,) if name == "UPRRerank" else (passages, [])
+    [expected] = ranker.rank("Who wrote the novel Emma?", *lists)
+    assert found.score == pytest.approx(expected.score)
+    assert found.metadata["title"] == "Emma"
+    plain = LlamaIndex.rerank(getattr(LlamaIndex.ext, name)(), "Who wrote the novel Emma?", node)
+    assert [one.metadata for one in plain] == [found.metadata]
+
+
+@pytest.mark.parametrize("wrong", ["", 5])
+def test_a_title_key_of_llama_index_is_a_key(wrong):
+    with pytest.raises(InvalidInput, match="title_key must be a metadata key"):
+        LlamaIndex.ext.UPRRerank(settings={"title_key": wrong})

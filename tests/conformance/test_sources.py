@@ -5,43 +5,18 @@ from __future__ import annotations
 import pytest
 
 from drillrank.errors import InvalidInput
-from drillrank.structure.record_store import RecordStore
-from drillrank.text import terms
-from langchain_ext._records import read_found
-from llama_index_ext._records import read_chunks
 from tests.conformance.corpus import BOOK, QUESTION
-from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
+from tests.conformance.frameworks import LangChain, both_frameworks
+from tests.conformance.record_lists import Records
 
 RHINE = "The Rhine flows through Basel"
 RETRIEVERS = ["MultiViewRetriever", "BRMGRRetriever", "PromptRankRetriever", "D3Retriever"]
 
 
-class Records(RecordStore):
-    """Records in a list, ranked by the words that they share with the question."""
-
-    def __init__(self, chunks):
-        self.chunks = chunks
-
-    def search(self, question, n, where=None):
-        words = set(terms(question))
-        return sorted(self.find(where or {}), key=lambda chunk: -len(words & set(terms(chunk.view_text))))[:n]
-
-    def get(self, ids):
-        return [chunk for chunk in self.chunks if chunk.id in ids]
-
-    def find(self, where):
-        def matches(chunk):
-            known = {**(chunk.siblings or {}), **chunk.record.metadata}
-            return all(known.get(key) in ([value] if isinstance(value, str) else value) for key, value in where.items())
-
-        return list(filter(matches, self.chunks))
-
-
 def sources(host):
     records = host.sections(("book", BOOK))
     store = host.index(*records)
-    read = read_chunks if host is LlamaIndex else read_found
-    return {"store": store, "retriever": host.over(store, 9), "record store": Records(read(records))}
+    return {"store": store, "retriever": host.over(store, 9), "record store": Records.of(host, records)}
 
 
 def build(host, name, source, **fields):

@@ -66,6 +66,7 @@ BAD = {
     "language": "klingon",
     "guard": 1.5,
     "generated_share": -0.1,
+    "min_share": 1.5,
     "as_of": "soon",
     "score_key": 5,
     "separator": None,

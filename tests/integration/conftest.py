@@ -96,6 +96,13 @@ class Stored:
         parser = LlamaIndex.splitter()
         return VectorStoreIndex.from_vector_store(self.vectors, embed_model=self.model, transformations=[parser])
 
+    def ingest(self, documents: Sequence[Any]) -> VectorStoreIndex:
+        """Return the index that stores documents, without a pipeline."""
+        storage, parser = StorageContext.from_defaults(vector_store=self.vectors), LlamaIndex.splitter()
+        return VectorStoreIndex.from_documents(
+            documents, storage_context=storage, embed_model=self.model, transformations=[parser]
+        )
+
     def put(self, documents: Sequence[Any]) -> None:
         """Store what is new or changed, and delete what else there was of documents that changed."""
         if self.host is LlamaIndex:
@@ -265,14 +272,32 @@ def llama_index_qdrant(server: Any, folder: Path, name: str, vector: Any, size: 
     clients.close()
 
 
+class RebuiltIndex(VectorStoreIndex):
+    """Index over FAISS, which deletes no vectors: the nodes that remain are inserted again."""
+
+    def delete_nodes(self, node_ids: list[str], delete_from_docstore: bool = False, **kwargs: Any) -> None:
+        """Delete nodes from the index and its document store."""
+        for node_id in node_ids:
+            self.docstore.delete_document(node_id, raise_error=False)
+        self.vector_store.client.reset()
+        self.index_struct.nodes_dict.clear()
+        self.insert_nodes(list(self.docstore.docs.values()))
+
+    def delete_ref_doc(self, ref_doc_id: str, delete_from_docstore: bool = False, **kwargs: Any) -> None:
+        """Delete the nodes of a document."""
+        info = self.docstore.get_ref_doc_info(ref_doc_id)
+        self.delete_nodes([] if info is None else info.node_ids)
+        self.docstore.delete_ref_doc(ref_doc_id, raise_error=False)
+
+
 class StoredInFaiss(Stored):
     """FAISS: the store has vectors, and the index has the texts."""
 
     def __init__(self, vectors: Any, model: Any) -> None:
-        storage, parser = StorageContext.from_defaults(vector_store=vectors), LlamaIndex.splitter()
-        self._writing = threading.Lock()
-        self._index = VectorStoreIndex([], storage_context=storage, embed_model=model, transformations=[parser])
         super().__init__(LlamaIndex, vectors, model, self._list_rows)
+        storage, parser = StorageContext.from_defaults(vector_store=vectors), LlamaIndex.splitter()
+        self._index = RebuiltIndex([], storage_context=storage, embed_model=model, transformations=[parser])
+        self._writing = threading.Lock()
 
     @property
     def source(self) -> Any:
@@ -284,12 +309,6 @@ class StoredInFaiss(Stored):
         with self._writing:
             self._index.refresh_ref_docs(list(documents))
 
-    def delete(self, id_: str) -> None:
-        """Delete a document from the index. `FaissMapVectorStore.delete` takes ids of nodes."""
-        ids = self._index.docstore.get_ref_doc_info(id_).node_ids
-        self._index.delete_nodes(ids, delete_from_docstore=True)
-        self._index.docstore.delete_ref_doc(id_, raise_error=False)
-
     def _list_rows(self) -> list[tuple[str, str]]:
         return [(id_, node.text) for id_, node in self._index.docstore.docs.items()]
 
@@ -297,8 +316,8 @@ class StoredInFaiss(Stored):
 @contextmanager
 def llama_index_faiss(server: Any, folder: Path, name: str, vector: Any, size: int) -> Iterator[Stored]:
     faiss, stores = needed("faiss"), needed("llama_index.vector_stores.faiss")
-    vectors = stores.FaissMapVectorStore(faiss.IndexIDMap2(faiss.IndexFlatIP(size)))
-    yield StoredInFaiss(vectors, LlamaIndex.embedding(vector))
+    # `FaissMapVectorStore` gives new vectors the ids of old ones after a deletion.
+    yield StoredInFaiss(stores.FaissVectorStore(faiss.IndexFlatIP(size)), LlamaIndex.embedding(vector))
 
 
 STORES = (

@@ -1,8 +1,10 @@
-"""Our record stores pass the kit of `drillrank.testing` over Chroma, Qdrant and FAISS, in memory."""
+"""Our record stores pass the kit of `drillrank.testing` over Chroma, Qdrant, FAISS and PostgreSQL."""
 
 from __future__ import annotations
 
+import asyncio
 import uuid
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -78,3 +80,46 @@ class TestLlamaIndexFaiss(LlamaIndexStoreTests):
     def make_index(self, model):
         faiss, stores = needed("faiss"), needed("llama_index.vector_stores.faiss")
         return over(stores.FaissVectorStore(faiss.IndexFlatIP(_DIMENSIONS)), model)
+
+
+class TestLangChainPGVectorStore(LangChainStoreTests):
+    unusual_ids = ()  # it takes UUIDs
+    guessed_ids = (str(uuid.UUID(int=0)),)
+    unusual_texts = _ENCODABLE_TEXTS
+
+    @pytest.fixture(autouse=True)
+    def _server(self, postgres: Any) -> Iterator[None]:
+        self.engine = needed("langchain_postgres").PGEngine.from_connection_string(postgres.url("psycopg"))
+        yield
+        asyncio.run(self.engine.close())
+
+    def make_vector_store(self, embeddings):
+        table = name()
+        self.engine.init_vectorstore_table(table, _DIMENSIONS)
+        return needed("langchain_postgres").PGVectorStore.create_sync(self.engine, embeddings, table)
+
+
+class TestLlamaIndexPGVectorStore(LlamaIndexStoreTests):
+    unusual_texts = _ENCODABLE_TEXTS
+
+    @pytest.fixture(autouse=True)
+    def _server(self, postgres: Any) -> Iterator[None]:
+        self.urls = {
+            "connection_string": postgres.url("psycopg2"),
+            "async_connection_string": postgres.url("asyncpg"),
+        }
+        self.stores: list[Any] = []
+        yield
+        for store in self.stores:
+            store.client.dispose()
+
+    def make_index(self, model):
+        stores = needed("llama_index.vector_stores.postgres")
+        store = stores.PGVectorStore.from_params(**self.urls, table_name=name(), embed_dim=_DIMENSIONS)
+        store.add([])  # makes the table
+        self.stores.append(store)
+        return over(store, model)
+
+    async def aclose(self, store):
+        if store is not None:
+            await store.vector_store.close()

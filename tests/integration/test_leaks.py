@@ -6,11 +6,14 @@ import pytest
 
 from tests.conformance.hearing import ask
 from tests.conformance.leaks import QUESTION, World, cases, check_story, letters, scene
-from tests.integration.conftest import STORES, langchain_pgvector, llama_index_pgvector
+from tests.integration.conftest import STORES, langchain_pgvector, llama_index_faiss, llama_index_pgvector
+
+CASES = cases({store.__name__: store for store in STORES})
 
 
 @pytest.mark.parametrize(
-    ("store", "way", "theirs", "form", "build"), cases({store.__name__: store for store in STORES})
+    ("store", "way", "theirs", "form", "build"),
+    [case for case in CASES if case.values[:2] != (llama_index_faiss, "inherited")],  # it takes no filters
 )
 async def test_what_is_heard_of_a_store_is_what_may_be_seen(opened, store, way, theirs, form, build):
     stored = opened(store, letters, 26)

@@ -7,9 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from langchain_core.indexing import InMemoryRecordManager, index
-from llama_index.core.retrievers import VectorIndexRetriever
 from llama_index.core.schema import MetadataMode
-from llama_index.core.vector_stores.types import VectorStoreQuery
 
 from tests.conformance.frameworks import LangChain, LlamaIndex
 from tests.integration.conftest import STORES
@@ -84,22 +82,16 @@ def test_all_views_go_in_and_sections_come_out_as_they_were(stored):
                 assert hit.get_content(metadata_mode=mode) == raw[hit.node_id].get_content(metadata_mode=mode)
 
 
-def test_a_retriever_that_is_told_what_views_lead_to_gives_each_section_once_with_its_best_score(in_llama_index):
+def test_the_framework_s_own_retriever_over_the_index_that_ingested_returns_all_views(in_llama_index):
     stored = in_llama_index
-    stored.put(documents(LlamaIndex, *WRITTEN))
-    raw, merged = sections(LlamaIndex, *WRITTEN), 0
-    for source in WRITTEN:
-        rows = stored.vectors.query(VectorStoreQuery(stored.model.get_query_embedding(source.question), 12))
-        best: dict[str, float] = {}
-        for node, similarity in zip(rows.nodes, rows.similarities, strict=True):
-            section = node.metadata["drillrank_section_id"]
-            best[section] = max(similarity, best.get(section, similarity))
-        followed = VectorIndexRetriever(stored.source, similarity_top_k=12, object_map=raw)
-        hits = followed.retrieve(source.question)
-        assert [(hit.node.node_id, hit.score) for hit in hits] == list(best.items())
-        assert [hit.node.text for hit in hits] == [raw[id_].text for id_ in best]
-        merged += len(rows.nodes) - len(hits)
-    assert merged > 0  # views of one section were among them
+    ingested = stored.ingest(documents(LlamaIndex, *WRITTEN))
+    every = {piece.node_id: piece.metadata["drillrank_view"] for piece in pieces(LlamaIndex, *WRITTEN)}
+    hits = ingested.as_retriever(similarity_top_k=len(every)).retrieve(WRITTEN[0].question)
+    assert {hit.node_id: hit.metadata["drillrank_view"] for hit in hits} == every
+    for views in (["raw"], ["raw", "keywords", "summary"]):
+        [section] = LlamaIndex.retrieve(retriever(stored, ingested, views=views, top_n=1), WRITTEN[0].question)
+        assert section.metadata["drillrank_view"] == "raw"
+        assert paths([section]) == [WRITTEN[0].answer]
 
 
 async def test_over_a_plain_retriever_async_and_with_what_stands_around(stored):

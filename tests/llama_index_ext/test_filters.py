@@ -198,3 +198,27 @@ def test_nodes_without_the_key_of_what_is_denied_are_hidden_aloud_where_stores_d
         assert seen(index.as_retriever(filters=denied)) == ["1", "3"]
     assert seen(index.as_retriever(filters=denied)) == ["1", "3"]  # and says it no more
     assert seen(INDEX.as_retriever(filters=denied)) == ["1", "3", "4"]
+
+
+class SqlStore:
+    """As the framework's store of PostgreSQL, which writes values into SQL."""
+
+    __module__ = "llama_index.vector_stores.postgres.base"
+
+
+def test_quotes_and_colons_of_values_are_escaped_for_a_store_that_writes_sql():
+    tenant = MetadataFilter(key="tenant", value="O'Neill: a")
+    year = MetadataFilter(key="year", value=2020)
+    mine = NodeFilter(MetadataFilters(filters=[tenant, MetadataFilters(filters=[tenant, year])]))
+    where = {"ref_doc_id": "12", "drillrank_section_id": ("a'; DROP TABLE records; --", "b")}
+    document, section, own, inner = mine.as_store_filters(where, SqlStore()).filters
+    assert (document.operator, document.value) == (FilterOperator.IN, ["12"])  # compared as text
+    assert section.value == ["a''; DROP TABLE records; --", "b"]
+    assert own.value == inner.filters[0].value == "O''Neill\\: a"
+    assert inner.filters[1].value == 2020
+    assert tenant.value == "O'Neill: a"
+
+
+def test_values_for_other_stores_are_not_escaped():
+    [one] = NodeFilter(None).as_lookup_filters({"ref_doc_id": "O'Neill"}).filters
+    assert (one.operator, one.value) == (FilterOperator.EQ, "O'Neill")

@@ -110,7 +110,7 @@ class ParsedRun:
         return OutlineSection(passage, tuple(source for source, _ in pairs), tuple(readable for _, readable in pairs))
 
     def _section_id(self, section: Section) -> str:
-        return f"{self.id_prefix}{section.start + self._packing_offset}"
+        return f"{self.id_prefix}{section.start + self.packing_offset}"
 
     def _find_position(self, start: int, end: int) -> tuple[str, dict[str, Any]]:
         """Return the id of a part of the text, and metadata about its position."""
@@ -138,7 +138,7 @@ class ParsedRun:
     # --- Blocks of passages
 
     @property
-    def _packing_offset(self) -> int:
+    def packing_offset(self) -> int:
         """Number from an offset in the text to that of `list_blocks`: passages of sections may have several runs."""
         return self.run.start or 0 if self.run.is_section else 0
 
@@ -159,28 +159,31 @@ class ParsedRun:
                     groups[-1].append([])
                 if previous is not None and previous.is_exact and part.is_exact:
                     gap = self.run.find_gap(previous.end, part.start)
-                start, end = part.start + self._packing_offset, part.end + self._packing_offset
+                start, end = part.start + self.packing_offset, part.end + self.packing_offset
                 end = end if self.run.rendered_end is None else self.run.rendered_end
                 origin = BlockOrigin(self, self._section_id(section))
                 groups[-1][-1].append(SourceBlock(part.text, part.kind, path, start, end, part.is_exact, gap, origin))
                 previous, is_first = part, False
         return groups
 
-    def locate(self, packed: PackedPassage) -> tuple[str, dict[str, Any]]:
-        """Return the id of a passage that begins in this run, and metadata about its position.
+    def locate(self, packed: PackedPassage) -> tuple[str, dict[str, Any], str]:
+        """Return the id of a passage that begins in this run, metadata about its position, and its source text.
 
         The metadata have `paragraph_spans`, with None for offsets that are not known; see `ParagraphSpan`.
         """
-        run, offset = self.run, self._packing_offset
-        id_, position = self._find_position(packed.start - offset, packed.end - offset)
-        spans = packed.paragraphs
-        if run.is_section:  # it may end in another run
-            position |= {"end": packed.end, "paragraph_spans": tuple(map(tuple, spans))}
-        else:
+        run, start, end = self.run, packed.start - self.packing_offset, packed.end - self.packing_offset
+        id_, position = self._find_position(start, end)
+        if not run.is_section:
             position["paragraph_spans"] = tuple(
-                (run.find_offset(span.start), run.find_end(span.end), span.text_start, span.text_end) for span in spans
+                (run.find_offset(span.start), run.find_end(span.end), span.text_start, span.text_end)
+                for span in packed.paragraphs
             )
-        return id_, position
+            return id_, position, run.text[start:end]
+        position |= {"end": packed.end, "paragraph_spans": tuple(map(tuple, packed.paragraphs))}
+        if not all(part.block.is_exact for part in packed.parts):
+            return id_, position, packed.text
+        ends_here = end <= len(run.text)
+        return id_, position, run.text[start:end] if ends_here else packed.text.removeprefix(packed.parts[0].head)
 
 
 def _strip(part: _Part) -> _Part:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +16,7 @@ from drillrank.drilldown.preparing import IndexedSections
 from drillrank.drilldown.record_metadata import document_date, identifying_words
 from drillrank.drilldown.stored_passages import pack_sections
 from drillrank.structure import parse_document
-from drillrank.structure.packing import PackedPassage, SourceBlock
+from drillrank.structure.packing import SourceBlock
 from drillrank.structure.read import document_name
 from drillrank.structure.reassembly import ReassembledDocument
 from drillrank.vectors import Floats
@@ -59,7 +58,7 @@ def rebuild_sections(
 def index_stored(d3: D3, document: ReassembledDocument[Any], separator: str = " > ") -> IndexedSections:
     """Return the sections of one stored document with their index; arguments as for `rebuild_sections`."""
     sections = rebuild_sections([document], separator, d3.settings.unit or DEFAULT_UNIT)
-    name = identifying_words(_metadata(document))
+    name = identifying_words(document.metadata)
     return d3.preparer.index(sections, {0: name} if name else {})
 
 
@@ -77,7 +76,7 @@ def join_stored(
         parts: Result of `index_stored` for each document.
         cosines: Cosines of all passages with the question that will be asked; see `DocumentPreparer.join`.
     """
-    metadata = list(map(_metadata, documents))
+    metadata = [document.metadata for document in documents]
     words: dict[int | str, str] = {index: name for index, name in enumerate(map(identifying_words, metadata)) if name}
     prepared = d3.preparer.join(parts, words, list(map(document_date, metadata)), cosines)
     # Results name the other versions as their files.
@@ -102,10 +101,6 @@ def prepare_stored(d3: D3, documents: Sequence[ReassembledDocument[Any]], separa
     return join_stored(d3, documents, [index_stored(d3, document, separator) for document in documents])
 
 
-def _metadata(document: ReassembledDocument[Any]) -> Mapping[str, object]:
-    return document.runs[0].metadata if document.runs else {}
-
-
 def _rebuild_document(
     document_index: int, document: ReassembledDocument[Any], separator: str, unit: Unit
 ) -> list[OutlineSection]:
@@ -117,7 +112,7 @@ def _rebuild_document(
         runs.append(parse_run(run, paths, format, document_index, id_prefix))
     if unit == "passage":
         groups = [group for neighbors in _group_adjacent(runs) for group in _join_blocks(neighbors)]
-        return pack_sections(document_index, groups, _PassageLocator(runs).locate)
+        return pack_sections(document_index, groups)
     return _list_paragraphs(runs)
 
 
@@ -178,47 +173,20 @@ def _group_adjacent(runs: Sequence[ParsedRun]) -> Iterator[list[ParsedRun]]:
 
 
 def _join_blocks(runs: Sequence[ParsedRun]) -> list[list[list[SourceBlock]]]:
-    """Return the blocks of adjacent runs, with the white space between the runs."""
+    """Return the blocks of each section in adjacent runs, with the white space between the runs."""
     if len(runs) == 1:
         return runs[0].list_blocks()
-    text = None if any(parsed.run.is_rendering for parsed in runs) else "".join(parsed.run.text for parsed in runs)
-    start = runs[0].run.start or 0
     sections: list[list[SourceBlock]] = []
-    for run_sections in (group for parsed in runs for group in parsed.list_blocks()):
-        if text is not None and sections:
-            last, first = sections[-1][-1], run_sections[0][0]
-            between = text[last.end - start : first.start - start]
-            if last.is_exact and first.is_exact and not between.strip():
-                run_sections[0][0] = replace(first, gap=between)
+    text_after = ""  # after the last block
+    for parsed in runs:
+        run_sections = [section for group in parsed.list_blocks() for section in group]
+        if not run_sections:
+            text_after += parsed.run.text
+            continue
+        first, last = run_sections[0][0], run_sections[-1][-1]
+        between = text_after + parsed.run.text[: first.start - parsed.packing_offset]
+        if sections and sections[-1][-1].is_exact and first.is_exact and not between.strip():
+            run_sections[0][0] = replace(first, gap=between)
         sections += run_sections
+        text_after = parsed.run.text[last.end - parsed.packing_offset :]
     return [sections]
-
-
-class _PassageLocator:
-    """Finds the position and the source text of passages.
-
-    Args:
-        runs: Runs of one document, sections rising by start.
-    """
-
-    def __init__(self, runs: Sequence[ParsedRun]) -> None:
-        self._runs = runs
-        self._starts = [parsed.run.start or 0 for parsed in runs]
-
-    def locate(self, packed: PackedPassage) -> tuple[str, dict[str, Any], str]:
-        """Return the id of a passage, metadata about its position, and its source text."""
-        parsed: ParsedRun = packed.parts[0].block.origin.run
-        if not parsed.run.is_section:
-            return *parsed.locate(packed), parsed.run.text[packed.start : packed.end]
-        run_index = max(bisect_right(self._starts, packed.start) - 1, 0)
-        id_, position = self._runs[run_index].locate(packed)
-        is_exact = all(part.block.is_exact for part in packed.parts)
-        texts = self._slice_runs(run_index, packed.start, packed.end) if is_exact else ()
-        return id_, position, "".join(texts) or packed.text
-
-    def _slice_runs(self, run_index: int, start: int, end: int) -> Iterator[str]:
-        for index in range(run_index, len(self._runs)):
-            run_start = self._starts[index]
-            if run_start >= end:
-                return
-            yield self._runs[index].run.text[max(start - run_start, 0) : end - run_start]

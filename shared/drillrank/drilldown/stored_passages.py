@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -12,34 +12,28 @@ from drillrank.passages import Passage
 from drillrank.structure import breadcrumb
 from drillrank.structure.packing import PackedPassage, SourceBlock, join_headings, pack_blocks
 
-LocatePassage = Callable[[PackedPassage], tuple[str, dict[str, Any], str]]
-"""Function from a passage to its id, metadata about its position and its paragraphs', and its text in the source."""
 
-
-def pack_sections(
-    document_index: int, groups: Iterable[Sequence[Sequence[SourceBlock]]], locate: LocatePassage
-) -> list[OutlineSection]:
+def pack_sections(document_index: int, groups: Iterable[Sequence[Sequence[SourceBlock]]]) -> list[OutlineSection]:
     """Return sections whose paragraphs are passages.
 
     Args:
         document_index: Index of the document in the input.
-        groups: Neighboring sections in order, as blocks with text. The `origin` of a block has the `section_id`.
-            Passages never join two groups.
-        locate: Finds a passage in the document.
+        groups: Neighboring sections in order, as blocks with text. The `origin` of a block is a `BlockOrigin`. Passages
+            never join two groups.
     """
     passages = [passage for group in groups for passage in pack_blocks(group)]
-    return [_build_section(document_index, section) for section in _group_by_section(document_index, passages, locate)]
+    return [_build_section(document_index, section) for section in _group_by_section(document_index, passages)]
 
 
 def _group_by_section(
-    document_index: int, packed: Sequence[PackedPassage], locate: LocatePassage
+    document_index: int, packed: Sequence[PackedPassage]
 ) -> Iterator[list[tuple[SourceBlock, Passage, Passage]]]:
     """Yield the passages that begin in one section, each with its first block, source and readable text."""
     n_by_id: Counter[str] = Counter()
     passages = []
     for passage in packed:
         first = passage.parts[0].block
-        id_, position, source_text = locate(passage)
+        id_, position, source_text = first.origin.run.locate(passage)
         metadata: dict[str, Any] = {"document": document_index, "section_path": first.path, **position}
         if passage.headings and passage.headings != (first.path,):
             metadata["section_paths"] = passage.headings

@@ -6,6 +6,7 @@ from math import isfinite
 from numbers import Real
 from typing import Any
 
+from drillrank.errors import InvalidInput
 from drillrank.passages import check_query
 from drillrank.text import without_surrogates
 
@@ -35,6 +36,24 @@ def finite_score(value: object) -> float | None:
     except OverflowError:
         return None
     return score if isfinite(score) else None
+
+
+def check_text(text: object, record: str) -> str:
+    """Return the text of a record. Frameworks do not validate a record that was built with `model_construct`.
+
+    Raises:
+        InvalidInput: The text is not a string.
+
+    >>> check_text(None, "Document")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    drillrank.errors.InvalidInput: The text of a Document must be a string, got a NoneType. ...
+    """
+    if not isinstance(text, str):
+        raise InvalidInput(
+            f"The text of a {record} must be a string, got a {type(text).__name__}. Leave out records without text."
+        )
+    return text
 
 
 def value_text(value: Any) -> str:

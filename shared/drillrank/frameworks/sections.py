@@ -72,8 +72,10 @@ def fetch_documents(store: RecordStore, chunks: Iterable[StoredChunk[Any]]) -> R
             values = values_by_keys.setdefault(tuple(siblings), {}).setdefault(key, [])
             values += [value] if isinstance(value, str) else value
     answers = yield [
-        find_request(store, {key: _one_or_all(values) for key, values in wanted.items()} | {prefixed("view"): "raw"})
-        for wanted in values_by_keys.values()
+        find_request(
+            store, {key: _one_or_all(values) for key, values in values_by_key.items()} | {prefixed("view"): "raw"}
+        )
+        for values_by_key in values_by_keys.values()
     ]
     return first_raw_by_id(chunk for answer in answers for chunk in answer or () if chunk.view == "raw")
 

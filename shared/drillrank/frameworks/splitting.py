@@ -22,7 +22,7 @@ class Namespaces:
     """Namespaces of documents: the same for all of them, or read from the metadata of each.
 
     Args:
-        namespace: Namespace of all documents. None for no such namespace.
+        namespace: Namespace of all documents. None: the key decides.
         namespace_key: Metadata key of each document's namespace. None reads no metadata.
 
     Raises:
@@ -67,7 +67,7 @@ class Namespaces:
 
 
 def qualified_name(document_name: str, namespace: str | None) -> str:
-    """Return an id that no other document of any namespace has. It is the name if there is no namespace.
+    """Return an id that no other document of any namespace has. Without a namespace, it is the name.
 
     >>> qualified_name("guide.md", None)
     'guide.md'

@@ -12,6 +12,9 @@ A file takes this way through the modules:
 Terms: a *block* is a paragraph, list, table or piece of code. A *section* is a heading with the blocks up to the next
 heading. A `DocumentPassage` is a run of blocks up to a size. A `drillrank.Passage` is any text with an id to rank.
 `imported.py` reads what other tools have parsed, such as Docling.
+
+Chunks that a store returns (`stored_chunks.py`, `record_store.py`) are put together to documents again by
+`reassembly.py`. Text that continues is a *run* (`stored_runs.py`).
 """
 
 from drillrank.structure.cutting import sentences

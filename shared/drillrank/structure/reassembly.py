@@ -37,7 +37,9 @@ class ReassembledDocument(Generic[RecordT]):
         """Runs of text: chunks joined where they continue each other, or the original."""
         if self.original is None:
             return tuple(_list_runs(self.chunks))
-        headings = frozenset(heading for chunk in self.chunks if chunk.path for heading in chunk.path)
+        headings = frozenset(
+            heading for chunk in self.chunks if isinstance(chunk.path, tuple) for heading in chunk.path
+        )
         rest_chunk = len(self.chunks) if self.shows_rest else None
         metadata = (self.original if self.shows_rest else self.chunks[0]).metadata
         return (
@@ -50,6 +52,13 @@ class ReassembledDocument(Generic[RecordT]):
                 metadata=metadata,
             ),
         )
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """Metadata of the first chunk in document order, or of the original if all of it may be shown."""
+        if self.original is not None and self.shows_rest:
+            return self.original.metadata
+        return min(self.chunks, key=_sort_key).metadata if self.chunks else {}
 
     @property
     def has_offsets(self) -> bool:
@@ -155,6 +164,11 @@ def find_chunk_spans(text: str, chunks: Sequence[StoredChunk[Any]]) -> list[Chun
 
 
 # --- Chunks that continue each other
+
+
+def _sort_key(chunk: StoredChunk[Any]) -> tuple[int, bool, int]:
+    """Return the page and the offset of a chunk, to compare. Chunks without them are before and after the others."""
+    return chunk.page if isinstance(chunk.page, int) else -1, chunk.start is None, chunk.start or 0
 
 
 def _is_cut_by_drillrank(chunks: Sequence[StoredChunk[Any]]) -> bool:

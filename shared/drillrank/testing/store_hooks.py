@@ -69,6 +69,8 @@ class StoreHooks(FilledStore):
         can_find: False if the store cannot be asked for records by metadata, so that `find` always returns None.
         has_tenants: False if the store cannot restrict what a caller sees. A caller then sees all records.
         unusual_ids: Ids that the store must take. Empty if the store makes ids of its own.
+        unusual_values: Metadata values that the store must compare exactly.
+        guessed_ids: Ids of no record, which a caller of `get` may try.
         unusual_texts: Texts that the store must keep. It may replace half a surrogate pair by a question mark.
     """
 
@@ -78,6 +80,21 @@ class StoreHooks(FilledStore):
     unusual_ids: Sequence[str] = (
         *("1", "a b", "a/b.md#c?d=e&f", "Ä-ü-漢字-🦊", "quote'and\"quote", "50%_*", "../../a", "$where", "x" * 200),
     )
+    unusual_values: Sequence[str] = (
+        *(
+            "12",
+            "1.0",
+            "true",
+            "None",
+            "O'Neill",
+            "' OR '1'='1",
+            "'); DROP TABLE records; --",
+            "a :b c::d",
+            "100% \\ {x}",
+        ),
+        *("Ä 漢字 🦊", 'the "quoted" one', "$ne", "a,b", "x" * 200),
+    )
+    guessed_ids: Sequence[str] = ("", "*", "%", "a", "a-0", "' OR '1'='1", "../a", "None")
     unusual_texts: Sequence[str] = (
         *(
             "Grüße, 漢字 and 🦊🦊",

@@ -97,6 +97,11 @@ class LeaksInAsync(DictionaryStore):
         return DictionaryStore(self._database).find(where)
 
 
+class ComparesTenantsInLowercase(DictionaryStore):
+    def __init__(self, database, visible=None):
+        super().__init__(database, {key: value.strip().lower() for key, value in (visible or {}).items()})
+
+
 class HidesPermittedRecords(DictionaryStore):
     def _select(self, where):
         return super()._select(where)[1:] if self._visible else super()._select(where)
@@ -170,6 +175,11 @@ class ShortensIds(DictionaryStore):
         return [replace(chunk, id=chunk.id[:100]) for chunk in super().search(question, n, where)]
 
 
+class BuildsQueries(DictionaryStore):
+    def find(self, where):
+        return super().find({} if "' OR '" in str(where) else where)
+
+
 class StripsTexts(DictionaryStore):
     def search(self, question, n, where=None):
         return [replace(chunk, text=chunk.text.strip()) for chunk in super().search(question, n, where)]
@@ -180,7 +190,27 @@ class FormatsQuestions(DictionaryStore):
         return super().search(question.format(text="a text"), n, where)
 
 
+class LeaksInSearch(DictionaryStore):
+    def search(self, question, n, where=None):
+        return DictionaryStore(self._database).search(question, n, where)
+
+
+class SearchesBackwardsInAsync(DictionaryStore):
+    async def asearch(self, question, n, where=None):
+        return self.search(question, n, where)[::-1]
+
+
+class RemembersDocuments(DictionaryStore):
+    _documents: dict[Any, Any] = {}  # noqa: RUF012
+
+    def find(self, where):
+        return self._documents.setdefault((id(self._database), str(where)), super().find(where))
+
+
 FAULTS = {
+    "components_return_what_the_caller_may_see": [LeaksInSearch],
+    "components_return_the_same": [SearchesBackwardsInAsync],
+    "components_see_an_update": [RemembersDocuments],
     "the_nearest_records_first": [FarthestFirst],
     "at_most_n_records": [IgnoresN],
     "each_record_once_if_n_exceeds_the_store": [ReturnsTenAtMost],
@@ -194,6 +224,7 @@ FAULTS = {
     "no_call_returns_records_of_another_tenant": [
         *(LeaksById, LeaksIfWhereNamesTheTenant, LeaksInAsync, HidesPermittedRecords)
     ],
+    "a_tenant_is_compared_exactly": [ComparesTenantsInLowercase],
     "an_update_is_seen_at_once": [RemembersSearches],
     "a_deleted_record_is_gone": [RemembersRecords],
     "no_call_changes_what_it_was_given": [EmptiesWhere, SortsIds],
@@ -203,6 +234,7 @@ FAULTS = {
     "async_methods_do_not_block": [BlocksTheLoop, BlocksTheLoopInLookUps],
     "threads_get": [SharesTheQuestionOfThreads],
     "unusual_ids": [ShortensIds],
+    "unusual_metadata_values": [BuildsQueries],
     "unusual_texts": [StripsTexts],
     "unusual_questions": [FormatsQuestions],
 }
