@@ -32,6 +32,10 @@ class StoredVectors:
         self._vector_by_question: dict[str, Sequence[float]] = {}
         self._lock = threading.Lock()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle without vectors. They are read again."""
+        return StoredVectors, (self._embedding,)
+
     def add(self, passages: Iterable[Passage], vectors: Iterable[Sequence[float] | None]) -> None:
         """Add the vectors of passages. None means that a passage has none."""
         with self._lock:
