@@ -155,8 +155,9 @@ class D3Retriever(ModelFields, ConfiguredRetriever):
             explain=self.explain,
             cache_fields=index_fields(self, self.language_model),
         )
+        document_filter = DocumentFilter(self.filters)  # checks the filters now
         if self.source is None:
-            retrieval.prepare(DocumentFilter(self.filters))
+            retrieval.prepare(document_filter)
         return retrieval
 
     def _get_relevant_documents(

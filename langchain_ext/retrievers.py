@@ -113,13 +113,7 @@ class MultiViewRetriever(QueryRetriever):
         return ViewRetrieval(
             read_given(documents),
             None if self.source is not None else [document.page_content for document in documents],
-            settings=ViewSearchSettings(
-                views=self.views,
-                weights=self.weights,
-                merge=self.merge,
-                retriever=self.retriever,
-                language=self.language,
-            ),
+            settings=ViewSearchSettings(self.views, self.weights, self.merge, self.retriever, self.language),
             embed=embedding_of(self.embed),
             expander=self._settings.build_expander(self.expand),
             explain=self.explain,
@@ -138,7 +132,7 @@ class MultiViewRetriever(QueryRetriever):
 
     def _build_document(self, section: FoundSection[Document]) -> Document:
         chunk, metadata = section.chunk, section.metadata
-        if section.is_joined and metadata.get("start_index") == chunk.record.metadata.get(prefixed("start")):
+        if section.members and metadata.get("start_index") == chunk.record.metadata.get(prefixed("start")):
             metadata["start_index"] = chunk.start  # the splitter's, not one of the user's own
         added_metadata = section.retrieval_metadata | describe_explanation(section.explanation)
         metadata = with_score(metadata, self._settings.score_key, section.merged.score, added_metadata)

@@ -147,8 +147,9 @@ class D3Retriever(StepPrompts, BaseRetriever):
         check_searched(type(self).__name__, self.documents, self.source)
         chunks = read_chunks(documents)
         self._evidence = EvidenceRetrieval(d3, chunks, settings=settings, explain=self.explain)
+        node_filter = NodeFilter(self.filters)  # checks the filters now
         if source is None:
-            self._evidence.prepare(NodeFilter(self.filters))
+            self._evidence.prepare(node_filter)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         arguments = self._arguments(query_bundle)

@@ -132,13 +132,7 @@ class MultiViewRetriever(QueryRetriever):
         self._views = ViewRetrieval(
             read_chunks(documents),
             None if self.source is not None else [read_content(node, MetadataMode.EMBED) for node in documents],
-            settings=ViewSearchSettings(
-                views=self.views,
-                weights=self.weights,
-                merge=self.merge,
-                retriever=self.retriever,
-                language=self.language,
-            ),
+            settings=ViewSearchSettings(self.views, self.weights, self.merge, self.retriever, self.language),
             embed=embedding_of(self.embed),
             expander=self._settings.build_expander(self.expand),
             explain=self.explain,
@@ -161,7 +155,7 @@ def _build_node(section: FoundSection[BaseNode]) -> NodeWithScore:
     record, metadata = section.chunk.record, section.metadata | section.retrieval_metadata
     node: Any = annotate_node(record, metadata, [key for key in metadata if key not in record.metadata])
     node.embedding = None  # some stores return vectors by id, none by a search
-    if section.is_joined:
+    if section.members:
         node.set_content(section.chunk.text)
         node.start_char_idx, node.end_char_idx = section.chunk.start, section.chunk.end
     return NodeWithScore(node=node, score=section.merged.score)

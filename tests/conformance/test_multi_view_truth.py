@@ -470,11 +470,12 @@ def test_a_hidden_section_is_not_shown_through_its_views_and_nothing_is_said_of_
     hidden = next(record for record in of_view(made, "raw") if "flows through Basel" in text_of(record))
     shown = [changed(record, open=str(record is not hidden)) for record in made]
     for source in (*Held(kind, shown).sources(), None):
-        for expand in (None, "neighbours"):
+        for expand in (None, "neighbours", "parent"):
             fields = {"source": source, "filters": host.filters(open="True"), "top_n": 9, "expand": expand}
             found, told = asked(host, shown, **fields)
             assert found
             assert sections([hidden]).isdisjoint(sections(found))
+            assert not any("flows through Basel" in text for text in texts(found))
             assert told == []
 
 

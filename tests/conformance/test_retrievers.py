@@ -102,7 +102,7 @@ def test_finds_the_evidence_and_a_query_that_is_not_blank(host, make):
 @for_each
 @pytest.mark.parametrize("empty", [False, True])
 def test_nothing_to_search_is_said(host, make, empty):
-    with pytest.raises((InvalidInput, DrillrankWarning), match=r"nothing to (search|drill into)"):
+    with pytest.raises((InvalidInput, DrillrankWarning), match=r"nothing to (search|read)"):
         host.retrieve(make(host, [host.document("")] if empty else []), QUESTION)
 
 

@@ -81,7 +81,7 @@ def test_what_was_given_stands_for_a_document_of_which_a_view_was_found_alone(ho
     source = host.finds(lambda question: summaries)
     retriever = host.ext.D3Retriever(views if cut else [whole], source=source, top_n=9, settings=PARAGRAPHS)
     assert sorted(found.text for found in host.retrieve(retriever, QUESTION)) == WHOLE
-    with pytest.warns(DrillrankWarning, match="pass them as documents"):
+    with pytest.warns(DrillrankWarning, match="Pass their documents as documents"):
         assert not host.retrieve(host.ext.D3Retriever(host.split([theirs]), source=source), QUESTION)
 
 

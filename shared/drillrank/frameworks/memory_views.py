@@ -28,7 +28,7 @@ from drillrank.views import (
 RecordT = TypeVar("RecordT")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ViewSearchSettings:
     """Settings of a search in several views: see `drillrank.views.MultiViewIndex`.
 

@@ -34,32 +34,15 @@ _RETRIEVAL_NAMES = ("matched_views", "expanded_from")
 _UNRESTRICTED: AccessFilter[Any] = AccessFilter(None, ())
 
 
-@dataclass(frozen=True, slots=True)
-class FoundSection(Generic[RecordT]):
+@dataclass(frozen=True)
+class FoundSection(ExpandedSection[RecordT]):
     """Section that a retrieval returns.
 
     Attributes:
-        section: Raw chunk of the section, or of the section around it, with the score and the rank in each view.
         explanation: Explanation of the score. None if none is wanted.
     """
 
-    section: ExpandedSection[RecordT]
     explanation: Explanation | None = None
-
-    @property
-    def chunk(self) -> StoredChunk[RecordT]:
-        """Raw chunk of the section, or of the section around it."""
-        return self.section.chunk
-
-    @property
-    def merged(self) -> MergedSection:
-        """Score of the section that was found, and its rank in each view."""
-        return self.section.merged
-
-    @property
-    def is_joined(self) -> bool:
-        """True if the text is that of several sections."""
-        return bool(self.section.members)
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -70,8 +53,8 @@ class FoundSection(Generic[RecordT]):
         chunk = self.chunk
         metadata: Mapping[str, Any] = _record_metadata(chunk)
         names: dict[str, Any] = dict.fromkeys(_RETRIEVAL_NAMES)
-        if self.is_joined:
-            first_metadata = _record_metadata(self.section.members[0])
+        if self.members:
+            first_metadata = _record_metadata(self.members[0])
             page_metadata = {key: first_metadata[key] for key in PAGE_KEYS if key in first_metadata}
             metadata = with_pages_of_span({**metadata, **page_metadata}, chunk.pages, chunk.start, chunk.end)
             names |= {"start": chunk.start, "end": chunk.end}
@@ -82,7 +65,7 @@ class FoundSection(Generic[RecordT]):
     @property
     def retrieval_metadata(self) -> dict[str, Any]:
         """Metadata that say how the section was found."""
-        values = self.merged.matched_views, self.section.expanded_from
+        values = self.merged.matched_views, self.expanded_from
         return with_result_metadata({}, **dict(zip(_RETRIEVAL_NAMES, values, strict=True)))
 
 
@@ -153,7 +136,7 @@ class ViewRetrieval(Generic[RecordT]):
         self._sections = sections
         self._settings = settings
         self._expander = expander
-        self._explain = explain
+        self._is_explained = explain
         self._retriever_views = retriever_views
         self._splitter = splitter
         self._warned = WarnOnce()
@@ -193,22 +176,23 @@ class ViewRetrieval(Generic[RecordT]):
             top_n: Number of sections.
             access_filter: Filter of the sections in memory.
         """
-        settings = self._settings
         if self._memory is not None or store is None:
             merged, raw_by_id = yield from self._search_memory(question, top_n, access_filter)
         else:
+            stores = _Stores(store, access_filter, self._sections)
             # 1. Search each view separately.
             hits = yield from self._search_store(question, store, top_n)
             self._warn_about_other_chunks(hits.chunks)
             # 2. Fetch the raw section of each view that was found.
-            raw_by_id = yield from self._fetch_sections(hits, store, access_filter)
+            raw_by_id = yield from self._fetch_sections(hits, stores)
             # 3. Merge the rankings.
             rankings = {
                 view: [hit.id for hit in view_hits if hit.id in raw_by_id] for view, view_hits in hits.rankings.items()
             }
-            merged = merge_views(rankings, top_n, settings.weights, settings.merge)
-            self._warn_about_missing_views(hits, merged, store, access_filter)
-            raw_by_id = yield from self._fetch_surroundings(merged, raw_by_id, hits, store, access_filter)
+            merged = merge_views(rankings, top_n, self._settings.weights, self._settings.merge)
+            self._warn_about_missing_views(hits, merged, stores)
+            if self._expander is not None:
+                raw_by_id |= yield from self._fetch_surroundings(merged, raw_by_id, hits, stores, self._expander)
         # 4. Expand the sections that were found.
         return self._expand(merged, raw_by_id, top_n)
 
@@ -232,62 +216,41 @@ class ViewRetrieval(Generic[RecordT]):
         [retriever_hits] = yield [search_request(store, question, top_n)]
         return rank_hits_by_view(retriever_hits, views)
 
-    def _fetch_sections(
-        self, hits: ViewHits[RecordT], store: RecordStore, access_filter: AccessFilter[Any]
-    ) -> Requests[dict[str, StoredChunk[RecordT]]]:
+    def _fetch_sections(self, hits: ViewHits[RecordT], stores: _Stores) -> Requests[dict[str, StoredChunk[RecordT]]]:
         """Return the raw sections of the hits by id, and warn about missing ones."""
         chunks = hits.chunks
-        ids = [chunk.id for chunk in chunks]
-        raw_by_id = first_raw_by_id((*chunks, *hits.unranked), set(ids))
-        fetch_ids = [id_ for id_ in ids if id_ not in raw_by_id]
-        store_answers = True
-        if fetch_ids:
-            fetched, store_answers = yield from self._fetch_raw(fetch_ids, chunks, store, access_filter)
-            raw_by_id |= fetched
-        missing_ids = [id_ for id_ in dict.fromkeys(fetch_ids) if id_ not in raw_by_id]
-        if not (store_answers and access_filter.restricts):  # otherwise they may be hidden: do not reveal them
+        ids = dict.fromkeys(chunk.id for chunk in chunks)
+        raw_by_id = first_raw_by_id((*chunks, *hits.unranked), ids)
+        fetched, store_answers = yield from stores.fetch([id_ for id_ in ids if id_ not in raw_by_id], chunks)
+        raw_by_id |= fetched
+        if not (store_answers and stores.access_filter.restricts):  # otherwise they may be hidden: do not reveal them
             where = "is no longer in the store" if store_answers else "cannot be looked up: pass documents, too"
+            missing_ids = [id_ for id_ in ids if id_ not in raw_by_id]
             warn_missing("MultiViewRetriever", self._warned.new("raw", missing_ids), where)
         return raw_by_id
 
     def _fetch_surroundings(
         self,
         merged: Sequence[MergedSection],
-        raw_by_id: dict[str, StoredChunk[RecordT]],
+        raw_by_id: Mapping[str, StoredChunk[RecordT]],
         hits: ViewHits[RecordT],
-        store: RecordStore,
-        access_filter: AccessFilter[Any],
+        stores: _Stores,
+        expander: SectionExpander,
     ) -> Requests[dict[str, StoredChunk[RecordT]]]:
-        """Return the raw sections with those that an expansion may join, and warn about missing ones."""
-        if self._expander is None:
-            return raw_by_id
-        chunks = [raw_by_id[section.section_id] for section in merged]
-        if self._expander.expand == "parent":
-            raw_by_id = (yield from fetch_documents(store, chunks)) | raw_by_id
-        links = [(chunk.document, id_) for chunk in chunks for id_ in chunk.links.values()]
-        if missing_ids := [id_ for _, id_ in links if id_ not in raw_by_id]:
-            fetched, _ = yield from self._fetch_raw(missing_ids, hits.chunks, store, access_filter)
-            raw_by_id = raw_by_id | fetched
-        documents = [document for document, id_ in links if id_ not in raw_by_id and not access_filter.restricts]
-        if self._warned.new("surroundings", documents):
+        """Return the raw sections that an expansion may join, and warn about missing ones."""
+        chunks = [chunk for section in merged if (chunk := raw_by_id[section.section_id]).view is not None]
+        around: dict[str, StoredChunk[RecordT]] = {}
+        if expander.expand == "parent":
+            around = yield from fetch_documents(stores.store, chunks)
+        document_by_id = {
+            id_: chunk.document for chunk in chunks for name, id_ in chunk.links.items() if name in expander.link_names
+        }
+        missing_ids = [id_ for id_ in document_by_id if id_ not in raw_by_id and id_ not in around]
+        fetched, _ = yield from stores.fetch(missing_ids, hits.chunks)
+        documents = [document_by_id[id_] for id_ in missing_ids if id_ not in fetched]
+        if not stores.access_filter.restricts and self._warned.new("surroundings", documents):
             _warn("sections around those found are missing, so that their text is not complete. Store all sections")
-        return raw_by_id
-
-    def _fetch_raw(
-        self,
-        ids: Sequence[str],
-        hits: Sequence[StoredChunk[RecordT]],
-        store: RecordStore,
-        access_filter: AccessFilter[Any],
-    ) -> Requests[tuple[dict[str, StoredChunk[RecordT]], bool]]:
-        """Fetch raw sections by id, and return True if the store could be asked.
-
-        If it cannot be asked, use the sections that were passed.
-        """
-        fetched, store_answers = yield from fetch_raw_sections(store, ids)
-        if store_answers:
-            return fetched, True
-        return select_substitutes(self._sections, ids, hits, access_filter), False
+        return {id_: chunk for id_, chunk in (around | fetched).items() if id_ not in raw_by_id}
 
     def _expand(
         self, merged: Sequence[MergedSection], raw_by_id: Mapping[str, StoredChunk[RecordT]], top_n: int
@@ -300,36 +263,33 @@ class ViewRetrieval(Generic[RecordT]):
             expanded = self._expander.expand_sections(sections, raw_by_id)
         return [
             FoundSection(
-                section, self._explain_section(raw_by_id[section.merged.section_id], section.merged, rank, top_n)
+                **vars(section),
+                explanation=self._explain(section.merged, raw_by_id[section.merged.section_id], rank, top_n),
             )
             for rank, section in enumerate(expanded, 1)
         ]
 
-    def _explain_section(
-        self, chunk: StoredChunk[RecordT], section: MergedSection, rank: int, top_n: int
+    def _explain(
+        self, section: MergedSection, chunk: StoredChunk[RecordT], rank: int, top_n: int
     ) -> Explanation | None:
-        if not explains(self._explain):
+        if not explains(self._is_explained):
             return None
         name = str(result_metadata(_record_metadata(chunk)).get("section_path") or chunk.id)
         return explain_views(section, rank, name, top_n, self._settings.weights, self._settings.merge)
 
     def _warn_about_missing_views(
-        self,
-        hits: ViewHits[RecordT],
-        merged: Sequence[MergedSection],
-        store: RecordStore,
-        access_filter: AccessFilter[Any],
+        self, hits: ViewHits[RecordT], merged: Sequence[MergedSection], stores: _Stores
     ) -> None:
         """Warn if nothing was found, or if a store returned no raw texts, although it has other views of sections."""
         lacks_raw = "raw" in self._settings.views and not any(c.is_raw for c in (*hits.chunks, *hits.unranked))
-        if access_filter.restricts:  # a reason would reveal that hidden sections exist
+        if stores.access_filter.restricts:  # a reason would reveal that hidden sections exist
             if not merged:
                 _warn("nothing was found: the source is empty, or the filter removes everything")
         elif not hits.chunks and hits.unranked:
             _warn(f"nothing was found: the source returned records, but none of the views {list(self._settings.views)}")
-        elif not hits.chunks and store.obeys_limits:
+        elif not hits.chunks and stores.store.obeys_limits:
             _warn("nothing was found: the source is empty")
-        elif bool(merged) and lacks_raw and store.obeys_limits and self._warned.new("no raw", [self._splitter]):
+        elif bool(merged) and lacks_raw and stores.store.obeys_limits and self._warned.new("no raw", [self._splitter]):
             _warn(
                 "the source has raw records, but its searches return none. Check its filters and what it embeds, or "
                 "remove 'raw' from views"
@@ -341,6 +301,32 @@ class ViewRetrieval(Generic[RecordT]):
                 f"there are chunks that {self._splitter} did not make. They are ranked by their text alone, without "
                 f"keywords and summaries. Split the documents with {self._splitter} to have these"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class _Stores:
+    """Stores that a question may read raw sections from.
+
+    Attributes:
+        store: Store of the question's caller.
+        access_filter: Filter of what the caller may see.
+        sections: Sections that represent those whose raw records the store cannot be asked for.
+    """
+
+    store: RecordStore
+    access_filter: AccessFilter[Any]
+    sections: Sequence[StoredChunk[Any]]
+
+    def fetch(
+        self, ids: Sequence[str], hits: Sequence[StoredChunk[Any]]
+    ) -> Requests[tuple[dict[str, StoredChunk[Any]], bool]]:
+        """Return raw sections by id, and True if the store could be asked for all of them."""
+        if not ids:
+            return {}, True
+        fetched, store_answers = yield from fetch_raw_sections(self.store, ids)
+        if store_answers:
+            return fetched, True
+        return select_substitutes(self.sections, ids, hits, self.access_filter), False
 
 
 def _record_metadata(chunk: StoredChunk[Any]) -> Mapping[str, Any]:

@@ -27,7 +27,7 @@ Direction = Literal["next_id", "previous_id"]
 _Position = tuple[Direction, DocumentName, int | None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ExpandedSection(Generic[RecordT]):
     """Section that was found, perhaps joined with the sections around it.
 
@@ -91,6 +91,11 @@ class SectionExpander:
         check_one_of(Expansion, expand=self.expand)
         check_positive(max_tokens=self.max_tokens)
         token_counter(self.tokens)
+
+    @property
+    def link_names(self) -> tuple[str, ...]:
+        """Names of a section's links to the sections that it may be joined with."""
+        return ("previous_id", "next_id", *(("parent_id",) if self.expand == "parent" else ()))
 
     def expand_sections(
         self, sections: Sequence[MergedSection], raw_by_id: Mapping[str, StoredChunk[RecordT]]
