@@ -136,8 +136,7 @@ lowest: .venv-lowest/.ready  ## The adapters on the earliest frameworks that pyp
 # The newest releases change by the day: they are looked for each time.
 newest: $(VENV)/.dev  ## The adapters on the newest releases of the frameworks, beyond the pins
 	test -d .venv-newest || $(PYTHON) -m venv .venv-newest
-	.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager \
-		$$($(BIN)/python tools/lowest.py newest)
+	.venv-newest/bin/python tools/install.py --upgrade $$($(BIN)/python tools/lowest.py newest)
 	$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" \
 		> $$(.venv-newest/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/later.pth
 	.venv-newest/bin/python -m pip list --disable-pip-version-check --path .venv-newest/lib/python3*/site-packages \

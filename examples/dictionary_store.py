@@ -5,7 +5,6 @@ python examples/dictionary_store.py
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import StoredChunk, Where
 from drillrank.vectors import Embed
 
@@ -23,38 +23,37 @@ Key = tuple[str, str | None]
 
 @dataclass
 class Database:
-    """Chunks and their vectors by id and view."""
+    """Chunks, with their vectors, by id and view."""
 
     embed: Embed
     chunks: dict[Key, StoredChunk[Any]] = field(default_factory=dict)
-    vectors: dict[Key, Any] = field(default_factory=dict)
     lock: Any = field(default_factory=threading.Lock)
 
     def add(self, chunks: Iterable[StoredChunk[Any]]) -> None:
         """Add chunks, in place of those with the same id and view."""
-        new_chunks = [copy.deepcopy(chunk) for chunk in chunks]
+        new_chunks = list(chunks)
         vectors = self.embed([chunk.view_text or chunk.text for chunk in new_chunks]) if new_chunks else []
-        keys = [(chunk.id, chunk.view) for chunk in new_chunks]
         with self.lock:
-            self.chunks.update(zip(keys, new_chunks, strict=True))
-            self.vectors.update(zip(keys, vectors, strict=True))
+            for chunk, vector in zip(new_chunks, vectors, strict=True):
+                copied = copy.deepcopy(chunk)
+                self.chunks[chunk.id, chunk.view] = replace(copied, vector=[float(number) for number in vector])
 
     def delete(self, ids: Iterable[str]) -> None:
         """Delete all views of these sections, or the records with these ids."""
+        deleted_ids = set(ids)
         with self.lock:
-            for key in [key for key in self.chunks if key[0] in set(ids)]:
-                del self.chunks[key], self.vectors[key]
+            self.chunks = {key: chunk for key, chunk in self.chunks.items() if chunk.id not in deleted_ids}
 
 
-class DictionaryStore:
+class DictionaryStore(RecordStore):
     """Record store of one caller, over a database that several share.
+
+    The asynchronous methods of `RecordStore` run these on a thread.
 
     Args:
         database: Chunks and vectors.
         visible: Metadata values of the records that the caller may see.
     """
-
-    obeys_limits = True
 
     def __init__(self, database: Database, visible: Mapping[str, str] | None = None) -> None:
         self._database = database
@@ -62,34 +61,27 @@ class DictionaryStore:
 
     def search(self, question: str, n: int, where: Where | None = None) -> list[StoredChunk[Any]]:
         """Return the chunks with the highest cosine to the question, best first."""
-        query_vector = np.asarray(self._database.embed([question])[0])
-        chunks = self._select(where or {})
-        scores = [float(np.dot(vector, query_vector)) for _, vector in chunks]
-        order = sorted(range(len(chunks)), key=lambda index: -scores[index])[:n]
-        return [copy.deepcopy(replace(chunks[index][0], score=scores[index])) for index in order]
+        query_vector = self.question_vector(question)
+        scored = [
+            replace(chunk, score=float(np.dot(chunk.vector or 0.0, query_vector)))
+            for chunk in self._select(where or {})
+        ]
+        return sorted(scored, key=lambda chunk: -(chunk.score or 0.0))[:n]
 
     def get(self, ids: Sequence[str]) -> list[StoredChunk[Any]]:
         """Return the chunks with these ids."""
-        return [copy.deepcopy(chunk) for chunk, _ in self._select({}) if chunk.id in set(ids)]
+        return [chunk for chunk in self._select({}) if chunk.id in set(ids)]
 
     def find(self, where: Where) -> list[StoredChunk[Any]]:
         """Return the chunks with these metadata values."""
-        return [copy.deepcopy(chunk) for chunk, _ in self._select(where)]
+        return self._select(where)
 
-    async def asearch(self, question: str, n: int, where: Where | None = None) -> list[StoredChunk[Any]]:
-        """Run `search` on a thread."""
-        return await asyncio.to_thread(self.search, question, n, where)
+    def question_vector(self, question: str) -> list[float]:
+        """Return the vector of a question, by which `D3Retriever` adds embeddings to its scores."""
+        return [float(number) for number in self._database.embed([question])[0]]
 
-    async def aget(self, ids: Sequence[str]) -> list[StoredChunk[Any]]:
-        """Run `get` on a thread."""
-        return await asyncio.to_thread(self.get, ids)
-
-    async def afind(self, where: Where) -> list[StoredChunk[Any]]:
-        """Run `find` on a thread."""
-        return await asyncio.to_thread(self.find, where)
-
-    def _select(self, where: Where) -> list[tuple[StoredChunk[Any], Any]]:
-        """Return the chunks, with vectors, that match and that the caller may see."""
+    def _select(self, where: Where) -> list[StoredChunk[Any]]:
+        """Return copies of the chunks with these metadata values that the caller may see."""
         with self._database.lock:
-            rows = [(chunk, self._database.vectors[key]) for key, chunk in self._database.chunks.items()]
-        return [row for row in rows if row[0].matches(self._visible) and row[0].matches(where)]
+            chunks = list(self._database.chunks.values())
+        return [copy.deepcopy(chunk) for chunk in chunks if chunk.matches(self._visible) and chunk.matches(where)]

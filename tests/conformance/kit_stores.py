@@ -45,10 +45,8 @@ class FilledVectorStore:
         return store
 
     def add(self, store: Any, chunks: Any) -> None:
-        records = [chunk.record for chunk in chunks]
-        documents = [Document(record.text, id=record.id, metadata=dict(record.metadata)) for record in records]
-        if documents:
-            store.add_documents(documents, ids=[record.id for record in records])
+        if documents := list(map(sample_document, chunks)):
+            store.add_documents(documents, ids=[document.id for document in documents])
 
     def delete(self, store: Any, chunks: Any) -> None:
         store.delete([chunk.record.id for chunk in chunks])
@@ -90,6 +88,11 @@ class LlamaIndexStoreTests(FilledIndex, RecordStoreTests):
 def tenant_filters(tenant: str | None) -> MetadataFilters | None:
     """The filters for what a tenant may see; None for all."""
     return None if tenant is None else MetadataFilters(filters=[MetadataFilter(key="tenant", value=tenant)])
+
+
+def sample_document(chunk: Any) -> Document:
+    """A chunk of the kit as the document that our splitter makes of it."""
+    return Document(chunk.record.text, id=chunk.record.id, metadata=dict(chunk.record.metadata))
 
 
 def sample_node(chunk: Any) -> TextNode:

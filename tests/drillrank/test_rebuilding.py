@@ -265,6 +265,13 @@ def test_renderings_are_passages_with_the_span_of_their_chunks():
     assert (passage.metadata["start"], passage.metadata["end"]) == (pieces[0].start, pieces[-1].end)
 
 
+def test_white_space_between_sections_is_the_sources_next_to_a_rendering_too():
+    table = section_chunk("| a |\n|---|\n| 2 |", "A > B", 9, 15)
+    pieces = [section_chunk("One.\n", "A", 0, 5), section_chunk("Two.", "A > B", 5, 9), table]
+    [passage] = passages_of(rebuild_sections([reassemble(pieces)], unit="passage"))
+    assert passage.text == f"One.\nTwo.\n\n{table.text}"
+
+
 def test_prepared_stored_documents_answer_with_passages():
     d3 = D3(settings={"unit": "passage"})
     prepared = prepare_stored(d3, [reassemble([section_chunk("# Sea\n\nIt is deep.\n\nAnd blue.")])])

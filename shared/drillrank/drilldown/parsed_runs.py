@@ -182,8 +182,8 @@ class ParsedRun:
         position |= {"end": packed.end, "paragraph_spans": tuple(map(tuple, packed.paragraphs))}
         if not all(part.block.is_exact for part in packed.parts):
             return id_, position, packed.text
-        ends_here = end <= len(run.text)
-        return id_, position, run.text[start:end] if ends_here else packed.text.removeprefix(packed.parts[0].head)
+        ends_in_run = end <= len(run.text)
+        return id_, position, run.text[start:end] if ends_in_run else packed.text.removeprefix(packed.parts[0].head)
 
 
 def _strip(part: _Part) -> _Part:

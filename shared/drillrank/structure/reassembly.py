@@ -41,7 +41,6 @@ class ReassembledDocument(Generic[RecordT]):
             heading for chunk in self.chunks if isinstance(chunk.path, tuple) for heading in chunk.path
         )
         rest_chunk = len(self.chunks) if self.shows_rest else None
-        metadata = (self.original if self.shows_rest else self.chunks[0]).metadata
         return (
             StoredRun(
                 self.original.text,
@@ -49,15 +48,15 @@ class ReassembledDocument(Generic[RecordT]):
                 ((0, 0),),
                 named_headings=headings,
                 rest_chunk=rest_chunk,
-                metadata=metadata,
+                metadata=self.metadata,
             ),
         )
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """Metadata of the first chunk in document order, or of the original if all of it may be shown."""
-        if self.original is not None and self.shows_rest:
-            return self.original.metadata
+        """Metadata of the first chunk in document order. With an original, those of the original or of a chunk."""
+        if self.original is not None:
+            return (self.original if self.shows_rest else self.chunks[0]).metadata
         return min(self.chunks, key=_sort_key).metadata if self.chunks else {}
 
     @property

@@ -139,7 +139,7 @@ class StoreComponentTests(StoreHooks):
     """Checks of drilling down, multi-view retrieval and path search over a store."""
 
     @_each_component
-    def test_components_return_what_the_caller_may_see(self, name: str) -> None:
+    def test_components_return_visible_texts_only(self, name: str) -> None:
         """All texts of the results, and all records that were read, are in the store and belong to the caller."""
         chunks = sample_sections()
         database = self._make(chunks)

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
 from drillrank.errors import InvalidInput
-from drillrank.structure.record_store import RecordStore
+from drillrank.structure.record_store import RecordStore, read_chunk_vectors, read_question_vector
 from drillrank.structure.stored_chunks import Where
 from drillrank.testing.components_over_stores import StoreComponentTests
 from drillrank.testing.event_loop import Heartbeat, longest_stall
@@ -124,6 +125,22 @@ class RecordStoreTests(StoreComponentTests):
             all(chunk.score is None for chunk in looked_up),
             "get or find returned a record with a score. Only a search has scores: set score to None.",
         )
+
+    def test_vectors_are_those_of_the_texts(self) -> None:
+        """Vectors of chunks and of the question, if the store returns any, are those of the embedding function."""
+        store = self._store(sample_chunks())
+        chunks = store.search(QUESTION, 5)
+        vectors = read_chunk_vectors(store, chunks)
+        if all(vector is None for vector in vectors):
+            pytest.skip("The store returns no vectors.")
+        question_vector = read_question_vector(store, QUESTION)
+        texts = [QUESTION, *(chunk.text for chunk in chunks)]
+        for text, vector in zip(texts, [question_vector, *vectors], strict=True):
+            expect(
+                vector is None or np.dot(vector, sample_embed([text])[0]) > 0.999 * np.linalg.norm(vector),
+                f"The store returned a vector for {text!r:.60} that the embedding function does not give. Return the "
+                "vector of the record itself, and for a question the one that the search used.",
+            )
 
     # Look-ups
 

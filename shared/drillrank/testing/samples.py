@@ -33,7 +33,7 @@ def sample_embed(texts: list[str]) -> Floats:
 
     >>> sample_embed(["The harbour.", "A market by the harbour."]).round(2)[:, :3]
     array([[1.  , 0.  , 0.  ],
-           [0.7 , 0.  , 0.7 ]])
+           [0.71, 0.  , 0.71]])
     """
     counts = np.full((len(texts), len(WORDS) + 1), 0.0)  # [n_texts, n_dimensions]
     counts[:, -1] = 0.1  # no vector is zero
