@@ -97,10 +97,10 @@ class LlamaIndexStore(FrameworkStore):
 
     def _embed(self, query: QueryBundle, model: BaseEmbedding) -> Requests[list[float]]:
         if query.embedding is not None:
-            self._vectors[id(model), check_query(query.query_str)] = query.embedding
+            self._vectors[id(model), query.query_str] = query.embedding
             return query.embedding
         embed = partial(model.get_agg_embedding_from_queries, query.embedding_strs)
-        return (yield from self.embed_once(model, check_query(query.query_str), embed))
+        return (yield from self.embed_once(model, query.query_str, embed))
 
     # --- Search
 

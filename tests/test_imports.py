@@ -148,7 +148,7 @@ def test_the_mutation_areas_name_modules_and_tests_that_are_there():
 
 # Words of the first editions; the field has others, such as system, trace, chunk span and user's metadata.
 LEFT_WORDS = (
-    "contender strangers reach told anew told_by claimed caller Calls Lookups Steps Dialogue GaveUp Holding "
+    "contender strangers reach told anew told_by claimed Calls Lookups Steps Dialogue GaveUp Holding "
     "ById index_behind Rebuilt Fixed theirs Proposed beginnings cutter atoms in_sight "
     "each_section_once Filler fate deputy Library quiet thinking whole_files stale lost foreign later waiting "
     "way now condenser Condenser Given Material Reading noted lent Search"

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,11 @@ from llama_index.core.schema import NodeWithScore, TextNode
 import langchain_ext
 import llama_index_ext
 from drillrank import load_language_model, read_document
+from drillrank.structure.record_store import RecordStore
+from drillrank.structure.stored_chunks import StoredChunk, Where
+from drillrank.testing import RecordStoreTests, SampleRecord
+from drillrank.vectors import Embed
+from langchain_ext.stored_chunks import read_documents
 
 lm = load_language_model()
 llm = FakeListChatModel(responses=["a"])
@@ -69,6 +75,37 @@ splitter = langchain_ext.MultiViewTextSplitter(settings={"separator": " / "})
 # Readers
 llama_index_ext.DrillrankReader(on_error="skip")
 langchain_ext.DrillrankLoader(["a.pdf", Path("reports")], on_error="raise")
+
+
+# A store of a third party, and its tests
+class NoStore(RecordStore):
+    def search(self, question: str, n: int, where: Where | None = None) -> list[StoredChunk[Document]]:
+        return []
+
+    def get(self, ids: Sequence[str]) -> list[StoredChunk[Document]]:
+        return []
+
+    def find(self, where: Where) -> list[StoredChunk[Document]] | None:
+        return None
+
+
+class NoStoreTests(RecordStoreTests):
+    can_find = False
+
+    def make_store(self, chunks: Sequence[StoredChunk[SampleRecord]], embed: Embed) -> NoStore:
+        return NoStore()
+
+    def open_store(self, store: NoStore, tenant: str | None) -> RecordStore:
+        return store
+
+
+langchain_ext.D3Retriever(source=NoStore())
+langchain_ext.MultiViewRetriever(source=NoStore())
+llama_index_ext.D3Retriever(source=NoStore())
+llama_index_ext.MultiViewRetriever(source=NoStore())
+chunks = read_documents(documents)
+
+
 if TYPE_CHECKING:  # they need files
     llama_index_ext.D3Retriever(llama_index_ext.DrillrankReader().load_data("a.pdf"))
     documents += langchain_ext.DrillrankLoader(Path("a.pdf")).load()

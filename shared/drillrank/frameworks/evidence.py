@@ -241,7 +241,9 @@ class EvidenceRetrieval(Generic[RecordT]):
 
     def _list_visible(self, access: AccessFilter[Any] | None) -> tuple[int, ...]:
         """Return the indices of the given chunks that the caller may see."""
-        return tuple(range(len(self._chunks))) if access is None else self._prepared_given.list_visible(access)
+        if access is None or not access.restricts:
+            return tuple(range(len(self._chunks)))
+        return self._prepared_given.list_visible(access)
 
     def _join_pages(self, visible: Sequence[int]) -> Sequence[StoredChunk[RecordT]]:
         chunks = [self._chunks[index] for index in visible]

@@ -25,6 +25,22 @@ Result = TypeVar("Result")
 _WIDENING_FACTOR, _MAX_SEARCHES = 4, 3  # a store that cannot filter as its component does is searched more widely
 
 
+class _PickledLock:
+    """Lock that a pickle contains as a new one: components that keep a store are pickled."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+
+    def __reduce__(self) -> tuple[type[_PickledLock], tuple[()]]:
+        return type(self), ()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
 class FrameworkStore(ABC):
     """Base of the adapters' record stores (see `drillrank.structure.record_store.RecordStore`).
 
@@ -43,7 +59,7 @@ class FrameworkStore(ABC):
         self._retriever = source if is_retriever else None
         self._record_store = source if isinstance(source, RecordStore) and not is_retriever else None
         self._is_empty = source is None
-        self._computing = Lock()
+        self._computing = _PickledLock()
         self._vectors: dict[tuple[int, str], list[float]] = {}
 
     @property
