@@ -117,9 +117,7 @@ class LlamaIndexStore(FrameworkStore):
                 partial(retriever.retrieve, query), partial(retriever.aretrieve, query) if is_async else None
             )
         ]
-        # A user's filter function may take long.
-        [permitted] = yield [FunctionRequest(partial(self._node_filter.filter_hits, hits, self._component))]
-        return read_nodes(permitted)
+        return read_nodes(self._node_filter.filter_hits(hits, self._component))
 
     def _search_store(self, question: str, n: int, where: Where) -> Requests[tuple[list[StoredChunk[Any]], int]]:
         """Search the vector store itself: the framework's retriever would log and trace nodes that are hidden."""
@@ -148,8 +146,7 @@ class LlamaIndexStore(FrameworkStore):
             FunctionRequest(partial(store.query, query), partial(store.aquery, query) if is_async else None)
         ]
         if result.nodes is not None:
-            hits = yield from self._permit_hits(result.nodes, result.similarities)
-            return read_nodes(hits), len(result.nodes)
+            return read_nodes(self._permit_hits(result.nodes, result.similarities)), len(result.nodes)
         ids = result.ids or []
         ranking = list(zip(ids, result.similarities or [None] * len(ids), strict=True))
         return read_nodes((yield from self._read_ranking(ranking, n, {}))), len(ids)
@@ -193,13 +190,13 @@ class LlamaIndexStore(FrameworkStore):
             scores = [score for _, score in ranking[start : start + width]]
             copies = [_copy_node(self._node_by_id.get(id_)) for id_ in ids]
             nodes = [node if node is not None and matches(node.metadata, where) else None for node in copies]
-            hits += yield from self._permit_hits(nodes, scores)
+            hits += self._permit_hits(nodes, scores)
             start, width = start + width, 2 * width
         return hits
 
     def _permit_hits(
         self, nodes: Sequence[BaseNode | None], scores: Sequence[float | None] | None
-    ) -> Requests[list[NodeWithScore]]:
+    ) -> list[NodeWithScore]:
         """Return the visible nodes, each as the node that it leads to if that is visible, too."""
         assert self.index is not None
         objects = self.index._object_map
@@ -212,16 +209,10 @@ class LlamaIndexStore(FrameworkStore):
             has_copy = isinstance(node, IndexNode) and node.obj is not None
             return node.model_copy(update={"obj": None}) if has_copy else node
 
-        def permit() -> list[NodeWithScore]:
-            pairs = zip(nodes, scores or [None] * len(nodes), strict=True)
-            hits = [NodeWithScore(node=node, score=score) for node, score in pairs if node is not None]
-            permitted = self._node_filter.filter_hits(hits)
-            return self._node_filter.filter_hits(
-                [hit.model_copy(update={"node": follow(hit.node)}) for hit in permitted]
-            )
-
-        [permitted] = yield [FunctionRequest(permit)]
-        return permitted  # type: ignore[no-any-return]
+        pairs = zip(nodes, scores or [None] * len(nodes), strict=True)
+        hits = [NodeWithScore(node=node, score=score) for node, score in pairs if node is not None]
+        permitted = self._node_filter.filter_hits(hits)
+        return self._node_filter.filter_hits([hit.model_copy(update={"node": follow(hit.node)}) for hit in permitted])
 
     def read_vectors(self, chunks: Sequence[StoredChunk[Any]]) -> Sequence[Sequence[float] | None]:
         """Return the vectors of nodes that this store returned, from the index or from the node itself."""
@@ -238,8 +229,7 @@ class LlamaIndexStore(FrameworkStore):
         if self._docstore is None:
             return None
         [nodes] = yield [get_nodes_request(self._docstore, ids)]
-        [permitted] = yield [FunctionRequest(partial(self._node_filter.filter_fetched, nodes))]
-        return read_nodes(permitted)
+        return read_nodes(self._node_filter.filter_fetched(nodes))
 
     def _find_requests(self, where: Where) -> Requests[list[StoredChunk[Any]] | None]:
         if self.index is None:

@@ -20,7 +20,7 @@ from drillrank.explanation.explanations import explains
 from drillrank.frameworks.constructors import component
 from drillrank.frameworks.memory_views import ViewSearchSettings
 from drillrank.frameworks.sections import check_searched
-from drillrank.frameworks.store import retrieve_and_generate
+from drillrank.frameworks.source_passages import retrieve_and_generate
 from drillrank.frameworks.views import FoundSection, ViewRetrieval
 from drillrank.llm import FunctionRequest, Requests, Usage
 from drillrank.passages import check_top_n

@@ -446,9 +446,8 @@ class PathRetrieval(Generic[RecordT]):
             top_n: Maximum number of records; None for all on scored paths.
             usage: Counts the tokens and calls of the LLM that names what a path lacks.
         """
-        visible = yield from self._indexes.request_visible(stores.access_filter)
-        [index] = yield [FunctionRequest(partial(self._indexes.get, visible))]
-        path_index: PathIndex = index.value
+        visible = self._indexes.list_visible(stores.access_filter)
+        path_index = self._indexes.get(visible).value
         given_by_name = {self._names[i]: self._indexes.records[i] for i in visible}
         names = RecordNames(path_index.given)
         records = PathRecords(stores, names, given_by_name, self._warned, vectors=path_index.vectors)
