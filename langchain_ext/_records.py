@@ -98,7 +98,7 @@ SOURCE = "source"
 _PAGE_KEYS = ("page", "page_number")
 
 
-def read_given(documents: Iterable[Document]) -> list[StoredChunk[Document]]:
+def read_distinct_documents(documents: Iterable[Document]) -> list[StoredChunk[Document]]:
     """Return the documents given to a component as stored chunks. Those without ids are distinguished."""
     documents = list(documents)
     return [read_chunk(document, name) for document, name in zip(documents, document_names(documents), strict=True)]

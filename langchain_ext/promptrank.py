@@ -72,7 +72,7 @@ class PromptRankRerank(WithSource, LikelihoodCompressor):
             `"hyperlinks"` (Markdown and HTML, to addresses in the metadata), `"titles"` (the text mentions another
             document's title, metadata `title_key`), `"names"` (two documents mention the same name).
         store: Store from which linked documents are fetched by id: a key-value store of documents, or a vector store
-            with `get_by_ids`. They may enter the result. There is no default, because a reranker does not know where
+            with `get_by_ids`. They may enter the result. It has no default, because a reranker does not know where
             its documents come from.
         source: Retriever, vector store or record store. Each path also leads to the three documents that it finds with
             the question and the path's last document as its query, for texts without links.

@@ -153,12 +153,14 @@ class D3Retriever(StepPrompts, QueryRetriever):
             self._evidence.prepare(node_filter)
 
     def _retrieve_requests(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
-        access = NodeFilter(self.filters, self.source)
-        store = None if self.source is None else LlamaIndexStore(query_bundle, self.source, access, index=self.index)
+        access_filter = NodeFilter(self.filters, self.source)
+        store = (
+            None if self.source is None else LlamaIndexStore(query_bundle, self.source, access_filter, index=self.index)
+        )
         evidence = yield from self._evidence.retrieve_requests(
             query,
             store,
-            access=access,
+            access_filter=access_filter,
             top_n=limit_results(self.top_n, self.max_tokens, cast("D3RetrieverSettings", self.settings)),
             max_tokens=self.max_tokens,
             on_step=self._report,

@@ -116,7 +116,7 @@ class PromptRankRerank(LikelihoodRerank):
             node's title, metadata `title_key`), `"names"` (two nodes mention the same name), `"relationships"` (next,
             previous, parent and child nodes).
         store: Document store, such as `index.docstore`, from which linked nodes are fetched by id. They may enter the
-            result. There is no default, because a postprocessor does not know where its nodes come from.
+            result. It has no default, because a postprocessor does not know where its nodes come from.
         source: Retriever, index or record store. Each path also leads to the three nodes that it finds with the
             question and the path's last node as its query, for texts without links.
         filters: `MetadataFilters`, or a function that returns True for nodes that may be seen. No other node is read,

@@ -12,7 +12,7 @@ from drillrank.frameworks.metadata import prefixed
 from drillrank.frameworks.pages import join_pages, without_page_keys
 from drillrank.llm import Requests
 from drillrank.structure.reassembly import ReassembledDocument, reassemble
-from drillrank.structure.record_store import RecordStore, find_request, search_request
+from drillrank.structure.record_store import RecordStore, find_requests, search_request
 from drillrank.structure.stored_chunks import DocumentName, RecordT, StoredChunk, Where
 
 Chunks = Sequence[StoredChunk[RecordT]]
@@ -224,29 +224,12 @@ def _find_stored(
             siblings[name] = {**hits[0].siblings, **({prefixed("view"): "raw"} if is_view else {})}
     if not siblings:
         return {}
-    answers = yield [find_request(store, where) for where in _merge_conditions(siblings.values())]
+    answers = yield find_requests(store, siblings.values())
     stored_by_name: dict[DocumentName, list[StoredChunk[RecordT]]] = {}
     for chunk in chain.from_iterable(answer or () for answer in answers):
         if chunk.document in siblings:
             stored_by_name.setdefault(chunk.document, []).append(chunk)
     return stored_by_name
-
-
-def _merge_conditions(conditions: Iterable[Where]) -> list[Where]:
-    """Merge conditions that differ in the value of their first key only: a store is asked once for all documents.
-
-    >>> _merge_conditions([{"source": "a", "space": "x"}, {"source": "b", "space": "x"}, {"source": "c"}])
-    [{'source': ('a', 'b'), 'space': 'x'}, {'source': 'c'}]
-    """
-    values_by_rest: dict[Any, list[str]] = {}
-    for where in conditions:
-        (key, value), *rest = where.items()
-        values = values_by_rest.setdefault((key, tuple(rest)), [])
-        values += [value] if isinstance(value, str) else value
-    return [
-        {key: tuple(values) if len(values) > 1 else values[0], **dict(rest)}
-        for (key, rest), values in values_by_rest.items()
-    ]
 
 
 def _join_stored_pages(records: Chunks[RecordT]) -> tuple[Chunks[RecordT], list[Chunks[RecordT]]]:
