@@ -21,6 +21,7 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import Field, field_validator
 
 from drillrank import D3, LanguageModel, structure
+from drillrank.drilldown.d3 import OnStep
 from drillrank.drilldown.paragraph_scores import load_evidence_model
 from drillrank.drilldown.trace import StepReport
 from drillrank.frameworks.components import EXPLAIN, ModelFields
@@ -29,6 +30,7 @@ from drillrank.frameworks.inputs import clean_question
 from drillrank.frameworks.metadata import PREFIX, RANKING_KEYS
 from drillrank.frameworks.sections import check_searched
 from drillrank.frameworks.settings import ResultLimit, limit_results
+from drillrank.llm import Requests, arun, run
 from drillrank.passages import check_top_n
 from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
@@ -164,9 +166,13 @@ class D3Retriever(ModelFields, ConfiguredRetriever):
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, top_n: int | None = None
     ) -> list[Document]:
         config = child_config(run_manager)
-        evidence = self.core.retrieve(
-            **self._arguments(query, top_n, config),
-            on_step=lambda step: dispatch_custom_event(STEP_EVENT, _describe_step(step), config=config),
+        evidence = run(
+            self._retrieve_requests(
+                query,
+                top_n,
+                config,
+                lambda step: dispatch_custom_event(STEP_EVENT, _describe_step(step), config=config),
+            )
         )
         dispatch_custom_event(END_EVENT, _describe_end(evidence), config=config)
         return list(map(self._make_document, evidence.paragraphs))
@@ -177,14 +183,15 @@ class D3Retriever(ModelFields, ConfiguredRetriever):
         config = child_config(run_manager)
         events = _EventSender(config)
         try:
-            evidence = await self.core.aretrieve(**self._arguments(query, top_n, config), on_step=events.send)
+            evidence = await arun(self._retrieve_requests(query, top_n, config, events.send))
         finally:
             await events.wait()
         await adispatch_custom_event(END_EVENT, _describe_end(evidence), config=config)
         return list(map(self._make_document, evidence.paragraphs))
 
-    def _arguments(self, query: str, top_n: int | None, config: RunnableConfig) -> dict[str, Any]:
-        """Return the arguments of `EvidenceRetrieval.retrieve` for a question."""
+    def _retrieve_requests(
+        self, query: str, top_n: int | None, config: RunnableConfig, on_step: OnStep
+    ) -> Requests[RetrievedEvidence[Document]]:
         check_top_n(top_n)
         question, store = clean_question(query), None
         access = DocumentFilter(self.filters, self.source)
@@ -193,14 +200,15 @@ class D3Retriever(ModelFields, ConfiguredRetriever):
             store = LangChainStore(
                 self.source, access, config, self.store, question=question, with_vectors=with_vectors
             )
-        return {
-            "question": question,
-            "store": store,
-            "access": access,
-            "top_n": limit_results(self.top_n, self.max_tokens, self._settings) if top_n is None else top_n,
-            "max_tokens": self.max_tokens,
-            "llm": None if self.llm is None else FrameworkLLM(self.llm, "summarise", config),
-        }
+        return self.core.retrieve_requests(  # type: ignore[no-any-return]
+            question,
+            store,
+            access=access,
+            top_n=limit_results(self.top_n, self.max_tokens, self._settings) if top_n is None else top_n,
+            max_tokens=self.max_tokens,
+            llm=None if self.llm is None else FrameworkLLM(self.llm, "summarise", config),
+            on_step=on_step,
+        )
 
     def _make_document(self, paragraph: EvidenceParagraph[Document]) -> Document:
         key, chunk, metadata = self._settings.score_key, paragraph.chunk, paragraph.metadata

@@ -256,7 +256,7 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
         self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage
     ) -> Requests[list[Document]]:
         stores = _open_stores(self, config, type(self).__name__)
-        results = yield from self.core.retrieve(query, stores, top_n, usage)
+        results = yield from self.core.retrieve_requests(query, stores, top_n, usage)
         return list(map(self._build_document, results))
 
     def _build_document(self, result: PathResultRecord[Document]) -> Document:

@@ -127,7 +127,7 @@ class MultiViewRetriever(QueryRetriever):
     ) -> Requests[list[Document]]:
         access_filter = DocumentFilter(self.filters, self.source)
         store = LangChainStore(self.source, access_filter, config, question=query)  # type: ignore[arg-type]  # a dictionary by view
-        sections = yield from self.core.retrieve_requests(query, store, top_n or self.top_n, access_filter)
+        sections = yield from self.core.retrieve_requests(query, store, access=access_filter, top_n=top_n)
         return list(map(self._build_document, sections))
 
     def _build_document(self, section: FoundSection[Document]) -> Document:

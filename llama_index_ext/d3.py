@@ -21,10 +21,10 @@ from drillrank.drilldown.trace import StepReport
 from drillrank.explanation.explanations import explains
 from drillrank.frameworks.constructors import component
 from drillrank.frameworks.evidence import EvidenceParagraph, EvidenceRetrieval, RetrievedEvidence
-from drillrank.frameworks.inputs import clean_question
 from drillrank.frameworks.metadata import PREFIX
 from drillrank.frameworks.sections import check_searched
 from drillrank.frameworks.settings import ResultLimit, check_switch, limit_results
+from drillrank.llm import Requests, Usage
 from drillrank.settings import as_settings
 from drillrank.structure import Document
 from drillrank.structure.record_store import RecordStore
@@ -40,6 +40,7 @@ from llama_index_ext._records import (
     read_chunks,
     refer_to,
 )
+from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext._store import LlamaIndexStore
 from llama_index_ext.events import D3EndEvent, D3StepEvent, send_explanations
 from llama_index_ext.settings import D3RetrieverSettings
@@ -49,7 +50,7 @@ dispatcher = get_dispatcher(__name__)
 
 @component
 @dataclass(eq=False, repr=False)
-class D3Retriever(StepPrompts, BaseRetriever):
+class D3Retriever(StepPrompts, QueryRetriever):
     r"""Retrieves evidence passages from long documents: sections are selected first, then passages in them.
 
     Args:
@@ -151,29 +152,18 @@ class D3Retriever(StepPrompts, BaseRetriever):
         if source is None:
             self._evidence.prepare(node_filter)
 
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        arguments = self._arguments(query_bundle)
-        return self._make_nodes(arguments["question"], self._evidence.retrieve(**arguments))
-
-    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        arguments = self._arguments(query_bundle)
-        return self._make_nodes(arguments["question"], await self._evidence.aretrieve(**arguments))
-
-    def _arguments(self, query_bundle: QueryBundle) -> dict[str, Any]:
-        """Return the arguments of `EvidenceRetrieval.retrieve` for a question."""
-        question, store = clean_question(query_bundle.query_str), None
+    def _retrieve_requests(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         access = NodeFilter(self.filters, self.source)
-        if self.source is not None:
-            query_bundle = replace(query_bundle, query_str=question)
-            store = LlamaIndexStore(query_bundle, self.source, access, index=self.index)
-        return {
-            "question": question,
-            "store": store,
-            "access": access,
-            "top_n": limit_results(self.top_n, self.max_tokens, cast("D3RetrieverSettings", self.settings)),
-            "max_tokens": self.max_tokens,
-            "on_step": self._report,
-        }
+        store = None if self.source is None else LlamaIndexStore(query_bundle, self.source, access, index=self.index)
+        evidence = yield from self._evidence.retrieve_requests(
+            query,
+            store,
+            access=access,
+            top_n=limit_results(self.top_n, self.max_tokens, cast("D3RetrieverSettings", self.settings)),
+            max_tokens=self.max_tokens,
+            on_step=self._report,
+        )
+        return self._make_nodes(query, evidence)
 
     def _report(self, step: StepReport) -> None:
         """Send the event of a step, and print it if `verbose` is True."""

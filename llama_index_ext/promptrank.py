@@ -292,7 +292,7 @@ class PromptRankRetriever(StepPrompts, QueryRetriever):
 
     def _retrieve_requests(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         stores = _open_stores(self, query_bundle, type(self).__name__)
-        results = yield from self._paths.retrieve(query, stores, self.top_n, usage)
+        results = yield from self._paths.retrieve_requests(query, stores, self.top_n, usage)
         nodes = list(map(_build_hit, results))
         if explains(self.explain):
             send_explanations(query, nodes, [result.explanation for result in results])

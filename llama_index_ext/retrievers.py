@@ -144,7 +144,7 @@ class MultiViewRetriever(QueryRetriever):
     def _retrieve_requests(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         access_filter = NodeFilter(self.filters, self.source)
         store = LlamaIndexStore(query_bundle, self.source, access_filter)  # type: ignore[arg-type]  # a mapping by view
-        sections = yield from self._views.retrieve_requests(query, store, self.top_n, access_filter)
+        sections = yield from self._views.retrieve_requests(query, store, access=access_filter, top_n=self.top_n)
         nodes = list(map(_build_node, sections))
         if explains(self.explain):
             send_explanations(query, nodes, [section.explanation for section in sections])

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from drillrank import D3
 from drillrank.frameworks.evidence import EvidenceRetrieval, RetrievedEvidence
 from drillrank.frameworks.settings import BaseD3RetrieverSettings
+from drillrank.llm import arun, run
 from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import StoredChunk, Where
 from drillrank.text import terms
@@ -81,6 +82,12 @@ def make_retrieval(**settings: Any) -> EvidenceRetrieval[Any]:
     return EvidenceRetrieval(D3(settings=names), settings=names)
 
 
+def retrieve(
+    retrieval: EvidenceRetrieval[Any], question: str, store: RecordStore, top_n: int | None = None
+) -> RetrievedEvidence[Any]:
+    return run(retrieval.retrieve_requests(question, store, top_n=top_n))
+
+
 def list_results(evidence: RetrievedEvidence[Any]) -> list[Any]:
     return [(p.id, p.text, p.score, p.start, p.end, p.chunk.record, p.metadata) for p in evidence.paragraphs]
 
@@ -99,8 +106,8 @@ def test_indexes_of_a_changing_store_equal_those_of_a_new_component(changes, uni
         store.chunks = {id_: chunk for id_, chunk in store.chunks.items() if chunk.document[1] != document}
         store.chunks |= {chunk.id: chunk for chunk in cut(document, " ".join(words))}
         if any(chunk.text.strip() for chunk in store.chunks.values()):
-            expected = list_results(make_retrieval(unit=unit, use_index_vectors=False).retrieve(QUESTION, store))
-            assert list_results(retrieval.retrieve(QUESTION, store)) == expected
+            expected = list_results(retrieve(make_retrieval(unit=unit, use_index_vectors=False), QUESTION, store))
+            assert list_results(retrieve(retrieval, QUESTION, store)) == expected
 
 
 def test_a_changed_document_alone_is_indexed_again(monkeypatch):
@@ -114,23 +121,23 @@ def test_a_changed_document_alone_is_indexed_again(monkeypatch):
 
     monkeypatch.setattr(retrieval.d3.preparer, "index", record)
     store = MemoryStore([chunk("a", "The fox hunts."), chunk("b", "The owl hunts.")])
-    retrieval.retrieve(QUESTION, store)
+    retrieve(retrieval, QUESTION, store)
     store.chunks["b:0"] = chunk("b", "The owl sleeps.")
-    retrieval.retrieve(QUESTION, store)
+    retrieve(retrieval, QUESTION, store)
     assert sorted(indexed) == ["The fox hunts.", "The owl hunts.", "The owl sleeps."]
 
 
 def test_a_store_is_asked_once_for_all_documents():
     store = MemoryStore([chunk("a", "The fox hunts."), chunk("b", "The owl hunts.")])
-    make_retrieval().retrieve(QUESTION, store)
+    retrieve(make_retrieval(), QUESTION, store)
     assert store.conditions == [{"source": ("a", "b")}]
 
 
 def test_asynchronous_retrieval_returns_the_same():
     store = MemoryStore([chunk("a", "The fox hunts."), chunk("b", "The owl hunts.")])
     retrieval = make_retrieval()
-    expected = list_results(retrieval.retrieve(QUESTION, store, top_n=1))
-    assert list_results(asyncio.run(retrieval.aretrieve(QUESTION, store, top_n=1))) == expected != []
+    expected = list_results(retrieve(retrieval, QUESTION, store, top_n=1))
+    assert list_results(asyncio.run(arun(retrieval.retrieve_requests(QUESTION, store, top_n=1)))) == expected != []
 
 
 # Vectors of the store
@@ -146,10 +153,10 @@ def color_chunks(**fields: Any) -> list[StoredChunk[Any]]:
 @pytest.mark.parametrize("unit", ["passage", "paragraph"])
 @pytest.mark.parametrize(("question", "text"), [("Is a car warm?", RED), ("Is a car cold?", BLUE)])
 def test_vectors_of_a_store_are_used(unit, question, text):
-    evidence = make_retrieval(unit=unit).retrieve(question, VectorStore(color_chunks()), top_n=1)
+    evidence = retrieve(make_retrieval(unit=unit), question, VectorStore(color_chunks()), top_n=1)
     assert [paragraph.text for paragraph in evidence.paragraphs] == [text]
     lexical = make_retrieval(unit=unit, use_index_vectors=False)
-    scores = [p.score for p in lexical.retrieve(question, VectorStore(color_chunks()), top_n=2).paragraphs]
+    scores = [p.score for p in retrieve(lexical, question, VectorStore(color_chunks()), top_n=2).paragraphs]
     assert scores[0] == scores[1]
 
 
@@ -157,7 +164,7 @@ def test_an_encoder_replaces_the_vectors_of_a_store():
     settings = BaseD3RetrieverSettings()
     d3 = D3(embed=lambda texts: [[float("blue" in text or "warm" in text), 1.0] for text in texts], settings=settings)
     retrieval = EvidenceRetrieval(d3, settings=settings)
-    evidence = retrieval.retrieve("Is a car warm?", VectorStore(color_chunks()), top_n=1)
+    evidence = retrieve(retrieval, "Is a car warm?", VectorStore(color_chunks()), top_n=1)
     assert evidence.paragraphs[0].text == BLUE
 
 
@@ -167,7 +174,7 @@ def test_the_cosine_of_a_passage_is_the_highest_among_its_records():
     chunks = [chunk("a", text, start, vector=embed(text)) for text, start in zip(texts, starts, strict=True)]
     chunks.append(chunk("b", "It is blue.", vector=embed("blue")))
     retrieval = EvidenceRetrieval(D3(), explain=True)
-    evidence = retrieval.retrieve("Is it warm?", VectorStore(chunks), top_n=2)
+    evidence = retrieve(retrieval, "Is it warm?", VectorStore(chunks), top_n=2)
     cosine_terms = [
         {term.name: term.value for term in p.explanation.terms}["cosine"] for p in evidence.paragraphs if p.explanation
     ]
@@ -178,7 +185,7 @@ def test_the_cosine_of_a_passage_is_the_highest_among_its_records():
 def test_scores_of_a_search_count_as_cosines_if_they_fall(is_distance, is_used):
     chunks = [chunk("a", "One car."), chunk("b", "One car more.")]
     store = ScoringStore(chunks, {"a:0": 0.2, "b:0": 0.8}, is_distance)
-    evidence = EvidenceRetrieval(D3(), explain=True).retrieve("A car?", store, top_n=2)
+    evidence = retrieve(EvidenceRetrieval(D3(), explain=True), "A car?", store, top_n=2)
     names = {term.name for p in evidence.paragraphs if p.explanation for term in p.explanation.terms}
     assert ("cosine" in names) is is_used
     assert evidence.paragraphs[0].document == ("b" if is_used else "a")
@@ -186,8 +193,8 @@ def test_scores_of_a_search_count_as_cosines_if_they_fall(is_distance, is_used):
 
 def test_vectors_of_another_length_are_ignored():
     chunks = [replace(one, vector=[1.0, 2.0, 3.0]) for one in color_chunks()]
-    lexical = make_retrieval(use_index_vectors=False).retrieve("Is a car warm?", VectorStore(chunks))
-    assert list_results(make_retrieval().retrieve("Is a car warm?", VectorStore(chunks))) == list_results(lexical)
+    lexical = retrieve(make_retrieval(use_index_vectors=False), "Is a car warm?", VectorStore(chunks))
+    assert list_results(retrieve(make_retrieval(), "Is a car warm?", VectorStore(chunks))) == list_results(lexical)
 
 
 def test_the_papers_preset_uses_no_vectors_unless_it_is_told_to():

@@ -29,7 +29,7 @@ from drillrank.frameworks.record_cosines import Overlaps, compute_passage_cosine
 from drillrank.frameworks.settings import BaseD3RetrieverSettings
 from drillrank.frameworks.shared import CachedValue, Indexes, get_or_compute
 from drillrank.frameworks.store import report_usage
-from drillrank.llm import LLM, FunctionRequest, Requests, arun, run
+from drillrank.llm import LLM, FunctionRequest, Requests
 from drillrank.passages import Passage, Ranked, stable_uuid
 from drillrank.structure import breadcrumb
 from drillrank.structure.read import FORMAT_KEY
@@ -134,6 +134,7 @@ class EvidenceRetrieval(Generic[RecordT]):
         cache_fields: Function from records to everything that their index depends on. Components with equal values
             share an index. None shares nothing.
 
+    >>> from drillrank.llm import run
     >>> class MemoryStore(RecordStore):
     ...     def __init__(self, chunks):
     ...         self.chunks = chunks
@@ -149,7 +150,8 @@ class EvidenceRetrieval(Generic[RecordT]):
     ...     for row, start, text in [(1, 0, "# Kettle"), (2, 10, "It boils in two minutes.")]
     ... ]
     >>> retrieval = EvidenceRetrieval(D3(settings={"unit": "paragraph"}))
-    >>> [paragraph] = retrieval.retrieve("How fast does it boil?", MemoryStore(chunks)).paragraphs
+    >>> requests = retrieval.retrieve_requests("How fast does it boil?", MemoryStore(chunks))
+    >>> [paragraph] = run(requests).paragraphs
     >>> paragraph.text, paragraph.start, paragraph.chunk.record, paragraph.metadata["drillrank_section_path"]
     ('It boils in two minutes.', 10, {'row': 2}, 'Kettle')
     """
@@ -176,7 +178,7 @@ class EvidenceRetrieval(Generic[RecordT]):
         """Prepare the given chunks that the caller may see now, instead of with the first question."""
         self._prepared_given.get(self._list_visible(access))
 
-    def retrieve(
+    def retrieve_requests(
         self,
         question: str,
         store: RecordStore | None = None,
@@ -186,8 +188,8 @@ class EvidenceRetrieval(Generic[RecordT]):
         max_tokens: int | None = None,
         llm: LLM | None = None,
         on_step: OnStep | None = None,
-    ) -> RetrievedEvidence[RecordT]:
-        """Retrieve evidence for a question.
+    ) -> Requests[RetrievedEvidence[RecordT]]:
+        """Retrieve evidence for a question, as a generator for `run` and `arun`.
 
         Args:
             question: The question.
@@ -198,33 +200,6 @@ class EvidenceRetrieval(Generic[RecordT]):
             llm: LLM for this question, instead of that of `d3`.
             on_step: Callback, called with the report of each step; on a worker thread in asynchronous use.
         """
-        return run(self.drill_down(question, store, access, top_n, max_tokens, llm, on_step))
-
-    async def aretrieve(
-        self,
-        question: str,
-        store: RecordStore | None = None,
-        *,
-        access: AccessFilter[Any] | None = None,
-        top_n: int | None = None,
-        max_tokens: int | None = None,
-        llm: LLM | None = None,
-        on_step: OnStep | None = None,
-    ) -> RetrievedEvidence[RecordT]:
-        """Retrieve evidence without blocking the event loop; see `retrieve`."""
-        return await arun(self.drill_down(question, store, access, top_n, max_tokens, llm, on_step))
-
-    def drill_down(
-        self,
-        question: str,
-        store: RecordStore | None,
-        access: AccessFilter[Any] | None,
-        top_n: int | None,
-        max_tokens: int | None,
-        llm: LLM | None,
-        on_step: OnStep | None,
-    ) -> Requests[RetrievedEvidence[RecordT]]:
-        """Run `retrieve` as a generator of requests, so that sync and async code share it."""
         visible = self._list_visible(access)
 
         # 1. Put together the documents, and prepare them.
@@ -266,7 +241,9 @@ class EvidenceRetrieval(Generic[RecordT]):
 
     def _list_visible(self, access: AccessFilter[Any] | None) -> tuple[int, ...]:
         """Return the indices of the given chunks that the caller may see."""
-        return tuple(range(len(self._chunks))) if access is None else self._prepared_given.list_visible(access)
+        if access is None or not access.restricts:
+            return tuple(range(len(self._chunks)))
+        return self._prepared_given.list_visible(access)
 
     def _join_pages(self, visible: Sequence[int]) -> Sequence[StoredChunk[RecordT]]:
         chunks = [self._chunks[index] for index in visible]

@@ -423,10 +423,10 @@ class PathRetrieval(Generic[RecordT]):
             vectors.add([passage_by_id[chunk.id] for chunk in known], read_chunk_vectors(store, known))
         return vectors.has_all(passages)
 
-    def retrieve(
+    def retrieve_requests(
         self, query: str, stores: PathStores[RecordT], top_n: int | None, usage: Usage
     ) -> Requests[list[PathResultRecord[RecordT]]]:
-        """Return records for a question, best first.
+        """Return records for a question, best first. A generator for `run` and `arun`.
 
         Args:
             query: The question.

@@ -22,7 +22,7 @@ from drillrank.frameworks.sections import (
 )
 from drillrank.frameworks.settings import check_switch
 from drillrank.frameworks.view_rankings import ViewHits, rank_hits_by_view, search_retrievers, search_views
-from drillrank.llm import Requests, arun, run
+from drillrank.llm import Requests
 from drillrank.structure.record_store import RecordStore, search_request
 from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.vectors import Embed
@@ -91,6 +91,7 @@ class ViewRetrieval(Generic[RecordT]):
         InvalidInput: A setting is invalid, `embed` is passed without `texts`, or two sections in memory have the same
             id and different texts.
 
+    >>> from drillrank.llm import run
     >>> from drillrank.structure.stored_chunks import StoredChunk
     >>> class Records(RecordStore):
     ...     def __init__(self, *chunks):
@@ -104,7 +105,7 @@ class ViewRetrieval(Generic[RecordT]):
     >>> text_by_view = {"raw": "# Whales\n\nThey sing.\n", "keywords": "Whales\nsing"}
     >>> chunks = [StoredChunk(text, "7", text, ("", "animals"), view=view) for view, text in text_by_view.items()]
     >>> retrieval = ViewRetrieval(settings=ViewSearchSettings(views=["raw", "keywords"]))
-    >>> [section] = retrieval.retrieve("Who sings?", Records(*chunks))
+    >>> [section] = run(retrieval.retrieve_requests("Who sings?", Records(*chunks)))
     >>> section.chunk.text, section.merged.matched_views
     ('# Whales\n\nThey sing.\n', 'raw:1 keywords:1')
     """
@@ -145,41 +146,26 @@ class ViewRetrieval(Generic[RecordT]):
             self._warn_about_other_chunks(sections)
             self._memory = InMemoryViews(sections, texts, settings, embed, is_filtered=is_filtered)
 
-    def retrieve(self, question: str, store: RecordStore | None = None, top_n: int = 5) -> list[FoundSection[RecordT]]:
-        """Return the sections that a question is about, best first, each once.
-
-        Args:
-            question: The question.
-            store: Store of the views. None searches the sections in memory.
-            top_n: Number of sections.
-        """
-        return run(self.retrieve_requests(question, store, top_n))
-
-    async def aretrieve(
-        self, question: str, store: RecordStore | None = None, top_n: int = 5
-    ) -> list[FoundSection[RecordT]]:
-        """Run `retrieve` without blocking the event loop."""
-        return await arun(self.retrieve_requests(question, store, top_n))
-
     def retrieve_requests(
         self,
         question: str,
-        store: RecordStore | None,
-        top_n: int,
-        access_filter: AccessFilter[Any] = _UNRESTRICTED,
+        store: RecordStore | None = None,
+        *,
+        access: AccessFilter[Any] = _UNRESTRICTED,
+        top_n: int = 5,
     ) -> Requests[list[FoundSection[RecordT]]]:
-        """Return what `retrieve` returns, as a generator of requests.
+        """Return the sections that a question is about, best first, each once. A generator for `run` and `arun`.
 
         Args:
             question: The question.
-            store: As for `retrieve`. It returns only what the access filter permits.
-            top_n: Number of sections.
-            access_filter: Filter of the sections in memory.
+            store: Store of the views, which returns only what the caller may see. None searches the sections in memory.
+            access: Filter of the sections in memory.
+            top_n: Maximum number of sections.
         """
         if self._memory is not None or store is None:
-            merged, raw_by_id = yield from self._search_memory(question, top_n, access_filter)
+            merged, raw_by_id = yield from self._search_memory(question, top_n, access)
         else:
-            stores = _Stores(store, access_filter, self._sections)
+            stores = _Stores(store, access, self._sections)
             # 1. Search each view separately.
             hits = yield from self._search_store(question, store, top_n)
             self._warn_about_other_chunks(hits.chunks)

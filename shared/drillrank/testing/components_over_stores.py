@@ -87,14 +87,14 @@ Component = Callable[[_ChunkStore], Requests[list[ComponentResult]]]
 def drill_down(store: _ChunkStore) -> Requests[list[ComponentResult]]:
     """Retrieve evidence passages."""
     retrieval: EvidenceRetrieval[Any] = EvidenceRetrieval(D3())
-    evidence = yield from retrieval.drill_down(QUESTION, store, None, 3, None, None, None)
+    evidence = yield from retrieval.retrieve_requests(QUESTION, store, top_n=3)
     return [ComponentResult(one.text, one.score, dict(one.chunk.metadata)) for one in evidence.paragraphs]
 
 
 def retrieve_views(store: _ChunkStore) -> Requests[list[ComponentResult]]:
     """Retrieve sections by their views."""
     retrieval: ViewRetrieval[Any] = ViewRetrieval()
-    sections = yield from retrieval.retrieve_requests(QUESTION, store, 3)
+    sections = yield from retrieval.retrieve_requests(QUESTION, store, top_n=3)
     return [ComponentResult(one.chunk.text, one.merged.score, dict(one.chunk.metadata)) for one in sections]
 
 
@@ -123,7 +123,7 @@ def search_paths(store: _ChunkStore) -> Requests[list[ComponentResult]]:
         missing_prompt=None,
         explain=False,
     )
-    results = yield from retrieval.retrieve(QUESTION, stores, 3, Usage())
+    results = yield from retrieval.retrieve_requests(QUESTION, stores, 3, Usage())
     return [ComponentResult(one.record.text, one.score, dict(one.record.metadata)) for one in results]
 
 
