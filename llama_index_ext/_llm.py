@@ -214,8 +214,8 @@ def _as_json(answer: object) -> str:
 def _schema_errors(counter: TokenCounter) -> Iterator[None]:
     """Convert the error for an answer that does not follow the schema. Its message may have the answer.
 
-    LlamaIndex raises a plain `ValueError` for it, as LLMs may do without an answer, which report no call. Early releases
-    raise an `IndexError`.
+    LlamaIndex raises a plain `ValueError` for it, and early releases an `IndexError`. LLMs may raise these without an
+    answer, too, but then they report no call.
     """
     try:
         yield
