@@ -119,15 +119,11 @@ class QueryRetriever(ConfiguredRetriever):
 
     def _run_arguments(self, query: str, top_n: int | None, config: RunnableConfig) -> dict[str, Any]:
         """Return the arguments of `run` and `arun`."""
-        usage, top_n = Usage(), self._default_top_n if top_n is None else top_n
+        # Each retriever has a field `top_n`.
+        usage, top_n = Usage(), self.top_n if top_n is None else top_n  # type: ignore[attr-defined]
         check_top_n(top_n)
         requests = self._retrieve_requests(clean_question(query), top_n, config, usage)
         return {"requests": requests, "llm": self._framework_llm(config), "usage": usage, "workers": self._workers}
-
-    @property
-    def _default_top_n(self) -> int | None:
-        """Maximum number of results of a question that is asked without one."""
-        return self.top_n  # type: ignore[attr-defined,no-any-return]  # a field of each
 
     @property
     def _workers(self) -> int:
@@ -162,9 +158,7 @@ def child_config(run_manager: Any) -> RunnableConfig:
     return patch_config(None, callbacks=run_manager.get_child())
 
 
-def with_score(
-    metadata: Mapping[str, Any], key: str | None, score: float, added: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
+def with_score(metadata: Mapping[str, Any], key: str | None, score: float, added: Mapping[str, Any]) -> dict[str, Any]:
     """Return metadata with a document's score and other results of a question, instead of those of an earlier one.
 
     Args:
@@ -173,4 +167,4 @@ def with_score(
         score: The score.
         added: Further metadata to add.
     """
-    return copy_metadata(metadata) if key is None else {**with_notes(metadata, {}), **(added or {}), key: score}
+    return copy_metadata(metadata) if key is None else {**with_notes(metadata, {}), **added, key: score}

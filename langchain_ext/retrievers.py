@@ -15,7 +15,7 @@ from drillrank.frameworks.components import EXPLAIN, BRMGRFields, ModelFields
 from drillrank.frameworks.memory_views import ViewSearchSettings
 from drillrank.frameworks.metadata import describe_explanation, prefixed
 from drillrank.frameworks.sections import check_searched
-from drillrank.frameworks.store import retrieve_and_generate
+from drillrank.frameworks.source_passages import retrieve_and_generate
 from drillrank.frameworks.views import FoundSection, ViewRetrieval
 from drillrank.llm import Requests, Usage
 from drillrank.structure.record_store import RecordStore

@@ -25,7 +25,7 @@ from drillrank.passages import check_query
 from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import StoredChunk, Where, matches
 from llama_index_ext._filters import NodeFilter, metadata_filter
-from llama_index_ext._records import DOCUMENT, read_chunks
+from llama_index_ext._records import DOCUMENT, read_nodes
 
 Source = VectorStoreIndex | BaseRetriever | RecordStore | Mapping[str, BaseRetriever]
 """Index, retriever, record store, or retrievers by view."""
@@ -117,9 +117,7 @@ class LlamaIndexStore(FrameworkStore):
                 partial(retriever.retrieve, query), partial(retriever.aretrieve, query) if is_async else None
             )
         ]
-        # A user's filter function may take long.
-        [permitted] = yield [FunctionRequest(partial(self._node_filter.filter_hits, hits, self._component))]
-        return read_chunks(permitted)
+        return read_nodes(self._node_filter.filter_hits(hits, self._component))
 
     def _search_store(self, question: str, n: int, where: Where) -> Requests[tuple[list[StoredChunk[Any]], int]]:
         """Search the vector store itself: the framework's retriever would log and trace nodes that are hidden."""
@@ -133,7 +131,7 @@ class LlamaIndexStore(FrameworkStore):
                 metadata_by_id = store.data.metadata_dict
                 ranking = [pair for pair in ranking if matches(metadata_by_id.get(pair[0], {}), where)]
                 where = {}
-            return read_chunks((yield from self._read_ranking(ranking, n, where))), 0  # there are no others
+            return read_nodes((yield from self._read_ranking(ranking, n, where))), 0  # there are no others
         query = VectorStoreQuery(
             vector,
             n,
@@ -148,11 +146,10 @@ class LlamaIndexStore(FrameworkStore):
             FunctionRequest(partial(store.query, query), partial(store.aquery, query) if is_async else None)
         ]
         if result.nodes is not None:
-            hits = yield from self._permit_hits(result.nodes, result.similarities)
-            return read_chunks(hits), len(result.nodes)
+            return read_nodes(self._permit_hits(result.nodes, result.similarities)), len(result.nodes)
         ids = result.ids or []
         ranking = list(zip(ids, result.similarities or [None] * len(ids), strict=True))
-        return read_chunks((yield from self._read_ranking(ranking, n, {}))), len(ids)
+        return read_nodes((yield from self._read_ranking(ranking, n, {}))), len(ids)
 
     def _rank_all(
         self, question: str, vector: list[float] | None, store: BasePydanticVectorStore
@@ -193,13 +190,13 @@ class LlamaIndexStore(FrameworkStore):
             scores = [score for _, score in ranking[start : start + width]]
             copies = [_copy_node(self._node_by_id.get(id_)) for id_ in ids]
             nodes = [node if node is not None and matches(node.metadata, where) else None for node in copies]
-            hits += yield from self._permit_hits(nodes, scores)
+            hits += self._permit_hits(nodes, scores)
             start, width = start + width, 2 * width
         return hits
 
     def _permit_hits(
         self, nodes: Sequence[BaseNode | None], scores: Sequence[float | None] | None
-    ) -> Requests[list[NodeWithScore]]:
+    ) -> list[NodeWithScore]:
         """Return the visible nodes, each as the node that it leads to if that is visible, too."""
         assert self.index is not None
         objects = self.index._object_map
@@ -212,16 +209,10 @@ class LlamaIndexStore(FrameworkStore):
             has_copy = isinstance(node, IndexNode) and node.obj is not None
             return node.model_copy(update={"obj": None}) if has_copy else node
 
-        def permit() -> list[NodeWithScore]:
-            pairs = zip(nodes, scores or [None] * len(nodes), strict=True)
-            hits = [NodeWithScore(node=node, score=score) for node, score in pairs if node is not None]
-            permitted = self._node_filter.filter_hits(hits)
-            return self._node_filter.filter_hits(
-                [hit.model_copy(update={"node": follow(hit.node)}) for hit in permitted]
-            )
-
-        [permitted] = yield [FunctionRequest(permit)]
-        return permitted  # type: ignore[no-any-return]
+        pairs = zip(nodes, scores or [None] * len(nodes), strict=True)
+        hits = [NodeWithScore(node=node, score=score) for node, score in pairs if node is not None]
+        permitted = self._node_filter.filter_hits(hits)
+        return self._node_filter.filter_hits([hit.model_copy(update={"node": follow(hit.node)}) for hit in permitted])
 
     def read_vectors(self, chunks: Sequence[StoredChunk[Any]]) -> Sequence[Sequence[float] | None]:
         """Return the vectors of nodes that this store returned, from the index or from the node itself."""
@@ -234,18 +225,17 @@ class LlamaIndexStore(FrameworkStore):
     def _get_requests(self, ids: Sequence[str]) -> Requests[list[StoredChunk[Any]] | None]:
         if self.index is not None:
             [nodes] = yield [FunctionRequest(partial(_get_nodes, self.index, ids, self._node_filter))]
-            return None if nodes is None else read_chunks(nodes)
+            return None if nodes is None else read_nodes(nodes)
         if self._docstore is None:
             return None
         [nodes] = yield [get_nodes_request(self._docstore, ids)]
-        [permitted] = yield [FunctionRequest(partial(self._node_filter.filter_fetched, nodes))]
-        return read_chunks(permitted)
+        return read_nodes(self._node_filter.filter_fetched(nodes))
 
     def _find_requests(self, where: Where) -> Requests[list[StoredChunk[Any]] | None]:
         if self.index is None:
             return None
         [nodes] = yield [FunctionRequest(partial(_find_nodes, self.index, where, self._node_filter))]
-        return None if nodes is None else read_chunks(nodes)
+        return None if nodes is None else read_nodes(nodes)
 
 
 def _lacks_filters(store: BasePydanticVectorStore) -> bool:

@@ -37,7 +37,7 @@ from llama_index_ext._records import (
     check_source,
     check_type,
     copy_templates,
-    read_chunks,
+    read_nodes,
     refer_to,
 )
 from llama_index_ext._retriever import QueryRetriever
@@ -146,7 +146,7 @@ class D3Retriever(StepPrompts, QueryRetriever):
             ),
         )
         check_searched(type(self).__name__, self.documents, self.source)
-        chunks = read_chunks(documents)
+        chunks = read_nodes(documents)
         self._evidence = EvidenceRetrieval(d3, chunks, settings=settings, explain=self.explain)
         node_filter = NodeFilter(self.filters)  # checks the filters now
         if source is None:

@@ -28,7 +28,7 @@ from drillrank.frameworks.pages import with_pages_of_span
 from drillrank.frameworks.record_cosines import Overlaps, compute_passage_cosines, find_overlaps, find_record_cosines
 from drillrank.frameworks.settings import BaseD3RetrieverSettings
 from drillrank.frameworks.shared import CachedValue, Indexes, get_or_compute
-from drillrank.frameworks.store import report_usage
+from drillrank.frameworks.source_passages import report_usage
 from drillrank.llm import LLM, FunctionRequest, Requests
 from drillrank.passages import Passage, Ranked, stable_uuid
 from drillrank.structure import breadcrumb

@@ -14,8 +14,9 @@ from drillrank.explanation import Explanation, Explanations
 from drillrank.explanation.explanations import explains
 from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.metadata import describe_details, describe_path
+from drillrank.frameworks.models import FrameworkEmbedding
 from drillrank.frameworks.sections import deduplicate_sections, warn_missing
-from drillrank.frameworks.settings import LinkedRecordSettings
+from drillrank.frameworks.settings import LinkedRecordSettings, PathRetrieverSettings
 from drillrank.frameworks.shared import CachedValue, Indexes, get_or_compute
 from drillrank.frameworks.stored_vectors import StoredVectors
 from drillrank.llm import FunctionRequest, Handlers, LookupRequest, Requests, RetrievalRequest, Usage
@@ -51,7 +52,7 @@ class PathStores(Generic[RecordT]):
             the store behind the source, which is asked for given records only.
         is_one_store: True if all records of the source are from the store that is asked for raw sections.
         own_id: Function from a record to its id in the store. None if it has no id.
-        name_records: Function from records to names that no other record has: their ids, if they have any.
+        name_records: Function from records to their ids, or to names made from their content.
         to_passage: Function from a record and its name to the passage that is ranked.
         hop_event: Function from a hop's data (`query`, `hop`, `paths`, `best_path`, `best_score`) to the request that
             sends the framework's event.
@@ -327,6 +328,13 @@ def path_rerank(
     return PathRerank(prompt_rank, links=sources, corpus=corpus, embed=embed, settings=settings)
 
 
+def build_path_rerank(component: Any, embed: Embed | None) -> PathRerank:
+    """Return the path reranker of a `PromptRankRerank`. With a source, each path also leads to what that finds."""
+    settings, links = component.settings, component.links
+    links = links if component.source is None else (*links, "retrieval")
+    return path_rerank(settings, settings.prompt_rank(component.language_model, component.prior), links, embed)
+
+
 @dataclass(frozen=True)
 class PathIndex:
     """Search of the visible given passages.
@@ -351,8 +359,9 @@ class PathRetrieval(Generic[RecordT]):
         stores: Stores, for no question in particular.
         settings: Settings of the search.
         links: Kinds of links, by name.
-        embed: Function from texts to vectors, or the vectors of a store. None for lexical matching alone. The vectors
-            of a store count only if it has one for each of the `records`, so that no record has to be embedded.
+        embed: Function from texts to vectors. None takes the vectors of the index, if it has one for each of the
+            `records`, so that no record has to be embedded, and else matches terms alone.
+        index_embed: Embedding model of the index behind the source. None if there is no index or no such model.
         missing_prompt: Prompt that asks an LLM for what a path lacks. None if there is no LLM.
         explain: True if each result has an explanation.
         index_fields: Function from records to the fields that an index of them depends on. Components with equal
@@ -369,9 +378,10 @@ class PathRetrieval(Generic[RecordT]):
         prompt_rank: PromptRank,
         stores: PathStores[RecordT],
         *,
-        settings: LinkedRecordSettings,
+        settings: PathRetrieverSettings,
         links: Sequence[LinkName],
-        embed: Embed | StoredVectors | None,
+        embed: Embed | None,
+        index_embed: Embed | None = None,
         missing_prompt: Callable[..., str] | None,
         explain: bool,
         index_fields: Callable[[Sequence[RecordT]], Mapping[str, object]] | None = None,
@@ -381,6 +391,8 @@ class PathRetrieval(Generic[RecordT]):
             raise InvalidInput(f"links must be a list of names, got {links!r:.200}. Write [{links!r:.200}].")
         self._to_passage, self._names = stores.to_passage, stores.name_records(records)
         self._build_reranker = partial(path_rerank, settings, prompt_rank, tuple(links))
+        if embed is None and settings.use_index_vectors and isinstance(index_embed, FrameworkEmbedding):
+            embed = StoredVectors(index_embed)
         self._embed, self._linked_store = embed, stores.linked_store
         self._index_fields, self._explain = index_fields, explain
         self._n_candidates = settings.pool
@@ -434,9 +446,8 @@ class PathRetrieval(Generic[RecordT]):
             top_n: Maximum number of records; None for all on scored paths.
             usage: Counts the tokens and calls of the LLM that names what a path lacks.
         """
-        visible = yield from self._indexes.request_visible(stores.access_filter)
-        [index] = yield [FunctionRequest(partial(self._indexes.get, visible))]
-        path_index: PathIndex = index.value
+        visible = self._indexes.list_visible(stores.access_filter)
+        path_index = self._indexes.get(visible).value
         given_by_name = {self._names[i]: self._indexes.records[i] for i in visible}
         names = RecordNames(path_index.given)
         records = PathRecords(stores, names, given_by_name, self._warned, vectors=path_index.vectors)

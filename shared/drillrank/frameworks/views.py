@@ -163,7 +163,7 @@ class ViewRetrieval(Generic[RecordT]):
             top_n: Maximum number of sections.
         """
         if self._memory is not None or store is None:
-            merged, raw_by_id = yield from self._search_memory(question, top_n, access)
+            merged, raw_by_id = self._search_memory(question, top_n, access)
         else:
             stores = _Stores(store, access, self._sections)
             # 1. Search each view separately.
@@ -184,10 +184,10 @@ class ViewRetrieval(Generic[RecordT]):
 
     def _search_memory(
         self, question: str, top_n: int, access_filter: AccessFilter[Any]
-    ) -> Requests[tuple[Sequence[MergedSection], dict[str, StoredChunk[RecordT]]]]:
+    ) -> tuple[Sequence[MergedSection], dict[str, StoredChunk[RecordT]]]:
         if self._memory is None:
             raise InvalidInput("store must be a RecordStore, got None. Pass a store, or texts to index in memory.")
-        merged, raw_by_id = yield from self._memory.search(question, top_n, access_filter)
+        merged, raw_by_id = self._memory.search(question, top_n, access_filter)
         if not merged and access_filter.restricts:
             _warn("nothing was found: the index is empty, or the filter removes everything")
         return merged, raw_by_id
