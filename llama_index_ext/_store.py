@@ -127,7 +127,7 @@ class LlamaIndexStore(FrameworkStore):
         vector = (yield from self._embed(query_bundle, index._embed_model)) if store.is_embedding_query else None
         if not store.stores_text and (isinstance(store, SimpleVectorStore) or _lacks_filters(store)):
             [ranking] = yield [FunctionRequest(partial(self.run_alone, self._rank_all, question, vector, store))]
-            if isinstance(store, SimpleVectorStore):
+            if where and isinstance(store, SimpleVectorStore):
                 metadata_by_id = store.data.metadata_dict
                 ranking = [pair for pair in ranking if matches(metadata_by_id.get(pair[0], {}), where)]
                 where = {}

@@ -19,7 +19,6 @@ from drillrank.structure import parse_document
 from drillrank.structure.packing import SourceBlock
 from drillrank.structure.read import document_name
 from drillrank.structure.reassembly import ReassembledDocument
-from drillrank.vectors import Floats
 
 
 def rebuild_sections(
@@ -66,7 +65,6 @@ def join_documents(
     d3: D3,
     documents: Sequence[ReassembledDocument[Any]],
     parts: Sequence[IndexedSections],
-    cosines: Floats | None = None,
 ) -> PreparedDocuments:
     """Join the indexes of stored documents for `D3.retrieve`.
 
@@ -74,11 +72,10 @@ def join_documents(
         d3: Finds the evidence.
         documents: The documents.
         parts: Result of `index_document` for each document.
-        cosines: Cosines of all passages with the question that will be asked; see `DocumentPreparer.join`.
     """
     metadata = [document.metadata for document in documents]
     words: dict[int | str, str] = {index: name for index, name in enumerate(map(identifying_words, metadata)) if name}
-    prepared = d3.preparer.join(parts, words, list(map(document_date, metadata)), cosines)
+    prepared = d3.preparer.join(parts, words, list(map(document_date, metadata)))
     # Results name the other versions as their files.
     names = list(map(document_name, metadata))
     name_by_document: dict[int | str, str] = {

@@ -39,6 +39,7 @@ from drillrank.structure.stored_chunks import RecordT, StoredChunk
 from drillrank.vectors import Floats
 
 _DEFAULT_SETTINGS = BaseD3RetrieverSettings()
+_MAX_JOINED = 4  # sets of documents of a store that are kept prepared
 _MAX_STORED_CHARACTERS = 20_000_000  # of documents of a store whose indexes are kept
 
 
@@ -172,9 +173,8 @@ class EvidenceRetrieval(Generic[RecordT]):
         self._cache_fields = cache_fields
         self._warned = WarnOnce()
         self._prepared_given = Indexes([chunk.record for chunk in chunks], self._prepare_given)
-        self._index_by_document: LastUsed[Any, _DocumentIndex] = LastUsed(
-            _MAX_STORED_CHARACTERS, _DocumentIndex.count_characters
-        )
+        self._indexes: LastUsed[Any, _DocumentIndex] = LastUsed(_MAX_STORED_CHARACTERS, _DocumentIndex.count_characters)
+        self._prepared_stored: LastUsed[tuple[_DocumentIndex, ...], PreparedDocuments] = LastUsed(_MAX_JOINED)
 
     def prepare(self, access_filter: AccessFilter[Any] | None = None) -> None:
         """Prepare the given chunks that the caller may see now, instead of with the first question."""
@@ -270,15 +270,16 @@ class EvidenceRetrieval(Generic[RecordT]):
             documents: The documents.
             record_cosines: Cosines of the records of each document; None for lexical scores alone.
         """
-        indexes = [
-            self._index_by_document.make(document.key, partial(self._index_document, document))
-            for document in documents
-        ]
-        cosines = None
-        if record_cosines is not None:
-            overlaps = [index.overlaps for index in indexes]
-            cosines = compute_passage_cosines(overlaps, [index.n_passages for index in indexes], record_cosines)
-        return join_documents(self.d3, documents, [index.part for index in indexes], cosines)
+        indexes = [self._indexes.make(document.key, partial(self._index_document, document)) for document in documents]
+        parts = [index.part for index in indexes]
+        # Each index was made of everything that the store has about its document.
+        prepared = self._prepared_stored.make(tuple(indexes), lambda: join_documents(self.d3, documents, parts))
+        if record_cosines is None:
+            return prepared
+        overlaps = [index.overlaps for index in indexes]
+        return prepared.with_cosines(
+            compute_passage_cosines(overlaps, [index.n_passages for index in indexes], record_cosines)
+        )
 
     def _index_document(self, document: ReassembledDocument[RecordT]) -> _DocumentIndex:
         part = index_document(self.d3, document, self._settings.separator)
