@@ -40,10 +40,9 @@ class WithSource(ComponentFields):
         takes_views = any(get_origin(kind) is dict for kind in get_args(cls.model_fields["source"].annotation))
         if takes_views and isinstance(source, dict):
             return {view: cls._convert_retriever(retriever) for view, retriever in source.items()}
+        source = _convert_function(source)
         if source is None or isinstance(source, Runnable | VectorStore | RecordStore):
             return source
-        if callable(source) and not isinstance(source, type):
-            return RunnableLambda(source)
         raise InvalidInput(
             f"{cls.__name__}: source must be a retriever, a VectorStore or a RecordStore, got a "
             f"{type(source).__name__}."
@@ -51,14 +50,19 @@ class WithSource(ComponentFields):
 
     @classmethod
     def _convert_retriever(cls, source: Any) -> Runnable[str, list[Document]]:
-        if callable(source) and not isinstance(source, Runnable | type):
-            return RunnableLambda(source)
-        if not isinstance(source, Runnable):
+        retriever = _convert_function(source)
+        if not isinstance(retriever, Runnable):
             raise InvalidInput(
                 f"{cls.__name__}: the source of a view must be a retriever, got a {type(source).__name__}. Of a store, "
                 "pass store.as_retriever()."
             )
-        return source
+        return retriever
+
+
+def _convert_function(source: Any) -> Any:
+    """Return a function as a Runnable, and other sources as they are."""
+    is_function = callable(source) and not isinstance(source, Runnable | VectorStore | RecordStore | type)
+    return RunnableLambda(source) if is_function else source
 
 
 class Loadable(Serializable):

@@ -138,7 +138,7 @@ class LangChainStore(FrameworkStore):
 
     # --- Documents by id and by metadata
 
-    def _get_requests(self, ids: Sequence[str]) -> Requests[list[StoredChunk[Any]] | None]:
+    def _get_from_store(self, ids: Sequence[str]) -> Requests[list[StoredChunk[Any]] | None]:
         if self._key_store is not None:
             [values] = yield [FunctionRequest(partial(self._key_store.mget, ids), partial(self._key_store.amget, ids))]
             return self._permit_fetched(_name_by_keys(ids, values))
@@ -151,7 +151,7 @@ class LangChainStore(FrameworkStore):
         [documents] = yield [_catch(NotImplementedError, self.store.get_by_ids, self.store.aget_by_ids, list(ids))]
         return None if isinstance(documents, Exception) else self._permit_fetched(documents)
 
-    def _find_requests(self, where: Where) -> Requests[list[StoredChunk[Any]] | None]:
+    def _find_in_store(self, where: Where) -> Requests[list[StoredChunk[Any]] | None]:
         store = self.store
         if store is None:
             return None

@@ -113,8 +113,8 @@ class LikelihoodCompressor(RerankerComponentFields, Loadable, BaseDocumentCompre
         for item, explanation in self._select_results(ranking):
             reached = item.details.get("reached")
             document = documents[item.details["position"]] if reached is None else reached
-            notes = describe_details(item.details) | describe_explanation(explanation)
-            metadata = with_score(self._own_metadata(document), self._settings.score_key, item.score, notes)
+            added = describe_details(item.details) | describe_explanation(explanation)
+            metadata = with_score(self._own_metadata(document), self._settings.score_key, item.score, added)
             results.append(document.model_copy(update={"metadata": metadata}))
         return results
 

@@ -7,6 +7,7 @@ loop. The synchronous one runs on a thread instead.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -222,20 +223,22 @@ class LlamaIndexStore(FrameworkStore):
 
     # --- Nodes by id and by metadata
 
-    def _get_requests(self, ids: Sequence[str]) -> Requests[list[StoredChunk[Any]] | None]:
+    def _get_from_store(self, ids: Sequence[str]) -> Requests[list[StoredChunk[Any]] | None]:
         if self.index is not None:
-            [nodes] = yield [FunctionRequest(partial(_get_nodes, self.index, ids, self._node_filter))]
-            return None if nodes is None else read_nodes(nodes)
+            return (yield from self._look_up(FunctionRequest(partial(_get_nodes, self.index, ids))))
         if self._docstore is None:
             return None
-        [nodes] = yield [get_nodes_request(self._docstore, ids)]
-        return read_nodes(self._node_filter.filter_fetched(nodes))
+        return (yield from self._look_up(get_nodes_request(self._docstore, ids)))
 
-    def _find_requests(self, where: Where) -> Requests[list[StoredChunk[Any]] | None]:
+    def _find_in_store(self, where: Where) -> Requests[list[StoredChunk[Any]] | None]:
         if self.index is None:
             return None
-        [nodes] = yield [FunctionRequest(partial(_find_nodes, self.index, where, self._node_filter))]
-        return None if nodes is None else read_nodes(nodes)
+        return (yield from self._look_up(FunctionRequest(partial(_find_nodes, self.index, where, self._node_filter))))
+
+    def _look_up(self, request: FunctionRequest) -> Requests[list[StoredChunk[Any]] | None]:
+        """Return the visible nodes among those that a request returns."""
+        [nodes] = yield [request]
+        return None if nodes is None else read_nodes(self._node_filter.filter_fetched(nodes))
 
 
 def _lacks_filters(store: BasePydanticVectorStore) -> bool:
@@ -248,26 +251,21 @@ def _copy_node(node: BaseNode | None) -> BaseNode | None:
     return None if node is None else node.model_copy(update={"metadata": dict(node.metadata)})
 
 
-def _get_nodes(index: VectorStoreIndex, ids: Sequence[str], node_filter: NodeFilter) -> list[BaseNode] | None:
+def _get_nodes(index: VectorStoreIndex, ids: Sequence[str]) -> list[BaseNode] | None:
     if not index.vector_store.stores_text:
         indexed_ids = _list_indexed_ids(index)
-        nodes = index.docstore.get_nodes([id_ for id_ in ids if id_ in indexed_ids], raise_error=False)
-        return node_filter.filter_fetched(nodes)
-    try:
-        nodes = index.vector_store.get_nodes(list(ids)) if ids else []  # without any id, several stores return all
-    except NotImplementedError:  # a store that returns nodes by search only
-        return None
-    return node_filter.filter_fetched(nodes)
+        return index.docstore.get_nodes([id_ for id_ in ids if id_ in indexed_ids], raise_error=False)
+    with suppress(NotImplementedError):  # a store that returns nodes by search only
+        return index.vector_store.get_nodes(list(ids)) if ids else []  # without any id, several stores return all
+    return None
 
 
 def _find_nodes(index: VectorStoreIndex, where: Where, node_filter: NodeFilter) -> list[BaseNode] | None:
     if not index.vector_store.stores_text:
-        return node_filter.filter_fetched(_find_in_docstore(index, where))
-    try:
-        nodes = index.vector_store.get_nodes(None, node_filter.as_lookup_filters(where, index.vector_store))
-    except NotImplementedError:
-        return None
-    return node_filter.filter_fetched(nodes)
+        return _find_in_docstore(index, where)
+    with suppress(NotImplementedError):
+        return index.vector_store.get_nodes(None, node_filter.as_lookup_filters(where, index.vector_store))
+    return None
 
 
 def _find_in_docstore(index: VectorStoreIndex, where: Where) -> list[BaseNode]:

@@ -84,19 +84,19 @@ class FrameworkStore(ABC):
 
     def get(self, ids: Sequence[str]) -> list[StoredChunk[Any]] | None:
         """Return the records with these ids that the caller may see. None if the store cannot be asked by id."""
-        return run(self._all_get_requests(ids))
+        return run(self._get_requests(ids))
 
     async def aget(self, ids: Sequence[str]) -> list[StoredChunk[Any]] | None:
         """Run `get` without blocking the event loop."""
-        return await arun(self._all_get_requests(ids))
+        return await arun(self._get_requests(ids))
 
     def find(self, where: Where) -> list[StoredChunk[Any]] | None:
         """Return the records with these metadata values that the caller may see. None if that cannot be asked."""
-        return run(self._all_find_requests(where))
+        return run(self._find_requests(where))
 
     async def afind(self, where: Where) -> list[StoredChunk[Any]] | None:
         """Run `find` without blocking the event loop."""
-        return await arun(self._all_find_requests(where))
+        return await arun(self._find_requests(where))
 
     def _search_requests(self, question: str, n: int, where: Where) -> Requests[list[StoredChunk[Any]]]:
         if self._is_empty:
@@ -117,14 +117,14 @@ class FrameworkStore(ABC):
                 break
         return permitted[:n] if self.obeys_limits else permitted
 
-    def _all_get_requests(self, ids: Sequence[str]) -> Requests[list[StoredChunk[Any]] | None]:
+    def _get_requests(self, ids: Sequence[str]) -> Requests[list[StoredChunk[Any]] | None]:
         if self._record_store is None:
-            return (yield from self._get_requests(list(ids)))
+            return (yield from self._get_from_store(list(ids)))
         return (yield from self._fetch(get_request(self._record_store, list(ids))))
 
-    def _all_find_requests(self, where: Where) -> Requests[list[StoredChunk[Any]] | None]:
+    def _find_requests(self, where: Where) -> Requests[list[StoredChunk[Any]] | None]:
         if self._record_store is None:
-            return (yield from self._find_requests(where))
+            return (yield from self._find_in_store(where))
         return (yield from self._fetch(find_request(self._record_store, where)))
 
     def _fetch(self, request: FunctionRequest) -> Requests[list[StoredChunk[Any]] | None]:
@@ -171,12 +171,12 @@ class FrameworkStore(ABC):
         """Search a store once. Return the records that the caller may see, and the number of all that it found."""
 
     @abstractmethod
-    def _get_requests(self, ids: Sequence[str]) -> Requests[list[StoredChunk[Any]] | None]:
-        """Return what `get` returns."""
+    def _get_from_store(self, ids: Sequence[str]) -> Requests[list[StoredChunk[Any]] | None]:
+        """Ask the framework's store, or the one behind its retriever, for visible records by id."""
 
     @abstractmethod
-    def _find_requests(self, where: Where) -> Requests[list[StoredChunk[Any]] | None]:
-        """Return what `find` returns."""
+    def _find_in_store(self, where: Where) -> Requests[list[StoredChunk[Any]] | None]:
+        """Ask the framework's store, or the one behind its retriever, for visible records by metadata."""
 
 
 def _permit(
