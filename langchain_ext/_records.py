@@ -105,7 +105,7 @@ def read_distinct_documents(documents: Iterable[Document]) -> list[StoredChunk[D
 
 
 def read_documents(documents: Iterable[Document]) -> list[StoredChunk[Document]]:
-    """Return each document as a chunk, with its place in the document that it was cut from.
+    """Return each document as a chunk, with its position in the document that it was cut from.
 
     A `RecordStore` of a third party returns such chunks, and is then a `source` of retrievers. Equal documents without
     ids have the same id.

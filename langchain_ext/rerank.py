@@ -39,7 +39,7 @@ class LikelihoodCompressor(RerankerComponentFields, Loadable, BaseDocumentCompre
 
     They return copies of the documents, best first, with the score in their metadata, and with `drillrank_cut_tokens`
     if the model did not read all of a document. The views of a section (raw text, keywords, summary) are one candidate:
-    the raw document if it is among them, or else the view with the best score or place.
+    the raw document if it is among them, or else the view with the best score or rank.
     """
 
     settings: RerankSettings | dict[str, Any] = Field(default=RerankSettings(), description="Further settings.")

@@ -175,7 +175,7 @@ _HEADINGS = "header_path"  # of the framework's Markdown parser: those above the
 
 
 def read_nodes(records: Iterable[BaseNode | NodeWithScore]) -> list[StoredChunk[BaseNode]]:
-    """Return each node as a chunk, with its place in the document that it was cut from.
+    """Return each node as a chunk, with its position in the document that it was cut from.
 
     A `RecordStore` of a third party returns such chunks, and is then a `source` of retrievers.
 

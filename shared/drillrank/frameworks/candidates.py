@@ -1,4 +1,9 @@
-"""Documents that evidence is retrieved from: those of given records, or those of the records that a store finds."""
+"""Documents that evidence is retrieved from: those of given records, or those of the records that a store finds.
+
+A view counts as its section, whose raw record is read. If that is missing, a view that contains the section's text is
+read; other documents with views alone are left out. If two records of a document have different texts at one offset,
+such as two versions, each record that was found is a document of its own. All of this is reported as a problem.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +120,7 @@ def join_page_chunks(chunks: Chunks[RecordT]) -> Chunks[RecordT]:
 
 def _may_be_page(chunk: StoredChunk[Any]) -> bool:
     """Return True if a chunk may be a page of a file, and the whole page."""
-    return chunk.has_no_place and (chunk.kind == "document" or chunk.page is not None)
+    return chunk.has_no_position and (chunk.kind == "document" or chunk.page is not None)
 
 
 def group_by_document(chunks: Iterable[StoredChunk[RecordT]]) -> dict[DocumentName, list[StoredChunk[RecordT]]]:
@@ -303,11 +308,11 @@ def _combine_with_given(
     """
     for chunks in given_documents:
         first = chunks[0]
-        if (first.has_no_place or not records) and _contradicts(first, records, hits):
+        if (first.has_no_position or not records) and _contradicts(first, records, hits):
             continue
         if not records:
             return reassemble(chunks, name=name)
-        if len(chunks) == 1 and first.has_no_place:
+        if len(chunks) == 1 and first.has_no_position:
             document = reassemble(records, first, name=name, shows_rest=not is_stored)
             if document.original is not None:
                 has_structure = is_stored and records[0].kind == "section"
@@ -341,5 +346,5 @@ def _locate_by_given(records: Chunks[RecordT], given_chunks: Chunks[RecordT]) ->
             or any(record.metadata.get(key) != value for key, value in chunk.metadata.items())
         ):
             return None
-        located.append(replace(record, start=chunk.start, end=chunk.end) if record.has_no_place else record)
+        located.append(replace(record, start=chunk.start, end=chunk.end) if record.has_no_position else record)
     return located

@@ -124,8 +124,12 @@ class _DocumentIndex:
 class EvidenceRetrieval(Generic[RecordT]):
     """Retrieves evidence from given chunks, or from a record store.
 
-    Documents of a store are read for each question. A document that has not changed is not indexed again. If the store
-    has vectors, their cosines are added to the scores (see `record_cosines.py`), unless `d3` has an encoder.
+    Documents of a store are read for each question, through the store's own filter. If the store has vectors, their
+    cosines are added to the scores (see `record_cosines.py`), unless `d3` has an encoder.
+
+    Three things are cached: the index of each stored document, by `ReassembledDocument.key`, so that only a changed
+    document is indexed again; the join of such indexes for one question; and an index of the given chunks, by those of
+    them that a caller may see.
 
     Args:
         d3: Finds the evidence.
@@ -201,6 +205,9 @@ class EvidenceRetrieval(Generic[RecordT]):
             max_tokens: Token limit of all texts together, as for `D3.retrieve`.
             llm: LLM for this question, instead of that of `d3`.
             on_step: Callback, called with the report of each step; on a worker thread in asynchronous use.
+
+        Raises:
+            LLMFailure: A call failed or its answer is unusable, and `on_failure` of the settings says to raise.
         """
         visible = self._list_visible(access_filter)
 

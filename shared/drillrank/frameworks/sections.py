@@ -116,7 +116,7 @@ class SectionCandidate:
 
     Attributes:
         index: Index of the record to score and return.
-        best_index: Index of the view of its section with the best place in the first stage. Other records have one
+        best_index: Index of the view of its section with the best rank in the first stage. Other records have one
             view.
     """
 
@@ -129,7 +129,7 @@ def select_candidates(
 ) -> list[SectionCandidate]:
     """Return the candidates of a reranker: one for each section, and all other records.
 
-    A section is represented by its raw record if that is among the records, or else by the view with the best place.
+    A section is represented by its raw record if that is among the records, or else by the view with the best rank.
     Records of one view with different texts, such as two versions of a section, all remain candidates.
 
     Args:
