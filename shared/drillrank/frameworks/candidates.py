@@ -1,8 +1,9 @@
 """Documents that evidence is retrieved from: those of given records, or those of the records that a store finds.
 
-A view counts as its section, whose raw record is read. If that is missing, a view that contains the section's text is
-read; other documents with views alone are left out. If two records of a document have different texts at one offset,
-such as two versions, each record that was found is a document of its own. All of this is reported as a problem.
+A view counts as its section: the raw records of its document are read. If the store returns none of them, views that
+contain the text of their section are read, and a document with other views alone is left out, which is a problem to
+report. If two records of a document have different texts at one offset, such as two versions, each record that was
+found is read as a document of its own, which is a problem, too.
 """
 
 from __future__ import annotations
