@@ -143,3 +143,17 @@ def test_found_of_an_llm_has_no_confidence(host):
     assert not any("drillrank_confidence" in item.metadata for item in items)
     _, events = host.hear(retriever(host, "documents", llm=host.reader(lambda prompt: "none")), ASKED)
     assert events[-1]["found"] is False
+
+
+@both_frameworks
+def test_parts_of_a_long_rendered_paragraph_are_one_document(host):
+    """Each part has the span of the whole paragraph, which is not a sign of two versions."""
+    items = " ".join(
+        f"<b>Item {number}</b> costs {number * 37 % 1009} &amp; is in shop {number}." for number in range(150)
+    )
+    page = host.document(f"<h1>Shop</h1><p>Open daily.</p><h2>Prices</h2><p>{items}</p><p>Cash only.</p>", "shop.html")
+    sections = host.split([page], views=["raw"])
+    assert len({record.metadata["drillrank_start"] for record in sections}) < len(sections)
+    found = host.both(host.ext.D3Retriever(source=host.index(*sections), top_n=9), "What does Item 130 cost?")
+    assert "Item 130 costs 774 & is in shop 130." in found[0].text
+    assert len({item.id for item in found}) == len({item.text for item in found}) == len(found)

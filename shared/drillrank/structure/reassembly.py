@@ -254,13 +254,24 @@ def _group_sections(chunks: Iterable[StoredChunk[Any]]) -> list[list[StoredChunk
 
 
 def _overlap(sections: Iterable[StoredChunk[Any]]) -> bool:
-    """Return True if sections overlap, which those of one version never do. Ends that are not known are ignored."""
-    end, start, text = -1, -1, ""
+    """Return True if sections overlap, which those of one version never do. Ends that are not known are ignored.
+
+    Parts of a long block that is rendered are an exception: each has the span of the block. Two versions of a section
+    have the same id, and parts have different ids.
+    """
+    furthest: StoredChunk[Any] | None = None
+    text_by_id: dict[str, str] = {}
     for section in sorted(sections, key=lambda section: section.start or 0):
-        previous_start, start = start, section.start or 0
-        if start < end or (start == previous_start and section.text != text):
+        if text_by_id.setdefault(section.id, section.text) != section.text:
             return True
-        end, text = max(end, section.end or 0), section.text
+        if furthest is not None:
+            start, previous_start = section.start or 0, furthest.start or 0
+            is_part = not (_is_source(section) or _is_source(furthest)) and section.id != furthest.id
+            overlaps = start < (furthest.end or 0) or (start == previous_start and section.text != furthest.text)
+            if overlaps and not is_part:
+                return True
+        if furthest is None or (section.end or 0) >= (furthest.end or 0):
+            furthest = section
     return False
 
 

@@ -14,9 +14,8 @@ TEXT = "# Sea\n\nIt is deep.\n\n## Fish\n\nCod and tuna.\n"
 
 
 def section(start: int, end: int, path: str, **fields) -> StoredChunk:
-    return StoredChunk(
-        None, str(start), TEXT[start:end], ("", "a"), "section", "raw", path=path, start=start, end=end, **fields
-    )
+    chunk = StoredChunk(None, str(start), TEXT[start:end], ("", "a"), "section", "raw", path=path, start=start, end=end)
+    return replace(chunk, **fields)
 
 
 def other_chunk(text: str, start: int | None = None, **fields) -> StoredChunk:
@@ -82,6 +81,12 @@ def test_a_single_whole_document_has_its_own_name():
         ([FIRST, SECOND, FISH], False),
         ([FIRST, replace(SECOND, start=11)], True),
         ([FIRST, replace(FIRST, id="b", text="# Lake\n\nWet.")], True),
+        (
+            [FIRST, *(section(12, 20, "Sea", text=text, id=text) for text in ("a", "b", "c"))],
+            False,
+        ),  # one rendered block
+        ([FIRST, *(section(12, 20, "Sea", text=text) for text in ("a", "b"))], True),
+        ([section(0, 20, "Sea", text="a", id="a"), SECOND], True),
         ([other_chunk(TEXT[:20], 0), other_chunk(TEXT[5:12], 5), other_chunk(TEXT[15:30], 15)], False),
         ([other_chunk(TEXT[:20], 0), other_chunk("wrong", 5)], True),
         ([other_chunk(TEXT[:20], 0), other_chunk("wrong", 5, page=2)], False),
