@@ -180,14 +180,7 @@ class D3Retriever(StepPrompts, QueryRetriever):
 
     def _make_nodes(self, question: str, evidence: RetrievedEvidence[BaseNode]) -> list[NodeWithScore]:
         """Return the evidence as nodes, and send the events of the end."""
-        dispatcher.event(
-            D3EndEvent(
-                usage=evidence.usage,
-                problems=evidence.problems,
-                found=evidence.found,
-                confidence=evidence.confidence,
-            )
-        )
+        dispatcher.event(D3EndEvent(usage=evidence.usage, problems=evidence.problems, **evidence.judgment))
         nodes = list(map(_make_node, evidence.paragraphs))
         if explains(self.explain):
             explanations = [paragraph.explanation for paragraph in evidence.paragraphs]

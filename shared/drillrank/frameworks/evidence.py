@@ -80,23 +80,15 @@ class RetrievedEvidence(Generic[RecordT]):
         paragraphs: Passages or paragraphs, best first. With `max_tokens`, adjacent ones are in document order.
         usage: Cost of the LLM calls, as metadata.
         problems: Everything that went wrong, with the store and with the LLM.
-        found: False if the documents are about another subject, or if there are no results. None if terms and cosines
-            cannot decide.
-        confidence: Probability that the documents answer the question. None if an LLM chose the evidence.
+        judgment: `found` and `confidence` as in `EvidenceResult`, without None values.
         tree: Documents, sections and paragraphs, with what became of them. Empty if results are not explained.
     """
 
     paragraphs: Sequence[EvidenceParagraph[RecordT]]
     usage: dict[str, int | bool]
     problems: list[str]
-    found: bool | None
-    confidence: float | None
+    judgment: dict[str, Any]
     tree: tuple[Node, ...] = ()
-
-    @property
-    def judgment(self) -> dict[str, bool | float]:
-        """Values of `found` and `confidence` that are not None."""
-        return _drop_none(found=self.found, confidence=self.confidence)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -298,10 +290,9 @@ class EvidenceRetrieval(Generic[RecordT]):
         self, result: EvidenceResult, candidates: CandidateDocuments[RecordT], why: Explanations | None
     ) -> RetrievedEvidence[RecordT]:
         usage = result.usage.as_metadata()
-        shared_metadata = {
-            **(usage if self.d3.llm is not None else {}),
-            **_drop_none(found=result.found, confidence=result.confidence),
-        }
+        pairs = ("found", result.found), ("confidence", result.confidence)
+        judgment = {name: value for name, value in pairs if value is not None}
+        shared_metadata = judgment if self.d3.llm is None else usage | judgment
         explanations: Sequence[Explanation | None] = why or [None] * len(result)
         paragraphs = [
             _build_paragraph(
@@ -314,7 +305,7 @@ class EvidenceRetrieval(Generic[RecordT]):
         ]
         problems = [*candidates.problems, *result.problems]
         tree = why.tree if why is not None else ()
-        return RetrievedEvidence(paragraphs, usage, problems, result.found, result.confidence, tree)
+        return RetrievedEvidence(paragraphs, usage, problems, judgment, tree)
 
     def _describe(self, item: Ranked[Passage], documents: Sequence[ReassembledDocument[RecordT]]) -> dict[str, Any]:
         """Return metadata about a paragraph: its section, its best paragraph, its duplicates, and its versions."""
@@ -377,10 +368,6 @@ def _build_paragraph(
         explanation,
         page_start,
     )
-
-
-def _drop_none(**values: bool | float | None) -> dict[str, bool | float]:
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def _describe_sections(passage: Passage) -> dict[str, str]:
