@@ -98,14 +98,25 @@ SOURCE = "source"
 _PAGE_KEYS = ("page", "page_number")
 
 
-def read_given(documents: Iterable[Document]) -> list[StoredChunk[Document]]:
+def read_distinct_documents(documents: Iterable[Document]) -> list[StoredChunk[Document]]:
     """Return the documents given to a component as stored chunks. Those without ids are distinguished."""
     documents = list(documents)
     return [read_chunk(document, name) for document, name in zip(documents, document_names(documents), strict=True)]
 
 
-def read_found(documents: Iterable[Document]) -> list[StoredChunk[Document]]:
-    """Return the documents of a store or retriever as stored chunks. Equal ones without ids have the same id."""
+def read_documents(documents: Iterable[Document]) -> list[StoredChunk[Document]]:
+    """Return each document as a chunk, with its position in the document that it was cut from.
+
+    A `RecordStore` of a third party returns such chunks, and is then a `source` of retrievers. Equal documents without
+    ids have the same id.
+
+    Args:
+        documents: Documents of `MultiViewTextSplitter`, of any other splitter, or of a loader.
+
+    >>> [chunk] = read_documents([Document("It is old.", id="1", metadata={"source": "basel.md", "start_index": 40})])
+    >>> chunk.id, chunk.document, chunk.start
+    ('1', ('', 'basel.md'), 40)
+    """
     return list(map(read_chunk, documents))
 
 

@@ -40,10 +40,9 @@ class WithSource(ComponentFields):
         takes_views = any(get_origin(kind) is dict for kind in get_args(cls.model_fields["source"].annotation))
         if takes_views and isinstance(source, dict):
             return {view: cls._convert_retriever(retriever) for view, retriever in source.items()}
+        source = _convert_function(source)
         if source is None or isinstance(source, Runnable | VectorStore | RecordStore):
             return source
-        if callable(source) and not isinstance(source, type):
-            return RunnableLambda(source)
         raise InvalidInput(
             f"{cls.__name__}: source must be a retriever, a VectorStore or a RecordStore, got a "
             f"{type(source).__name__}."
@@ -51,14 +50,19 @@ class WithSource(ComponentFields):
 
     @classmethod
     def _convert_retriever(cls, source: Any) -> Runnable[str, list[Document]]:
-        if callable(source) and not isinstance(source, Runnable | type):
-            return RunnableLambda(source)
-        if not isinstance(source, Runnable):
+        retriever = _convert_function(source)
+        if not isinstance(retriever, Runnable):
             raise InvalidInput(
                 f"{cls.__name__}: the source of a view must be a retriever, got a {type(source).__name__}. Of a store, "
                 "pass store.as_retriever()."
             )
-        return source
+        return retriever
+
+
+def _convert_function(source: Any) -> Any:
+    """Return a function as a Runnable, and other sources as they are."""
+    is_function = callable(source) and not isinstance(source, Runnable | VectorStore | RecordStore | type)
+    return RunnableLambda(source) if is_function else source
 
 
 class Loadable(Serializable):
@@ -119,15 +123,11 @@ class QueryRetriever(ConfiguredRetriever):
 
     def _run_arguments(self, query: str, top_n: int | None, config: RunnableConfig) -> dict[str, Any]:
         """Return the arguments of `run` and `arun`."""
-        usage, top_n = Usage(), self._default_top_n if top_n is None else top_n
+        # Each retriever has a field `top_n`.
+        usage, top_n = Usage(), self.top_n if top_n is None else top_n  # type: ignore[attr-defined]
         check_top_n(top_n)
         requests = self._retrieve_requests(clean_question(query), top_n, config, usage)
         return {"requests": requests, "llm": self._framework_llm(config), "usage": usage, "workers": self._workers}
-
-    @property
-    def _default_top_n(self) -> int | None:
-        """Maximum number of results of a question that is asked without one."""
-        return self.top_n  # type: ignore[attr-defined,no-any-return]  # a field of each
 
     @property
     def _workers(self) -> int:
@@ -162,9 +162,7 @@ def child_config(run_manager: Any) -> RunnableConfig:
     return patch_config(None, callbacks=run_manager.get_child())
 
 
-def with_score(
-    metadata: Mapping[str, Any], key: str | None, score: float, added: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
+def with_score(metadata: Mapping[str, Any], key: str | None, score: float, added: Mapping[str, Any]) -> dict[str, Any]:
     """Return metadata with a document's score and other results of a question, instead of those of an earlier one.
 
     Args:
@@ -173,4 +171,4 @@ def with_score(
         score: The score.
         added: Further metadata to add.
     """
-    return copy_metadata(metadata) if key is None else {**with_notes(metadata, {}), **(added or {}), key: score}
+    return copy_metadata(metadata) if key is None else {**with_notes(metadata, {}), **added, key: score}

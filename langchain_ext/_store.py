@@ -20,7 +20,7 @@ from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import StoredChunk, Where
 from langchain_ext._filters import DocumentFilter
 from langchain_ext._qdrant import is_qdrant, list_point_ids, move_ids, read_point_vectors
-from langchain_ext._records import read_found
+from langchain_ext._records import read_documents
 
 _MAX_RECORDS = 10_000  # of the documents of one question
 
@@ -86,10 +86,7 @@ class LangChainStore(FrameworkStore):
         [documents] = yield [
             FunctionRequest(partial(retriever.invoke, *arguments), partial(retriever.ainvoke, *arguments))
         ]
-        # A user's filter function may take long.
-        filter_results = partial(self._document_filter.filter_results, documents, self._component)
-        [permitted] = yield [FunctionRequest(filter_results)]
-        return self._read_found(permitted)
+        return self._read_found(self._document_filter.filter_results(documents, self._component))
 
     def _search_store(self, question: str, n: int, where: Where) -> Requests[tuple[list[StoredChunk[Any]], int]]:
         assert self.store is not None
@@ -101,8 +98,7 @@ class LangChainStore(FrameworkStore):
                 'its retriever with search_kwargs={"filter": ...} in its own form (one for each view, for '
                 "MultiViewRetriever), and filters=... as a dictionary or a function."
             ) from documents
-        [permitted] = yield [FunctionRequest(partial(self._document_filter.filter_results, documents))]
-        return self._read_found(permitted), len(documents)
+        return self._read_found(self._document_filter.filter_results(documents)), len(documents)
 
     def _search_documents(
         self, store: VectorStore, question: str, n: int, store_filter: Any
@@ -138,14 +134,14 @@ class LangChainStore(FrameworkStore):
         return super().read_vectors(chunks)
 
     def _read_found(self, documents: Sequence[Document]) -> list[StoredChunk[Any]]:
-        return read_found(move_ids(documents) if is_qdrant(self.store) else documents)
+        return read_documents(move_ids(documents) if is_qdrant(self.store) else documents)
 
     # --- Documents by id and by metadata
 
-    def _get_requests(self, ids: Sequence[str]) -> Requests[list[StoredChunk[Any]] | None]:
+    def _get_from_store(self, ids: Sequence[str]) -> Requests[list[StoredChunk[Any]] | None]:
         if self._key_store is not None:
             [values] = yield [FunctionRequest(partial(self._key_store.mget, ids), partial(self._key_store.amget, ids))]
-            return (yield from self._permit_fetched(_name_by_keys(ids, values)))
+            return self._permit_fetched(_name_by_keys(ids, values))
         if self.store is None:
             return None
         ids = list_point_ids(ids) if is_qdrant(self.store) else ids
@@ -153,9 +149,9 @@ class LangChainStore(FrameworkStore):
             return []  # without any id, some stores raise an error, and some return all records
         # A store that returns records by search only does not implement these methods.
         [documents] = yield [_catch(NotImplementedError, self.store.get_by_ids, self.store.aget_by_ids, list(ids))]
-        return None if isinstance(documents, Exception) else (yield from self._permit_fetched(documents))
+        return None if isinstance(documents, Exception) else self._permit_fetched(documents)
 
-    def _find_requests(self, where: Where) -> Requests[list[StoredChunk[Any]] | None]:
+    def _find_in_store(self, where: Where) -> Requests[list[StoredChunk[Any]] | None]:
         store = self.store
         if store is None:
             return None
@@ -170,14 +166,13 @@ class LangChainStore(FrameworkStore):
                 "drillrank read only the records that the search returned. Pass the originals as documents."
             )
             return None
-        chunks = yield from self._permit_fetched(documents)
+        chunks = self._permit_fetched(documents)
         return (
             [replace(chunk, vector=vector_by_id.get(chunk.record.id)) for chunk in chunks] if vector_by_id else chunks
         )
 
-    def _permit_fetched(self, documents: Sequence[Document]) -> Requests[list[StoredChunk[Any]]]:
-        [permitted] = yield [FunctionRequest(partial(self._document_filter.filter_fetched, documents))]
-        return self._read_found(permitted)
+    def _permit_fetched(self, documents: Sequence[Document]) -> list[StoredChunk[Any]]:
+        return self._read_found(self._document_filter.filter_fetched(documents))
 
 
 def _catch(

@@ -36,7 +36,7 @@ from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
 from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM, embedding_of, step_prompt
-from langchain_ext._records import index_fields, read_given
+from langchain_ext._records import index_fields, read_distinct_documents
 from langchain_ext._retriever import ConfiguredRetriever, Retriever, child_config
 from langchain_ext._store import LangChainStore
 from langchain_ext.loader import convert_document
@@ -152,7 +152,7 @@ class D3Retriever(ModelFields, ConfiguredRetriever):
         )
         retrieval = EvidenceRetrieval(
             d3,
-            read_given(map(convert_document, self.documents or [])),
+            read_distinct_documents(map(convert_document, self.documents or [])),
             settings=settings,
             explain=self.explain,
             cache_fields=index_fields(self, self.language_model),
@@ -194,16 +194,16 @@ class D3Retriever(ModelFields, ConfiguredRetriever):
     ) -> Requests[RetrievedEvidence[Document]]:
         check_top_n(top_n)
         question, store = clean_question(query), None
-        access = DocumentFilter(self.filters, self.source)
+        access_filter = DocumentFilter(self.filters, self.source)
         if self.source is not None:
             with_vectors = self.embed is None and self._settings.uses_index_vectors
             store = LangChainStore(
-                self.source, access, config, self.store, question=question, with_vectors=with_vectors
+                self.source, access_filter, config, self.store, question=question, with_vectors=with_vectors
             )
         return self.core.retrieve_requests(  # type: ignore[no-any-return]
             question,
             store,
-            access=access,
+            access_filter=access_filter,
             top_n=limit_results(self.top_n, self.max_tokens, self._settings) if top_n is None else top_n,
             max_tokens=self.max_tokens,
             llm=None if self.llm is None else FrameworkLLM(self.llm, "summarise", config),

@@ -13,7 +13,7 @@ from langchain_text_splitters import TextSplitter
 from drillrank import structure
 from drillrank.frameworks.constructors import component
 from drillrank.frameworks.settings import SplitterSettings
-from drillrank.frameworks.splitting import Namespaces, SourceDocument, split_documents
+from drillrank.frameworks.splitting import Namespaces, SourceDocument, build_chunker, split_documents
 from drillrank.llm import Requests, arun, run
 from drillrank.settings import as_settings
 from drillrank.views import (
@@ -22,11 +22,9 @@ from drillrank.views import (
     VIEWS,
     Chunking,
     Context,
-    MultiViewChunker,
     SectionChunk,
     Summarizer,
     View,
-    ViewWriter,
 )
 from langchain_ext._llm import FrameworkLLM, cache_key
 from langchain_ext._records import document_names
@@ -98,21 +96,11 @@ class MultiViewTextSplitter(TextSplitter):
 
     def __post_init__(self) -> None:
         TextSplitter.__init__(self)
-        self.settings = self._settings = settings = as_settings(SplitterSettings, self.settings)
+        self.settings = self._settings = as_settings(SplitterSettings, self.settings)
         self._namespaces = Namespaces(self.namespace, self.namespace_key)
+        llm = None if self.llm is None else FrameworkLLM(self.llm, "write a view")
         llm_identity = "" if self.llm is None else cache_key(self.llm)
-        cache = {} if self.cache is None else self.cache
-        self._chunker = MultiViewChunker(
-            self.views,
-            llm=None if self.llm is None else FrameworkLLM(self.llm, "write a view"),
-            chunking=self.chunking,
-            max_tokens=self.max_tokens,
-            min_tokens=self.min_tokens,
-            context=self.context,
-            summarizer=self.summarizer,
-            writer=ViewWriter(llm_identity, cache, settings.on_failure, settings.max_calls),
-            settings=settings,
-        )
+        self._chunker = build_chunker(self, llm, llm_identity, {} if self.cache is None else self.cache)
 
     def split_text(self, text: str) -> list[str]:
         """Return the texts of one text's views. `split_documents` and `create_documents` add metadata."""

@@ -20,11 +20,9 @@ from drillrank import Passage
 from drillrank.frameworks.components import EXPLAIN, ModelFields
 from drillrank.frameworks.inputs import clean_question
 from drillrank.frameworks.metadata import describe_explanation
-from drillrank.frameworks.models import FrameworkEmbedding
-from drillrank.frameworks.paths import PathResultRecord, PathRetrieval, PathStores, path_rerank, rank_linked
-from drillrank.frameworks.stored_vectors import StoredVectors
+from drillrank.frameworks.paths import PathResultRecord, PathRetrieval, PathStores, build_path_rerank, rank_linked
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
-from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName
+from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, PathRerank, TextLinkName
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.prior import Prior
 from drillrank.structure.record_store import RecordStore
@@ -74,7 +72,7 @@ class PromptRankRerank(WithSource, LikelihoodCompressor):
             `"hyperlinks"` (Markdown and HTML, to addresses in the metadata), `"titles"` (the text mentions another
             document's title, metadata `title_key`), `"names"` (two documents mention the same name).
         store: Store from which linked documents are fetched by id: a key-value store of documents, or a vector store
-            with `get_by_ids`. They may enter the result. There is no default, because a reranker does not know where
+            with `get_by_ids`. They may enter the result. It has no default, because a reranker does not know where
             its documents come from.
         source: Retriever, vector store or record store. Each path also leads to the three documents that it finds with
             the question and the path's last document as its query, for texts without links.
@@ -121,10 +119,7 @@ class PromptRankRerank(WithSource, LikelihoodCompressor):
 
     def _build_core(self) -> PathRerank:
         DocumentFilter(self.filters)  # checks them
-        settings: Any = self.settings
-        links: tuple[LinkName, ...] = self.links if self.source is None else (*self.links, "retrieval")
-        prompt_rank = settings.prompt_rank(self.language_model, self.prior)
-        return path_rerank(settings, prompt_rank, links, embedding_of(self.embed))
+        return build_path_rerank(self, embedding_of(self.embed))
 
     def _read_input(
         self, inputs: dict[str, Any], filter_results: Callable[[Iterable[Document]], list[Document]] = list
@@ -228,26 +223,19 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
 
     def _build_core(self) -> PathRetrieval[Document]:
         settings: Any = self._settings
-        missing_prompt = step_prompt("missing_prompt", settings.missing_prompt)
+        missing_prompt, store = step_prompt("missing_prompt", settings.missing_prompt), underlying_store(self.source)
         return PathRetrieval(
             self.documents,
             settings.prompt_rank(self.language_model, settings.prior),
             _open_stores(self),
             settings=settings,
             links=self.links,
-            embed=self._choose_embedding(),
+            embed=embedding_of(self.embed),
+            index_embed=None if store is None else embedding_of(store.embeddings),
             missing_prompt=None if self.llm is None else missing_prompt,
             explain=self.explain,
             index_fields=index_fields(self, self.language_model),
         )
-
-    def _choose_embedding(self) -> Embed | None:
-        """Return the embedding function of `embed`, or else the vectors of the vector store."""
-        store = underlying_store(self.source)
-        if self.embed is not None or store is None or not self._settings.use_index_vectors:
-            return embedding_of(self.embed)
-        embedding = embedding_of(store.embeddings)
-        return StoredVectors(embedding) if isinstance(embedding, FrameworkEmbedding) else None
 
     def _framework_llm(self, config: RunnableConfig) -> FrameworkLLM | None:
         return None if self.llm is None else FrameworkLLM(self.llm, "name what is missing", config)

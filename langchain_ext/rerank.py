@@ -23,14 +23,14 @@ from drillrank.frameworks.components import (
 )
 from drillrank.frameworks.constructors import component
 from drillrank.frameworks.inputs import clean_question, finite_score
-from drillrank.frameworks.metadata import PREFIX, copy_metadata, describe_explanation, with_notes
+from drillrank.frameworks.metadata import PREFIX, describe_details, describe_explanation
 from drillrank.frameworks.sections import select_candidates
 from drillrank.passages import Ranking
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.upr import UPR_PROMPT
 from langchain_ext._filters import DocumentFilter
 from langchain_ext._records import passage_of
-from langchain_ext._retriever import Loadable
+from langchain_ext._retriever import Loadable, with_score
 from langchain_ext.settings import BRMGRRerankSettings, RelevanceRerankSettings, RerankSettings
 
 
@@ -39,7 +39,7 @@ class LikelihoodCompressor(RerankerComponentFields, Loadable, BaseDocumentCompre
 
     They return copies of the documents, best first, with the score in their metadata, and with `drillrank_cut_tokens`
     if the model did not read all of a document. The views of a section (raw text, keywords, summary) are one candidate:
-    the raw document if it is among them, or else the view with the best score or place.
+    the raw document if it is among them, or else the view with the best score or rank.
     """
 
     settings: RerankSettings | dict[str, Any] = Field(default=RerankSettings(), description="Further settings.")
@@ -113,12 +113,8 @@ class LikelihoodCompressor(RerankerComponentFields, Loadable, BaseDocumentCompre
         for item, explanation in self._select_results(ranking):
             reached = item.details.get("reached")
             document = documents[item.details["position"]] if reached is None else reached
-            score_key, metadata = self._settings.score_key, self._own_metadata(document)
-            if score_key is None:  # no metadata depend on the question
-                metadata = copy_metadata(metadata)
-            else:
-                metadata = with_notes(metadata, item.details) | {score_key: item.score}
-                metadata |= describe_explanation(explanation)
+            added = describe_details(item.details) | describe_explanation(explanation)
+            metadata = with_score(self._own_metadata(document), self._settings.score_key, item.score, added)
             results.append(document.model_copy(update={"metadata": metadata}))
         return results
 

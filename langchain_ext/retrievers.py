@@ -15,7 +15,7 @@ from drillrank.frameworks.components import EXPLAIN, BRMGRFields, ModelFields
 from drillrank.frameworks.memory_views import ViewSearchSettings
 from drillrank.frameworks.metadata import describe_explanation, prefixed
 from drillrank.frameworks.sections import check_searched
-from drillrank.frameworks.store import retrieve_and_generate
+from drillrank.frameworks.source_passages import retrieve_and_generate
 from drillrank.frameworks.views import FoundSection, ViewRetrieval
 from drillrank.llm import Requests, Usage
 from drillrank.structure.record_store import RecordStore
@@ -23,7 +23,7 @@ from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View
 from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM, embedding_of
-from langchain_ext._records import as_raw, read_given
+from langchain_ext._records import as_raw, read_distinct_documents
 from langchain_ext._retriever import QueryRetriever, Retriever, with_score
 from langchain_ext._store import LangChainStore
 from langchain_ext.rerank import BRMGRRerank, GeneratedDocument
@@ -111,7 +111,7 @@ class MultiViewRetriever(QueryRetriever):
         documents = self.documents or []
         check_searched(type(self).__name__, documents, self.source)
         return ViewRetrieval(
-            read_given(documents),
+            read_distinct_documents(documents),
             None if self.source is not None else [document.page_content for document in documents],
             settings=ViewSearchSettings(self.views, self.weights, self.merge, self.retriever, self.language),
             embed=embedding_of(self.embed),
@@ -127,7 +127,7 @@ class MultiViewRetriever(QueryRetriever):
     ) -> Requests[list[Document]]:
         access_filter = DocumentFilter(self.filters, self.source)
         store = LangChainStore(self.source, access_filter, config, question=query)  # type: ignore[arg-type]  # a dictionary by view
-        sections = yield from self.core.retrieve_requests(query, store, access=access_filter, top_n=top_n)
+        sections = yield from self.core.retrieve_requests(query, store, access_filter=access_filter, top_n=top_n)
         return list(map(self._build_document, sections))
 
     def _build_document(self, section: FoundSection[Document]) -> Document:

@@ -25,7 +25,7 @@ from drillrank.drilldown.answering import ANSWER_PROMPT
 from drillrank.drilldown.self_ask import SELF_ASK_PROMPT, FollowUp, SelfAskAnswer
 from drillrank.errors import OnFailure
 from drillrank.frameworks.inputs import clean_question
-from drillrank.frameworks.store import RetrievedPassages
+from drillrank.frameworks.source_passages import RetrievedPassages
 from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.text import Tokens

@@ -190,7 +190,7 @@ class FrameworkLLM:
                 return counter.reply(llm.predict(template, **values))
             with _schema_errors(counter):
                 answer = llm.structured_predict(_pydantic_model(schema), template, **values)
-            return counter.reply(answer.model_dump_json())
+            return counter.reply(_as_json(answer))
 
     async def _aask(self, prompt: str, schema: dict[str, Any] | None = None) -> Reply:
         llm = self._llm
@@ -200,18 +200,26 @@ class FrameworkLLM:
                 return counter.reply(await llm.apredict(template, **values))
             with _schema_errors(counter):
                 answer = await llm.astructured_predict(_pydantic_model(schema), template, **values)
-            return counter.reply(answer.model_dump_json())
+            return counter.reply(_as_json(answer))
+
+
+def _as_json(answer: object) -> str:
+    """Return an answer that follows the schema. Early releases return the text of an error for one that does not."""
+    if not isinstance(answer, BaseModel):
+        raise UnusableAnswer("it does not follow the schema")
+    return answer.model_dump_json()
 
 
 @contextmanager
 def _schema_errors(counter: TokenCounter) -> Iterator[None]:
     """Convert the error for an answer that does not follow the schema. Its message may have the answer.
 
-    LlamaIndex raises a plain `ValueError` for it, as LLMs may do without an answer, which report no call.
+    LlamaIndex raises a plain `ValueError` for it, and early releases an `IndexError`. LLMs may raise these without an
+    answer, too, but then they report no call.
     """
     try:
         yield
-    except ValueError as cause:
+    except (ValueError, IndexError) as cause:
         if isinstance(cause, ValidationError) or counter.calls:
             raise UnusableAnswer("it does not follow the schema") from cause
         raise

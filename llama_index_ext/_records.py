@@ -174,8 +174,19 @@ DOCUMENT = "ref_doc_id"
 _HEADINGS = "header_path"  # of the framework's Markdown parser: those above the heading that the text begins with
 
 
-def read_chunks(records: Iterable[BaseNode | NodeWithScore]) -> list[StoredChunk[BaseNode]]:
-    """Return nodes or hits as stored chunks."""
+def read_nodes(records: Iterable[BaseNode | NodeWithScore]) -> list[StoredChunk[BaseNode]]:
+    """Return each node as a chunk, with its position in the document that it was cut from.
+
+    A `RecordStore` of a third party returns such chunks, and is then a `source` of retrievers.
+
+    Args:
+        records: Nodes of `MultiViewNodeParser` or of any other parser, documents, or hits with their scores.
+
+    >>> from llama_index.core.schema import TextNode
+    >>> [chunk] = read_nodes([TextNode(text="It is old.", id_="1", metadata={"year": 1226})])
+    >>> chunk.id, chunk.text, chunk.metadata
+    ('1', 'It is old.', {'year': 1226})
+    """
     pairs = [(record.node, record.score) if isinstance(record, NodeWithScore) else (record, None) for record in records]
     node_by_id = {node.node_id: node for node, _ in pairs}
     return [_read_node(node, score, node_by_id) for node, score in pairs]

@@ -7,6 +7,7 @@ loop. The synchronous one runs on a thread instead.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -25,7 +26,7 @@ from drillrank.passages import check_query
 from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import StoredChunk, Where, matches
 from llama_index_ext._filters import NodeFilter, metadata_filter
-from llama_index_ext._records import DOCUMENT, read_chunks
+from llama_index_ext._records import DOCUMENT, read_nodes
 
 Source = VectorStoreIndex | BaseRetriever | RecordStore | Mapping[str, BaseRetriever]
 """Index, retriever, record store, or retrievers by view."""
@@ -117,9 +118,7 @@ class LlamaIndexStore(FrameworkStore):
                 partial(retriever.retrieve, query), partial(retriever.aretrieve, query) if is_async else None
             )
         ]
-        # A user's filter function may take long.
-        [permitted] = yield [FunctionRequest(partial(self._node_filter.filter_hits, hits, self._component))]
-        return read_chunks(permitted)
+        return read_nodes(self._node_filter.filter_hits(hits, self._component))
 
     def _search_store(self, question: str, n: int, where: Where) -> Requests[tuple[list[StoredChunk[Any]], int]]:
         """Search the vector store itself: the framework's retriever would log and trace nodes that are hidden."""
@@ -129,11 +128,11 @@ class LlamaIndexStore(FrameworkStore):
         vector = (yield from self._embed(query_bundle, index._embed_model)) if store.is_embedding_query else None
         if not store.stores_text and (isinstance(store, SimpleVectorStore) or _lacks_filters(store)):
             [ranking] = yield [FunctionRequest(partial(self.run_alone, self._rank_all, question, vector, store))]
-            if isinstance(store, SimpleVectorStore):
+            if where and isinstance(store, SimpleVectorStore):
                 metadata_by_id = store.data.metadata_dict
                 ranking = [pair for pair in ranking if matches(metadata_by_id.get(pair[0], {}), where)]
                 where = {}
-            return read_chunks((yield from self._read_ranking(ranking, n, where))), 0  # there are no others
+            return read_nodes((yield from self._read_ranking(ranking, n, where))), 0  # there are no others
         query = VectorStoreQuery(
             vector,
             n,
@@ -148,11 +147,10 @@ class LlamaIndexStore(FrameworkStore):
             FunctionRequest(partial(store.query, query), partial(store.aquery, query) if is_async else None)
         ]
         if result.nodes is not None:
-            hits = yield from self._permit_hits(result.nodes, result.similarities)
-            return read_chunks(hits), len(result.nodes)
+            return read_nodes(self._permit_hits(result.nodes, result.similarities)), len(result.nodes)
         ids = result.ids or []
         ranking = list(zip(ids, result.similarities or [None] * len(ids), strict=True))
-        return read_chunks((yield from self._read_ranking(ranking, n, {}))), len(ids)
+        return read_nodes((yield from self._read_ranking(ranking, n, {}))), len(ids)
 
     def _rank_all(
         self, question: str, vector: list[float] | None, store: BasePydanticVectorStore
@@ -193,13 +191,13 @@ class LlamaIndexStore(FrameworkStore):
             scores = [score for _, score in ranking[start : start + width]]
             copies = [_copy_node(self._node_by_id.get(id_)) for id_ in ids]
             nodes = [node if node is not None and matches(node.metadata, where) else None for node in copies]
-            hits += yield from self._permit_hits(nodes, scores)
+            hits += self._permit_hits(nodes, scores)
             start, width = start + width, 2 * width
         return hits
 
     def _permit_hits(
         self, nodes: Sequence[BaseNode | None], scores: Sequence[float | None] | None
-    ) -> Requests[list[NodeWithScore]]:
+    ) -> list[NodeWithScore]:
         """Return the visible nodes, each as the node that it leads to if that is visible, too."""
         assert self.index is not None
         objects = self.index._object_map
@@ -212,16 +210,10 @@ class LlamaIndexStore(FrameworkStore):
             has_copy = isinstance(node, IndexNode) and node.obj is not None
             return node.model_copy(update={"obj": None}) if has_copy else node
 
-        def permit() -> list[NodeWithScore]:
-            pairs = zip(nodes, scores or [None] * len(nodes), strict=True)
-            hits = [NodeWithScore(node=node, score=score) for node, score in pairs if node is not None]
-            permitted = self._node_filter.filter_hits(hits)
-            return self._node_filter.filter_hits(
-                [hit.model_copy(update={"node": follow(hit.node)}) for hit in permitted]
-            )
-
-        [permitted] = yield [FunctionRequest(permit)]
-        return permitted  # type: ignore[no-any-return]
+        pairs = zip(nodes, scores or [None] * len(nodes), strict=True)
+        hits = [NodeWithScore(node=node, score=score) for node, score in pairs if node is not None]
+        permitted = self._node_filter.filter_hits(hits)
+        return self._node_filter.filter_hits([hit.model_copy(update={"node": follow(hit.node)}) for hit in permitted])
 
     def read_vectors(self, chunks: Sequence[StoredChunk[Any]]) -> Sequence[Sequence[float] | None]:
         """Return the vectors of nodes that this store returned, from the index or from the node itself."""
@@ -231,21 +223,22 @@ class LlamaIndexStore(FrameworkStore):
 
     # --- Nodes by id and by metadata
 
-    def _get_requests(self, ids: Sequence[str]) -> Requests[list[StoredChunk[Any]] | None]:
+    def _get_from_store(self, ids: Sequence[str]) -> Requests[list[StoredChunk[Any]] | None]:
         if self.index is not None:
-            [nodes] = yield [FunctionRequest(partial(_get_nodes, self.index, ids, self._node_filter))]
-            return None if nodes is None else read_chunks(nodes)
+            return (yield from self._look_up(FunctionRequest(partial(_get_nodes, self.index, ids))))
         if self._docstore is None:
             return None
-        [nodes] = yield [get_nodes_request(self._docstore, ids)]
-        [permitted] = yield [FunctionRequest(partial(self._node_filter.filter_fetched, nodes))]
-        return read_chunks(permitted)
+        return (yield from self._look_up(get_nodes_request(self._docstore, ids)))
 
-    def _find_requests(self, where: Where) -> Requests[list[StoredChunk[Any]] | None]:
+    def _find_in_store(self, where: Where) -> Requests[list[StoredChunk[Any]] | None]:
         if self.index is None:
             return None
-        [nodes] = yield [FunctionRequest(partial(_find_nodes, self.index, where, self._node_filter))]
-        return None if nodes is None else read_chunks(nodes)
+        return (yield from self._look_up(FunctionRequest(partial(_find_nodes, self.index, where, self._node_filter))))
+
+    def _look_up(self, request: FunctionRequest) -> Requests[list[StoredChunk[Any]] | None]:
+        """Return the visible nodes among those that a request returns."""
+        [nodes] = yield [request]
+        return None if nodes is None else read_nodes(self._node_filter.filter_fetched(nodes))
 
 
 def _lacks_filters(store: BasePydanticVectorStore) -> bool:
@@ -258,26 +251,21 @@ def _copy_node(node: BaseNode | None) -> BaseNode | None:
     return None if node is None else node.model_copy(update={"metadata": dict(node.metadata)})
 
 
-def _get_nodes(index: VectorStoreIndex, ids: Sequence[str], node_filter: NodeFilter) -> list[BaseNode] | None:
+def _get_nodes(index: VectorStoreIndex, ids: Sequence[str]) -> list[BaseNode] | None:
     if not index.vector_store.stores_text:
         indexed_ids = _list_indexed_ids(index)
-        nodes = index.docstore.get_nodes([id_ for id_ in ids if id_ in indexed_ids], raise_error=False)
-        return node_filter.filter_fetched(nodes)
-    try:
-        nodes = index.vector_store.get_nodes(list(ids)) if ids else []  # without any id, several stores return all
-    except NotImplementedError:  # a store that returns nodes by search only
-        return None
-    return node_filter.filter_fetched(nodes)
+        return index.docstore.get_nodes([id_ for id_ in ids if id_ in indexed_ids], raise_error=False)
+    with suppress(NotImplementedError):  # a store that returns nodes by search only
+        return index.vector_store.get_nodes(list(ids)) if ids else []  # without any id, several stores return all
+    return None
 
 
 def _find_nodes(index: VectorStoreIndex, where: Where, node_filter: NodeFilter) -> list[BaseNode] | None:
     if not index.vector_store.stores_text:
-        return node_filter.filter_fetched(_find_in_docstore(index, where))
-    try:
-        nodes = index.vector_store.get_nodes(None, node_filter.as_lookup_filters(where, index.vector_store))
-    except NotImplementedError:
-        return None
-    return node_filter.filter_fetched(nodes)
+        return _find_in_docstore(index, where)
+    with suppress(NotImplementedError):
+        return index.vector_store.get_nodes(None, node_filter.as_lookup_filters(where, index.vector_store))
+    return None
 
 
 def _find_in_docstore(index: VectorStoreIndex, where: Where) -> list[BaseNode]:

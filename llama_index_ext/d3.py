@@ -37,7 +37,7 @@ from llama_index_ext._records import (
     check_source,
     check_type,
     copy_templates,
-    read_chunks,
+    read_nodes,
     refer_to,
 )
 from llama_index_ext._retriever import QueryRetriever
@@ -146,19 +146,21 @@ class D3Retriever(StepPrompts, QueryRetriever):
             ),
         )
         check_searched(type(self).__name__, self.documents, self.source)
-        chunks = read_chunks(documents)
+        chunks = read_nodes(documents)
         self._evidence = EvidenceRetrieval(d3, chunks, settings=settings, explain=self.explain)
         node_filter = NodeFilter(self.filters)  # checks the filters now
         if source is None:
             self._evidence.prepare(node_filter)
 
     def _retrieve_requests(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
-        access = NodeFilter(self.filters, self.source)
-        store = None if self.source is None else LlamaIndexStore(query_bundle, self.source, access, index=self.index)
+        access_filter = NodeFilter(self.filters, self.source)
+        store = (
+            None if self.source is None else LlamaIndexStore(query_bundle, self.source, access_filter, index=self.index)
+        )
         evidence = yield from self._evidence.retrieve_requests(
             query,
             store,
-            access=access,
+            access_filter=access_filter,
             top_n=limit_results(self.top_n, self.max_tokens, cast("D3RetrieverSettings", self.settings)),
             max_tokens=self.max_tokens,
             on_step=self._report,

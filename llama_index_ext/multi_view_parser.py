@@ -34,7 +34,7 @@ from drillrank.frameworks.components import ComponentFields
 from drillrank.frameworks.metadata import prefixed
 from drillrank.frameworks.pages import PAGE_NAMES
 from drillrank.frameworks.settings import SplitterSettings
-from drillrank.frameworks.splitting import Namespaces, SourceDocument, split_documents
+from drillrank.frameworks.splitting import Namespaces, SourceDocument, build_chunker, split_documents
 from drillrank.llm import Requests, arun, run
 from drillrank.settings import as_json
 from drillrank.views import (
@@ -43,11 +43,9 @@ from drillrank.views import (
     VIEWS,
     Chunking,
     Context,
-    MultiViewChunker,
     SectionChunk,
     Summarizer,
     View,
-    ViewWriter,
 )
 from llama_index_ext._llm import FrameworkLLM, cache_key
 from llama_index_ext._records import copy_templates, refer_to
@@ -158,7 +156,7 @@ class MultiViewNodeParser(ComponentFields, NodeParser):
     @model_validator(mode="after")
     def _check(self) -> MultiViewNodeParser:
         Namespaces(self.namespace, self.namespace_key)
-        self._build_chunker()
+        build_chunker(self, None, "", self.cache)
         return self
 
     @field_serializer("summarizer", "id_func")
@@ -209,7 +207,7 @@ class MultiViewNodeParser(ComponentFields, NodeParser):
         llm_identity = "" if self.llm is None else cache_key(self.llm) or f"{self._parser_id} {id(self.llm)}"
         documents = list(map(self._read_document, nodes))
         documents_with_bar = get_tqdm_iterable(documents, show_progress, "Parsing sections")
-        chunker = self._build_chunker(llm, llm_identity)
+        chunker = build_chunker(self, llm, llm_identity, self.cache)
         chunk_lists = yield from split_documents(chunker, documents_with_bar, show_progress)
         self._warn_about_missing_offsets(nodes)
         return [
@@ -217,20 +215,6 @@ class MultiViewNodeParser(ComponentFields, NodeParser):
             for node, document, chunks in zip(nodes, documents, chunk_lists, strict=True)
             for piece in self._build_nodes(node, document, chunks)
         ]
-
-    def _build_chunker(self, llm: FrameworkLLM | None = None, llm_identity: str = "") -> MultiViewChunker:
-        settings = self._settings
-        return MultiViewChunker(
-            self.views,
-            llm=llm,
-            chunking=self.chunking,
-            max_tokens=self.max_tokens,
-            min_tokens=self.min_tokens,
-            context=self.context,
-            summarizer=self.summarizer,
-            writer=ViewWriter(llm_identity, self.cache, settings.on_failure, settings.max_calls),
-            settings=settings,
-        )
 
     def _read_document(self, node: BaseNode) -> SourceDocument:
         namespace = Namespaces(self.namespace, self.namespace_key).find(node.metadata, node.node_id)

@@ -31,10 +31,8 @@ from drillrank.explanation.explanations import explains
 from drillrank.frameworks.constructors import component
 from drillrank.frameworks.inputs import clean_question, finite_score, value_text
 from drillrank.frameworks.metadata import with_notes
-from drillrank.frameworks.models import FrameworkEmbedding
-from drillrank.frameworks.paths import PathResultRecord, PathRetrieval, PathStores, path_rerank, rank_linked
+from drillrank.frameworks.paths import PathResultRecord, PathRetrieval, PathStores, build_path_rerank, rank_linked
 from drillrank.frameworks.settings import check_switch
-from drillrank.frameworks.stored_vectors import StoredVectors
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
 from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName
 from drillrank.passages import Ranking, check_top_n
@@ -118,7 +116,7 @@ class PromptRankRerank(LikelihoodRerank):
             node's title, metadata `title_key`), `"names"` (two nodes mention the same name), `"relationships"` (next,
             previous, parent and child nodes).
         store: Document store, such as `index.docstore`, from which linked nodes are fetched by id. They may enter the
-            result. There is no default, because a postprocessor does not know where its nodes come from.
+            result. It has no default, because a postprocessor does not know where its nodes come from.
         source: Retriever, index or record store. Each path also leads to the three nodes that it finds with the
             question and the path's last node as its query, for texts without links.
         filters: `MetadataFilters`, or a function that returns True for nodes that may be seen. No other node is read,
@@ -162,10 +160,7 @@ class PromptRankRerank(LikelihoodRerank):
 
     def _build_core(self) -> PathRerank:
         NodeFilter(self.filters)  # checks them
-        settings: Any = self.settings
-        links: tuple[LinkName, ...] = self.links if self.source is None else (*self.links, "retrieval")
-        prompt_rank = settings.prompt_rank(self.language_model, self.prior)
-        return path_rerank(settings, prompt_rank, links, embedding_of(self.embed))
+        return build_path_rerank(self, embedding_of(self.embed))
 
     def _passage(self, node: BaseNode) -> Passage:
         settings: Any = self.settings
@@ -279,13 +274,15 @@ class PromptRankRetriever(StepPrompts, QueryRetriever):
         prompt = self._step_prompt("missing_prompt", missing_prompt)
         self._missing_llm = None if self.llm is None else FrameworkLLM(self.llm, "name what is missing")
         model = load_language_model(self.model, **(self.model_options or {}))
+        index = underlying_index(self.source)
         self._paths = PathRetrieval(
             self.documents,
             settings.prompt_rank(model, settings.prior),
             _open_stores(self),
             settings=settings,
             links=self.links,
-            embed=self._choose_embedding(settings),
+            embed=embedding_of(self.embed),
+            index_embed=None if index is None else embedding_of(index._embed_model),
             missing_prompt=None if self.llm is None else prompt,
             explain=self.explain,
         )
@@ -297,14 +294,6 @@ class PromptRankRetriever(StepPrompts, QueryRetriever):
         if explains(self.explain):
             send_explanations(query, nodes, [result.explanation for result in results])
         return nodes
-
-    def _choose_embedding(self, settings: PromptRankRetrieverSettings) -> Embed | None:
-        """Return the embedding function of `embed`, or else the vectors of the index."""
-        index = underlying_index(self.source)
-        if self.embed is not None or index is None or not settings.use_index_vectors:
-            return embedding_of(self.embed)
-        embedding = embedding_of(index._embed_model)
-        return StoredVectors(embedding) if isinstance(embedding, FrameworkEmbedding) else None
 
     def _framework_llm(self) -> FrameworkLLM | None:
         return self._missing_llm

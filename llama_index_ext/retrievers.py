@@ -20,7 +20,7 @@ from drillrank.explanation.explanations import explains
 from drillrank.frameworks.constructors import component
 from drillrank.frameworks.memory_views import ViewSearchSettings
 from drillrank.frameworks.sections import check_searched
-from drillrank.frameworks.store import retrieve_and_generate
+from drillrank.frameworks.source_passages import retrieve_and_generate
 from drillrank.frameworks.views import FoundSection, ViewRetrieval
 from drillrank.llm import FunctionRequest, Requests, Usage
 from drillrank.passages import check_top_n
@@ -31,7 +31,7 @@ from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, embedding_of
-from llama_index_ext._records import annotate_node, check_nodes, check_source, read_chunks, read_content
+from llama_index_ext._records import annotate_node, check_nodes, check_source, read_content, read_nodes
 from llama_index_ext._retriever import QueryRetriever
 from llama_index_ext._store import LlamaIndexStore, underlying_index
 from llama_index_ext.events import send_explanations
@@ -130,7 +130,7 @@ class MultiViewRetriever(QueryRetriever):
         NodeFilter(self.filters)  # says now what is wrong with them
         check_searched(type(self).__name__, documents, self.source)
         self._views = ViewRetrieval(
-            read_chunks(documents),
+            read_nodes(documents),
             None if self.source is not None else [read_content(node, MetadataMode.EMBED) for node in documents],
             settings=ViewSearchSettings(self.views, self.weights, self.merge, self.retriever, self.language),
             embed=embedding_of(self.embed),
@@ -144,7 +144,7 @@ class MultiViewRetriever(QueryRetriever):
     def _retrieve_requests(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         access_filter = NodeFilter(self.filters, self.source)
         store = LlamaIndexStore(query_bundle, self.source, access_filter)  # type: ignore[arg-type]  # a mapping by view
-        sections = yield from self._views.retrieve_requests(query, store, access=access_filter, top_n=self.top_n)
+        sections = yield from self._views.retrieve_requests(query, store, access_filter=access_filter, top_n=self.top_n)
         nodes = list(map(_build_node, sections))
         if explains(self.explain):
             send_explanations(query, nodes, [section.explanation for section in sections])

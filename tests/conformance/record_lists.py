@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from drillrank.structure.record_store import RecordStore
 from drillrank.text import terms
-from langchain_ext._records import read_found
-from llama_index_ext._records import read_chunks
+from langchain_ext._records import read_documents
+from llama_index_ext._records import read_nodes
 from tests.conformance.frameworks import LlamaIndex
 
 
@@ -17,7 +17,7 @@ class Records(RecordStore):
 
     @classmethod
     def of(cls, host, records):
-        return cls((read_chunks if host is LlamaIndex else read_found)(records))
+        return cls((read_nodes if host is LlamaIndex else read_documents)(records))
 
     def search(self, question, n, where=None):
         words = set(terms(question))

@@ -8,8 +8,8 @@ import pytest
 
 from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import matches
-from langchain_ext._records import read_given
-from llama_index_ext._records import read_chunks
+from langchain_ext._records import read_distinct_documents
+from llama_index_ext._records import read_nodes
 from tests.conformance.frameworks import LlamaIndex, both_frameworks
 
 RED, BLUE = "# One\n\nIt is red here.", "# Two\n\nIt is blue here."
@@ -110,7 +110,7 @@ class ColorStore(RecordStore):
 @both_frameworks
 @pytest.mark.parametrize(("question", "color"), [("A warm one?", "red"), ("A cold one?", "blue")])
 def test_a_record_store_of_a_third_party_is_a_source(host, question, color):
-    read = read_chunks if host is LlamaIndex else read_given
+    read = read_nodes if host is LlamaIndex else read_distinct_documents
     store = ColorStore(read(host.split([host.document(RED, "red"), host.document(BLUE, "blue")])))
     [found] = host.both(drill(host, store), question)
     assert color in found.text

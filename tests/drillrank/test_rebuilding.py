@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from drillrank import D3, StoredChunk, parse_document
 from drillrank.drilldown.outline import outline
-from drillrank.drilldown.rebuilding import prepare_stored, rebuild_sections
+from drillrank.drilldown.rebuilding import prepare_documents, rebuild_sections
 from drillrank.structure import breadcrumb
 from drillrank.structure.reassembly import reassemble
 from drillrank.views import Chunker
@@ -274,7 +274,7 @@ def test_white_space_between_sections_is_the_sources_next_to_a_rendering_too():
 
 def test_prepared_stored_documents_answer_with_passages():
     d3 = D3(settings={"unit": "passage"})
-    prepared = prepare_stored(d3, [reassemble([section_chunk("# Sea\n\nIt is deep.\n\nAnd blue.")])])
+    prepared = prepare_documents(d3, [reassemble([section_chunk("# Sea\n\nIt is deep.\n\nAnd blue.")])])
     [item] = d3.retrieve("How deep is the sea?", prepared)
     assert item.passage.text == "# Sea\n\nIt is deep.\n\nAnd blue."
     assert item.details["span"] == (0, len(item.passage.text))

@@ -17,11 +17,16 @@ def color(text: str) -> list[float]:
 
 @pytest.mark.parametrize("store", conftest.STORES, ids=lambda store: store.__name__)
 @pytest.mark.parametrize(("question", "name"), [("A warm one?", "red"), ("A cold one?", "blue")])
-def test_cosines_of_a_store_join_the_score(opened, store, question, name):
+async def test_cosines_of_a_store_join_the_score(opened, store, question, name):
     stored = opened(store, color, 2)
     host = stored.host
     stored.put([host.document(text, id_, source=id_) for text, id_ in ((RED, "red"), (BLUE, "blue"))])
-    hybrid = host.both(host.ext.D3Retriever(source=stored.source, top_n=2), question)
+    retriever = host.ext.D3Retriever(source=stored.source, top_n=2)
+    hybrid = host.retrieve(retriever, question)
+    if store is not conftest.langchain_pgvector:  # it is either synchronous or asynchronous
+        assert await host.aretrieve(retriever, question) == hybrid
+    if stored.aclose:
+        await stored.aclose()
     lexical = host.retrieve(
         host.ext.D3Retriever(source=stored.source, top_n=2, settings={"use_index_vectors": False}), question
     )

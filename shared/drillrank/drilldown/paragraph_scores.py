@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -76,6 +77,12 @@ class ParagraphScorer:
         self._lm, self._uses_term_statistics = lm, type(lm) is UnigramModel
         self.question_scores, self._corpus_indices = question_scores, corpus_indices
         self._weights, self._unit, self._has_vectors = EMBEDDING_WEIGHTS[unit], unit, has_vectors
+
+    def with_question_scores(self, question_scores: Callable[[str], QuestionScores]) -> ParagraphScorer:
+        """Return a copy with other question scores, of which embeddings are a part."""
+        scorer = copy(self)
+        scorer.question_scores, scorer._has_vectors = question_scores, True
+        return scorer
 
     @cached_property
     def _titled(self) -> tuple[Passage, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -24,7 +24,7 @@ from drillrank.drilldown.paragraph_scores import (
     group_near_duplicates,
     maximize_expected_f1,
 )
-from drillrank.drilldown.question_scores import EmbeddingWeights, ParagraphVectors
+from drillrank.drilldown.question_scores import EmbeddingWeights, ParagraphVectors, QuestionScorer
 from drillrank.drilldown.question_terms import count_stored_terms
 from drillrank.drilldown.selection import QuestionContext
 from drillrank.drilldown.trace import StepReport
@@ -53,6 +53,17 @@ class PreparedDocuments:
     names: Mapping[Any, str] = field(default_factory=dict)
     versions: Versions = field(default_factory=lambda: Versions({}, lambda _: ()))
     n_best: int | None = None
+
+    def with_cosines(self, cosines: Floats) -> PreparedDocuments:
+        """Return the documents for one question whose cosines are known without an encoder.
+
+        Args:
+            cosines: Cosine of each paragraph with the question, shape (paragraphs,).
+        """
+        scores = self.scorer.question_scores
+        assert isinstance(scores, QuestionScorer), "only documents of a corpus have other scores"
+        scores = scores.with_cosines(cosines, self.outline.section_of)
+        return replace(self, scorer=self.scorer.with_question_scores(scores))
 
     def find_outdated(self, question: str, as_of: Date | None) -> set[int | str]:
         """Return the documents not to read: older versions, and documents later than `as_of`."""

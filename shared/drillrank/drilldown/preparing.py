@@ -19,7 +19,6 @@ from drillrank.drilldown.prepared import PreparedCorpus, PreparedDocuments
 from drillrank.drilldown.question_scores import (
     EMBEDDING_WEIGHTS,
     EmbeddingWeights,
-    KnownCosines,
     ParagraphVectors,
     QuestionScorer,
     QuestionScores,
@@ -113,7 +112,6 @@ class DocumentPreparer:
         parts: Sequence[IndexedSections],
         names: Mapping[int | str, str],
         dates: Sequence[Date | None],
-        cosines: Floats | None = None,
     ) -> PreparedDocuments:
         """Join indexed documents. The result equals that of `prepare` for all of them.
 
@@ -121,8 +119,6 @@ class DocumentPreparer:
             parts: All documents in one part, or one document, with the index 0, in each.
             names: Names of all documents, by their index in the input.
             dates: Dates of all documents.
-            cosines: Cosines of all paragraphs with one question, shape (paragraphs,), if they are known without an
-                encoder. The result is for this question only.
         """
         parts = parts or [self.index([], {})]
         sections = [section for index, part in enumerate(parts) for section in part.number(index)]
@@ -132,10 +128,7 @@ class DocumentPreparer:
         # Prepared documents can be pickled, so there is no lambda.
         versions = Versions(names, partial(_list_digests, sections), {i: date for i, date in enumerate(dates) if date})
         score_lexically = partial(score_index, joined_index, mu=mu, unit=self._unit)
-        section_of = tree.section_of if self._weights.section_cosine else None
-        vectors: ParagraphVectors | KnownCosines | None = self._join_vectors(parts, section_of)
-        if vectors is None and cosines is not None:
-            vectors = KnownCosines(cosines, section_of)
+        vectors = self._join_vectors(parts, tree.section_of if self._weights.section_cosine else None)
         scores = QuestionScorer(score_lexically, vectors, self._weights)
         scorer = self._make_scorer(tree, scores, joined_index.frequencies, has_vectors=vectors is not None)
         ids = list(dict.fromkeys(section.path[0] for section in tree.sections))

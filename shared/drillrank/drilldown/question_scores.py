@@ -175,6 +175,16 @@ class QuestionScorer:
         self._score_lexically, self._vectors, self._weights = score_lexically, vectors, weights
         self._last: tuple[str, QuestionScores] | None = None
 
+    def with_cosines(self, cosines: Floats, section_of: Integers) -> QuestionScorer:
+        """Return the scorer for one question whose cosines are known without an encoder.
+
+        Args:
+            cosines: Cosine of each paragraph with the question, shape (paragraphs,).
+            section_of: Index of each paragraph's section, shape (paragraphs,).
+        """
+        vectors = KnownCosines(cosines, section_of if self._weights.section_cosine else None)
+        return QuestionScorer(self._score_lexically, vectors, self._weights)
+
     def __call__(self, question: str) -> QuestionScores:
         """Return the scores of a question."""
         last = self._last

@@ -19,7 +19,6 @@ from drillrank.structure import parse_document
 from drillrank.structure.packing import SourceBlock
 from drillrank.structure.read import document_name
 from drillrank.structure.reassembly import ReassembledDocument
-from drillrank.vectors import Floats
 
 
 def rebuild_sections(
@@ -55,30 +54,28 @@ def rebuild_sections(
     ]
 
 
-def index_stored(d3: D3, document: ReassembledDocument[Any], separator: str = " > ") -> IndexedSections:
+def index_document(d3: D3, document: ReassembledDocument[Any], separator: str = " > ") -> IndexedSections:
     """Return the sections of one stored document with their index; arguments as for `rebuild_sections`."""
     sections = rebuild_sections([document], separator, d3.settings.unit or DEFAULT_UNIT)
     name = identifying_words(document.metadata)
     return d3.preparer.index(sections, {0: name} if name else {})
 
 
-def join_stored(
+def join_documents(
     d3: D3,
     documents: Sequence[ReassembledDocument[Any]],
     parts: Sequence[IndexedSections],
-    cosines: Floats | None = None,
 ) -> PreparedDocuments:
     """Join the indexes of stored documents for `D3.retrieve`.
 
     Args:
         d3: Finds the evidence.
         documents: The documents.
-        parts: Result of `index_stored` for each document.
-        cosines: Cosines of all passages with the question that will be asked; see `DocumentPreparer.join`.
+        parts: Result of `index_document` for each document.
     """
     metadata = [document.metadata for document in documents]
     words: dict[int | str, str] = {index: name for index, name in enumerate(map(identifying_words, metadata)) if name}
-    prepared = d3.preparer.join(parts, words, list(map(document_date, metadata)), cosines)
+    prepared = d3.preparer.join(parts, words, list(map(document_date, metadata)))
     # Results name the other versions as their files.
     names = list(map(document_name, metadata))
     name_by_document: dict[int | str, str] = {
@@ -88,17 +85,19 @@ def join_stored(
     return replace(prepared, names=name_by_document)
 
 
-def prepare_stored(d3: D3, documents: Sequence[ReassembledDocument[Any]], separator: str = " > ") -> PreparedDocuments:
+def prepare_documents(
+    d3: D3, documents: Sequence[ReassembledDocument[Any]], separator: str = " > "
+) -> PreparedDocuments:
     r"""Prepare stored documents for `D3.retrieve`; arguments as for `rebuild_sections`.
 
     >>> from drillrank import D3
     >>> from drillrank.structure.reassembly import reassemble
     >>> from drillrank.structure.stored_chunks import StoredChunk
-    >>> prepared = prepare_stored(D3(), [reassemble([StoredChunk(1, "1", "# Sea\n\nDeep.", ("", "1"))])])
+    >>> prepared = prepare_documents(D3(), [reassemble([StoredChunk(1, "1", "# Sea\n\nDeep.", ("", "1"))])])
     >>> [item.passage.text for item in D3().retrieve("How deep is the sea?", prepared)]
     ['# Sea\n\nDeep.']
     """
-    return join_stored(d3, documents, [index_stored(d3, document, separator) for document in documents])
+    return join_documents(d3, documents, [index_document(d3, document, separator) for document in documents])
 
 
 def _rebuild_document(

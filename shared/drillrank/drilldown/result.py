@@ -24,7 +24,7 @@ class EvidenceResult(Sequence[Ranked[Passage]]):
         evidence: The passages or paragraphs.
         usage: Tokens and calls of the LLM.
         trace: Everything that was decided on the way. It refers to the documents.
-        found: False if the documents seem to be about another subject, or if there is no evidence. None if term
+        found: False if the documents seem to be about another subject, or if they contain no evidence. None if term
             statistics and embeddings do not decide. True otherwise.
         confidence: Probability that the documents answer the question, from 0 to 1. None if an LLM judged.
         scoring: Version of the scores. Scores of different versions cannot be compared.

@@ -1,1 +1,1 @@
-"""What both adapters decide alike; imports no framework."""
+"""Parts that the adapters of all frameworks share. This package imports no framework."""

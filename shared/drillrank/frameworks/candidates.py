@@ -1,4 +1,9 @@
-"""Documents that evidence is retrieved from: those of given records, or those of the records that a store finds."""
+"""Documents that evidence is retrieved from: those of given records, or those of the records that a store finds.
+
+A view counts as its section, whose raw record is read. If that is missing, a view that contains the section's text is
+read; other documents with views alone are left out. If two records of a document have different texts at one offset,
+such as two versions, each record that was found is a document of its own. All of this is reported as a problem.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +17,7 @@ from drillrank.frameworks.metadata import prefixed
 from drillrank.frameworks.pages import join_pages, without_page_keys
 from drillrank.llm import Requests
 from drillrank.structure.reassembly import ReassembledDocument, reassemble
-from drillrank.structure.record_store import RecordStore, find_request, search_request
+from drillrank.structure.record_store import RecordStore, find_requests, search_request
 from drillrank.structure.stored_chunks import DocumentName, RecordT, StoredChunk, Where
 
 Chunks = Sequence[StoredChunk[RecordT]]
@@ -115,7 +120,7 @@ def join_page_chunks(chunks: Chunks[RecordT]) -> Chunks[RecordT]:
 
 def _may_be_page(chunk: StoredChunk[Any]) -> bool:
     """Return True if a chunk may be a page of a file, and the whole page."""
-    return chunk.has_no_place and (chunk.kind == "document" or chunk.page is not None)
+    return chunk.has_no_position and (chunk.kind == "document" or chunk.page is not None)
 
 
 def group_by_document(chunks: Iterable[StoredChunk[RecordT]]) -> dict[DocumentName, list[StoredChunk[RecordT]]]:
@@ -224,29 +229,12 @@ def _find_stored(
             siblings[name] = {**hits[0].siblings, **({prefixed("view"): "raw"} if is_view else {})}
     if not siblings:
         return {}
-    answers = yield [find_request(store, where) for where in _merge_conditions(siblings.values())]
+    answers = yield find_requests(store, siblings.values())
     stored_by_name: dict[DocumentName, list[StoredChunk[RecordT]]] = {}
     for chunk in chain.from_iterable(answer or () for answer in answers):
         if chunk.document in siblings:
             stored_by_name.setdefault(chunk.document, []).append(chunk)
     return stored_by_name
-
-
-def _merge_conditions(conditions: Iterable[Where]) -> list[Where]:
-    """Merge conditions that differ in the value of their first key only: a store is asked once for all documents.
-
-    >>> _merge_conditions([{"source": "a", "space": "x"}, {"source": "b", "space": "x"}, {"source": "c"}])
-    [{'source': ('a', 'b'), 'space': 'x'}, {'source': 'c'}]
-    """
-    values_by_rest: dict[Any, list[str]] = {}
-    for where in conditions:
-        (key, value), *rest = where.items()
-        values = values_by_rest.setdefault((key, tuple(rest)), [])
-        values += [value] if isinstance(value, str) else value
-    return [
-        {key: tuple(values) if len(values) > 1 else values[0], **dict(rest)}
-        for (key, rest), values in values_by_rest.items()
-    ]
 
 
 def _join_stored_pages(records: Chunks[RecordT]) -> tuple[Chunks[RecordT], list[Chunks[RecordT]]]:
@@ -320,11 +308,11 @@ def _combine_with_given(
     """
     for chunks in given_documents:
         first = chunks[0]
-        if (first.has_no_place or not records) and _contradicts(first, records, hits):
+        if (first.has_no_position or not records) and _contradicts(first, records, hits):
             continue
         if not records:
             return reassemble(chunks, name=name)
-        if len(chunks) == 1 and first.has_no_place:
+        if len(chunks) == 1 and first.has_no_position:
             document = reassemble(records, first, name=name, shows_rest=not is_stored)
             if document.original is not None:
                 has_structure = is_stored and records[0].kind == "section"
@@ -358,5 +346,5 @@ def _locate_by_given(records: Chunks[RecordT], given_chunks: Chunks[RecordT]) ->
             or any(record.metadata.get(key) != value for key, value in chunk.metadata.items())
         ):
             return None
-        located.append(replace(record, start=chunk.start, end=chunk.end) if record.has_no_place else record)
+        located.append(replace(record, start=chunk.start, end=chunk.end) if record.has_no_position else record)
     return located

@@ -15,7 +15,7 @@ from drillrank.drilldown.d3 import D3, OnStep
 from drillrank.drilldown.last_used import LastUsed
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.preparing import IndexedSections
-from drillrank.drilldown.rebuilding import index_stored, join_stored, prepare_stored
+from drillrank.drilldown.rebuilding import index_document, join_documents, prepare_documents
 from drillrank.drilldown.result import EvidenceResult
 from drillrank.drilldown.settings import MAX_DOCUMENTS
 from drillrank.errors import WarnOnce
@@ -28,7 +28,7 @@ from drillrank.frameworks.pages import with_pages_of_span
 from drillrank.frameworks.record_cosines import Overlaps, compute_passage_cosines, find_overlaps, find_record_cosines
 from drillrank.frameworks.settings import BaseD3RetrieverSettings
 from drillrank.frameworks.shared import CachedValue, Indexes, get_or_compute
-from drillrank.frameworks.store import report_usage
+from drillrank.frameworks.source_passages import report_usage
 from drillrank.llm import LLM, FunctionRequest, Requests
 from drillrank.passages import Passage, Ranked, stable_uuid
 from drillrank.structure import breadcrumb
@@ -39,6 +39,7 @@ from drillrank.structure.stored_chunks import RecordT, StoredChunk
 from drillrank.vectors import Floats
 
 _DEFAULT_SETTINGS = BaseD3RetrieverSettings()
+_MAX_JOINED = 4  # sets of documents of a store that are kept prepared
 _MAX_STORED_CHARACTERS = 20_000_000  # of documents of a store whose indexes are kept
 
 
@@ -123,8 +124,12 @@ class _DocumentIndex:
 class EvidenceRetrieval(Generic[RecordT]):
     """Retrieves evidence from given chunks, or from a record store.
 
-    Documents of a store are read for each question. A document that has not changed is not indexed again. If the store
-    has vectors, their cosines are added to the scores (see `record_cosines.py`), unless `d3` has an encoder.
+    Documents of a store are read for each question, through the store's own filter. If the store has vectors, their
+    cosines are added to the scores (see `record_cosines.py`), unless `d3` has an encoder.
+
+    Three things are cached: the index of each stored document, by `ReassembledDocument.key`, so that only a changed
+    document is indexed again; the join of such indexes for one question; and an index of the given chunks, by those of
+    them that a caller may see.
 
     Args:
         d3: Finds the evidence.
@@ -172,18 +177,19 @@ class EvidenceRetrieval(Generic[RecordT]):
         self._cache_fields = cache_fields
         self._warned = WarnOnce()
         self._prepared_given = Indexes([chunk.record for chunk in chunks], self._prepare_given)
-        self._stored: LastUsed[Any, _DocumentIndex] = LastUsed(_MAX_STORED_CHARACTERS, _DocumentIndex.count_characters)
+        self._indexes: LastUsed[Any, _DocumentIndex] = LastUsed(_MAX_STORED_CHARACTERS, _DocumentIndex.count_characters)
+        self._prepared_stored: LastUsed[tuple[_DocumentIndex, ...], PreparedDocuments] = LastUsed(_MAX_JOINED)
 
-    def prepare(self, access: AccessFilter[Any] | None = None) -> None:
+    def prepare(self, access_filter: AccessFilter[Any] | None = None) -> None:
         """Prepare the given chunks that the caller may see now, instead of with the first question."""
-        self._prepared_given.get(self._list_visible(access))
+        self._prepared_given.get(self._list_visible(access_filter))
 
     def retrieve_requests(
         self,
         question: str,
         store: RecordStore | None = None,
         *,
-        access: AccessFilter[Any] | None = None,
+        access_filter: AccessFilter[Any] | None = None,
         top_n: int | None = None,
         max_tokens: int | None = None,
         llm: LLM | None = None,
@@ -194,13 +200,16 @@ class EvidenceRetrieval(Generic[RecordT]):
         Args:
             question: The question.
             store: Store of the documents. None reads the given chunks.
-            access: Filter of the given chunks; a store has its own. None lets everything pass.
+            access_filter: Filter of the given chunks; a store has its own. None lets everything pass.
             top_n: Maximum number of paragraphs, as for `D3.retrieve`.
             max_tokens: Token limit of all texts together, as for `D3.retrieve`.
             llm: LLM for this question, instead of that of `d3`.
             on_step: Callback, called with the report of each step; on a worker thread in asynchronous use.
+
+        Raises:
+            LLMFailure: A call failed or its answer is unusable, and `on_failure` of the settings says to raise.
         """
-        visible = self._list_visible(access)
+        visible = self._list_visible(access_filter)
 
         # 1. Put together the documents, and prepare them.
         if store is None:
@@ -213,11 +222,11 @@ class EvidenceRetrieval(Generic[RecordT]):
                 self._join_pages(visible),
                 self._settings.max_documents or MAX_DOCUMENTS,
                 self._settings.join_pages,
-                access is not None and access.restricts,
+                access_filter is not None and access_filter.restricts,
             )
             candidates.warn(self._warned)
             record_cosines = None
-            if self._uses_record_vectors:
+            if self.d3.embed is None and self._settings.uses_index_vectors:
                 record_cosines = yield from find_record_cosines(question, store, candidates.documents, candidates.hits)
             prepared = self._prepare_stored(candidates.documents, record_cosines)
 
@@ -239,11 +248,11 @@ class EvidenceRetrieval(Generic[RecordT]):
 
     # --- Preparing documents
 
-    def _list_visible(self, access: AccessFilter[Any] | None) -> tuple[int, ...]:
+    def _list_visible(self, access_filter: AccessFilter[Any] | None) -> tuple[int, ...]:
         """Return the indices of the given chunks that the caller may see."""
-        if access is None or not access.restricts:
+        if access_filter is None or not access_filter.restricts:
             return tuple(range(len(self._chunks)))
-        return self._prepared_given.list_visible(access)
+        return self._prepared_given.list_visible(access_filter)
 
     def _join_pages(self, visible: Sequence[int]) -> Sequence[StoredChunk[RecordT]]:
         chunks = [self._chunks[index] for index in visible]
@@ -256,11 +265,8 @@ class EvidenceRetrieval(Generic[RecordT]):
         candidates = read_given(self._join_pages(visible), len(visible) < len(self._chunks))
         candidates.warn(self._warned)
         fields = self._cache_fields and self._cache_fields([self._chunks[index].record for index in visible])
-        return candidates, get_or_compute("evidence", fields, partial(self._prepare_documents, candidates.documents))
-
-    @property
-    def _uses_record_vectors(self) -> bool:
-        return self.d3.embed is None and self._settings.uses_index_vectors
+        prepare = partial(prepare_documents, self.d3, candidates.documents, self._settings.separator)
+        return candidates, get_or_compute("evidence", fields, prepare)
 
     def _prepare_stored(
         self, documents: Sequence[ReassembledDocument[RecordT]], record_cosines: Sequence[Floats] | None
@@ -271,19 +277,20 @@ class EvidenceRetrieval(Generic[RecordT]):
             documents: The documents.
             record_cosines: Cosines of the records of each document; None for lexical scores alone.
         """
-        indexes = [self._stored.make(document.key, partial(self._index_document, document)) for document in documents]
-        cosines = None
-        if record_cosines is not None:
-            overlaps = [index.overlaps for index in indexes]
-            cosines = compute_passage_cosines(overlaps, [index.n_passages for index in indexes], record_cosines)
-        return join_stored(self.d3, documents, [index.part for index in indexes], cosines)
+        indexes = [self._indexes.make(document.key, partial(self._index_document, document)) for document in documents]
+        parts = [index.part for index in indexes]
+        # Each index was made of everything that the store has about its document.
+        prepared = self._prepared_stored.make(tuple(indexes), lambda: join_documents(self.d3, documents, parts))
+        if record_cosines is None:
+            return prepared
+        overlaps = [index.overlaps for index in indexes]
+        return prepared.with_cosines(
+            compute_passage_cosines(overlaps, [index.n_passages for index in indexes], record_cosines)
+        )
 
     def _index_document(self, document: ReassembledDocument[RecordT]) -> _DocumentIndex:
-        part = index_stored(self.d3, document, self._settings.separator)
+        part = index_document(self.d3, document, self._settings.separator)
         return _DocumentIndex(part, find_overlaps(document, part.sections))
-
-    def _prepare_documents(self, documents: Sequence[ReassembledDocument[RecordT]]) -> PreparedDocuments:
-        return prepare_stored(self.d3, documents, self._settings.separator)
 
     # --- Building the result
 

@@ -49,7 +49,7 @@ class _ListedFile(NamedTuple):
 
     Attributes:
         path: Path of the file.
-        folder: Folder that the file must be in; None for any place.
+        folder: Folder that the file must be in; None allows any folder.
         problem: Reason why the file cannot be read, as words that follow its name. Empty if there is none.
     """
 

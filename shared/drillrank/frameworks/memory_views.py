@@ -11,7 +11,6 @@ from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.models import FrameworkEmbedding
 from drillrank.frameworks.sections import index_raw_sections
 from drillrank.frameworks.shared import CachedValue, Indexes, get_or_compute
-from drillrank.llm import Requests
 from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.vectors import Embed
 from drillrank.views import (
@@ -96,9 +95,9 @@ class InMemoryViews(Generic[RecordT]):
 
     def search(
         self, question: str, top_n: int, access_filter: AccessFilter[Any]
-    ) -> Requests[tuple[Sequence[MergedSection], dict[str, StoredChunk[RecordT]]]]:
+    ) -> tuple[Sequence[MergedSection], dict[str, StoredChunk[RecordT]]]:
         """Return the best sections, and all raw sections that may be seen by id."""
-        raw_by_id, index = self._indexes.get((yield from self._indexes.request_visible(access_filter)))
+        raw_by_id, index = self._indexes.get(self._indexes.list_visible(access_filter))
         return index.value.search(question, top_n), raw_by_id
 
     def _build_index(

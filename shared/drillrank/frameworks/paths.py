@@ -14,8 +14,9 @@ from drillrank.explanation import Explanation, Explanations
 from drillrank.explanation.explanations import explains
 from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.metadata import describe_details, describe_path
+from drillrank.frameworks.models import FrameworkEmbedding
 from drillrank.frameworks.sections import deduplicate_sections, warn_missing
-from drillrank.frameworks.settings import LinkedRecordSettings
+from drillrank.frameworks.settings import LinkedRecordSettings, PathRetrieverSettings
 from drillrank.frameworks.shared import CachedValue, Indexes, get_or_compute
 from drillrank.frameworks.stored_vectors import StoredVectors
 from drillrank.llm import FunctionRequest, Handlers, LookupRequest, Requests, RetrievalRequest, Usage
@@ -51,7 +52,7 @@ class PathStores(Generic[RecordT]):
             the store behind the source, which is asked for given records only.
         is_one_store: True if all records of the source are from the store that is asked for raw sections.
         own_id: Function from a record to its id in the store. None if it has no id.
-        name_records: Function from records to names that no other record has: their ids, if they have any.
+        name_records: Function from records to their ids, or to names made from their content.
         to_passage: Function from a record and its name to the passage that is ranked.
         hop_event: Function from a hop's data (`query`, `hop`, `paths`, `best_path`, `best_score`) to the request that
             sends the framework's event.
@@ -86,8 +87,8 @@ class RecordNames:
     ('a.md', '17')
     """
 
-    def __init__(self, given: GivenPassages) -> None:
-        self._given = given
+    def __init__(self, given_passages: GivenPassages) -> None:
+        self._given_passages = given_passages
         self._name_by_own_id: dict[str, str] = {}
         self._own_id_by_name: dict[str, str] = {}
         self._changed_ids: list[str] = []
@@ -96,12 +97,12 @@ class RecordNames:
         """Return the name of a record in the search."""
         own_id = record.id
         if own_id not in self._name_by_own_id:
-            id_by_text = self._given.id_by_text.get((record.text, record.title), own_id)
-            name = own_id if own_id in self._given.by_id else id_by_text
+            id_by_text = self._given_passages.id_by_text.get((record.text, record.title), own_id)
+            name = own_id if own_id in self._given_passages.by_id else id_by_text
             if name in self._own_id_by_name:
                 name = own_id if own_id not in self._own_id_by_name else stable_uuid(name, own_id)
             self._name_by_own_id[own_id], self._own_id_by_name[name] = name, own_id
-            if own_id in self._given.by_id and self._given.by_id[own_id].text != record.text:
+            if own_id in self._given_passages.by_id and self._given_passages.by_id[own_id].text != record.text:
                 self._changed_ids.append(own_id)
         return self._name_by_own_id[own_id]
 
@@ -121,7 +122,11 @@ class RecordNames:
                 "The store has other texts under the ids of some of the documents given. drillrank used the store's "
                 "texts and metadata. Give the documents as they are stored now."
             )
-        if missing_ids and self._given.by_id.keys().isdisjoint(self._name_by_own_id) and warned.new("unknown", ["all"]):
+        if (
+            missing_ids
+            and self._given_passages.by_id.keys().isdisjoint(self._name_by_own_id)
+            and warned.new("unknown", ["all"])
+        ):
             warn(
                 "The store has none of the documents given under their ids, so no link leads to them. Pass store=..., "
                 "a store with these ids, or give the documents the ids that they have in the store."
@@ -135,7 +140,7 @@ class PathRecords(Generic[RecordT]):
     Attributes:
         stores: Stores of the search.
         record_names: Names of the records in the search.
-        given: Given records that the caller may see, by name.
+        given_by_name: Given records that the caller may see.
         warned: Warnings that were given before.
         record_by_name: The first record of each name, from which all of its result is.
         missing_ids: Names of given records that the store did not return.
@@ -144,7 +149,7 @@ class PathRecords(Generic[RecordT]):
 
     stores: PathStores[RecordT]
     record_names: RecordNames
-    given: Mapping[str, RecordT] = field(default_factory=dict)
+    given_by_name: Mapping[str, RecordT] = field(default_factory=dict)
     warned: WarnOnce = field(default_factory=WarnOnce)
     record_by_name: dict[str, RecordT] = field(default_factory=dict)
     missing_ids: set[str] = field(default_factory=set)
@@ -161,7 +166,7 @@ class PathRecords(Generic[RecordT]):
         assert stores.source is not None
         [hits] = yield [search_request(stores.source, question, n)]
         chunks, deleted_ids = yield from deduplicate_sections(
-            hits, stores.source, self.given, is_store_of_hits=stores.is_one_store
+            hits, stores.source, self.given_by_name, is_store_of_hits=stores.is_one_store
         )
         records = [chunk.record for chunk in chunks]
         if not stores.access_filter.restricts:  # a warning would reveal that hidden sections exist
@@ -175,9 +180,9 @@ class PathRecords(Generic[RecordT]):
             passages.append(self._remember(passage, record))
         if self.vectors is not None:
             self.vectors.add_question(question, read_question_vector(stores.source, question))
-            [vectors] = yield [FunctionRequest(partial(read_chunk_vectors, stores.source, chunks))]
-            pairs = zip(chunks, vectors, strict=True)
-            self.vectors.add(passages, [vector if chunk.is_raw else None for chunk, vector in pairs])
+            # The vector of a view that represents its section is of another text.
+            raw = [(chunk, passage) for chunk, passage in zip(chunks, passages, strict=True) if chunk.is_raw]
+            yield from self._read_vectors(stores.source, raw)
         return passages
 
     def own_ids(self, names: Sequence[str]) -> list[str]:
@@ -193,45 +198,38 @@ class PathRecords(Generic[RecordT]):
         """Return the records with these ids as the store has them now."""
         stores = self.stores
         # A store that the user did not name need not understand ids that are not of given records.
-        ids = [id_ for id_ in request.ids if stores.knows_all_ids or id_ in self.given]
+        ids = [id_ for id_ in request.ids if stores.knows_all_ids or id_ in self.given_by_name]
         if not ids:
             return []
-        chunks: Sequence[StoredChunk[RecordT]] | None = None
-        if stores.linked_store is not None:
-            [chunks] = yield [get_request(stores.linked_store, ids)]
+        [chunks] = (yield [get_request(stores.linked_store, ids)]) if stores.linked_store is not None else [None]
         if chunks is not None:
-            fetched = self._permit(ids, chunks)
-            if self.vectors is not None and stores.linked_store is not None:
-                passage_by_id = dict(fetched)
-                passage_by_record = {
-                    id(chunk.record): passage_by_id[id_]
-                    for chunk in chunks
-                    if (id_ := stores.own_id(chunk.record)) in passage_by_id
-                }
-                yield from self._read_vectors(stores.linked_store, chunks, passage_by_record)
-            return fetched
+            visible = self._permit(ids, chunks)
+            passages = [self._remember(stores.to_passage(chunk.record, id_), chunk.record) for id_, chunk in visible]
+            if stores.linked_store is not None:
+                pairs = zip((chunk for _, chunk in visible), passages, strict=True)
+                yield from self._read_vectors(stores.linked_store, list(pairs))
+            return [(id_, passage) for (id_, _), passage in zip(visible, passages, strict=True)]
         if stores.knows_all_ids:
             raise InvalidInput("store finds no documents by id. Pass another store.")
-        records = ((id_, self.given[id_]) for id_ in ids)
+        records = ((id_, self.given_by_name[id_]) for id_ in ids)
         return [(id_, self._remember(stores.to_passage(record, id_), record)) for id_, record in records]
 
     def _read_vectors(
-        self, store: RecordStore, chunks: Sequence[StoredChunk[RecordT]], passage_by_record: Mapping[int, Passage]
+        self, store: RecordStore, passages: Sequence[tuple[StoredChunk[RecordT], Passage]]
     ) -> Requests[None]:
-        """Keep the vectors of chunks whose records became passages."""
-        assert self.vectors is not None
-        known = [chunk for chunk in chunks if id(chunk.record) in passage_by_record]
-        [vectors] = yield [FunctionRequest(partial(read_chunk_vectors, store, known))]
-        self.vectors.add([passage_by_record[id(chunk.record)] for chunk in known], vectors)
+        """Keep the vectors of passages and their chunks, if vectors count."""
+        if self.vectors is not None:
+            [vectors] = yield [FunctionRequest(partial(read_chunk_vectors, store, [chunk for chunk, _ in passages]))]
+            self.vectors.add([passage for _, passage in passages], vectors)
 
-    def _permit(self, ids: Sequence[str], chunks: Sequence[StoredChunk[RecordT]]) -> list[tuple[str, Passage]]:
-        """Return the fetched records that the caller may see, as passages by id."""
-        stores = self.stores
-        fetched = [(id_, chunk.record) for chunk in chunks if (id_ := stores.own_id(chunk.record))]
-        self.missing_ids |= {id_ for id_ in ids if id_ in self.given}.difference(id_ for id_, _ in fetched)
-        permitted = set(map(id, stores.access_filter.filter_fetched(record for _, record in fetched)))
-        visible = [(id_, record) for id_, record in fetched if id(record) in permitted]
-        return [(id_, self._remember(stores.to_passage(record, id_), record)) for id_, record in visible]
+    def _permit(
+        self, ids: Sequence[str], chunks: Sequence[StoredChunk[RecordT]]
+    ) -> list[tuple[str, StoredChunk[RecordT]]]:
+        """Return the fetched chunks that the caller may see, each with its id in the store."""
+        fetched = [(id_, chunk) for chunk in chunks if (id_ := self.stores.own_id(chunk.record))]
+        self.missing_ids |= {id_ for id_ in ids if id_ in self.given_by_name}.difference(id_ for id_, _ in fetched)
+        permitted = set(map(id, self.stores.access_filter.filter_fetched(chunk.record for _, chunk in fetched)))
+        return [(id_, chunk) for id_, chunk in fetched if id(chunk.record) in permitted]
 
     def _send_event(self, query: str, hop: Hop) -> Requests[None]:
         """Send the framework's event of a hop. There is none for a hop without paths."""
@@ -327,17 +325,24 @@ def path_rerank(
     return PathRerank(prompt_rank, links=sources, corpus=corpus, embed=embed, settings=settings)
 
 
+def build_path_rerank(component: Any, embed: Embed | None) -> PathRerank:
+    """Return the path reranker of a `PromptRankRerank`. With a source, each path also leads to what that finds."""
+    settings, links = component.settings, component.links
+    links = links if component.source is None else (*links, "retrieval")
+    return path_rerank(settings, settings.prompt_rank(component.language_model, component.prior), links, embed)
+
+
 @dataclass(frozen=True)
 class PathIndex:
     """Search of the visible given passages.
 
     Attributes:
-        given: The passages.
+        given_passages: The passages.
         search: Search of paths that lead to them.
         vectors: Vectors of the store that the search embeds with. None if it has another embedding function, or none.
     """
 
-    given: GivenPassages
+    given_passages: GivenPassages
     search: PathSearch
     vectors: StoredVectors | None
 
@@ -351,9 +356,10 @@ class PathRetrieval(Generic[RecordT]):
         stores: Stores, for no question in particular.
         settings: Settings of the search.
         links: Kinds of links, by name.
-        embed: Function from texts to vectors, or the vectors of a store. None for lexical matching alone. The vectors
-            of a store count only if it has one for each of the `records`, so that no record has to be embedded.
-        missing_prompt: Prompt that asks an LLM for what a path lacks. None if there is no LLM.
+        embed: Function from texts to vectors. None takes the vectors of the index, if it has one for each of the
+            `records`, so that no record has to be embedded, and else matches terms alone.
+        index_embed: Embedding model of the index behind the source. None without one.
+        missing_prompt: Prompt that asks an LLM for what a path lacks. None asks no LLM.
         explain: True if each result has an explanation.
         index_fields: Function from records to the fields that an index of them depends on. Components with equal
             fields share the index. None: they do not share.
@@ -369,9 +375,10 @@ class PathRetrieval(Generic[RecordT]):
         prompt_rank: PromptRank,
         stores: PathStores[RecordT],
         *,
-        settings: LinkedRecordSettings,
+        settings: PathRetrieverSettings,
         links: Sequence[LinkName],
-        embed: Embed | StoredVectors | None,
+        embed: Embed | None,
+        index_embed: Embed | None = None,
         missing_prompt: Callable[..., str] | None,
         explain: bool,
         index_fields: Callable[[Sequence[RecordT]], Mapping[str, object]] | None = None,
@@ -381,6 +388,8 @@ class PathRetrieval(Generic[RecordT]):
             raise InvalidInput(f"links must be a list of names, got {links!r:.200}. Write [{links!r:.200}].")
         self._to_passage, self._names = stores.to_passage, stores.name_records(records)
         self._build_reranker = partial(path_rerank, settings, prompt_rank, tuple(links))
+        if embed is None and settings.use_index_vectors and isinstance(index_embed, FrameworkEmbedding):
+            embed = StoredVectors(index_embed)
         self._embed, self._linked_store = embed, stores.linked_store
         self._index_fields, self._explain = index_fields, explain
         self._n_candidates = settings.pool
@@ -418,9 +427,9 @@ class PathRetrieval(Generic[RecordT]):
         store = self._linked_store
         chunks = (store.get([passage.id for passage in passages]) if store is not None else None) or ()
         passage_by_id = {passage.id: passage for passage in passages}
-        known = [chunk for chunk in chunks if chunk.id in passage_by_id]
+        stored = [chunk for chunk in chunks if chunk.id in passage_by_id]
         if store is not None:
-            vectors.add([passage_by_id[chunk.id] for chunk in known], read_chunk_vectors(store, known))
+            vectors.add([passage_by_id[chunk.id] for chunk in stored], read_chunk_vectors(store, stored))
         return vectors.has_all(passages)
 
     def retrieve_requests(
@@ -434,11 +443,10 @@ class PathRetrieval(Generic[RecordT]):
             top_n: Maximum number of records; None for all on scored paths.
             usage: Counts the tokens and calls of the LLM that names what a path lacks.
         """
-        visible = yield from self._indexes.request_visible(stores.access_filter)
-        [index] = yield [FunctionRequest(partial(self._indexes.get, visible))]
-        path_index: PathIndex = index.value
+        visible = self._indexes.list_visible(stores.access_filter)
+        path_index = self._indexes.get(visible).value
         given_by_name = {self._names[i]: self._indexes.records[i] for i in visible}
-        names = RecordNames(path_index.given)
+        names = RecordNames(path_index.given_passages)
         records = PathRecords(stores, names, given_by_name, self._warned, vectors=path_index.vectors)
         candidates = yield from records.search(query, self._n_candidates)
         requests = path_index.search.requests(

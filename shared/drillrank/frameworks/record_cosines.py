@@ -64,15 +64,15 @@ def _compute_cosines(question_vector: Sequence[float], vectors: Sequence[Any]) -
 
     Vectors of another length are of another model.
     """
-    known = [
+    indices = [
         index for index, vector in enumerate(vectors) if vector is not None and len(vector) == len(question_vector)
     ]
-    if not known:
+    if not indices:
         return None
     cosines = np.full(len(vectors), np.nan)
-    matrix = np.nan_to_num(np.array([vectors[index] for index in known], dtype=np.float64))
+    matrix = np.nan_to_num(np.array([vectors[index] for index in indices], dtype=np.float64))
     question_row = np.nan_to_num(np.array([question_vector], dtype=np.float64))
-    cosines[known] = of_unit_length(matrix) @ of_unit_length(question_row)[0]
+    cosines[indices] = of_unit_length(matrix) @ of_unit_length(question_row)[0]
     return cosines
 
 

@@ -11,7 +11,7 @@ from drillrank.errors import InvalidInput, warn
 from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.metadata import is_section, prefixed, result_metadata
 from drillrank.llm import Requests
-from drillrank.structure.record_store import RecordStore, find_request, get_request
+from drillrank.structure.record_store import RecordStore, find_request, find_requests, get_request
 from drillrank.structure.stored_chunks import StoredChunk, Where
 
 
@@ -61,28 +61,13 @@ def fetch_raw_sections(store: RecordStore, ids: Iterable[str]) -> Requests[tuple
 
 
 def fetch_documents(store: RecordStore, chunks: Iterable[StoredChunk[Any]]) -> Requests[dict[str, StoredChunk[Any]]]:
-    """Fetch all raw sections of the documents of some sections, by id, with one look-up.
+    """Fetch all raw sections of the documents of some sections, by id.
 
     The result is empty if the store cannot be asked for records by metadata.
     """
-    values_by_keys: dict[tuple[str, ...], dict[str, list[str]]] = {}
-    for chunk in chunks:
-        siblings = chunk.siblings if chunk.view == "raw" and chunk.siblings else {}
-        for key, value in siblings.items():
-            values = values_by_keys.setdefault(tuple(siblings), {}).setdefault(key, [])
-            values += [value] if isinstance(value, str) else value
-    answers = yield [
-        find_request(
-            store, {key: _one_or_all(values) for key, values in values_by_key.items()} | {prefixed("view"): "raw"}
-        )
-        for values_by_key in values_by_keys.values()
-    ]
+    siblings = [chunk.siblings for chunk in chunks if chunk.view == "raw" and chunk.siblings]
+    answers = yield find_requests(store, [{**where, prefixed("view"): "raw"} for where in siblings])
     return first_raw_by_id(chunk for answer in answers for chunk in answer or () if chunk.view == "raw")
-
-
-def _one_or_all(values: Iterable[str]) -> str | tuple[str, ...]:
-    unique_values = tuple(dict.fromkeys(values))
-    return unique_values[0] if len(unique_values) == 1 else unique_values
 
 
 def deduplicate_sections(
@@ -131,7 +116,7 @@ class SectionCandidate:
 
     Attributes:
         index: Index of the record to score and return.
-        best_index: Index of the view of its section with the best place in the first stage. Other records have one
+        best_index: Index of the view of its section with the best rank in the first stage. Other records have one
             view.
     """
 
@@ -144,7 +129,7 @@ def select_candidates(
 ) -> list[SectionCandidate]:
     """Return the candidates of a reranker: one for each section, and all other records.
 
-    A section is represented by its raw record if that is among the records, or else by the view with the best place.
+    A section is represented by its raw record if that is among the records, or else by the view with the best rank.
     Records of one view with different texts, such as two versions of a section, all remain candidates.
 
     Args:

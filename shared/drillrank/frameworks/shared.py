@@ -16,7 +16,6 @@ from drillrank.drilldown.last_used import LastUsed
 from drillrank.frameworks.filters import AccessFilter
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.unigram import UNSAVED
-from drillrank.llm import FunctionRequest, Requests
 
 Record = TypeVar("Record")
 ValueT = TypeVar("ValueT")
@@ -85,11 +84,6 @@ class Indexes(Generic[Record, ValueT]):
     def get(self, visible: tuple[int, ...]) -> ValueT:
         """Return the index over these records. Concurrent callers share one computation."""
         return self._cache.make(visible, lambda: self._build(visible))
-
-    def request_visible(self, access_filter: AccessFilter[Any]) -> Requests[tuple[int, ...]]:
-        """Apply `list_visible` off the event loop, because filters may block."""
-        [visible] = yield [FunctionRequest(lambda: self.list_visible(access_filter))]
-        return visible  # type: ignore[no-any-return]
 
     def list_visible(self, access_filter: AccessFilter[Any]) -> tuple[int, ...]:
         """Return the numbers of the records that pass the filter."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,10 +11,10 @@ from drillrank.errors import InvalidInput
 from drillrank.frameworks.metadata import user_metadata, with_result_metadata
 from drillrank.frameworks.pages import read_pages, with_pages_of_span
 from drillrank.frameworks.settings import SplitterSettings
-from drillrank.llm import FunctionRequest, Requests
+from drillrank.llm import LLM, FunctionRequest, Requests
 from drillrank.passages import stable_uuid
 from drillrank.structure import Document, breadcrumb, parse_document
-from drillrank.views import MultiViewChunker, SectionChunk
+from drillrank.views import MultiViewChunker, SectionChunk, ViewWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +122,31 @@ class SourceDocument:
             with_pages_of_span(user_metadata(self.metadata), read_pages(self.metadata), start, end),
             **section_metadata | names,
         )
+
+
+def build_chunker(
+    component: Any, llm: LLM | None, llm_identity: str, cache: MutableMapping[str, str]
+) -> MultiViewChunker:
+    """Return the chunker of a splitter.
+
+    Args:
+        component: The splitter. It has all fields of the chunker.
+        llm: LLM that writes views. None computes them.
+        llm_identity: Key of the LLM in the cache.
+        cache: Answers of the LLM in earlier runs.
+    """
+    settings = component._settings
+    return MultiViewChunker(
+        component.views,
+        llm=llm,
+        chunking=component.chunking,
+        max_tokens=component.max_tokens,
+        min_tokens=component.min_tokens,
+        context=component.context,
+        summarizer=component.summarizer,
+        writer=ViewWriter(llm_identity, cache, settings.on_failure, settings.max_calls),
+        settings=settings,
+    )
 
 
 def split_documents(

@@ -151,7 +151,7 @@ class ViewRetrieval(Generic[RecordT]):
         question: str,
         store: RecordStore | None = None,
         *,
-        access: AccessFilter[Any] = _UNRESTRICTED,
+        access_filter: AccessFilter[Any] = _UNRESTRICTED,
         top_n: int = 5,
     ) -> Requests[list[FoundSection[RecordT]]]:
         """Return the sections that a question is about, best first, each once. A generator for `run` and `arun`.
@@ -159,13 +159,13 @@ class ViewRetrieval(Generic[RecordT]):
         Args:
             question: The question.
             store: Store of the views, which returns only what the caller may see. None searches the sections in memory.
-            access: Filter of the sections in memory.
+            access_filter: Filter of the sections in memory.
             top_n: Maximum number of sections.
         """
         if self._memory is not None or store is None:
-            merged, raw_by_id = yield from self._search_memory(question, top_n, access)
+            merged, raw_by_id = self._search_memory(question, top_n, access_filter)
         else:
-            stores = _Stores(store, access, self._sections)
+            stores = _Stores(store, access_filter, self._sections)
             # 1. Search each view separately.
             hits = yield from self._search_store(question, store, top_n)
             self._warn_about_other_chunks(hits.chunks)
@@ -184,10 +184,10 @@ class ViewRetrieval(Generic[RecordT]):
 
     def _search_memory(
         self, question: str, top_n: int, access_filter: AccessFilter[Any]
-    ) -> Requests[tuple[Sequence[MergedSection], dict[str, StoredChunk[RecordT]]]]:
+    ) -> tuple[Sequence[MergedSection], dict[str, StoredChunk[RecordT]]]:
         if self._memory is None:
             raise InvalidInput("store must be a RecordStore, got None. Pass a store, or texts to index in memory.")
-        merged, raw_by_id = yield from self._memory.search(question, top_n, access_filter)
+        merged, raw_by_id = self._memory.search(question, top_n, access_filter)
         if not merged and access_filter.restricts:
             _warn("nothing was found: the index is empty, or the filter removes everything")
         return merged, raw_by_id

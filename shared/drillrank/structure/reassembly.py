@@ -178,7 +178,7 @@ def _is_cut_by_drillrank(chunks: Sequence[StoredChunk[Any]]) -> bool:
 
 def _has_offsets(chunk: StoredChunk[Any]) -> bool:
     """Return True if the offsets of a chunk of another splitter are known. A whole page begins where the page does."""
-    return chunk.has_exact_offsets or (chunk.has_no_place and chunk.page is not None)
+    return chunk.has_exact_offsets or (chunk.has_no_position and chunk.page is not None)
 
 
 def _list_runs(chunks: Sequence[StoredChunk[Any]]) -> Iterator[StoredRun]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
@@ -96,3 +96,25 @@ def get_request(store: RecordStore, ids: Sequence[str]) -> FunctionRequest:
 def find_request(store: RecordStore, where: Where) -> FunctionRequest:
     """Return the request for `store.find`."""
     return FunctionRequest(partial(store.find, where), partial(store.afind, where))
+
+
+def find_requests(store: RecordStore, conditions: Iterable[Where]) -> list[FunctionRequest]:
+    """Return as few requests for `store.find` as possible for records that meet one of the conditions."""
+    return [find_request(store, where) for where in merge_conditions(conditions)]
+
+
+def merge_conditions(conditions: Iterable[Where]) -> list[Where]:
+    """Merge conditions that differ in the value of their first key only: a store is asked once for all documents.
+
+    >>> merge_conditions([{"source": "a", "space": "x"}, {"source": "b", "space": "x"}, {"source": "c"}])
+    [{'source': ('a', 'b'), 'space': 'x'}, {'source': 'c'}]
+    """
+    values_by_rest: dict[Any, dict[str, None]] = {}
+    for where in conditions:
+        (key, value), *rest = where.items()
+        values = [value] if isinstance(value, str) else value
+        values_by_rest.setdefault((key, tuple(rest)), {}).update(dict.fromkeys(values))
+    return [
+        {key: tuple(values) if len(values) > 1 else next(iter(values)), **dict(rest)}
+        for (key, rest), values in values_by_rest.items()
+    ]

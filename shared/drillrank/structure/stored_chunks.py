@@ -41,7 +41,7 @@ def matches(metadata: Mapping[str, Any], where: Where) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk(Generic[RecordT]):
-    """A record of a store, splitter or loader, with its place in a document.
+    """A record of a store, splitter or loader, with its position in a document.
 
     A section that drillrank cut may be stored in several views (raw text, keywords, summary). Each view is a chunk with
     the section's id.
@@ -97,14 +97,14 @@ class StoredChunk(Generic[RecordT]):
         return self.view in (None, "raw")
 
     @property
-    def has_no_place(self) -> bool:
+    def has_no_position(self) -> bool:
         """True if the record does not say where it is in a larger document."""
         return self.kind != "section" and self.start is None and not self.path
 
     @property
     def may_be_whole(self) -> bool:
         """True if the chunk may be all of its document: the document has the chunk's id or one of its aliases."""
-        return self.has_no_place and (self.kind == "document" or bool(self.aliases))
+        return self.has_no_position and (self.kind == "document" or bool(self.aliases))
 
     @property
     def has_exact_offsets(self) -> bool:

@@ -12,7 +12,7 @@ from drillrank.drilldown.d3 import D3
 from drillrank.frameworks.evidence import EvidenceRetrieval
 from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.paths import PathRetrieval, PathStores
-from drillrank.frameworks.settings import LinkedRecordSettings
+from drillrank.frameworks.settings import PathRetrieverSettings
 from drillrank.frameworks.views import ViewRetrieval
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
 from drillrank.passages import Passage
@@ -117,7 +117,7 @@ def search_paths(store: _ChunkStore) -> Requests[list[ComponentResult]]:
     )
     retrieval: PathRetrieval[StoredChunk[Any]] = PathRetrieval(
         *([], PromptRank(), stores),
-        settings=LinkedRecordSettings(),
+        settings=PathRetrieverSettings(),
         links=["metadata"],
         embed=None,
         missing_prompt=None,
