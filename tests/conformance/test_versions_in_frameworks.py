@@ -7,6 +7,8 @@ import datetime
 import pytest
 from llama_index.core import MockEmbedding, SimpleDirectoryReader, VectorStoreIndex
 
+from drillrank.drilldown import preparing
+from drillrank.text_digests import text_digests
 from tests.conformance.frameworks import LlamaIndex, both_frameworks
 
 LEASE = "# Rent\n\nThe rent is {} francs.\n\n# Pets\n\nNo dogs.\n\nNo cats.\n\nNo parrots.\n\nNo snakes.\n\nNo mice.\n"
@@ -74,3 +76,15 @@ def test_versions_in_a_store_of_sections(host):
         assert rents(found(host, as_of=as_of, source=store)) == [rent]
     [mine] = found(host, documents, filters=lambda record: "2021" in record.metadata["source"])
     assert "drillrank_other_versions" not in mine.metadata  # nothing is told of what is hidden
+
+
+@both_frameworks
+def test_stored_versions_are_compared_without_reading_their_texts_again(host, monkeypatch):
+    read = []
+    monkeypatch.setattr(preparing, "text_digests", lambda texts: read.append(1) or text_digests(texts))
+    index = host.index(*host.split(leases(host, [{"source": "lease 2021.md"}, {"source": "lease 2023.md"}])))
+    retriever = host.ext.D3Retriever(source=index, top_n=1, settings={"unit": "paragraph"})
+    for number in range(2):
+        assert rents(host.both(retriever, QUESTION)) == [200]
+        assert len(read) == 2
+        host.add(index, *host.split([host.document("# Owls\n\nThey hoot.\n", f"owls {number}", source="owls.md")]))

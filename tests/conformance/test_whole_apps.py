@@ -119,7 +119,7 @@ class LlamaIndexApp:
     def reload(self, folder: Path) -> None:
         self.index.storage_context.persist(str(folder))
         stored = StorageContext.from_defaults(persist_dir=str(folder))
-        self.index = load_index_from_storage(stored, embed_model=self.embedding, transformations=[self.parser])  # type: ignore[assignment]
+        self.index = load_index_from_storage(stored, embed_model=self.embedding, transformations=[self.parser])
 
     def retriever(self, name: str, tenant: str) -> Any:
         return getattr(llama_index_ext, name)(source=self.index, filters=LlamaIndex.filters(tenant=tenant), top_n=4)
@@ -149,7 +149,7 @@ class LangChainApp:
         for document in documents:
             document.metadata["tenant"] = Path(document.metadata["source"]).parent.name
         pieces, options = self.splitter.split_documents(documents), {"source_id_key": "source", "key_encoder": "sha256"}
-        index_documents(pieces, self.records, self.store, cleanup="full", **options)  # type: ignore[arg-type]
+        index_documents(pieces, self.records, self.store, cleanup="full", **options)
 
     def reload(self, folder: Path) -> None:
         self.store.dump(str(folder / "store.json"))

@@ -53,6 +53,7 @@ class IndexedSections:
     index: LevelIndex
     vectors: Floats | None
 
+    _digests_by_document: dict[int | str, list[int]] = field(default_factory=dict)
     _sections_by_document: LastUsed[int, Sequence[OutlineSection]] = field(default_factory=lambda: LastUsed(8))
 
     def number(self, document: int) -> Sequence[OutlineSection]:
@@ -62,6 +63,13 @@ class IndexedSections:
         return self._sections_by_document.make(
             document, lambda: [number_section(section, document) for section in self.sections]
         )
+
+    def list_digests(self) -> Callable[[int | str], list[int]]:
+        """Return a function from a document to digests of its text, by which versions are recognized.
+
+        The function can be pickled. It computes the digests of a document once for all prepared documents.
+        """
+        return partial(_list_digests, self.sections, self._digests_by_document)
 
 
 class DocumentPreparer:
@@ -126,7 +134,11 @@ class DocumentPreparer:
         mu, collection = self._smoothing_parameters
         joined_index = JoinedIndex([part.index for part in parts], collection)
         # Prepared documents can be pickled, so there is no lambda.
-        versions = Versions(names, partial(_list_digests, sections), {i: date for i, date in enumerate(dates) if date})
+        versions = Versions(
+            names,
+            partial(_list_digests_of_parts, [part.list_digests() for part in parts]),
+            {i: date for i, date in enumerate(dates) if date},
+        )
         score_lexically = partial(score_index, joined_index, mu=mu, unit=self._unit)
         vectors = self._join_vectors(parts, tree.section_of if self._weights.section_cosine else None)
         scores = QuestionScorer(score_lexically, vectors, self._weights)
@@ -269,9 +281,19 @@ class DocumentPreparer:
         return max(room - MIN_PROMPT_ROOM if self._settings.preset == "paper" else room // 2, MIN_PROMPT_ROOM)
 
 
-def _list_digests(sections: Sequence[OutlineSection], document: int | str) -> list[int]:
-    """Return digests of a document's text, by which versions are recognized."""
-    return text_digests(p.text for section in sections if section.path[0] == document for p in section.readable)
+def _list_digests(
+    sections: Sequence[OutlineSection], digests_by_document: dict[int | str, list[int]], document: int | str
+) -> list[int]:
+    if document not in digests_by_document:
+        digests_by_document[document] = text_digests(
+            paragraph.text for section in sections if section.path[0] == document for paragraph in section.readable
+        )
+    return digests_by_document[document]
+
+
+def _list_digests_of_parts(parts: Sequence[Callable[[int | str], list[int]]], document: int) -> list[int]:
+    """Return digests of a document: one in the only part, or the only one, 0, in one of the parts."""
+    return parts[0](document) if len(parts) == 1 else parts[document](0)
 
 
 def _split_long_paragraphs(section: OutlineSection, max_tokens: int, count_tokens: TokenCount) -> OutlineSection:
