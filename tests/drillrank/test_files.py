@@ -249,7 +249,7 @@ def test_any_bytes_are_a_document_or_an_error_of_ours(tmp_path_factory, suffixes
     holds()
 
 
-@pytest.mark.filterwarnings("ignore:Nothing that was given:drillrank.errors.DrillrankWarning")
+@pytest.mark.filterwarnings("ignore:The given documents contain no text:drillrank.errors.DrillrankWarning")
 @fuzz
 @given(texts, st.lists(st.integers(0, 400), min_size=1, max_size=6))
 def test_every_paragraph_of_joined_pages_is_on_the_pages_that_hold_its_words(text, places):

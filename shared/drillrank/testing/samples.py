@@ -20,7 +20,7 @@ WORDS = ("harbour", "bridge", "market", "library", "museum", "station", "garden"
 
 TENANTS = ("a", "b")
 QUESTION = "When does the harbour open, and who keeps the keys of the bridge?"
-_MARK = re.compile(r"q[a-z0-9]+v\d+q")
+_MARK = re.compile(r"q[a-z0-9]{1,40}?v\d{1,9}q")
 _SOURCE_KEY = "drillrank_source_id"
 _COUNTED = re.compile("|".join(WORDS))
 
