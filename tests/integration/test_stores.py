@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 
@@ -184,6 +185,8 @@ def test_the_host_s_indexing_keeps_the_store_up_to_date(in_langchain):
 
 
 def test_eight_writers_at_once(stored):
+    if "qdrant" in type(stored.vectors).__name__.lower() and "DRILLRANK_QDRANT_URL" not in os.environ:
+        pytest.skip("Qdrant's client in memory is not safe for several writers; set DRILLRANK_QDRANT_URL to a server.")
     host, shares = stored.host, writers(8)
     later = [[changed(light), *others] for light, *others in shares]
 
