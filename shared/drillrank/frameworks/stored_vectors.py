@@ -10,7 +10,6 @@ from drillrank.frameworks.models import FrameworkEmbedding
 from drillrank.passages import Passage
 
 _MAX_VECTORS = 20_000  # the latest ones; 30 MB at 384 dimensions and 4 bytes
-_lock = threading.Lock()  # of all objects: one of an object would forbid to pickle its component
 
 
 class StoredVectors:
@@ -27,8 +26,8 @@ class StoredVectors:
     """
 
     def __init__(self, embedding: FrameworkEmbedding) -> None:
-        self.model = embedding.model
         self._embedding = embedding
+        self._lock = threading.Lock()
         self._vector_by_text: dict[str, Sequence[float]] = {}
         self._vector_by_question: dict[str, Sequence[float]] = {}
 
@@ -38,7 +37,7 @@ class StoredVectors:
 
     def add(self, passages: Iterable[Passage], vectors: Iterable[Sequence[float] | None]) -> None:
         """Add the vectors of passages. None means that a passage has none."""
-        with _lock:
+        with self._lock:
             for passage, vector in zip(passages, vectors, strict=True):
                 if vector is not None:
                     self._keep(self._vector_by_text, passage.text, vector)
@@ -47,7 +46,7 @@ class StoredVectors:
     def add_question(self, question: str, vector: Sequence[float] | None) -> None:
         """Add the vector of a question that a store has embedded."""
         if vector is not None:
-            with _lock:
+            with self._lock:
                 self._keep(self._vector_by_question, question, vector)
 
     def has_all(self, passages: Iterable[Passage]) -> bool:
