@@ -16,7 +16,7 @@ from drillrank.likelihood.encoder import EmbeddingModel
 from drillrank.llm import run
 from drillrank.multihop.links import given_links
 from drillrank.multihop.prior import PathPrior
-from drillrank.multihop.search import Nowhere, handlers
+from drillrank.multihop.search import EmptySource, handlers
 from tests.drillrank.conftest import HashModel
 from tests.examples import examples
 from tests.linked_passages import first_stage, linked_passages, questions
@@ -64,7 +64,7 @@ def test_a_corpus_in_a_file_is_searched_by_threads_and_after_it_was_sent(tmp_pat
         found = list(threads.map(stored.search_paths, asked))
     for question, paths in zip(asked, found, strict=True):
         steps = in_memory.path_requests(question, candidates=corpus.retrieve(question, 100))
-        same(paths, run(steps, handlers=handlers(Nowhere())))
+        same(paths, run(steps, handlers=handlers(EmptySource())))
 
 
 @pytest.mark.parametrize("unit", ["passage", "paragraph"])

@@ -11,11 +11,11 @@ from drillrank.llm import LookupRequest, RetrievalRequest, run
 from drillrank.multihop.links import (
     MetadataLinks,
     RetrievedLinks,
-    bound_links,
+    bind_links,
     followed,
     given_links,
     links_from_metadata,
-    targets_of,
+    list_targets,
 )
 from drillrank.multihop.path_rerank import PathRerank, named_links
 from drillrank.multihop.search import PathSearch, as_source, handlers
@@ -100,10 +100,10 @@ def test_links_that_see_the_question_and_the_path():
     pool = [Passage(name, id=name) for name in "abce"]
     reachable = by_id(pool)
     library = Library([], found=[pool[3], pool[0], pool[2]])
-    [(kind, follow)] = bound_links(Asked(), pool)
+    [(kind, follow)] = bind_links(Asked(), pool)
     assert kind == "Asked"
     path = Path(pool[:2])
-    [found] = run(followed([path], [targets_of(follow, "who?", path)], reachable), handlers=handlers(library))
+    [found] = run(followed([path], [list_targets(follow, "who?", path)], reachable), handlers=handlers(library))
     assert [passage.id for passage in found] == ["c", "d", "e"]  # "a" is on the path
     assert library.queries == [("who?", 2)]
     assert library.fetched == []
@@ -123,14 +123,14 @@ def test_the_lookups_of_a_hop_are_asked_for_together():
 
 
 def all_targets(links, path, query=QUERY):
-    return [target for _, follow in links for target in targets_of(follow, query, path)]
+    return [target for _, follow in links for target in list_targets(follow, query, path)]
 
 
 def test_combined_sources_keep_their_order():
     path = Path([Passage("a", links=("x", "y", "x"))])
-    assert all_targets(bound_links([given_links, lambda _: ["z", "y", "w"]], []), path) == ["x", "y", "z", "y", "w"]
-    assert bound_links([], []) == []
-    assert [kind for kind, _ in bound_links([[given_links], [MetadataLinks()]], [])] == ["link", "metadata"]
+    assert all_targets(bind_links([given_links, lambda _: ["z", "y", "w"]], []), path) == ["x", "y", "z", "y", "w"]
+    assert bind_links([], []) == []
+    assert [kind for kind, _ in bind_links([[given_links], [MetadataLinks()]], [])] == ["link", "metadata"]
     source = as_source(lambda query, n: [Passage(query)] * n)  # a plain retriever function fetches nothing
     assert (len(source.retrieve("a", 2)), list(source.fetch(["a"]))) == (2, [])
 
@@ -168,7 +168,7 @@ def test_names_of_links():
     passage = Passage("It is in [Bern](b.md).", links=("x",), metadata={"see": "y"})
     pool = [Passage("a", id="b", metadata={"file_name": "b.md"}), Passage("a", id="t", title="It is in")]
     names = ["relationships", "metadata", "hyperlinks", "titles", "retrieval"]
-    found = all_targets(bound_links(named_links(names, metadata_key="see"), pool), Path([passage]), "who?")
+    found = all_targets(bind_links(named_links(names, metadata_key="see"), pool), Path([passage]), "who?")
     assert found == ["x", "y", "b", "t", RetrievalRequest("who? It is in [Bern](b.md).", 4)]
 
 

@@ -88,6 +88,7 @@ def test_settings_of_a_call_go_before_those_of_the_search():
         ('{"query": "nothing"}', None),
         ("", None),
         ("...", None),
+        ("\u0300", None),
         ("<think>It is Ada Holm", None),
         ("[" * 8000, None),
         ("{" * 8000, None),

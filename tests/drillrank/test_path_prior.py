@@ -14,8 +14,8 @@ from drillrank import PathSearch, PromptRank
 from drillrank.evaluation.metrics import recall_all
 from drillrank.likelihood import UnigramModel
 from drillrank.multihop.path_rerank import named_links
-from drillrank.multihop.prior import PathPrior, check_by_order, named_in, titles_of
-from drillrank.multihop.state import Residual
+from drillrank.multihop.prior import PathPrior, check_by_order, find_named, index_titles
+from drillrank.multihop.state import TokenCoverage
 from drillrank.multihop.text_links import NameMentions, TitleMentions
 from drillrank.passages import Passage, Path
 from tests.drillrank.helpers import refuses
@@ -53,7 +53,7 @@ def test_what_a_path_and_one_passage_more_explain(texts):
         for chance, mean in zip(chances[2:], means, strict=True)
     ]
     for aligned in (0.0, 0.6):
-        residual = Residual(model, "red fox river", aligned)
+        residual = TokenCoverage(model, "red fox river", aligned)
         residual.read(passages)
         totals, alignments = residual.longer(path, others)
         assert alignments.tolist() == pytest.approx([aligned * gain for gain in gains])
@@ -117,13 +117,13 @@ def test_shares_and_weights_at_their_ends():
 )
 def test_what_a_question_names(question, expected):
     titles = ["Gold for the Caesars (film)", "Film", "Up", "1984", "3D Film", "A Day", "A Day of Roses", "Roses", ""]
-    named = titles_of([Passage("", id=title, title=title) for title in titles])
-    assert named_in(question, named) == expected
+    named = index_titles([Passage("", id=title, title=title) for title in titles])
+    assert find_named(question, named) == expected
 
 
 def test_all_passages_of_one_title_are_named():
-    titles = titles_of([Passage("a", id="1", title="Basel"), Passage("b", id="2", title="Basel (town)")])
-    assert named_in("Is Basel a town?", titles) == {"1", "2"}
+    titles = index_titles([Passage("a", id="1", title="Basel"), Passage("b", id="2", title="Basel (town)")])
+    assert find_named("Is Basel a town?", titles) == {"1", "2"}
 
 
 # What the prior of a path knows of the question: namesakes, the words around a link, names in titles, lengths

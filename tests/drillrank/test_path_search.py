@@ -17,7 +17,7 @@ from drillrank.multihop.links import given_links
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.prior import PathPrior
-from drillrank.multihop.search import PathScorer, PathSearch, PathWithPrior
+from drillrank.multihop.search import CandidatePath, PathScorer, PathSearch
 from drillrank.passages import Passage, Path
 from drillrank.prompts import prompt_text
 from drillrank.rerank.promptrank import PromptRank
@@ -266,7 +266,7 @@ PRIORS = st.lists(st.floats(-9, 0), min_size=6, max_size=6)
 
 @given(graphs(), PRIORS, st.none() | st.integers(1, 7))
 def test_a_cascade_keeps_the_order_and_the_distances_of_the_cheap_model(hash_model, passages, priors, cascade):
-    waiting = [PathWithPrior(Path((passage,)), prior) for passage, prior in zip(passages, priors, strict=False)]
+    waiting = [CandidatePath(Path((passage,)), prior) for passage, prior in zip(passages, priors, strict=False)]
     texts = [passage.text for passage in passages]
     model = hash_model()
     found = PathScorer(ranker(model), texts, cascade).ranked(QUERY, waiting)

@@ -12,7 +12,7 @@ from drillrank.likelihood import UnigramModel
 from drillrank.llm import run
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.prior import PathPrior
-from drillrank.multihop.search import Nowhere, PathSearch, handlers
+from drillrank.multihop.search import EmptySource, PathSearch, handlers
 from drillrank.passages import Passage, Path
 from drillrank.rerank.prior import FirstStage, first_stage, log_prior, posteriors
 from drillrank.rerank.promptrank import PromptRank
@@ -143,7 +143,7 @@ def test_the_posterior_of_a_searched_path_is_likelihood_links_and_first_stage(pa
 
 
 def _paths(search, query, passages, scores=None):
-    return run(search.path_requests(query, candidates=passages, scores=scores), handlers=handlers(Nowhere()))
+    return run(search.path_requests(query, candidates=passages, scores=scores), handlers=handlers(EmptySource()))
 
 
 def test_a_search_counts_the_order_of_what_its_first_stage_brought():

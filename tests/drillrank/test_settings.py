@@ -26,7 +26,7 @@ from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput
 from drillrank.frameworks.settings import BaseD3RetrieverSettings, LinkedRecordSettings, SplitterSettings
 from drillrank.multihop.path_settings import PathSettings
-from drillrank.multihop.search import Nowhere
+from drillrank.multihop.search import EmptySource
 from drillrank.rerank.brmgr import BRMGRSettings
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, PromptRankSettings
 from drillrank.rerank.relevance import RelevanceSettings
@@ -131,7 +131,7 @@ def needed(cls):
     if cls is drillrank.SelfAsk:
         return {"llm": str.upper, "retrieve": str.split}
     if cls is drillrank.PathSearch:
-        return {"prompt_rank": drillrank.PromptRank(HashModel()), "first_stage": Nowhere()}
+        return {"prompt_rank": drillrank.PromptRank(HashModel()), "first_stage": EmptySource()}
     if cls is MultiViewIndex:
         return {"chunks": []}
     for host, reader in ((langchain_ext, langchain_reader), (llama_index_ext, llama_index_reader)):

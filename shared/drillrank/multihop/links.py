@@ -213,7 +213,7 @@ Follow = Callable[[str, Path], Targets]
 """From a question and a path to where the path may go on."""
 
 
-def bound_links(
+def bind_links(
     links: LinkSource | Sequence[LinkSource] | None,
     passages: Sequence[Passage],
     names: Callable[[NamedLinks], Names] | None = None,
@@ -228,13 +228,13 @@ def bound_links(
     Raises:
         InvalidInput: something else was given for links.
 
-    >>> kinds = bound_links([given_links, MetadataLinks()], [])
+    >>> kinds = bind_links([given_links, MetadataLinks()], [])
     >>> path = Path((Passage("a", links=("x", "y"), metadata={"links": "z"}),))
     >>> [(kind, *follow("", path)) for kind, follow in kinds]
     [('link', 'x', 'y'), ('metadata', 'z')]
     """
     if isinstance(links, list | tuple):
-        return [kind for source in links for kind in bound_links(source, passages, names)]
+        return [kind for source in links for kind in bind_links(source, passages, names)]
     found: object = given_links if links is None else links
     name = "link" if found is given_links else getattr(found, "kind", getattr(found, "__name__", type(found).__name__))
     if not isinstance(found, type):
@@ -256,7 +256,7 @@ def _of_last(links: Links, _query: str, path: Path) -> Iterable[Target]:
     return list(links(path.passages[-1]))  # a dictionary of a function's is one of ids, without chances
 
 
-def targets_of(follow: Follow, query: str, path: Path) -> tuple[Target, ...] | Mapping[str, float]:
+def list_targets(follow: Follow, query: str, path: Path) -> tuple[Target, ...] | Mapping[str, float]:
     """Where the links of one path lead, each target once.
 
     Raises:

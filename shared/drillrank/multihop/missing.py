@@ -33,7 +33,7 @@ _BESIDE = {
 }
 
 
-class Missing:
+class MissingInformation:
     """What an LLM names as missing on the way of one search.
 
     Args:
@@ -97,9 +97,9 @@ def missing_query(answer: str) -> str | None:
     text = (strip_reasoning(answer) or "").strip()
     for line in _lines(text):
         query = _LABEL.sub("", line).strip(_QUOTES)
-        words = [word.lower() for word in words_of(query)]
-        if not words:
+        if not WORD.search(query):  # a lone combining accent is not a word
             continue
+        words = [word.lower() for word in words_of(query)]
         if (set(words) & _NOTHING and set(words) <= _NOTHING | _BESIDE) or query.lower().startswith("n/a"):
             return None
         return query[:_LONGEST_QUERY]

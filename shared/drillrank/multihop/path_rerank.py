@@ -11,7 +11,7 @@ from drillrank.explanation import Explainable
 from drillrank.llm import Requests, run
 from drillrank.multihop.links import LinkSource, MetadataLinks, RetrievedLinks, given_links
 from drillrank.multihop.path_settings import PathSettings
-from drillrank.multihop.search import LINKS, Nowhere, OnHop, PathSearch, Source, handlers
+from drillrank.multihop.search import LINKS, EmptySource, OnHop, PassageSource, PathSearch, handlers
 from drillrank.multihop.text_links import Hyperlinks, NameMentions, ReferenceLinks, TitleMentions
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, by_id, check_query, check_top_n
 from drillrank.rerank.base import RetrievalScores
@@ -97,7 +97,7 @@ class PathRerank:
     ) -> None:
         self.prompt_rank = prompt_rank
         self.path_search = PathSearch(
-            prompt_rank, corpus, links=links, first_stage=Nowhere(), embed=embed, settings=settings
+            prompt_rank, corpus, links=links, first_stage=EmptySource(), embed=embed, settings=settings
         )
 
     @property
@@ -112,7 +112,7 @@ class PathRerank:
         top_n: int | None = None,
         *,
         scores: RetrievalScores | None = None,
-        source: Source | None = None,
+        source: PassageSource | None = None,
         on_hop: OnHop | None = None,
     ) -> Ranking[Passage]:
         """All passages by falling score, the maximum over their paths.
@@ -135,7 +135,7 @@ class PathRerank:
             InvalidInput: the query is blank, `top_n` is below 1, or a score cannot be used.
         """
         requests = self.requests(query, passages, top_n, scores=scores)
-        return run(requests, handlers=handlers(source or Nowhere(), on_hop))
+        return run(requests, handlers=handlers(source or EmptySource(), on_hop))
 
     async def arank(
         self,
@@ -144,7 +144,7 @@ class PathRerank:
         top_n: int | None = None,
         *,
         scores: RetrievalScores | None = None,
-        source: Source | None = None,
+        source: PassageSource | None = None,
         on_hop: OnHop | None = None,
     ) -> Ranking[Passage]:
         """As `rank`, without blocking the event loop."""

@@ -90,18 +90,18 @@ class PathPrior:
             if not isinstance(value := getattr(self, name), int | float) or not 0 <= value <= most:
                 raise InvalidInput(f"{name} is a number from 0 to {most:g}, not {value!r:.200}.")
 
-    def reader(self, size: int, named: Collection[str]) -> Reader:
+    def reader(self, size: int, named: Collection[str]) -> RandomSurfer:
         """The reader of one question.
 
         Args:
             size: Number of passages, N.
             named: Ids of those that the question names.
         """
-        return Reader(self, size, named)
+        return RandomSurfer(self, size, named)
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class RandomSurfer:
     """Log-probabilities (natural, at most 0) of a reader's walk, for one question.
 
     Attributes:
@@ -154,11 +154,11 @@ class Reader:
         return found
 
 
-class Namesakes:
+class SharedTitles:
     """Tells how much worse than a namesake's a passage's title fits a question.
 
     >>> films = [Passage("", id="old", title="Hotel (1967 film)"), Passage("", id="new", title="Hotel (2004 film)")]
-    >>> list(Namesakes(films).worse("Who directed the 1967 film Hotel?", films))
+    >>> list(SharedTitles(films).worse("Who directed the 1967 film Hotel?", films))
     ['new']
     """
 
@@ -182,18 +182,18 @@ class Namesakes:
         return found
 
 
-def titles_of(passages: Iterable[Passage]) -> NameTable:
+def index_titles(passages: Iterable[Passage]) -> NameTable:
     """Titles in memory."""
-    return NameTable(passages, title_row)
+    return NameTable(passages, list_title_names)
 
 
-def title_row(passage: Passage) -> list[tuple[str, float]]:
+def list_title_names(passage: Passage) -> list[tuple[str, float]]:
     """The title of a passage, as a name that it is found by."""
     title = title_match_tokens(passage)
     return [(" ".join(title), 1.0)] if title else []
 
 
-def named_in(question: str, titles: Names) -> set[str]:
+def find_named(question: str, titles: Names) -> set[str]:
     """Ids of the passages that a question names by their titles.
 
     Questions are written with less care than articles: letters of either case are the same, if only one letter of
@@ -201,7 +201,7 @@ def named_in(question: str, titles: Names) -> set[str]:
     small letters. Of overlapping titles the first and longest counts.
 
     >>> film, word = Passage("", id="film", title="The More the Merrier (film)"), Passage("", title="more")
-    >>> named_in("Who directed The More The Merrier?", titles_of([film, word]))
+    >>> find_named("Who directed The More The Merrier?", index_titles([film, word]))
     {'film'}
     """
     tokens = name_tokens(question)
@@ -229,7 +229,7 @@ def check_by_order(prior: Prior | None) -> None:
         )
 
 
-class FirstHop:
+class FirstHopPrior:
     """The prior of the paths of one passage.
 
     Args:

@@ -30,11 +30,11 @@ from drillrank.files import open_file, replace_file
 from drillrank.likelihood import EmbeddingModel, UnigramModel
 from drillrank.likelihood.encoders import as_encoder
 from drillrank.llm import LLM, Handlers, LookupRequest, Requests, RetrievalRequest, Usage, arun, run
-from drillrank.multihop.links import LinkSource, NamedLinks, Names, bound_links, given_links
-from drillrank.multihop.missing import Missing
+from drillrank.multihop.links import LinkSource, NamedLinks, Names, bind_links, given_links
+from drillrank.multihop.missing import MissingInformation
 from drillrank.multihop.path_settings import PAPER, PathSettings
-from drillrank.multihop.prior import FirstHop, Namesakes, named_in, title_row, titles_of
-from drillrank.multihop.state import DocumentModel, PathWithPrior, Residual, SearchState
+from drillrank.multihop.prior import FirstHopPrior, SharedTitles, find_named, index_titles, list_title_names
+from drillrank.multihop.state import CandidatePath, DocumentModel, SearchState, TokenCoverage
 from drillrank.multihop.text_links import Hyperlinks, NameMentions, TitleMentions
 from drillrank.passages import (
     Passage,
@@ -75,11 +75,11 @@ class Hop:
 
 
 OnHop = Callable[[Hop], object]
-FirstStage = Callable[[str, int], Sequence[Passage]]
+RetrieveFunction = Callable[[str, int], Sequence[Passage]]
 """A retriever: from a question and a number to that many passages, best first."""
 
 
-class Source(Protocol):
+class PassageSource(Protocol):
     """Where passages come from."""
 
     def retrieve(self, query: str, n: int, /) -> Sequence[Passage]:
@@ -91,7 +91,7 @@ class Source(Protocol):
         ...
 
 
-class Nowhere:
+class EmptySource:
     """A source that knows no passage."""
 
     def retrieve(self, _query: str, _n: int, /) -> Sequence[Passage]:
@@ -104,16 +104,16 @@ class Nowhere:
 
 
 @dataclass(frozen=True)
-class _RetrieverSource(Nowhere):
+class _RetrieverSource(EmptySource):
     """A plain retriever function, which knows no passage by its id."""
 
-    first_stage: FirstStage
+    first_stage: RetrieveFunction
 
     def retrieve(self, query: str, n: int, /) -> Sequence[Passage]:
         return self.first_stage(query, n)
 
 
-def as_source(first_stage: FirstStage | Source) -> Source:
+def as_source(first_stage: RetrieveFunction | PassageSource) -> PassageSource:
     """The source itself, or one around a plain retriever function.
 
     Raises:
@@ -132,7 +132,7 @@ def as_source(first_stage: FirstStage | Source) -> Source:
     return _RetrieverSource(first_stage)
 
 
-def handlers(source: Source, on_hop: OnHop | None = None) -> Handlers:
+def handlers(source: PassageSource, on_hop: OnHop | None = None) -> Handlers:
     """Who answers a search's requests, for `run` and `arun`.
 
     Args:
@@ -198,7 +198,7 @@ class PathSearch:
         passages: Iterable[Passage | str] | None = None,
         *,
         links: LinkSource | Sequence[LinkSource] | None = None,
-        first_stage: FirstStage | Source | None = None,
+        first_stage: RetrieveFunction | PassageSource | None = None,
         llm: LLM | None = None,
         embed: str | Embed | None = None,
         settings: PathSettings | Mapping[str, Any] = PathSettings(),
@@ -211,18 +211,18 @@ class PathSearch:
         self.llm = llm
         self.embed = as_encoder(embed)
         self.settings = as_settings(PathSettings, settings)
-        ranker, meaning = with_meaning(prompt_rank, self.embed)
+        ranker, meaning = add_embedding_model(prompt_rank, self.embed)
         self._scorer_of = partial(PathScorer, ranker, cascade=self.settings.cascade, meaning=meaning)
         defaults = PAPER if prompt_rank.language_model.reads_instructions else LEXICAL
         self._hops: int = self.settings.hops or defaults["hops"]
         self._branch: int = self.settings.branch or defaults["branch"]
         beam = self.settings.beam or defaults["beam"]
         self._beams: tuple[int, ...] = beam if isinstance(beam, tuple) else (beam,)
-        self._collection = Collection(as_passages(passages or []), self._scorer_of, self.links)
+        self._collection = InMemoryPassages(as_passages(passages or []), self._scorer_of, self.links)
         self._retriever = None if first_stage is None else as_source(first_stage)
-        self._stored: StoredCollection | None = None
+        self._stored: CorpusPassages | None = None
         if isinstance(self._retriever, Corpus) and not self._collection.by_id:
-            self._stored = StoredCollection(self._retriever, self._scorer_of, self.links)
+            self._stored = CorpusPassages(self._retriever, self._scorer_of, self.links)
 
     def add(self, passages: Iterable[Passage | str]) -> None:
         """Add passages, or change those whose id is there: in the corpus where that is the first stage.
@@ -240,7 +240,7 @@ class PathSearch:
             self._stored.update()
         else:
             found = self._collection.by_id | by_id(as_passages(passages))
-            self._collection = Collection(list(found.values()), self._scorer_of, self.links)
+            self._collection = InMemoryPassages(list(found.values()), self._scorer_of, self.links)
 
     def remove(self, ids: Iterable[str]) -> None:
         """Remove passages; ids that are not there are passed over."""
@@ -249,7 +249,7 @@ class PathSearch:
         else:
             gone = set(ids)
             left = [passage for name, passage in self._collection.by_id.items() if name not in gone]
-            self._collection = Collection(left, self._scorer_of, self.links)
+            self._collection = InMemoryPassages(left, self._scorer_of, self.links)
 
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write the passages, the names that links are found by, and the settings.
@@ -371,7 +371,7 @@ class PathSearch:
         return Explainable(ranking, self.search_paths(query).why).explain()
 
     @property
-    def source(self) -> Source:
+    def source(self) -> PassageSource:
         """Where its passages come from: the first stage, or its own index."""
         return self._retriever or self._collection
 
@@ -424,12 +424,12 @@ class PathSearch:
             [candidates] = yield [RetrievalRequest(query, settings.pool)]
             candidates = as_passages(candidates)[: settings.pool]
         first = by_id(candidates)
-        collection: Collection | StoredCollection = self._collection
+        collection: InMemoryPassages | CorpusPassages = self._collection
         if self._stored is not None:
             collection = self._stored.linking(list(first.values()))
         elif not collection.by_id:
-            collection = Collection(list(first.values()), self._scorer_of, self.links)
-        first_hop = FirstHop(self.prompt_rank.prior, candidates, scores, self.prompt_rank.settings.prior_weight)
+            collection = InMemoryPassages(list(first.values()), self._scorer_of, self.links)
+        first_hop = FirstHopPrior(self.prompt_rank.prior, candidates, scores, self.prompt_rank.settings.prior_weight)
         prior, scorer = settings.link_prior, collection.scorer
         state = SearchState(
             query,
@@ -437,14 +437,14 @@ class PathSearch:
             collection.links,
             dict(first),
             {} if fetched else collection.by_id,
-            None if prior is None else prior.reader(collection.size, named_in(query, collection.titles)),
+            None if prior is None else prior.reader(collection.size, find_named(query, collection.titles)),
             partial(collection.namesakes, query),
-            Residual(scorer.document_model, query, prior.aligned if prior else 0.0),
+            TokenCoverage(scorer.document_model, query, prior.aligned if prior else 0.0),
             scorer.reads_documents,
             collection.similarities(query) if settings.prune == "tfidf" else None,
         )
         missing_settings = missing or (settings if self.llm is not None else None)
-        lacks = Missing(missing_settings, query) if missing_settings else None
+        lacks = MissingInformation(missing_settings, query) if missing_settings else None
         pending = state.starts(first.values())
         found: list[Ranked[Path]] = []
         best: list[Ranked[Path]] = []
@@ -455,7 +455,7 @@ class PathSearch:
                 best = [item for item in frontier if item.passage.passages[0].titled_text.strip()][: settings.pairs]
             shorter, found = found, found + frontier
             yield [Hop(number, tuple(frontier))]
-            if number == self._hops or not frontier or (settings.hops is None and is_over(frontier, shorter)):
+            if number == self._hops or not frontier or (settings.hops is None and should_stop(frontier, shorter)):
                 break
             beam = self._beams[min(number, len(self._beams)) - 1]
             beam_paths = [item.passage for item in frontier[:beam]]
@@ -471,7 +471,7 @@ class PathSearch:
             if not pending:
                 break
             pending = list({one.path.ids: one for one in pending}.values())  # a pair may be linked, too
-        ordered = ranked_paths(found, first_hop.counts)[:top_n]
+        ordered = merge_hops(found, first_hop.counts)[:top_n]
         if lacks:
             details = lacks.details() | ({"usage": usage.as_metadata()} if usage else {})
             for item in ordered:
@@ -479,7 +479,7 @@ class PathSearch:
         return Explainable(ordered, state)
 
 
-class Collection(Nowhere):
+class InMemoryPassages(EmptySource):
     """Passages in memory with their index, titles and links, and a scorer that knows their statistics."""
 
     def __init__(
@@ -492,9 +492,9 @@ class Collection(Nowhere):
         self._texts = [passage.titled_text for passage in passages]
         self.scorer = scorer_of(self._texts)
         self.size = len(passages)
-        self.titles: Names = titles_of(passages)
-        self.links = bound_links(links, passages)
-        self._namesakes = Namesakes(passages)
+        self.titles: Names = index_titles(passages)
+        self.links = bind_links(links, passages)
+        self._namesakes = SharedTitles(passages)
 
     def namesakes(self, query: str, passages: Iterable[Passage]) -> dict[str, float]:
         """How much worse than a namesake's the titles of passages fit the question, of those that do."""
@@ -519,8 +519,8 @@ class Collection(Nowhere):
         return TfidfIndex(self._texts, language=self.scorer.language)
 
 
-class StoredCollection:
-    """As `Collection`, of a corpus: what is known of passages is read when a question wants it."""
+class CorpusPassages:
+    """As `InMemoryPassages`, of a corpus: what is known of passages is read when a question wants it."""
 
     def __init__(
         self,
@@ -530,15 +530,15 @@ class StoredCollection:
     ) -> None:
         self.corpus, self._scorer_of, self._given_links = corpus, scorer_of, links
         self.by_id: dict[str, Passage] = {}
-        self.titles = corpus.names(f"titles {NAMES_VERSION}", title_row)
+        self.titles = corpus.names(f"titles {NAMES_VERSION}", list_title_names)
         self.version: tuple[int, int] | None = None
-        self.links = bound_links(links, [], self._names)
+        self.links = bind_links(links, [], self._names)
         self.linking([])
 
-    def linking(self, candidates: Sequence[Passage]) -> StoredCollection:
+    def linking(self, candidates: Sequence[Passage]) -> CorpusPassages:
         """The corpus as it is now; links that must know passages in memory are bound to these."""
         view = copy(self)
-        view.links = bound_links(self._given_links, candidates, self._names)
+        view.links = bind_links(self._given_links, candidates, self._names)
         if (version := self.corpus.version()) != self.version:
             self.scorer = self._scorer_of(self.corpus.statistics())
             self.size, self.version = len(self.corpus), version
@@ -548,13 +548,13 @@ class StoredCollection:
     def update(self) -> None:
         """Keep the names of what is new."""
         self.titles.update()
-        bound_links(self._given_links, [], lambda links: self._names(links, update=True))
+        bind_links(self._given_links, [], lambda links: self._names(links, update=True))
 
     def namesakes(self, query: str, passages: Iterable[Passage]) -> dict[str, float]:
-        """As of `Collection`."""
+        """As of `InMemoryPassages`."""
         titles = {" ".join(title) for passage in passages if (title := title_match_tokens(passage))}
         ids = [id_ for named in self.titles.of(titles).values() for id_ in named]
-        return Namesakes(self.corpus.fetch(ids)).worse(query, passages)
+        return SharedTitles(self.corpus.fetch(ids)).worse(query, passages)
 
     def similarities(self, _query: str) -> dict[str, float]:
         """Nothing: the corpus knows no TF-IDF."""
@@ -567,7 +567,7 @@ class StoredCollection:
         return names
 
 
-def with_meaning(prompt_rank: PromptRank, embed: Embed | None) -> tuple[PromptRank, EmbeddingModel | None]:
+def add_embedding_model(prompt_rank: PromptRank, embed: Embed | None) -> tuple[PromptRank, EmbeddingModel | None]:
     """The ranker, and what reads meaning; a unigram model is part of that, and reads it, too.
 
     Raises:
@@ -618,7 +618,7 @@ class PathScorer:
             None if cascade is None else (PromptRank(UnigramModel(language=model.language).fit(texts)), cascade)
         )
 
-    def ranked(self, query: str, paths: Sequence[PathWithPrior]) -> list[Ranked[Path]]:
+    def ranked(self, query: str, paths: Sequence[CandidatePath]) -> list[Ranked[Path]]:
         """The paths, best first; ties keep the input order."""
         pruning, most = self._cascade or (self.prompt_rank, len(paths))
         if len(paths) <= most:
@@ -637,7 +637,7 @@ class PathScorer:
         return by_model + pruned
 
 
-def _posteriors(prompt_rank: PromptRank, query: str, paths: Sequence[PathWithPrior]) -> list[Ranked[Path]]:
+def _posteriors(prompt_rank: PromptRank, query: str, paths: Sequence[CandidatePath]) -> list[Ranked[Path]]:
     scored = prompt_rank.score_paths(query, [path for path, _ in paths])
     scores, details = [], []
     for (_, log_prior), (score, detail) in zip(paths, scored, strict=True):
@@ -646,19 +646,19 @@ def _posteriors(prompt_rank: PromptRank, query: str, paths: Sequence[PathWithPri
     return ranked([path for path, _ in paths], scores, details)
 
 
-def is_over(frontier: Sequence[Ranked[Path]], shorter: Sequence[Ranked[Path]]) -> bool:
+def should_stop(frontier: Sequence[Ranked[Path]], shorter: Sequence[Ranked[Path]]) -> bool:
     """Whether the best path of a hop is less likely than the best of the hops before it.
 
     >>> a, b = Path((Passage("a"),)), Path((Passage("a"), Passage("b")))
     >>> shorter = [Ranked(a, -2.0, 1, {"tokens": 4})]
-    >>> [is_over([Ranked(b, score, 1, {"tokens": 4})], shorter) for score in (-1.9, -2.1)]
+    >>> [should_stop([Ranked(b, score, 1, {"tokens": 4})], shorter) for score in (-1.9, -2.1)]
     [False, True]
     """
     of_shorter, of_longer = ([item.score * divisor(item.details) for item in paths] for paths in (shorter, frontier))
     return max(of_longer) < max(of_shorter, default=-math.inf)
 
 
-def ranked_paths(found: Sequence[Ranked[Path]], keep_first: bool) -> list[Ranked[Path]]:
+def merge_hops(found: Sequence[Ranked[Path]], keep_first: bool) -> list[Ranked[Path]]:
     """The paths of all hops as one ranking; where none holds a word of the question, all count alike.
 
     That is, unless the first stage tells those of the first hop apart (`keep_first`): longer ones come last then.

@@ -18,8 +18,8 @@ from drillrank.errors import InvalidInput
 from drillrank.explanation import Explanation, Explanations, Term
 from drillrank.explanation.terms import PATH
 from drillrank.llm import Requests, RetrievalRequest
-from drillrank.multihop.links import Follow, Target, followed, targets_of
-from drillrank.multihop.prior import Reader
+from drillrank.multihop.links import Follow, Target, followed, list_targets
+from drillrank.multihop.prior import RandomSurfer
 from drillrank.passages import Passage, Path, Ranked
 from drillrank.rerank.base import divisor, name_of
 from drillrank.rerank.promptrank import PromptRank
@@ -28,7 +28,7 @@ from drillrank.vectors import Floats, top
 LENGTH, ALIGNED = "length of the path", "which passage explains which word"
 
 
-class PathWithPrior(NamedTuple):
+class CandidatePath(NamedTuple):
     """A path that waits for its score, with the logarithm of its prior."""
 
     path: Path
@@ -49,7 +49,7 @@ class DocumentModel(Protocol):
         ...
 
 
-class Residual:
+class TokenCoverage:
     """What the paths of one question explain of it, and would with one passage more.
 
     Args:
@@ -130,9 +130,9 @@ class SearchState:
         kinds: Sequence[tuple[str, Follow]],
         reachable: dict[str, Passage],
         pool: Mapping[str, Passage],
-        reader: Reader | None,
+        reader: RandomSurfer | None,
         namesakes: Callable[[Iterable[Passage]], Mapping[str, float]],
-        residual: Residual,
+        residual: TokenCoverage,
         aligns: bool,
         similar: Mapping[str, float] | None = None,
     ) -> None:
@@ -146,15 +146,15 @@ class SearchState:
         self._missing: dict[tuple[str, ...], list[str]] = {}
         self._alignments: dict[tuple[str, ...], float] = {}
 
-    def starts(self, passages: Iterable[Passage]) -> list[PathWithPrior]:
+    def starts(self, passages: Iterable[Passage]) -> list[CandidatePath]:
         """The paths of one passage."""
         passages = list(passages)
         if (of := self._reader) is None:
-            return [PathWithPrior(Path((passage,)), 0.0) for passage in passages]
+            return [CandidatePath(Path((passage,)), 0.0) for passage in passages]
         of.worse.update(self._namesakes(passages))
         steps, length = of.steps([passage.id for passage in passages], ()), of.length(1)
         return [
-            PathWithPrior(Path((passage,)), self._weight * (step + length))
+            CandidatePath(Path((passage,)), self._weight * (step + length))
             for passage, step in zip(passages, steps, strict=True)
         ]
 
@@ -180,7 +180,7 @@ class SearchState:
 
     def extended(
         self, beam: Sequence[Ranked[Path]], following: Sequence[Sequence[Passage]], most: int
-    ) -> list[PathWithPrior]:
+    ) -> list[CandidatePath]:
         """Each path, longer by each of the `most` passages after which the question is likeliest; ties keep the order.
 
         Args:
@@ -209,7 +209,7 @@ class SearchState:
                 longer += [self._longer(item, passages[at], steps[at], float(alignments[at])) for at in best]
         return longer
 
-    def pairs(self, best: Sequence[Ranked[Path]]) -> list[PathWithPrior]:
+    def pairs(self, best: Sequence[Ranked[Path]]) -> list[CandidatePath]:
         """Any two of the best passages as a path, the better one first, if neither links to the other, but by names."""
         self.residual.read(item.passage.passages[0] for item in best)
         linked = {
@@ -307,7 +307,7 @@ class SearchState:
         chances = [of for _, of in self._chances_of(path)]
         return [self._weight * step for step in self._reader.steps(ids, chances)]
 
-    def _longer(self, item: Ranked[Path], passage: Passage, step: float, alignment: float) -> PathWithPrior:
+    def _longer(self, item: Ranked[Path], passage: Passage, step: float, alignment: float) -> CandidatePath:
         """The path with one passage more."""
         path, log_prior = item.passage.with_passage(passage), item.details["log_prior"] + step
         if self._reader is not None:
@@ -316,12 +316,12 @@ class SearchState:
         if self._aligns:
             log_prior += alignment - self._alignments.get(item.passage.ids, 0.0)
             self._alignments[path.ids] = alignment
-        return PathWithPrior(path, log_prior)
+        return CandidatePath(path, log_prior)
 
     def _targets_of(self, path: Path) -> list[tuple[str, tuple[Target, ...] | Mapping[str, float]]]:
         """Where a path's links of each kind lead; asked once, for the search, the prior and the pairs."""
         if path.ids not in self._targets:
-            self._targets[path.ids] = [(kind, targets_of(follow, self._query, path)) for kind, follow in self._kinds]
+            self._targets[path.ids] = [(kind, list_targets(follow, self._query, path)) for kind, follow in self._kinds]
         return self._targets[path.ids]
 
     def _chances_of(self, path: Path) -> list[tuple[str, Mapping[str, float]]]:
