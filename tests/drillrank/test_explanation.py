@@ -226,7 +226,7 @@ def test_results_of_d3_which_are_no_list_explain_themselves():
 
 def test_another_ranker_missing_candidates_and_another_question_are_refused():
     ranking = UPR().rank(QUERY, CHAIN)
-    with pytest.raises(InvalidInput, match="give the ranker that made the ranking"):
+    with pytest.raises(InvalidInput, match="Pass the ranker that made the ranking"):
         explain(QUERY, ranking, UPR(UnigramModel(mu=10)))
     with pytest.raises(InvalidInput, match="all candidates"):
         explain(QUERY, list(UPR().rank(QUERY, [*CHAIN, *[f"fox number {i}" for i in range(9)]]))[:1])

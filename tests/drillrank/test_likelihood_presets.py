@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.passages import Passage, Path
-from drillrank.rerank.base import PRESETS, LikelihoodFormula
+from drillrank.rerank.formula import PRESETS, LikelihoodFormula
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.upr import UPR
 from tests.drillrank.conftest import HashModel
@@ -82,8 +82,8 @@ test_presets_that_cannot_be_used = refuses(
     (lambda: UPR(HashModel(), preset="colbert"), "one of upr, .*, promptrank"),
     (lambda: UPR(HashModel(), preset=None, template="{path}"), "template"),
     (lambda: UPR(HashModel(), preset="promptrank"), "another"),
-    (lambda: UPR(HashModel(), preset="upr", template="Text: {text}"), "leave them out"),
-    (lambda: UPR(HashModel(), preset="upr", max_passage_tokens=100), "leave them out"),
+    (lambda: UPR(HashModel(), preset="upr", template="Text: {text}"), "includes its template and limits"),
+    (lambda: UPR(HashModel(), preset="upr", max_passage_tokens=100), "includes its template and limits"),
     (lambda: UPR(HashModel(), preset=3), "LikelihoodFormula"),
     (lambda: UPR(HashModel(), preset=LikelihoodFormula(3)), "another"),
     (lambda: UPR(HashModel(), preset=LikelihoodFormula("{text} {title}")), "before it"),

@@ -17,9 +17,10 @@ from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage, ranked
 from drillrank.prompts import prompt_text
-from drillrank.rerank.base import LikelihoodFormula, rescaled, selected
 from drillrank.rerank.brmgr import BRMGR
+from drillrank.rerank.formula import LikelihoodFormula
 from drillrank.rerank.promptrank import PromptRank
+from drillrank.rerank.scales import rescaled, selected
 from drillrank.rerank.upr import UPR
 from drillrank.text import terms
 from tests.examples import examples

@@ -32,7 +32,8 @@ from drillrank.explanation import Explanation, Term
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
 from drillrank.likelihood.unigram import UnigramModel
 from drillrank.passages import Passage, Ranked
-from drillrank.rerank.base import UNREAD, Scored, likelihood_explained
+from drillrank.rerank.explaining import UNREAD, explain_likelihood
+from drillrank.rerank.prior import Scored
 from drillrank.rerank.upr import UPR
 from drillrank.text import words
 from drillrank.vectors import Floats, Integers, top
@@ -216,7 +217,7 @@ class ParagraphScorer:
                     *self._embedding_terms(question, index),
                     *_complement_terms(item),
                 )
-                explanations.append(likelihood_explained(item, next(likelihoods), nothing, model=self._lm, parts=parts))
+                explanations.append(explain_likelihood(item, next(likelihoods), nothing, model=self._lm, parts=parts))
             else:
                 explanations.append(self._explain_term_statistics(question, item, index))
         return explanations

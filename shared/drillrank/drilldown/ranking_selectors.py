@@ -19,8 +19,8 @@ from drillrank.drilldown.selection import QuestionContext, report_paragraphs
 from drillrank.drilldown.trace import ScoredParagraph, Selection, Step, StepReport
 from drillrank.llm import Requests
 from drillrank.passages import Passage, Ranked
-from drillrank.rerank.base import log_probability
 from drillrank.rerank.relevance import MonoT5, Relevance
+from drillrank.rerank.scales import log_probability
 
 _RELEVANT = math.log(0.5)  # a paragraph above this is rather relevant than not
 _MAX_GUARD_CANDIDATES = 50  # best paragraphs that the guard considers

@@ -29,7 +29,8 @@ from drillrank.explanation import Explainable, Explanation, Explanations, Term
 from drillrank.likelihood import LanguageModel, Request, load_language_model
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_top_n, ranked, read_query
 from drillrank.prompts import Prompt, TruncatableText, TrustedText, check_question_templates, split_at_question
-from drillrank.rerank.base import PRESETS, in_worker, name_of
+from drillrank.rerank.base import AsksModel, in_worker, name_of
+from drillrank.rerank.formula import PRESETS
 from drillrank.rerank.prior import (
     Prior,
     RetrievalScores,
@@ -97,7 +98,7 @@ class BRMGRSettings(Settings):
         super().__post_init__()
 
 
-class BRMGR:
+class BRMGR(AsksModel):
     """Ranks retrieved and generated passages separately, pairs them by rank, and lists the pairs.
 
     Args:

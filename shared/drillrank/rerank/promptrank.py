@@ -23,8 +23,8 @@ from drillrank.errors import InvalidInput, check_limits, check_number, check_pos
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
 from drillrank.passages import Passage, Path, check_query, read_query
 from drillrank.prompts import Prompt, TruncatableText, TrustedText
-from drillrank.rerank.base import Ensemble as Ensemble
 from drillrank.rerank.base import (
+    Candidates,
     LikelihoodFormula,
     LikelihoodRanker,
     Scored,
@@ -33,6 +33,7 @@ from drillrank.rerank.base import (
     preset_formula,
     warn_unread,
 )
+from drillrank.rerank.base import Ensemble as Ensemble
 from drillrank.rerank.prior import Prior, check_prior
 from drillrank.settings import Settings, as_settings, check_one_of
 
@@ -185,7 +186,7 @@ class PromptRank(LikelihoodRanker[Path, Path]):
         Raises:
             InvalidInput: the query is blank.
         """
-        return self._answers([read_query(query)], [self._candidates(paths)])[0]
+        return self._likelihoods([Candidates(read_query(query), self._candidates(paths))])[0]
 
     def score_paths(self, query: str, paths: Sequence[Path]) -> list[Scored]:
         """Score each path by the likelihood alone, in the order of the paths.
@@ -194,7 +195,7 @@ class PromptRank(LikelihoodRanker[Path, Path]):
         `cut_tokens`, `path` (the ids of its passages), `nothing_matched` (no path holds a word of the question) and,
         with an `st:` model, `log_meaning`.
         """
-        return self._scored(paths, self.likelihoods(query, paths))
+        return self._scores(paths, self.likelihoods(query, paths))
 
     def score_prompts(self, query: str, paths: Sequence[Path]) -> list[list[list[float]]]:
         """Scores of each path under each prompt, before they are combined: shape (paths, instructions, contexts).

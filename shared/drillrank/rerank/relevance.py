@@ -1,13 +1,13 @@
-"""Relevance: the language model is asked whether a passage is relevant, and how probable its "yes" is counts.
+"""Relevance: ask a language model if a passage is relevant, and rank by the probability of "yes".
 
-With l+ and l- the logits of the two answers behind the prompt, the score is
+With l+ and l- the logits of the two answers after the prompt, the score is
 
     softmax   log [ e^l+ / (e^l+ + e^l-) ]      the logarithm of P(relevant)
     margin    scale (l+ - l-) + shift           its log-odds
-    logit     scale l+ + shift                  one raw logit, for models that were trained so
+    logit     scale l+ + shift                  one raw logit, for models trained with it
 
-How published models are asked was read in the publishers' code or model cards; `docs/neural-models.md` has the table
-with the sources. Where a publisher tokenises the pieces of a prompt one by one, the whole string is tokenised at once.
+The prompts of published models come from the publishers' code or model cards; `docs/neural-models.md` lists the
+sources. If a publisher tokenizes the parts of a prompt one by one, drillrank tokenizes the whole string at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, Literal
 
@@ -26,9 +26,12 @@ from drillrank.errors import InvalidInput, LacksCapability, check_limits, check_
 from drillrank.explanation import Explanation, Explanations, Term
 from drillrank.explanation.terms import ODDS
 from drillrank.likelihood import LanguageModel, NextTokenRequest, NextTokens, Request, load_language_model
-from drillrank.passages import Passage, Ranked, as_passages
+from drillrank.passages import Passage, Ranked
 from drillrank.prompts import Prompt, TruncatableText, TrustedText
-from drillrank.rerank.base import Ranker, Scored, log_sigmoid, name_of
+from drillrank.rerank.base import Candidates, CandidateScores, Ranker
+from drillrank.rerank.explaining import name_of
+from drillrank.rerank.prior import Scored
+from drillrank.rerank.scales import log_sigmoid
 from drillrank.settings import Settings, as_settings, check_one_of
 
 Transform = Literal["softmax", "margin", "logit"]
@@ -37,24 +40,24 @@ Transform = Literal["softmax", "margin", "logit"]
 MONOT5_PROMPT = "Query: {query} Document: {text} Relevant:"
 
 _ANSWERS = ("positive", "negative")
-_PLACE = re.compile(r"\{(\w+)\}")
-_NO_TOKENS = "The model answers about the question as a whole: it tells no contribution of a token."
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_NO_TOKENS = "The model answers about the whole question, so there are no contributions of its tokens."
 
 
 @dataclass(frozen=True)
 class AnswerPreset:
-    """A prompt, the tokens that answer it, and what is made of them.
+    """Prompt of a published model, the tokens that answer it, and the transform of their logits.
 
     Attributes:
-        template: Wording with `{query}`, `{text}` and, if there may be one, `{instruction}`.
-        positive: The token that calls a document relevant: its text, its name in the vocabulary, or its id.
-        negative: The token that does not; None where the logit of `positive` is all.
+        template: Text with `{query}`, `{text}` and optionally `{instruction}`.
+        positive: Token for a relevant document: its text, its name in the vocabulary, or its id.
+        negative: Token for another document; None if the score is the logit of `positive` alone.
         transform: See `RelevanceSettings`.
-        instruction: What the publisher asks where the user says nothing.
-        instruction_form: How an instruction is written into its place.
+        instruction: The publisher's default instruction.
+        instruction_form: Text around an instruction.
         scale: Factor of the score.
-        shift: Added to the score behind that.
-        chat: Whether the wording is the user's turn in the model's own chat template.
+        shift: Summand of the score, after the factor.
+        chat: True if the text is the user's turn in the model's own chat template.
     """
 
     template: str
@@ -111,20 +114,20 @@ ANSWER_PRESETS: dict[str, AnswerPreset] = {
 
 @dataclass(frozen=True, kw_only=True)
 class RelevanceSettings(Settings):
-    """What counts as the model's answer. What is None is as the preset has it.
+    """Answers of the model and their transform. None means the preset's value.
 
     Attributes:
-        positive: The token that calls a passage relevant: its text, its name in the vocabulary, or its id. None takes
-            what the checkpoint names in `1_LogitScore/config.json`, and if it names nothing the preset's.
-        negative: The token that does not; found as `positive` is.
-        transform: What the score is: `"softmax"`, the logarithm of P(relevant), at most 0; `"margin"`, the difference
+        positive: Token for a relevant passage: its text, its name in the vocabulary, or its id. None is the token that
+            the checkpoint names in `1_LogitScore/config.json`, or else the preset's.
+        negative: Token for another passage; None as for `positive`.
+        transform: Kind of the score: `"softmax"`, the logarithm of P(relevant), at most 0; `"margin"`, the difference
             of the two logits; `"logit"`, the raw logit of `positive`.
         scale: Factor of the margin or the logit.
-        shift: Added to the margin or the logit behind that.
-        chat: Whether the prompt is put into the model's own chat template, as the user's turn.
+        shift: Summand of the margin or the logit, after the factor.
+        chat: True to put the prompt into the model's own chat template, as the user's turn.
 
     Raises:
-        InvalidInput: an answer or a number cannot be used.
+        InvalidInput: An answer or a number cannot be used.
     """
 
     positive: str | int | None = None
@@ -138,7 +141,7 @@ class RelevanceSettings(Settings):
         for name in _ANSWERS:
             answer = getattr(self, name)
             if not (answer is None or (isinstance(answer, str) and answer) or (type(answer) is int and answer >= 0)):
-                raise InvalidInput(f"{name} is a token's text or its id, not {answer!r:.200}.")
+                raise InvalidInput(f"{name} must be the text or the id of a token, got {answer!r:.200}.")
         if self.scale is not None:  # or the order would turn around
             check_number(scale=self.scale)
         if self.shift is not None:
@@ -146,47 +149,44 @@ class RelevanceSettings(Settings):
         if self.transform is not None:
             check_one_of(Transform, transform=self.transform)
         if not isinstance(self.chat, bool | None):
-            raise InvalidInput(f"chat is a bool, not {self.chat!r:.200}.")
+            raise InvalidInput(f"chat must be True, False or None, got {self.chat!r:.200}.")
         super().__post_init__()
 
 
 class Relevance(Ranker[Passage | str, Passage]):
-    """Ranks passages by the probability with which the model calls them relevant.
+    """Ranks passages by the probability that the model calls them relevant.
 
     Args:
-        model: A language model that tells the probabilities of its next token, or its specification.
-        preset: How published models are asked: `"monot5"`, `"qwen3-reranker"`, `"mxbai-rerank-v2"`,
-            `"bge-reranker-v2-gemma"`, `"zerank-1-small"`, `"zerank-2"`, `"ctxl-rerank-v2"`; `"yes-no"` asks any model
+        model: A language model that computes probabilities of its next token, or its specification.
+        preset: Prompt and answers of a published model: `"monot5"`, `"qwen3-reranker"`, `"mxbai-rerank-v2"`,
+            `"bge-reranker-v2-gemma"`, `"zerank-1-small"`, `"zerank-2"`, `"ctxl-rerank-v2"`; `"yes-no"` is for any model
             that was tuned to follow instructions.
-        template: Prompt with `{query}`, `{text}` and, if wanted, `{instruction}`; None is the preset's. Control tokens
-            in it, such as `<|im_start|>`, are such; in query and passage they are text.
-        instruction: What the model is told of the task, where the prompt has a place for it; None is the preset's.
-        max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
-        settings: What counts as the model's answer.
+        template: Prompt with `{query}`, `{text}` and optionally `{instruction}`; None is the preset's. Control tokens
+            in it, such as `<|im_start|>`, are control tokens; in query and passage they are text.
+        instruction: Description of the task for the model, if the prompt has `{instruction}`; None is the preset's.
+        max_passage_tokens: Maximum number of tokens of a passage; None means the model's own limit.
+        settings: Answers of the model and their transform.
 
-    A passage is its title, if it has one, and its text, joined by a blank. Where the prompt is too long the passage is
-    shortened, and nothing else.
+    A passage is its title, if it has one, and its text, joined by a blank. If the prompt is too long, the passage is
+    truncated, and nothing else.
 
     Scores are those of the transform: with `"softmax"` natural logarithms of P(relevant), at most 0; with the others
-    log-odds. Higher is better, and scores of one model and one instruction may be compared across questions. `details`
-    holds `log_odds` (whose sigmoid is P(relevant)), `positive` and `negative` (log-probabilities of the two answers,
-    or `logit`, the raw logit of the one that counts), `bounded` (answers of which a server said only that they are
-    improbable: their value is a bound), `tokens` (1: the answer), `cut_tokens` (of the passage) and `position` (in the
-    input).
+    log-odds. Higher is better, and scores of one model and one instruction compare across questions. `details`
+    contains `log_odds` (whose sigmoid is P(relevant)), `positive` and `negative` (log-probabilities of the two answers,
+    or `logit`, the raw logit of the one that counts), `bounded` (answers for which a server reported an upper bound
+    only), `tokens` (1: the answer), `cut_tokens` (of the passage) and `position` (in the input).
 
     Raises:
-        LacksCapability: the model does not tell the probabilities of its next token, as the unigram model.
-        InvalidInput: a setting cannot be used, or an answer is not one token of the model.
+        LacksCapability: The model does not compute probabilities of its next token, such as the unigram model.
+        InvalidInput: A setting cannot be used, or an answer is not one token of the model.
 
     >>> Relevance("hf:Qwen/Qwen3-Reranker-0.6B", preset="qwen3-reranker").rank("Which novel?", [])  # loaded when needed
     []
     >>> Relevance("unigram")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    drillrank.errors.LacksCapability: 'unigram' tells no probabilities of the next token: ...
+    drillrank.errors.LacksCapability: 'unigram' does not compute probabilities of the next token. ...
     """
-
-    _candidates = staticmethod(as_passages)
 
     def __init__(
         self,
@@ -199,17 +199,9 @@ class Relevance(Ranker[Passage | str, Passage]):
         settings: RelevanceSettings | Mapping[str, Any] = RelevanceSettings(),
     ) -> None:
         if not isinstance(preset, str) or preset not in ANSWER_PRESETS:
-            raise InvalidInput(f"preset is one of {', '.join(ANSWER_PRESETS)}; not {preset!r:.200}.")
-        names = _PLACE.findall(template) if isinstance(template, str) else []
-        known = {"query", "text", "instruction"}
-        if template is not None and (names.count("text") != 1 or "query" not in names or not set(names) <= known):
-            places = "{text} once, {query}, and {instruction} if wanted"
-            raise InvalidInput(f"A template for relevance is a string that holds {places}; not {template!r:.200}.")
-        if not isinstance(instruction, str | None):
-            raise InvalidInput(f"instruction is a str, not {instruction!r:.200}.")
-        if instruction is not None and "{instruction}" not in (template or ANSWER_PRESETS[preset].template):
-            where = "would be read nowhere: the prompt has no {instruction}."
-            raise InvalidInput(f"The instruction {instruction!r:.80} {where}")
+            raise InvalidInput(f"preset must be one of {', '.join(ANSWER_PRESETS)}, got {preset!r:.200}.")
+        _check_template(template)
+        _check_instruction(instruction, template or ANSWER_PRESETS[preset].template)
         check_limits(max_passage_tokens=max_passage_tokens)
         self.language_model = load_language_model(model)
         self.preset, self.template, self.instruction = preset, template, instruction
@@ -219,112 +211,143 @@ class Relevance(Ranker[Passage | str, Passage]):
 
     def _check_model(self) -> None:
         if not self.language_model.tells_next_tokens:
-            self.language_model.next_tokens([NextTokenRequest((), ())])  # says what would do
+            self.language_model.next_tokens([NextTokenRequest((), ())])  # raises, and names models that can
 
     @cached_property
     def _preset(self) -> AnswerPreset:
-        """The preset with all that the settings and the checkpoint say; a checkpoint on the hub is looked at now.
+        """Preset with the changes of the settings and of the checkpoint, which is looked up at the first use.
 
         Raises:
-            InvalidInput: the two answers are needed and only one is known, or both are the same.
+            InvalidInput: The transform needs two answers and only one is known, or both are the same.
         """
         form = None if self.template is None else "{instruction}"
-        given: dict[str, Any] = {item.name: getattr(self.settings, item.name) for item in fields(RelevanceSettings)}
-        given |= {"template": self.template, "instruction": self.instruction, "instruction_form": form}
-        given = {name: value for name, value in given.items() if value is not None}
-        trained = None if {"positive", "negative"} <= given.keys() else self.language_model.trained_answers
+        changes: dict[str, Any] = {item.name: getattr(self.settings, item.name) for item in fields(RelevanceSettings)}
+        changes |= {"template": self.template, "instruction": self.instruction, "instruction_form": form}
+        changes = {name: value for name, value in changes.items() if value is not None}
+        trained = None if {"positive", "negative"} <= changes.keys() else self.language_model.trained_answers
         if trained is not None:
-            given = {"positive": trained.positive, "negative": trained.negative} | given
-            if given["negative"] is None:
-                given = {"transform": "logit"} | given
-        preset = replace(ANSWER_PRESETS[self.preset], **given)
+            changes = {"positive": trained.positive, "negative": trained.negative} | changes
+            if changes["negative"] is None:
+                changes = {"transform": "logit"} | changes
+        preset = replace(ANSWER_PRESETS[self.preset], **changes)
         if preset.transform != "logit" and preset.negative is None:
-            raise InvalidInput(f'transform="{preset.transform}" compares two answers: give negative, too.')
+            raise InvalidInput(f'transform="{preset.transform}" compares two answers. Set negative, too.')
         if preset.positive == preset.negative:
-            raise InvalidInput(f"Both answers are {preset.positive!r:.200}: nothing can be told by them.")
+            raise InvalidInput(f"Both answers are {preset.positive!r:.200}. Set different ones.")
         return preset
 
-    def _answers(
-        self, queries: Sequence[str], lists: Sequence[list[Passage]], _stages: object, /
-    ) -> list[list[NextTokens]]:
-        if not any(lists):  # for no passage, load no model
-            return [[] for _ in lists]
+    def score(self, candidate_lists: Sequence[Candidates[Passage]], /) -> list[CandidateScores]:
+        """Score passages by the model's answer to the prompt with each of them."""
+        if not any(candidates.items for candidates in candidate_lists):  # do not load a model for no passage
+            return [CandidateScores([], partial(self.explain, candidates.query)) for candidates in candidate_lists]
+        answers = iter(self._ask(candidate_lists))
+        return [
+            CandidateScores(
+                [self._score_answer(next(answers)) for _ in candidates.items],
+                partial(self.explain, candidates.query),
+            )
+            for candidates in candidate_lists
+        ]
+
+    def _ask(self, candidate_lists: Sequence[Candidates[Passage]]) -> list[NextTokens]:
+        """Return the log-probabilities or the logit of the answers for each passage of all lists."""
         preset = self._preset
         by_logit = preset.transform == "logit"
         answers = [answer for answer in (preset.positive, preset.negative) if answer is not None]
-        wanted = tuple(answers[:1] if by_logit else answers)
+        counted_answers = tuple(answers[:1] if by_logit else answers)
         requests = [
-            NextTokenRequest(self._prompt(query, passage), wanted, chat=preset.chat)
-            for query, passages in zip(queries, lists, strict=True)
-            for passage in passages
+            NextTokenRequest(self._prompt(candidates.query, passage), counted_answers, chat=preset.chat)
+            for candidates in candidate_lists
+            for passage in candidates.items
         ]
-        found = self.language_model.next_tokens(requests, logits=by_logit)
-        if any(one.bounds and all(one.bounds) for one in found):
+        next_tokens = self.language_model.next_tokens(requests, logits=by_logit)
+        if any(one.bounds and all(one.bounds) for one in next_tokens):
             warn(
                 "The server reported neither answer for some passages, because other tokens are likelier. They count "
                 "as undecided. Use the prompt that the model was trained with."
             )
-        each = iter(found)
-        return [[next(each) for _ in passages] for passages in lists]
+        return next_tokens
 
     def _prompt(self, query: str, passage: Passage) -> Prompt:
-        """What the model reads before it answers."""
+        """Return the prompt for a passage."""
         preset = self._preset
         form = "" if preset.instruction is None else preset.instruction_form
-        filled: dict[str, str | TruncatableText] = {
+        value_by_name: dict[str, str | TruncatableText] = {
             "query": query,
             "text": TruncatableText(passage.titled_text, self.max_passage_tokens),
             "instruction": TrustedText(form.replace("{instruction}", preset.instruction or "")),
         }
-        pieces = _PLACE.split(preset.template)  # wording and names of places in turn
-        return tuple(filled[piece] if number % 2 else TrustedText(piece) for number, piece in enumerate(pieces))
+        pieces = _PLACEHOLDER.split(preset.template)  # text and names of placeholders by turns
+        return tuple(value_by_name[piece] if number % 2 else TrustedText(piece) for number, piece in enumerate(pieces))
 
-    def _scored(self, _items: object, answers: Sequence[NextTokens], _stage: object, /) -> list[Scored]:
-        """What the transform makes of the answers, and the details."""
-        scored = []
-        for found in answers:
-            preset = self._preset
-            first, *others = values = found.values.tolist()
-            odds = preset.scale * (first - sum(others)) + preset.shift
-            known = dict(zip(_ANSWERS if others else ("logit",), values, strict=True))
-            bounded = [name for name, bound in zip(_ANSWERS, found.bounds, strict=False) if bound]
-            details = {"log_odds": odds, **known, "tokens": 1, "cut_tokens": found.cut_tokens, "bounded": bounded}
-            scored.append((log_sigmoid(odds) if preset.transform == "softmax" else odds, details))
-        return scored
+    def _score_answer(self, answer: NextTokens) -> Scored:
+        """Return the score of an answer by the transform, and its details."""
+        preset = self._preset
+        first, *others = values = answer.values.tolist()
+        odds = preset.scale * (first - sum(others)) + preset.shift
+        value_by_name = dict(zip(_ANSWERS if others else ("logit",), values, strict=True))
+        bounded = [name for name, is_bound in zip(_ANSWERS, answer.bounds, strict=False) if is_bound]
+        details = {"log_odds": odds, **value_by_name, "tokens": 1, "cut_tokens": answer.cut_tokens, "bounded": bounded}
+        return log_sigmoid(odds) if preset.transform == "softmax" else odds, details
 
     def explain(self, query: str, ranking: Sequence[Ranked[Passage]]) -> Explanations:
-        """The answers' probabilities behind each score; of its own, `ranking.explain()` tells them.
+        """Explain scores by the probabilities of the answers. The model is not called.
 
-        The model says yes or no to the whole question, so that there are no contributions of its tokens. Nothing is
-        asked anew.
+        The model answers about the whole question, so there are no contributions of its tokens.
         """
-        return self._explained(query, (), (), ranking)
+        entries = [self._explain_entry(item) for item in ranking]
+        return Explanations(entries, query)
 
-    def _explained(
-        self, query: str, _items: object, _found: object, ranking: Sequence[Ranked[Passage]], /
-    ) -> Explanations:
-        if not ranking:  # for nothing, look at no checkpoint
-            return Explanations(question=query)
-        preset, found = self._preset, []
-        both = (preset.positive, preset.negative)
-        shown = [answer.strip() if isinstance(answer, str) else f"token {answer}" for answer in both]
-        for item in ranking:
-            details, margin = item.details, ""
-            if "logit" in details:
-                terms = [Term(shown[0], preset.scale * details["logit"], text=f"logit {details['logit']:+.3f}")]
-            else:
-                margin = f"margin {details['positive'] - details['negative']:+.3f} nats"
-                at_most = dict.fromkeys(details["bounded"], "at most ")
-                terms = [
-                    Term(answer, factor * details[key], text=f"{at_most.get(key, '')}P = {math.exp(details[key]):.4g}")
-                    for answer, key, factor in zip(shown, _ANSWERS, (preset.scale, -preset.scale), strict=True)
-                ]
-            if preset.shift:
-                terms.append(Term("shift", preset.shift))
-            odds = Term.sum(ODDS, terms, margin)
-            others = [Term("log P(not relevant)", log_sigmoid(-odds.value))] if preset.transform == "softmax" else []
-            found.append(Explanation(item.rank, item.score, name_of(item.passage), (odds, *others), note=_NO_TOKENS))
-        return Explanations(found, query)
+    def _explain_entry(self, item: Ranked[Passage]) -> Explanation:
+        preset, details, margin = self._preset, item.details, ""
+        labels = [
+            answer.strip() if isinstance(answer, str) else f"token {answer}"
+            for answer in (preset.positive, preset.negative)
+        ]
+        if "logit" in details:
+            terms = [Term(labels[0], preset.scale * details["logit"], text=f"logit {details['logit']:+.3f}")]
+        else:
+            margin = f"margin {details['positive'] - details['negative']:+.3f} nats"
+            at_most = dict.fromkeys(details["bounded"], "at most ")
+            terms = [
+                Term(label, factor * details[key], text=f"{at_most.get(key, '')}P = {math.exp(details[key]):.4g}")
+                for label, key, factor in zip(labels, _ANSWERS, (preset.scale, -preset.scale), strict=True)
+            ]
+        if preset.shift:
+            terms.append(Term("shift", preset.shift))
+        odds = Term.sum(ODDS, terms, margin)
+        others = [Term("log P(not relevant)", log_sigmoid(-odds.value))] if preset.transform == "softmax" else []
+        return Explanation(item.rank, item.score, name_of(item.passage), (odds, *others), note=_NO_TOKENS)
+
+
+def _check_template(template: object) -> None:
+    """Refuse a prompt without a query or a text.
+
+    Raises:
+        InvalidInput: The template is neither None nor a string with these placeholders.
+    """
+    if template is None:
+        return
+    names = _PLACEHOLDER.findall(template) if isinstance(template, str) else []
+    if names.count("text") != 1 or "query" not in names or not set(names) <= {"query", "text", "instruction"}:
+        raise InvalidInput(
+            f"template must contain {{text}} once, {{query}}, and optionally {{instruction}}, got {template!r:.200}."
+        )
+
+
+def _check_instruction(instruction: object, template: str) -> None:
+    """Refuse an instruction for which the prompt has no placeholder.
+
+    Raises:
+        InvalidInput: The instruction is not a string, or the template does not contain `{instruction}`.
+    """
+    if not isinstance(instruction, str | None):
+        raise InvalidInput(f"instruction must be a string, got {instruction!r:.200}.")
+    if instruction is not None and "{instruction}" not in template:
+        raise InvalidInput(
+            f"The prompt has no {{instruction}}, so the instruction {instruction!r:.80} would not be read. Remove it "
+            "or use another template."
+        )
 
 
 class MonoT5(Relevance):
@@ -333,20 +356,20 @@ class MonoT5(Relevance):
     score(p) = log [ P("true" | prompt) / (P("true" | prompt) + P("false" | prompt)) ]
     prompt   = Query: {query} Document: {passage} Relevant:                       Nogueira et al. (2020), section 3
 
-    The preset `"monot5"` of `Relevance`, made for checkpoints that were fine-tuned to answer so, such as
-    castorini/monot5-base-msmarco-10k. Scores, details and errors are those of `Relevance`, except that any model that
-    reads instructions can be asked: where an answer is several tokens it counts as a whole word.
+    The preset `"monot5"` of `Relevance`, made for checkpoints that were fine-tuned with it, such as
+    castorini/monot5-base-msmarco-10k. Scores, details and errors are those of `Relevance`, but any model that reads
+    instructions can be used: an answer of several tokens counts as a whole word.
 
     Args:
         model: A language model that reads instructions, or its specification.
-        max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
+        max_passage_tokens: Maximum number of tokens of a passage; None means the model's own limit.
 
     >>> MonoT5("hf:castorini/monot5-base-msmarco-10k").rank("Which novel?", [])  # loaded for the first passage
     []
     >>> MonoT5("unigram")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    drillrank.errors.LacksCapability: MonoT5 asks a question in words, which 'unigram' does not read: ...
+    drillrank.errors.LacksCapability: MonoT5 needs a model that reads instructions, got 'unigram'. ...
     """
 
     def __init__(self, model: str | LanguageModel, *, max_passage_tokens: int | None = None) -> None:
@@ -354,32 +377,33 @@ class MonoT5(Relevance):
 
     def _check_model(self) -> None:
         if not self.language_model.reads_instructions:
-            reads = f"which {self.language_model.spec!r:.200} does not read: give a neural model"
             raise LacksCapability(
-                f'MonoT5 asks a question in words, {reads}, as "hf:castorini/monot5-base-msmarco-10k".'
+                f"MonoT5 needs a model that reads instructions, got {self.language_model.spec!r:.200}. Use a neural "
+                'one, such as "hf:castorini/monot5-base-msmarco-10k".'
             )
 
     @cached_property
     def _preset(self) -> AnswerPreset:
-        """The preset; behind a decoder's prompt its answers follow a blank."""
+        """Preset whose answers follow a blank after the prompt of a decoder."""
         blank = "" if self.language_model.include_eos_by_default else " "
         return replace(ANSWER_PRESETS["monot5"], positive=f"{blank}true", negative=f"{blank}false")
 
-    def _answers(
-        self, queries: Sequence[str], lists: Sequence[list[Passage]], _stages: object, /
-    ) -> list[list[NextTokens]]:
-        """What the model answers; as targets, where an answer is several tokens or the model tells no next one."""
+    def _ask(self, candidate_lists: Sequence[Candidates[Passage]]) -> list[NextTokens]:
+        """Return the log-probabilities of the answers, as targets if the model lacks them as next tokens."""
         try:
-            return super()._answers(queries, lists, _stages)
+            return super()._ask(candidate_lists)
         except LacksCapability:
             answers = str(self._preset.positive), str(self._preset.negative)
         requests = [
-            [Request(self._prompt(query, passage), answer) for passage in passages for answer in answers]
-            for query, passages in zip(queries, lists, strict=True)
+            [
+                Request(self._prompt(candidates.query, passage), answer)
+                for passage in candidates.items
+                for answer in answers
+            ]
+            for candidates in candidate_lists
         ]
-        found = chain.from_iterable(self.language_model.log_likelihood_lists(requests, include_eos=False))
-        pairs = (
+        likelihoods = chain.from_iterable(self.language_model.log_likelihood_lists(requests, include_eos=False))
+        return [
             NextTokens(np.array([true.total, false.total]), max(true.cut_tokens, false.cut_tokens))
-            for true, false in zip(found, found, strict=True)
-        )
-        return [[next(pairs) for _ in passages] for passages in lists]
+            for true, false in zip(likelihoods, likelihoods, strict=True)
+        ]

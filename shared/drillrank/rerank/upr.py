@@ -6,21 +6,22 @@ score(p) = (1/|q|) Σ_t log p(q_t | q_<t, prompt(p))          Sachan et al. (202
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from copy import copy
+from typing import TYPE_CHECKING, Literal, TypeGuard
 
 from drillrank.errors import InvalidInput, check_limits, check_number
+from drillrank.explanation import Explanations
 from drillrank.likelihood import LanguageModel, Likelihood, SumOfExperts, load_language_model
-from drillrank.passages import Passage, as_passages, read_query
+from drillrank.passages import Passage, Ranked, as_passages, read_query
 from drillrank.prompts import Prompt, TruncatableText, TrustedText
-from drillrank.rerank.base import (
-    LikelihoodFormula,
-    LikelihoodRanker,
-    first_expert,
-    preset_formula,
-    warn_unread,
-)
+from drillrank.rerank.base import Candidates, CandidateScores, LikelihoodRanker
+from drillrank.rerank.formula import LikelihoodFormula, preset_formula, warn_unread
 from drillrank.rerank.prior import Prior, check_prior
+from drillrank.rerank.two_stages import TwoStageRanker
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # Sachan et al. (2022), as BRMGR (Du et al.) section II uses it for retrieved passages.
 UPR_PROMPT = "Passage: {title} {text}. Please write a question based on this passage."
@@ -28,10 +29,12 @@ READ = 10  # passages that a sum with a neural expert reads
 
 
 def split_template(template: str) -> tuple[TrustedText, str | None, TrustedText]:
-    """Wording before a passage, what joins title and text, and wording behind; None where there is no title.
+    """Split a template into the text before a passage, the separator of title and text, and the text after it.
+
+    The separator is None if the template has no title.
 
     Raises:
-        InvalidInput: there is no `{text}`, a placeholder is unknown or repeated, or the title follows the text.
+        InvalidInput: There is no `{text}`, a placeholder is unknown or repeated, or the title follows the text.
 
     >>> split_template("Passage: {title} {text}. Ask a question.")
     ('Passage: ', ' ', '. Ask a question.')
@@ -39,10 +42,11 @@ def split_template(template: str) -> tuple[TrustedText, str | None, TrustedText]
     names = re.findall(r"\{(\w*)\}", template) if isinstance(template, str) else []
     if names not in (["text"], ["title", "text"]):
         raise InvalidInput(
-            f"A passage template holds {{text}} once, and before it, if wanted, {{title}} once; not {template!r:.200}."
+            "The template of a passage must contain {text} once, and optionally {title} once before it, got "
+            f"{template!r:.200}."
         )
-    *title, text, after = re.split(r"\{\w+\}", template)
-    return TrustedText(title[0] if title else text), text if title else None, TrustedText(after)
+    *before_text, text, after = re.split(r"\{\w+\}", template)
+    return TrustedText(before_text[0] if before_text else text), text if before_text else None, TrustedText(after)
 
 
 class UPR(LikelihoodRanker[Passage | str, Passage]):
@@ -50,31 +54,32 @@ class UPR(LikelihoodRanker[Passage | str, Passage]):
 
     Args:
         model: A language model, or its specification.
-        template: Prompt with `{text}` and, if wanted, `{title}` before it.
-        max_passage_tokens: Tokens that a passage may keep; None leaves it to the model's own limit.
-        prior: What the `scores` of the first stage say of a passage before its text is read (see
-            `drillrank.rerank.prior`): `"retrieval"` takes the ranks by scores of any kind; `"cosine"` takes the scores
-            as the cosines of a sentence encoder; None is uniform, as in the paper. Without scores it is uniform, too.
-        prior_weight: How much the prior counts: its log-probabilities are multiplied by it, up to a constant.
-        read: With a sum of experts, such as `"unigram+hf:..."`, how many passages the whole sum reads: the first expert
-            ranks all, and the unread keep its order below the last one that was read. `"all"` for no such limit; None
-            is 10 where the first expert counts words and another one is neural, and all otherwise. A preset reads all.
-        preset: Score as published code does: `"upr"`, `"rankify"` or `"rerankers"`, which sum over the tokens of the
-            question; `"brmgr"` and `"paper"`, which average (see `drillrank.rerank.base`). A preset brings its own
-            template and limits, and one that is named has no prior.
+        template: Prompt with `{text}`, and optionally `{title}` before it.
+        max_passage_tokens: Maximum number of tokens of a passage; None means the model's own limit.
+        prior: Prior probability of a passage from the `scores` of the first stage (see `drillrank.rerank.prior`).
+            `"retrieval"` uses the ranks by scores of any kind. `"cosine"` reads the scores as cosines of a sentence
+            encoder. None is uniform, as in the paper. Without scores the prior is uniform, too.
+        prior_weight: Factor of the prior's log-probabilities, up to a constant.
+        read: With a sum of experts, such as `"unigram+hf:..."`, number of passages that the whole sum reads (see
+            `drillrank.rerank.two_stages`). The first expert ranks all. `"all"` means no limit. None is 10 if the first
+            expert counts words and another one is neural, and all otherwise. A preset reads all.
+        preset: Formula of published code: `"upr"`, `"rankify"` or `"rerankers"`, which sum over the tokens of the
+            question; `"brmgr"` and `"paper"`, which average (see `drillrank.rerank.formula`). A preset includes its
+            template and limits, and a named one has no prior.
 
     Scores are natural log-probabilities per question token: at most 0, higher is better, comparable within one
-    question only. `details` holds `log_likelihood` (the sum), `tokens` (of the question), `reduce` (`"mean"`, or
+    question only. `details` contains `log_likelihood` (the sum), `tokens` (of the question), `reduce` (`"mean"`, or
     `"sum"` with a preset that adds up), `cut_tokens` (of the passage), `position` (in the input) and
-    `nothing_matched` (with a model that counts words: no passage holds a word of the question; then the input order
-    stands). `log_likelihood` is exact always; the score is that of the least likely passage where a passage holds no
-    word of the question, since its length alone says nothing. With scores of a first stage `details` holds
-    `log_prior`, too, with an `st:` model `log_meaning`, the share of its token of meaning, and where not all are read
-    `read`; what was not read has the score of the first expert, lowered by as much as the last one that was.
+    `nothing_matched` (with a model that counts words: no passage contains a word of the question; then the input order
+    is kept). `log_likelihood` is always exact. A passage without a word of the question gets the score of the least
+    likely passage, since its length alone is not evidence. With scores of a first stage `details` also contains
+    `log_prior`, with an `st:` model `log_meaning`, the part of its token of meaning, and if not all passages are read
+    `read`. A passage that was not read has the score of the first expert, lowered by as much as the last one that was
+    read.
 
     Raises:
-        InvalidInput: the template is malformed, a limit is below 1, the prior is unknown, a preset is given beside
-            what it brings or to the unigram model, or `read` is given with a model that is no sum.
+        InvalidInput: The template is malformed, a limit is below 1, the prior is unknown, a preset is combined with
+            what it includes or with the unigram model, or `read` is used with a model that is not a sum.
 
     >>> ranking = UPR().rank("Who wrote Emma?", ["Emma is a novel that Jane Austen wrote.", "Basel lies on the Rhine."])
     >>> ranking[0].passage.text
@@ -84,8 +89,6 @@ class UPR(LikelihoodRanker[Passage | str, Passage]):
     >>> best.passage.text
     'Bonn is a town on the Rhine.'
     """
-
-    _candidates = staticmethod(as_passages)
 
     def __init__(
         self,
@@ -98,42 +101,75 @@ class UPR(LikelihoodRanker[Passage | str, Passage]):
         read: int | Literal["all"] | None = None,
         preset: str | LikelihoodFormula | None = None,
     ) -> None:
-        self._pieces = split_template(template)
+        title_separator = split_template(template)[1]
         check_limits(max_passage_tokens=max_passage_tokens, read=None if read == "all" else read)
         check_number(prior_weight=prior_weight)
         if preset is not None and (template != UPR_PROMPT or max_passage_tokens is not None):
-            raise InvalidInput("A preset brings its own template and limits: leave them out, or the preset.")
+            raise InvalidInput("A preset includes its template and limits. Remove template and max_passage_tokens.")
         self.language_model = lm = load_language_model(model)
         self.template, self.max_passage_tokens = template, max_passage_tokens
         self.prior = None if isinstance(preset, str) else check_prior(prior)
         self.prior_weight = prior_weight
         self.read, self.preset = read, preset
-        if isinstance(read, int) and not (isinstance(lm, SumOfExperts) and len(lm.experts) > 1):
-            raise InvalidInput(f"read={read} is for a sum of experts, such as unigram+hf:...")
-        if preset is None and read != "all":
-            words_first = lm.reads_instructions and not first_expert(lm).reads_instructions
-            self._read = READ if read is None and words_first else read
+        if isinstance(read, int) and not _is_sum(lm):
+            raise InvalidInput(f"read={read} requires a sum of experts, such as unigram+hf:..., got {lm.spec!r:.200}.")
         self._formula = LikelihoodFormula(template) if preset is None else preset_formula(preset, lm, "{text}")
-        if template != UPR_PROMPT and self._pieces[1] == " ":
+        if template != UPR_PROMPT and title_separator == " ":
             warn_unread(lm, "template")
-        self._pieces = split_template(self._formula.template)
+        self._template_parts = split_template(self._formula.template)
+        self._two_stages = self._build_two_stages()
+
+    def score(self, candidate_lists: Sequence[Candidates[Passage]], /) -> list[CandidateScores]:
+        """Score passages by the likelihood of the question, in two stages if the sum does not read all of them."""
+        if self._two_stages is not None:
+            return self._two_stages.score(candidate_lists)
+        return super().score(candidate_lists)
+
+    def explain(
+        self, query: str, ranking: Sequence[Ranked[Passage]], candidates: Iterable[Passage | str] | None = None
+    ) -> Explanations:
+        """Explain what each token of the question adds to the scores of a ranking, as `LikelihoodRanker.explain`."""
+        if self._two_stages is not None:
+            return self._two_stages.explain(query, ranking, candidates)
+        return super().explain(query, ranking, candidates)
 
     def likelihoods(self, query: str, passages: Iterable[Passage | str]) -> list[Likelihood]:
-        """Log-probabilities of the question's tokens after each passage, in order: what the scores are made of.
+        """Return the log-probabilities of the question's tokens given each passage, from which scores are computed.
 
         Raises:
-            InvalidInput: the query is blank, or an item is not a passage.
+            InvalidInput: The query is blank, or an item is not a passage.
 
         >>> [likelihood] = UPR().likelihoods("Where is Basel?", ["Basel lies on the Rhine."])
         >>> likelihood.tokens
         ['where', 'is', 'basel']
         """
-        [found] = self._answers([read_query(query)], [as_passages(passages)], model=self.language_model)
-        return [likelihood for [likelihood] in found]
+        [likelihoods] = self._likelihoods([Candidates(read_query(query), as_passages(passages))])
+        return [likelihood for [likelihood] in likelihoods]
 
-    def _prompts_of(self, passage: Passage) -> list[Prompt]:
-        """A passage without a title leaves the separator out."""
-        before, separator, after = self._pieces
-        titled = separator is not None and passage.title
-        text = f"{passage.title}{separator}{passage.text}" if titled else passage.text
+    def with_model(self, model: LanguageModel) -> Self:
+        """Return a copy with another language model."""
+        ranker = super().with_model(model)
+        ranker._two_stages = ranker._build_two_stages()
+        return ranker
+
+    def _build_two_stages(self) -> TwoStageRanker[Passage | str, Passage] | None:
+        """Return the ranker in two stages; None if the model reads all passages."""
+        model = self.language_model
+        if self.preset is not None or self.read == "all" or not _is_sum(model):
+            return None
+        first_expert = model.experts[0]
+        if self.read is None and (first_expert.reads_instructions or not model.reads_instructions):
+            return None
+        whole = copy(self)
+        whole.read, whole._two_stages = "all", None
+        return TwoStageRanker(whole.with_model(first_expert), whole, self.read or READ)
+
+    def _prompts_of(self, item: Passage, /) -> list[Prompt]:
+        before, separator, after = self._template_parts
+        has_title = separator is not None and item.title
+        text = f"{item.title}{separator}{item.text}" if has_title else item.text
         return [(before, TruncatableText(text, self.max_passage_tokens), after)]
+
+
+def _is_sum(model: LanguageModel) -> TypeGuard[SumOfExperts]:
+    return isinstance(model, SumOfExperts) and len(model.experts) > 1

@@ -9,7 +9,7 @@ from drillrank import D3, UPR, Passage, Path, PathSearch, PromptRank, Relevance,
 from drillrank.explanation.terms import NOTHING, ODDS, PATH
 from drillrank.likelihood.encoder import MEANING
 from drillrank.likelihood.huggingface import HuggingFaceModel
-from drillrank.rerank.base import ROUNDING
+from drillrank.rerank.explaining import ROUNDING
 from tests.drillrank.neural.conftest import loaded, saved
 from tests.drillrank.neural.fake_server import FakeServer
 from tests.drillrank.neural.tiny_encoder import saved_encoder

@@ -10,7 +10,7 @@ import pytest
 
 from drillrank import Passage, Path, PromptRank
 from drillrank.prompts import prompt_text
-from drillrank.rerank.base import PRESETS
+from drillrank.rerank.formula import PRESETS
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, Demonstration, path_prompt
 from tests.drillrank.neural.golden import GPT2, T5, at_hand, golden, inputs, model
 from tests.examples import some

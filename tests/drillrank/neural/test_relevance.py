@@ -17,8 +17,8 @@ from drillrank.errors import InvalidInput, LacksCapability
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import HuggingFaceModel, NextTokenRequest, TrainedAnswers
 from drillrank.prompts import TruncatableText, TrustedText, prompt_text
-from drillrank.rerank.base import rescaled
 from drillrank.rerank.relevance import ANSWER_PRESETS
+from drillrank.rerank.scales import rescaled
 from tests.drillrank.helpers import refuses
 from tests.drillrank.neural.conftest import FAMILIES, KINDS_OF_MODELS, MORE_TOKENIZERS, loaded, saved
 from tests.drillrank.neural.float64 import Yardstick
@@ -249,17 +249,17 @@ def test_answers_that_a_model_cannot_give_are_refused(model, asked, match):
 PLACES = ["{query}", "{text} {text} {query}", "{text}", "{text} {query} {title}", 3]
 BAD = [
     *(({"template": template}, r"holds \{text\} once") for template in PLACES),
-    ({"positive": ""}, "positive is a token's text or its id"),
-    *(({"negative": wrong}, "negative is a token's text or its id") for wrong in (True, -1)),
+    ({"positive": ""}, "positive must be the text or the id"),
+    *(({"negative": wrong}, "negative must be the text or the id") for wrong in (True, -1)),
     ({"transform": "sigmoid"}, 'transform must be "softmax", "margin" or "logit"'),
     ({"shift": "1"}, "shift must be a finite"),
     *(({"scale": wrong}, "scale must be a finite number") for wrong in (0, math.nan)),
-    ({"preset": "qwen"}, "preset is one of monot5, qwen3-reranker"),
+    ({"preset": "qwen"}, "preset must be one of monot5, qwen3-reranker"),
     ({"max_passage_tokens": 0}, "max_passage_tokens"),
 ]
 test_senseless_settings_are_refused_at_once = refuses(
     *((lambda bad=bad: Relevance("hf:/nowhere", **keyword_arguments(Relevance, bad)), says) for bad, says in BAD),
-    *((lambda of=of: Relevance("hf:x", preset=of, instruction="I"), "would be read nowhere")
+    *((lambda of=of: Relevance("hf:x", preset=of, instruction="I"), "would not be read")
       for of in ANSWER_PRESETS if of not in INSTRUCTED),
 )  # fmt: skip
 
