@@ -40,7 +40,9 @@ class PerfectModel(LanguageModel):
     def spec(self) -> str:
         return "perfect"
 
-    def _log_likelihood(self, requests: Sequence[Request], _temperature: float, _include_eos: bool) -> list[Likelihood]:
+    def log_likelihood_batch(
+        self, requests: Sequence[Request], _temperature: float, _include_eos: bool
+    ) -> list[Likelihood]:
         self.requests += len(requests)
         return [self._likelihood(request) for request in requests]
 

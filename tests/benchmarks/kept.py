@@ -126,7 +126,9 @@ class KeptModel(LanguageModel):
         """`hf:` and the directory's name; `, chat` behind it in its own template."""
         return f"hf:{Path(self.name).name}{', chat' if self.chat else ''}"
 
-    def _log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
+    def log_likelihood_batch(
+        self, requests: Sequence[Request], temperature: float, include_eos: bool
+    ) -> list[Likelihood]:
         chats = [self.chat if request.chat is None else request.chat for request in requests]
         keys = [
             key_of(_plain(request.prompt), request.target, request.max_tokens, chat, temperature, include_eos)
@@ -149,7 +151,7 @@ class KeptModel(LanguageModel):
         if self._kept.unsaved:
             self._kept.save()
 
-    def _next_tokens(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:
+    def next_tokens_batch(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:
         keys = [key_of(_plain(one.prompt), one.answers, one.max_tokens, one.chat, logits) for one in requests]
         new = {key: request for key, request in zip(keys, requests, strict=True) if key not in self._kept.answers}
         for some in _in_parts(new, 20_000):

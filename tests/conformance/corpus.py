@@ -57,13 +57,13 @@ class Slow:
 
     wait = staticmethod(pause)
 
-    def _log_likelihood(self, *arguments):
+    def log_likelihood_batch(self, *arguments):
         self.wait("model")
-        return super()._log_likelihood(*arguments)
+        return super().log_likelihood_batch(*arguments)
 
-    def _next_tokens(self, *arguments):
+    def next_tokens_batch(self, *arguments):
         self.wait("model")
-        return super()._next_tokens(*arguments)
+        return super().next_tokens_batch(*arguments)
 
 
 class SlowModel(Slow, UnigramModel):
@@ -94,7 +94,7 @@ def section_path(metadata: dict[str, object]) -> object:
 def threads_at_work(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Grows by the thread that each piece of the retrievers' computation runs on."""
     threads: list[int] = []
-    for owner, name in ((UnigramModel, "_log_likelihood"), (ParagraphScorer, "score"), (BM25Index, "scores")):
+    for owner, name in ((UnigramModel, "log_likelihood_batch"), (ParagraphScorer, "score"), (BM25Index, "scores")):
         compute = getattr(owner, name)
 
         def recorded(*arguments, compute=compute):

@@ -138,5 +138,5 @@ class Reading(UnigramModel):
 class Judge(Reading):
     """Tells them as next tokens, too."""
 
-    def _next_tokens(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:
+    def next_tokens_batch(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:
         return [NextTokens(np.log([0.5, 0.5])) for _ in requests]

@@ -32,13 +32,13 @@ class SlowJudge(Judge):
         super().__init__()
         self._heart = heart
 
-    def _log_likelihood(self, *arguments):
+    def log_likelihood_batch(self, *arguments):
         self._heart.wait("model")
-        return super()._log_likelihood(*arguments)
+        return super().log_likelihood_batch(*arguments)
 
-    def _next_tokens(self, *arguments):
+    def next_tokens_batch(self, *arguments):
         self._heart.wait("model")
-        return super()._next_tokens(*arguments)
+        return super().next_tokens_batch(*arguments)
 
 
 _hearts: list[Heartbeat] = []

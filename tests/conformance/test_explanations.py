@@ -29,7 +29,7 @@ class Hashing(HashModel):
 
     tells_next_tokens = True
 
-    def _next_tokens(self, requests, logits):
+    def next_tokens_batch(self, requests, logits):
         self.requests += requests
         return [NextTokens(np.array([self.log_prob(one, answer) for answer in one.answers])) for one in requests]
 

@@ -64,7 +64,7 @@ class Longest(LanguageModel):
 
     spec = "longest"
 
-    def _log_likelihood(self, requests, temperature, include_eos):
+    def log_likelihood_batch(self, requests, temperature, include_eos):
         likelihoods = UnigramModel().log_likelihood([("", request.target) for request in requests])
         for request, likelihood in zip(requests, likelihoods, strict=True):
             likelihood.matched = True

@@ -18,10 +18,10 @@ class Undecided(LanguageModel):
     spec = "undecided"
     tells_next_tokens = True
 
-    def _log_likelihood(self, requests, temperature, include_eos):
+    def log_likelihood_batch(self, requests, temperature, include_eos):
         raise AssertionError("the next token is asked for")
 
-    def _next_tokens(self, requests, logits):
+    def next_tokens_batch(self, requests, logits):
         assert not logits
         self.requests = requests
         chances = {" true": 0.1, " false": 0.3}

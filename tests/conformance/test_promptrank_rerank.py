@@ -36,7 +36,7 @@ class WordModel(LanguageModel):
     def first_tokens(self, text, count):
         return " ".join(text.split(" ")[:count])
 
-    def _log_likelihood(self, requests, temperature, include_eos):
+    def log_likelihood_batch(self, requests, temperature, include_eos):
         self.requests += requests
         self.temperatures.append(temperature)
         return [Likelihood(["word"], np.array([-1.0]), -1.0) for _ in requests]

@@ -33,7 +33,9 @@ class HashModel(LanguageModel):
             for i, token in enumerate(target.split())
         ]
 
-    def _log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
+    def log_likelihood_batch(
+        self, requests: Sequence[Request], temperature: float, include_eos: bool
+    ) -> list[Likelihood]:
         self.requests += requests
         results = []
         for request in requests:
@@ -41,7 +43,7 @@ class HashModel(LanguageModel):
             results.append(Likelihood(request.target.split(), log_probs, float(log_probs.sum())))
         return results
 
-    def _next_tokens(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:
+    def next_tokens_batch(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:
         return [
             NextTokens(np.array([sum(self.log_probs(prompt_text(one.prompt), str(answer))) for answer in one.answers]))
             for one in requests

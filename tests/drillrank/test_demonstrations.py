@@ -41,7 +41,7 @@ def word_model(hash_model):
         def first_tokens(self, text, count):
             return " ".join(text.split(" ")[:count])
 
-        def _log_likelihood(self, requests, temperature, include_eos):
+        def log_likelihood_batch(self, requests, temperature, include_eos):
             for request in requests:
                 documents = [part for part in request.prompt if isinstance(part, TruncatableText)]
                 fixed = "".join(part for part in request.prompt if isinstance(part, str))
@@ -53,7 +53,7 @@ def word_model(hash_model):
                     for part in request.prompt
                 ]
                 self.scored.append("".join(parts))
-            return super()._log_likelihood(requests, temperature, include_eos)
+            return super().log_likelihood_batch(requests, temperature, include_eos)
 
     return WordModel
 

@@ -190,9 +190,9 @@ class Counting(HashModel):
 
     asked = 0
 
-    def _log_likelihood(self, requests, temperature, include_eos):
+    def log_likelihood_batch(self, requests, temperature, include_eos):
         self.asked += len(requests)
-        return super()._log_likelihood(requests, temperature, include_eos)
+        return super().log_likelihood_batch(requests, temperature, include_eos)
 
 
 def test_nothing_is_asked_before_it_is_explained_and_then_nothing_alone():

@@ -111,7 +111,7 @@ def test_the_token_of_meaning_is_told_where_there_is_one(hash_model, tokens, det
     log_probs = np.array([-1.0, -3.0, -2.5][: len(tokens)])
 
     class Says(hash_model):
-        def _log_likelihood(self, requests, temperature, include_eos):
+        def log_likelihood_batch(self, requests, temperature, include_eos):
             return [Likelihood(tokens, log_probs, float(log_probs.sum())) for _ in requests]
 
     [found] = UPR(Says()).rank("red fox", ["a red fox"])

@@ -28,9 +28,9 @@ def word_model(hash_model):
         def first_tokens(self, text, count):
             return " ".join(text.split(" ")[:count])
 
-        def _log_likelihood(self, requests, temperature, include_eos):
+        def log_likelihood_batch(self, requests, temperature, include_eos):
             self.include_eos = include_eos
-            return super()._log_likelihood(requests, temperature, include_eos)
+            return super().log_likelihood_batch(requests, temperature, include_eos)
 
     return WordModel
 
@@ -89,7 +89,7 @@ test_presets_that_cannot_be_used = refuses(
     (lambda: UPR(HashModel(), preset=LikelihoodFormula("{text} {title}")), "before it"),
     (lambda: LikelihoodFormula("{text}", max_prompt_tokens=0), "max_prompt_tokens"),
     (lambda: LikelihoodFormula("{text}", max_target_tokens=0), "max_target_tokens"),
-    (lambda: UPR(HashModel(), preset="upr").rank("who?", ["a"]), "'hash' does not tell where its tokens end"),
+    (lambda: UPR(HashModel(), preset="upr").rank("who?", ["a"]), "'hash' does not report where its tokens end"),
     *((lambda preset=preset: UPR("unigram", preset=preset), "neural") for preset in UPR_PRESETS),
     (lambda: PromptRank("unigram", settings={"preset": "promptrank"}), "neural"),
 )

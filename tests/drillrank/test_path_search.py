@@ -159,7 +159,7 @@ class Indifferent(LanguageModel):
 
     spec = "indifferent"
 
-    def _log_likelihood(self, requests, temperature, include_eos):
+    def log_likelihood_batch(self, requests, temperature, include_eos):
         return [Likelihood(["t"], np.array([-1.0]), -1.0) for _ in requests]
 
 

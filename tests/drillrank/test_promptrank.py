@@ -68,9 +68,9 @@ test_what_cannot_be_ranked_is_refused_at_once = refuses(
 
 def test_a_model_that_hears_no_instruction_is_asked_once(monkeypatch):
     asked = []
-    whole = UnigramModel._log_likelihood
+    whole = UnigramModel.log_likelihood_batch
     monkeypatch.setattr(
-        UnigramModel, "_log_likelihood", lambda self, r, *rest: asked.extend(r) or whole(self, r, *rest)
+        UnigramModel, "log_likelihood_batch", lambda self, r, *rest: asked.extend(r) or whole(self, r, *rest)
     )
     paths = [Path((Passage("red fox"),)), Path((Passage("town"),))]
     ranker = PromptRank(UnigramModel().fit(["red fox", "town"]))

@@ -120,7 +120,7 @@ def test_of_candidates_whose_tokens_differ(scored):
     scored.sort(reverse=True)
 
     class Melting(UnigramModel):
-        def _log_likelihood(self, requests, temperature, include_eos):
+        def log_likelihood_batch(self, requests, temperature, include_eos):
             prompts = [int(prompt_text(request.prompt)) for request in requests]
             return [Likelihood(["t"] * scored[i][1], np.zeros(0), scored[i][0] * scored[i][1]) for i in prompts]
 

@@ -85,9 +85,9 @@ def test_budgets_and_the_end_of_sequence_are_each_experts_own():
     class Ends(HashModel):
         include_eos_by_default = True
 
-        def _log_likelihood(self, requests, temperature, include_eos):
+        def log_likelihood_batch(self, requests, temperature, include_eos):
             asked.append(include_eos)
-            return super()._log_likelihood(requests, temperature, include_eos)
+            return super().log_likelihood_batch(requests, temperature, include_eos)
 
     asked: list[bool] = []
     model = SumOfExperts([UnigramModel(), Ends()])

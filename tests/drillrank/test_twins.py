@@ -27,9 +27,9 @@ def shown(ranking):
 class Asked(HashModel):
     """Counts what it is asked."""
 
-    def _log_likelihood(self, requests, temperature, include_eos):
+    def log_likelihood_batch(self, requests, temperature, include_eos):
         self.calls = getattr(self, "calls", 0) + 1
-        return super()._log_likelihood(requests, temperature, include_eos)
+        return super().log_likelihood_batch(requests, temperature, include_eos)
 
 
 def test_a_model_without_a_collection_is_asked_once_for_all_questions():

@@ -159,7 +159,7 @@ def test_a_cut_document_scores_as_the_shorter_text_does(text, limit, temperature
 @pytest.mark.parametrize(
     ("pairs", "options", "match"),
     [
-        *(([("a", "b"), ("a", blank)], {}, "Request 1 has nothing to score") for blank in ("", " ", "\n\t")),
+        *(([("a", "b"), ("a", blank)], {}, "The target of request 1 must contain text") for blank in ("", " ", "\n\t")),
         *(
             ([("a", "b"), pair], {}, "Request 1 must be")
             for pair in (("a",), ("a", "b", "c"), ("a", None), (1, "b"), None, 5, "text")

@@ -12,19 +12,25 @@ if TYPE_CHECKING:
         Likelihood,
         NextTokenRequest,
         NextTokens,
+        RelevanceRequest,
+        RelevanceScore,
         Request,
         RequestLike,
         TrainedAnswers,
     )
+    from drillrank.likelihood.cross_encoder import CrossEncoderModel
     from drillrank.likelihood.ct2 import CTranslate2Model
     from drillrank.likelihood.encoder import EmbeddingModel
     from drillrank.likelihood.huggingface import HuggingFaceModel
     from drillrank.likelihood.load import load_language_model
     from drillrank.likelihood.mixture import SumOfExperts
+    from drillrank.likelihood.relevance import RelevanceModel
+    from drillrank.likelihood.rerank_server import RerankServerModel
     from drillrank.likelihood.served import ServedModel
     from drillrank.likelihood.unigram import UnigramModel
 
 _MODULE_BY_NAME = {
+    "CrossEncoderModel": "cross_encoder",
     "CTranslate2Model": "ct2",
     "EmbeddingModel": "encoder",
     "HuggingFaceModel": "huggingface",
@@ -32,8 +38,12 @@ _MODULE_BY_NAME = {
     "Likelihood": "base",
     "NextTokenRequest": "base",
     "NextTokens": "base",
+    "RelevanceModel": "relevance",
+    "RelevanceRequest": "base",
+    "RelevanceScore": "base",
     "Request": "base",
     "RequestLike": "base",
+    "RerankServerModel": "rerank_server",
     "ServedModel": "served",
     "SumOfExperts": "mixture",
     "TrainedAnswers": "base",
@@ -43,14 +53,19 @@ _MODULE_BY_NAME = {
 
 __all__ = [
     "CTranslate2Model",
+    "CrossEncoderModel",
     "EmbeddingModel",
     "HuggingFaceModel",
     "LanguageModel",
     "Likelihood",
     "NextTokenRequest",
     "NextTokens",
+    "RelevanceModel",
+    "RelevanceRequest",
+    "RelevanceScore",
     "Request",
     "RequestLike",
+    "RerankServerModel",
     "ServedModel",
     "SumOfExperts",
     "TrainedAnswers",

@@ -1,7 +1,8 @@
-"""The contract of every language model, which has one or both of two capabilities.
+"""The contract of every language model, which has one or several of three capabilities.
 
-Likelihood: exact log-probabilities of a target, given a prompt. Relevance: the probabilities of some tokens right
-behind a prompt, such as "yes" and "no".
+Likelihood: exact log-probabilities of a target, given a prompt. Next tokens: the probabilities of some tokens right
+after a prompt, such as "yes" and "no". Relevance: the log-odds that a document is relevant to a query, which
+cross-encoders and rerank servers compute.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LOGIT_SCORE = "1_LogitScore/config.json"  # where sentence-transformers saves the answers beside the weights
+LOGIT_SCORE = "1_LogitScore/config.json"  # file of sentence-transformers with the answers, next to the weights
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Ask for log P(target | prompt).
+    """Request for log P(target | prompt).
 
     Attributes:
-        prompt: Fixed wording and cuttable documents (see `drillrank.prompts`).
-        target: The text whose likelihood is wanted.
-        max_tokens: Budget for the whole prompt, in the model's tokens; documents are shortened to meet it.
-        chat: Whether the prompt is the user's turn of a conversation and the target the assistant's, by the model's
-            chat template; None leaves it to the model's own option.
+        prompt: Fixed text and truncatable documents (see `drillrank.prompts`).
+        target: Text whose likelihood is computed.
+        max_tokens: Maximum number of tokens of the whole prompt; documents are truncated to fit.
+        chat: True if the prompt is the user's turn of a conversation and the target the assistant's, by the model's
+            chat template; None for the model's own option.
     """
 
     prompt: Prompt
@@ -55,13 +56,13 @@ class Likelihood:
     """Log P(target | prompt), in nats.
 
     Attributes:
-        tokens: The target's tokens, as the model sees them; of a sum, as its first expert sees them.
-        log_probs: float64 array of shape `(len(tokens),)`, one natural log-probability per token.
-        total: Sum of `log_probs`; of a sum of experts, its mean times the number of `tokens`, at least 1.
-        cut_tokens: How many tokens of the prompt's documents were left out to meet the budgets.
-        matched: Whether a document of the prompt holds one of the tokens; True for models that do not count words.
-        parts: Of a sum, the likelihood by each expert, in order; empty otherwise.
-        weights: Of a sum, the weight of each part.
+        tokens: Tokens of the target, as the model reads them; for a sum, as its first expert reads them.
+        log_probs: Natural log-probability of each token, float64, shape (tokens,).
+        total: Sum of `log_probs`; for a sum of experts, its mean times the number of `tokens`, at least 1.
+        cut_tokens: Number of tokens of the prompt's documents that were truncated to meet the budgets.
+        matched: True if a document of the prompt contains one of the tokens, or if the model does not count words.
+        parts: For a sum, the likelihood by each expert, in order; empty otherwise.
+        weights: For a sum, the weight of each part.
     """
 
     tokens: Sequence[str]
@@ -74,22 +75,22 @@ class Likelihood:
 
     @property
     def mean(self) -> float:
-        """Mean log-probability per token, 0.0 for a target without tokens; of a sum, the weighted sum of the means."""
+        """Mean log-probability per token, 0.0 for a target without tokens; for a sum, the weighted sum of the means."""
         if self.parts:
             return math.fsum(weight * part.mean for weight, part in zip(self.weights, self.parts, strict=True))
         return self.total / len(self.tokens) if self.tokens else 0.0
 
     @property
     def summands(self) -> tuple[Likelihood, ...]:
-        """What each expert adds to `total`: its tokens, with log-probabilities of which all add up to it.
+        """Likelihoods by each expert, scaled so that their log-probabilities add up to `total`.
 
-        Of what is no sum, itself.
+        A likelihood that is not a sum is its own summand.
         """
         if not self.parts:
             return (self,)
-        counted = max(len(self.tokens), 1)
+        n_tokens = max(len(self.tokens), 1)
         scales = [
-            counted * weight / max(len(part.tokens), 1) for weight, part in zip(self.weights, self.parts, strict=True)
+            n_tokens * weight / max(len(part.tokens), 1) for weight, part in zip(self.weights, self.parts, strict=True)
         ]
         return tuple(
             replace(part, log_probs=scale * part.log_probs, total=scale * part.total)
@@ -102,17 +103,17 @@ RequestLike = Request | tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class NextTokenRequest:
-    """Ask how probable some tokens are right behind a prompt.
+    """Request for the probabilities of some tokens right after a prompt.
 
     Attributes:
-        prompt: Fixed wording and cuttable documents (see `drillrank.prompts`).
-        answers: The tokens: each its text, its name in the model's vocabulary, or its id.
-        max_tokens: Budget for the whole prompt, in the model's tokens; documents are shortened to meet it.
-        chat: Whether the prompt is the user's turn of a conversation, by the model's chat template, and the answer the
+        prompt: Fixed text and truncatable documents (see `drillrank.prompts`).
+        answers: The tokens, each by its text, its name in the model's vocabulary, or its id.
+        max_tokens: Maximum number of tokens of the whole prompt; documents are truncated to fit.
+        chat: True if the prompt is the user's turn of a conversation, by the model's chat template, and the answer the
             first token of the assistant's.
     """
 
-    target: ClassVar[str] = ""  # as of a `Request`: nothing follows the prompt
+    target: ClassVar[str] = ""  # as in a `Request`: nothing follows the prompt
 
     prompt: Prompt
     answers: tuple[str | int, ...]
@@ -122,12 +123,12 @@ class NextTokenRequest:
 
 @dataclass(slots=True, eq=False)
 class NextTokens:
-    """Log-probabilities of the tokens that a `NextTokenRequest` names, in nats, or their raw logits.
+    """Log-probabilities of the answers of a `NextTokenRequest`, in nats, or their raw logits.
 
     Attributes:
-        values: float64 array of shape `(len(answers),)`.
-        cut_tokens: How many tokens of the prompt's documents were left out to meet the budgets.
-        bounds: Which values are not known, but known to be at most this: a server tells the likeliest tokens alone.
+        values: One number per answer, float64, shape (answers,).
+        cut_tokens: Number of tokens of the prompt's documents that were truncated to meet the budgets.
+        bounds: True for values that are upper bounds, because a server reports the likeliest tokens only.
     """
 
     values: npt.NDArray[np.float64]
@@ -136,12 +137,38 @@ class NextTokens:
 
 
 @dataclass(frozen=True, slots=True)
+class RelevanceRequest:
+    """Request for the relevance of a document to a query.
+
+    Attributes:
+        query: The query.
+        document: The document, with the maximum number of its tokens.
+    """
+
+    query: str
+    document: TruncatableText
+
+
+@dataclass(frozen=True, slots=True)
+class RelevanceScore:
+    """Relevance of a document to a query.
+
+    Attributes:
+        log_odds: Log-odds of relevance, in nats. Their sigmoid is P(relevant).
+        cut_tokens: Number of tokens of the document that the model did not read, as far as it reports them.
+    """
+
+    log_odds: float
+    cut_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class TrainedAnswers:
-    """The tokens that a checkpoint says it was trained to answer with.
+    """Tokens that a checkpoint was trained to answer with.
 
     Attributes:
         positive: Id of the token for a relevant document.
-        negative: Id of the token for another one; None if the logit of `positive` is all that counts.
+        negative: Id of the token for another one; None if the logit of `positive` is the whole score.
     """
 
     positive: int
@@ -149,104 +176,147 @@ class TrainedAnswers:
 
 
 class LanguageModel(ABC):
-    """Scores targets given prompts; every ranker works with any of them.
+    """Scores targets given prompts. Every ranker works with any language model that has the capability it needs.
 
-    Instances are safe to share between threads.
+    A subclass implements `spec` and `log_likelihood_batch`, and `next_tokens_batch` or `relevance_batch` if it can. The
+    methods without `_batch` check their arguments and are what callers use. Instances are safe to share between
+    threads.
+
+    >>> class UniformModel(LanguageModel):
+    ...     spec = "uniform"
+    ...
+    ...     def log_likelihood_batch(self, requests, temperature, include_eos):
+    ...         token_lists = [request.target.split() for request in requests]
+    ...         values = [np.full(len(tokens), -np.log(50_000)) for tokens in token_lists]
+    ...         return [Likelihood(tokens, v, float(v.sum())) for tokens, v in zip(token_lists, values)]
+    >>> [likelihood] = UniformModel().log_likelihood([("Basel lies on the Rhine.", "Which river?")])
+    >>> round(likelihood.mean, 3)
+    -10.82
     """
 
     include_eos_by_default: bool = False
-    """Whether the end-of-sequence token counts as the target's last token unless the caller says otherwise."""
+    """True if the end-of-sequence token counts as the target's last token unless the caller says otherwise."""
     language: str = "english"
-    """Whose stemmer the words of texts are matched with, by the model and beside it."""
+    """Language of the stemmer with which words of texts are matched, by the model and next to it."""
     reads_instructions: bool = True
-    """Whether a prompt's fixed wording changes the scores; False if only its documents are evidence."""
+    """True if a prompt's fixed text changes the scores; False if only its documents do."""
     tells_next_tokens: bool = False
-    """Whether `next_tokens` may be asked; a served model is known better once it is reached."""
+    """True if `next_tokens` can be called. For a served model, this is certain only when it has been reached."""
+    scores_relevance: bool = False
+    """True if `relevance` can be called."""
     wants_fit: bool = False
-    """Whether `fit` with the collection at hand would improve the scores."""
+    """True if `fit` with the collection at hand would improve the scores."""
 
     @property
     def reads_meaning(self) -> bool:
-        """Whether a document without a word of the question may be likelier than one with some."""
+        """True if a document without a word of the question may be likelier than one with some."""
         return self.reads_instructions
+
+    @property
+    def is_neural(self) -> bool:
+        """True for a network that reads question and document together, which takes time for each pair."""
+        return self.reads_instructions or self.scores_relevance
 
     @property
     @abstractmethod
     def spec(self) -> str:
-        """What `load_language_model` takes to build an equal model."""
+        """Specification with which `load_language_model` builds an equal model."""
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options that `load_language_model(self.spec, **self.options)` needs to build an equal model."""
+        """Options with which `load_language_model(self.spec, **self.options)` builds an equal model."""
         return {}
 
     @property
     def trained_answers(self) -> TrainedAnswers | None:
-        """The answers that the checkpoint itself names, if it does."""
+        """Answers that the checkpoint itself names, or None."""
         return None
 
     @abstractmethod
-    def _log_likelihood(
+    def log_likelihood_batch(
         self, requests: Sequence[Request], temperature: float, include_eos: bool
-    ) -> list[Likelihood]: ...
+    ) -> list[Likelihood]:
+        """Compute the likelihoods of checked requests, in order. A subclass implements this method.
 
-    def _next_tokens(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:  # noqa: ARG002
+        Args:
+            requests: At least one request. No target is blank.
+            temperature: Divisor of the logits before the softmax, above 0.
+            include_eos: True to count the end-of-sequence token as the target's last token.
+
+        Returns:
+            Likelihood of each request's target. It must not depend on the other requests, except for a model that
+            `wants_fit`, whose requests with one target are a collection.
+        """
+
+    def next_tokens_batch(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:  # noqa: ARG002
+        """Compute the probabilities of the requests' answers, in order. A subclass with this capability implements it.
+
+        Args:
+            requests: At least one request.
+            logits: True for raw logits, False for log-probabilities.
+        """
         raise LacksCapability(
-            f"{self.spec!r:.200} tells no probabilities of the next token: take a neural model, such as "
-            '"hf:Qwen/Qwen3-Reranker-0.6B", or a served one; UPR ranks with this one.'
+            f"{self.spec!r:.200} does not compute probabilities of the next token. Use a neural model, such as "
+            '"hf:Qwen/Qwen3-Reranker-0.6B", or a served one, or rank with UPR.'
+        )
+
+    def relevance_batch(self, requests: Sequence[RelevanceRequest]) -> list[RelevanceScore]:  # noqa: ARG002
+        """Compute the relevance of documents, in order. A subclass with this capability implements it.
+
+        Args:
+            requests: At least one request.
+        """
+        raise LacksCapability(
+            f"{self.spec!r:.200} does not compute the relevance of a document. Use a cross-encoder, such as "
+            '"ce:cross-encoder/ms-marco-MiniLM-L6-v2", or the address of a rerank server.'
         )
 
     def next_tokens(self, requests: Iterable[NextTokenRequest], *, logits: bool = False) -> list[NextTokens]:
-        """Log-probabilities of the requests' answers as the next token, in the order of the requests.
+        """Return the log-probabilities of the requests' answers as the next token, in the order of the requests.
 
         Args:
             requests: Prompts and answers.
-            logits: Whether to give raw logits in place of log-probabilities.
+            logits: True for raw logits in place of log-probabilities.
 
         Raises:
-            LacksCapability: the model, or its server, does not tell them.
-            InvalidInput: an answer is no token of the model, or a budget cannot be met.
+            LacksCapability: The model, or its server, cannot compute them.
+            InvalidInput: An answer is not a token of the model, or a budget cannot be met.
         """
         request_list = list(requests)
-        return self._next_tokens(request_list, logits) if request_list else []
+        return self.next_tokens_batch(request_list, logits) if request_list else []
+
+    def relevance(self, requests: Iterable[RelevanceRequest]) -> list[RelevanceScore]:
+        """Return the relevance of documents to their queries, in the order of the requests.
+
+        Raises:
+            LacksCapability: The model cannot compute it.
+        """
+        request_list = list(requests)
+        return self.relevance_batch(request_list) if request_list else []
 
     def log_likelihood(
         self, requests: Iterable[RequestLike], *, temperature: float = 1.0, include_eos: bool | None = None
     ) -> list[Likelihood]:
-        """Log-likelihoods of the requests' targets, in the order of the requests.
+        """Return the log-likelihoods of the requests' targets, in the order of the requests.
 
         Args:
-            requests: `Request`s, or `(context, target)` pairs of strings; a context is one document.
-            temperature: Logits are divided by it before the softmax; above 0.
-            include_eos: Whether the end-of-sequence token counts as the target's last token. By default as the
-                model was trained: True for encoder-decoder models, False for the others.
+            requests: `Request`s, or `(context, target)` pairs of strings. A context is one document.
+            temperature: Divisor of the logits before the softmax, above 0.
+            include_eos: True to count the end-of-sequence token as the target's last token. None is the default of the
+                model's training: True for encoder-decoder models, False for the others.
 
         Raises:
-            InvalidInput: a request is malformed, a target is blank or holds half a character (a lone surrogate, which
-                a prompt may hold: it is read as U+FFFD), or the temperature is not a positive number.
+            InvalidInput: A request is malformed, a target is blank or contains half a character (a lone surrogate,
+                which is read as U+FFFD in a prompt), or the temperature is not a positive number.
         """
-        checked = []
-        for position, given in enumerate(requests):
-            match given:
-                case Request(prompt=tuple()):
-                    request = given
-                case (str(context), str(target)):
-                    request = Request((TruncatableText(context),), target)
-                case _:
-                    raise InvalidInput(
-                        f"Request {position} must be a (context, target) pair of strings, or a Request whose prompt is "
-                        f"a tuple of strings and TruncatableText; not {given!r:.200}."
-                    )
-            if not isinstance(request.target, str) or not request.target.strip():
-                raise InvalidInput(f"Request {position} has nothing to score: its target is {request.target!r:.200}.")
-            checked.append(request)
+        checked = [_check_request(request, position) for position, request in enumerate(requests)]
         for target in {request.target for request in checked}:
             check_surrogates(target, "A target")
         if temperature != 1:
             check_number(temperature=temperature)
         if not checked:
             return []
-        return self._log_likelihood(
+        return self.log_likelihood_batch(
             checked, temperature, self.include_eos_by_default if include_eos is None else include_eos
         )
 
@@ -257,82 +327,98 @@ class LanguageModel(ABC):
         temperature: float = 1.0,
         include_eos: bool | None = None,
     ) -> list[list[Likelihood]]:
-        """Several lists of requests, each with the result that it has alone; in one pass, where that is the same."""
+        """Score several lists of requests, each as if it were alone, in one pass if that makes no difference."""
         if self.wants_fit:  # each list is a collection of its own
             return [
                 self.log_likelihood(requests, temperature=temperature, include_eos=include_eos)
                 for requests in request_lists
             ]
-        together = [request for requests in request_lists for request in requests]
-        flat = iter(self.log_likelihood(together, temperature=temperature, include_eos=include_eos))
-        return [[next(flat) for _ in requests] for requests in request_lists]
+        all_requests = [request for requests in request_lists for request in requests]
+        likelihoods = iter(self.log_likelihood(all_requests, temperature=temperature, include_eos=include_eos))
+        return [[next(likelihoods) for _ in requests] for requests in request_lists]
 
     async def run_in_worker(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Call a function that asks this model, without blocking the event loop.
+        """Call a function that uses this model, without blocking the event loop.
 
-        A neural model on this machine has one worker thread, on which callers take turns: first come, first served.
+        A neural model on this machine has one worker thread, which serves callers in order of arrival.
         """
         return await asyncio.to_thread(function, *arguments)
 
-    def first_tokens(self, text: str, count: int) -> str:
-        """The longest beginning of a text that has at most `count` of the model's tokens; a shorter text as it is.
+    def first_tokens(self, text: str, count: int) -> str:  # noqa: ARG002
+        """Return the longest beginning of a text that has at most `count` of the model's tokens.
 
-        Of a model of which a character has several tokens, nothing may be left for a small `count`.
+        It may be empty for a small `count` if the model splits a character into several tokens.
 
         Raises:
-            InvalidInput: this kind of model does not tell where its tokens end.
+            InvalidInput: This kind of model does not report where its tokens end.
         """
         raise InvalidInput(
-            f"{self.spec!r:.200} does not tell where its tokens end, so {count} of {text!r:.80} are unknown."
+            f"{self.spec!r:.200} does not report where its tokens end, so a text cannot be truncated to {count} of "
+            "them. Use another model, or no limit."
         )
 
     def fit(self, texts: Iterable[str] | CollectionStatistics) -> Self:  # noqa: ARG002
-        """Give a lexical model its collection statistics; neural models ignore it. Returns the model itself."""
+        """Give a lexical model its collection statistics, and return the model. Neural models ignore it."""
         return self
 
     def fitted(self, texts: Iterable[str] | CollectionStatistics) -> LanguageModel:
-        """The model itself, or, if it wants to be fitted, a copy that is; this one stays as it is."""
+        """Return a fitted copy of a model that wants to be fitted, and any other model unchanged."""
         return copy.copy(self).fit(texts) if self.wants_fit else self
 
 
+def _check_request(request: object, position: int) -> Request:
+    """Convert a pair to a request, and refuse a malformed one."""
+    match request:
+        case Request(prompt=tuple()):
+            checked = request
+        case (str(context), str(target)):
+            checked = Request((TruncatableText(context),), target)
+        case _:
+            raise InvalidInput(
+                f"Request {position} must be a (context, target) pair of strings, or a Request whose prompt is a tuple "
+                f"of strings and TruncatableText, got {request!r:.200}."
+            )
+    if not isinstance(checked.target, str) or not checked.target.strip():
+        raise InvalidInput(f"The target of request {position} must contain text, got {checked.target!r:.200}.")
+    return checked
+
+
 def check_texts(texts: Iterable[str] | CollectionStatistics) -> list[str]:
-    """The texts as a list.
+    """Return texts as a list.
 
     Raises:
-        InvalidInput: a single string was given in place of a list, or an item is not a string.
+        InvalidInput: The argument is a single string, or an item is not a string.
     """
     if isinstance(texts, str) or not isinstance(texts, Iterable):
-        raise InvalidInput(f"Expected a list of texts, not a single {type(texts).__name__}.")
+        raise InvalidInput(f"Expected a list of texts, got a single {type(texts).__name__}. Pass a list.")
     checked = list(texts)
     for position, text in enumerate(checked):
         if not isinstance(text, str):
-            raise InvalidInput(f"Text {position} is a {type(text).__name__}, not a string.")
+            raise InvalidInput(f"Text {position} must be a string, got {type(text).__name__}.")
     return checked
 
 
 def read_trained_answers(name: str, revision: str | None = None) -> TrainedAnswers | None:
-    """The ids in a checkpoint's `1_LogitScore/config.json`; None if there is no such file.
+    """Read the ids in a checkpoint's `1_LogitScore/config.json`. Return None if there is no such file.
 
     Args:
         name: Directory, or model id on the hub.
         revision: Branch, tag or commit on the hub.
 
     Raises:
-        InvalidInput: the file does not hold the ids of tokens.
+        InvalidInput: The file does not contain ids of tokens.
     """
     from transformers.utils import cached_file
 
     try:
-        location = Path(cached_file(name, LOGIT_SCORE, revision=revision))
-    except OSError:  # not there, or not in the cache of a machine without a network
+        file = Path(cached_file(name, LOGIT_SCORE, revision=revision))
+    except OSError:  # missing, or not in the cache of a machine without a network
         return None
     try:
-        saved = json.loads(location.read_text(encoding="utf-8"))
+        saved = json.loads(file.read_text(encoding="utf-8"))
         positive, negative = saved["true_token_id"], saved.get("false_token_id")
     except (ValueError, LookupError, AttributeError) as error:
-        raise InvalidInput(f"{location} is no configuration of a LogitScore: {error!r:.200}.") from error
+        raise InvalidInput(f"{file} is not a configuration of a LogitScore: {error!r:.200}.") from error
     if not isinstance(positive, int) or not isinstance(negative, int | None):
-        raise InvalidInput(
-            f"{location} names {positive!r:.200} and {negative!r:.200}, which are not the ids of tokens."
-        )
+        raise InvalidInput(f"{file} must contain ids of tokens, got {positive!r:.200} and {negative!r:.200}.")
     return TrainedAnswers(positive, negative)

@@ -1,4 +1,4 @@
-"""A served chat model as an LLM: what it writes, over the chat protocol that all servers speak."""
+"""A served chat model as an LLM, over the chat protocol of all servers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from drillrank.errors import InvalidInput, ServerFailure
+from drillrank.likelihood.http_client import HTTPClient, split_address
 from drillrank.likelihood.process import PerProcess
-from drillrank.likelihood.served import HTTPClient, split_address
 from drillrank.llm import LLM, Reply
 from drillrank.text import without_surrogates
 
@@ -19,24 +19,24 @@ _NO_SCHEMA = (400, 404, 422, 501)  # how servers refuse what they do not know
 class ServedLLM:
     """A chat model behind vLLM, SGLang, llama.cpp, Ollama, OpenAI or another address of the same protocol.
 
-    Each prompt is the user's turn of a conversation of its own. Answers to a schema are held to it where the server can
-    do so, and asked for in words where it refuses.
+    Each prompt is the user's turn of a conversation of its own. If a schema is given, the server constrains the answer
+    to it. A server that cannot do so is asked without the schema.
 
     Args:
-        address: `http://host:port/v1#model`, or https; without `#model` the only one that is served.
-        api_key_env: Environment variable that holds the API key; no key is sent if it is not set.
-        timeout: Seconds that an answer may take in all, other attempts and their pauses included.
-        retries: How often a request is tried again, with growing pauses: after 408, 429 and 5xx, and where the server
+        address: `http://host:port/v1#model`, or https; without `#model` the only model of the server.
+        api_key_env: Environment variable with the API key; no key is sent if it is not set.
+        timeout: Maximum seconds per request, including further attempts and the pauses between them.
+        retries: Maximum number of further attempts, with growing pauses: after 408, 429 and 5xx, and if the server
             cannot be reached.
-        concurrency: Requests under way at once, whoever calls.
-        parameters: Sent with each request; by default temperature 0 and at most 2,048 tokens.
+        concurrency: Maximum number of requests at a time, over all callers.
+        parameters: Parameters of each request; by default temperature 0 and at most 2,048 tokens.
 
     Attributes:
-        model: Its name; empty until the server was asked for the only one.
-        takes_schemas: Whether the server holds answers to a schema, as far as is known.
+        model: Name of the model; empty until the server was asked for its only one.
+        takes_schemas: True unless the server has refused a schema.
 
     Raises:
-        InvalidInput: the address cannot be used.
+        InvalidInput: The address cannot be used.
         MissingExtra: httpx is not installed.
 
     >>> ServedLLM("http://localhost:8000/v1#qwen").model
@@ -64,19 +64,19 @@ class ServedLLM:
         return f"ServedLLM({self.address!r})"
 
     def complete(self, prompt: str) -> Reply:
-        """What the model writes, with the tokens that its server counted.
+        """Return the model's answer, with the tokens that its server counted.
 
         Raises:
-            ServerFailure: the server cannot be reached, refuses, takes too long, or does not answer as it should.
+            ServerFailure: The server cannot be reached, refuses, takes too long, or answers in another form.
         """
         return self._reply_to(prompt, {})
 
     async def acomplete(self, prompt: str) -> Reply:
-        """As `complete`, without blocking the event loop; who is cancelled asks no more."""
+        """Call `complete` without blocking the event loop. If the caller is cancelled, so is the request."""
         return await self._client().on_worker(self.complete, prompt)
 
     def complete_json(self, prompt: str, schema: Mapping[str, Any]) -> Reply:
-        """As `complete`, the answer held to a JSON schema."""
+        """Call `complete` with a JSON schema for the answer."""
         named = {"name": schema.get("title", "answer"), "schema": schema, "strict": True}
         if self.takes_schemas:
             try:
@@ -84,12 +84,12 @@ class ServedLLM:
             except ServerFailure as failure:
                 if failure.status not in _NO_SCHEMA:
                     raise
-        found = self._reply_to(prompt, {})
-        self.takes_schemas = False  # the same without a schema went well
-        return found
+        reply = self._reply_to(prompt, {})
+        self.takes_schemas = False  # the same request succeeded without a schema
+        return reply
 
     async def acomplete_json(self, prompt: str, schema: Mapping[str, Any]) -> Reply:
-        """As `complete_json`, without blocking the event loop."""
+        """Call `complete_json` without blocking the event loop."""
         return await self._client().on_worker(self.complete_json, prompt, schema)
 
     def _reply_to(self, prompt: str, more: Mapping[str, Any]) -> Reply:
@@ -97,7 +97,7 @@ class ServedLLM:
             names = list(self._client().models())
             if len(names) != 1:
                 listed = f"{', '.join(names):.200}" or "nothing"
-                raise InvalidInput(f"{self.address:.200} serves {listed}: name one behind a #.")
+                raise InvalidInput(f"{self.address:.200} serves {listed}. Name one after a #.")
             [self.model] = names
         messages = [{"role": "user", "content": without_surrogates(prompt)}]
         payload = {"model": self.model, "messages": messages, **self._parameters, **more}
@@ -114,10 +114,10 @@ def _reply(answer: Any) -> Reply:
 
 
 def load_llm(llm: LLM | str | None, **options: Any) -> LLM | None:
-    """The LLM that an address names, with the options of `ServedLLM`; any other is handed back as it is.
+    """Return the LLM of an address, with the options of `ServedLLM`. Any other LLM is returned unchanged.
 
     Raises:
-        InvalidInput: it is a string, and no address.
+        InvalidInput: The LLM is a string but not an address.
 
     >>> load_llm("http://localhost:8000/v1#qwen")
     ServedLLM('http://localhost:8000/v1#qwen')

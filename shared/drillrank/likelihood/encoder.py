@@ -160,7 +160,10 @@ class EmbeddingModel(LanguageModel):
         cosines = self._documents.of(texts).astype(np.float64) @ self._targets.of([target])[0].astype(np.float64)
         return np.column_stack([words, self.kappa * (np.clip(cosines, -1.0, 1.0) - 1.0)])
 
-    def _log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
+    def log_likelihood_batch(
+        self, requests: Sequence[Request], temperature: float, include_eos: bool
+    ) -> list[Likelihood]:
+        """Compute log-probabilities of words and meaning for checked requests."""
         if include_eos:
             raise InvalidInput("A model of words and meaning has no end-of-sequence token: leave include_eos out.")
         words = self._words.log_likelihood(requests, temperature=temperature)

@@ -176,10 +176,14 @@ class LocalModel(TokenModel, Generic[Loaded]):
     @abstractmethod
     def _load(self) -> Loaded: ...
 
-    def _log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
+    def log_likelihood_batch(
+        self, requests: Sequence[Request], temperature: float, include_eos: bool
+    ) -> list[Likelihood]:
+        """Compute the likelihoods of checked requests on the worker."""
         return self._worker.run(self._likelihoods, self._with_chat(requests), temperature, include_eos)
 
-    def _next_tokens(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:
+    def next_tokens_batch(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:
+        """Compute the probabilities of the requests' answers on the worker."""
         return self._worker.run(self._answers, requests, logits)
 
     def _likelihoods(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:

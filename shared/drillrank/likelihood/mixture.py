@@ -1,10 +1,13 @@
-"""Sums of experts: what several models say of a question, added up with weights.
+"""Sums of experts: mean log-likelihoods by several models, added with weights.
 
     score(q | c) = Σ_i w_i mean_t log p_i(q_t | c)
 
-The mean over its own tokens is what each expert says of a question as a whole, whatever its tokens are. Added up, the
-means are the logarithm of a product of experts (Hinton 2002) up to its normaliser: a passage has to convince all of
-them. Words and a neural model fail on different questions, so their sum fails on fewer.
+The mean over an expert's own tokens does not depend on how it divides the question into tokens. The sum of means is
+the logarithm of a product of experts (Hinton 2002), up to its normalizer: a passage must be likely under all of them.
+Words and a neural model fail on different questions, so their sum fails on fewer.
+
+A cross-encoder or rerank server adds w log P(relevant), at most 0. A sum of such models only adds their log-odds:
+`SumOfExperts.relevance` is Σ_i w_i log-odds_i.
 """
 
 from __future__ import annotations
@@ -16,7 +19,15 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from drillrank.errors import InvalidInput, check_number
-from drillrank.likelihood.base import LanguageModel, Likelihood, Request, RequestLike, check_texts
+from drillrank.likelihood.base import (
+    LanguageModel,
+    Likelihood,
+    RelevanceRequest,
+    RelevanceScore,
+    Request,
+    RequestLike,
+    check_texts,
+)
 from drillrank.vectors import CollectionStatistics
 
 if TYPE_CHECKING:
@@ -30,19 +41,19 @@ T = TypeVar("T")
 class SumOfExperts(LanguageModel):
     """A weighted sum of the mean log-likelihoods of several models: `"unigram+2*hf:<model>"`.
 
-    A likelihood's `mean` is the weighted sum; `tokens` and `log_probs` are the first expert's, `parts` lists all,
-    `total` is the mean times the number of the first expert's tokens, and `summands` what each expert adds to it. A
-    temperature acts on each expert's own distribution. The end-of-sequence token counts for each as it was trained, or
-    as the caller says for those that have one. Put the fastest expert first: by it a ranker can choose what the others
-    read.
+    A likelihood's `mean` is the weighted sum. `tokens` and `log_probs` are the first expert's, `parts` contains the
+    likelihoods of all experts, `total` is the mean times the number of the first expert's tokens, and `summands` are
+    the terms of it. A temperature acts on each expert's own distribution. The end-of-sequence token counts for each
+    expert by the default of its training, or by the caller's choice for those that have one. Put the fastest expert
+    first: a ranker in two stages lets it choose what the others read.
 
     Args:
-        experts: At least one; the experts of a sum take its place.
-        weights: Of each, a positive number; None gives all of them 1.
+        experts: At least one language model. A sum is replaced by its experts.
+        weights: Weight of each expert, a positive number; None gives all of them 1.
 
     Raises:
-        InvalidInput: there is no expert, one is no language model, a weight is no positive number, or experts that
-            count words count them in different languages.
+        InvalidInput: There is no expert, one is not a language model, a weight is not a positive number, or experts
+            that count words do so in different languages.
 
     >>> from drillrank.likelihood import UnigramModel
     >>> model = SumOfExperts([UnigramModel(mu=100), UnigramModel(mu=1000)], [1, 2])
@@ -53,17 +64,18 @@ class SumOfExperts(LanguageModel):
     """
 
     def __init__(self, experts: Iterable[LanguageModel], weights: Iterable[float] | None = None) -> None:
-        given = list(experts)
-        factors = [1.0] * len(given) if weights is None else list(weights)
-        if not given or len(factors) != len(given) or not all(isinstance(one, LanguageModel) for one in given):
+        models = list(experts)
+        factors = [1.0] * len(models) if weights is None else list(weights)
+        if not models or len(factors) != len(models) or not all(isinstance(one, LanguageModel) for one in models):
             raise InvalidInput(
-                f"A sum needs language models, and a weight for each; not {given!r:.200}, {factors!r:.200}."
+                f"A sum needs at least one language model, and a weight for each, got {models!r:.200} and "
+                f"{factors!r:.200}."
             )
         for weight in factors:
             check_number(weight=weight)
         pairs = [
             (expert, float(weight) * factor)
-            for one, weight in zip(given, factors, strict=True)
+            for one, weight in zip(models, factors, strict=True)
             for expert, factor in (
                 zip(one.experts, one.weights, strict=True) if isinstance(one, SumOfExperts) else [(one, 1.0)]
             )
@@ -71,19 +83,22 @@ class SumOfExperts(LanguageModel):
         self.experts: tuple[LanguageModel, ...] = tuple(expert for expert, _ in pairs)
         self.weights: tuple[float, ...] = tuple(weight for _, weight in pairs)
         self.reads_instructions = any(expert.reads_instructions for expert in self.experts)
+        self.scores_relevance = all(expert.scores_relevance for expert in self.experts)
         languages = [expert.language for expert in self.experts if not expert.reads_instructions]
         if len(set(languages)) > 1:
-            raise InvalidInput(f"The experts of a sum count words in one language, not in {sorted(set(languages))}.")
+            raise InvalidInput(
+                f"The experts of a sum must count words in one language, got {sorted(set(languages))}. Set language."
+            )
         self.language = languages[0] if languages else self.experts[0].language
 
     @property
     def spec(self) -> str:
-        """Those of the experts, with `+` between, and their weights where they are not 1."""
+        """Specifications of the experts, joined by `+`, with their weights if these are not 1."""
         return "+".join(self.names)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The specification of each expert, with its weight where that is not 1."""
+        """Specification of each expert, with its weight if that is not 1."""
         weights = (f"{Decimal(repr(weight)):f}".removesuffix(".0") for weight in self.weights)
         return tuple(
             expert.spec if weight == "1" else f"{weight}*{expert.spec}"
@@ -92,39 +107,47 @@ class SumOfExperts(LanguageModel):
 
     @property
     def options(self) -> dict[str, Any]:
-        """`experts`: the options of each."""
+        """Options `experts`, a list with the options of each."""
         return {"experts": [expert.options for expert in self.experts]}
 
     @property
     def reads_meaning(self) -> bool:
-        """Whether one of the experts does."""
+        """True if one of the experts reads meaning."""
         return any(expert.reads_meaning for expert in self.experts)
 
     @property
+    def is_neural(self) -> bool:
+        """True if one of the experts is neural."""
+        return any(expert.is_neural for expert in self.experts)
+
+    @property
     def wants_fit(self) -> bool:  # type: ignore[override]  # they may be fitted at any time
-        """Whether one of the experts does."""
+        """True if one of the experts wants to be fitted."""
         return any(expert.wants_fit for expert in self.experts)
 
     def fit(self, texts: Iterable[str] | CollectionStatistics) -> Self:
-        """Give every expert its collection statistics; they are the models that were passed."""
-        known = texts if isinstance(texts, CollectionStatistics) else check_texts(texts)
+        """Give every expert its collection statistics. The experts are the models that were passed, not copies."""
+        collection = texts if isinstance(texts, CollectionStatistics) else check_texts(texts)
         for expert in self.experts:
-            expert.fit(known)
+            expert.fit(collection)
         return self
 
     def fitted(self, texts: Iterable[str] | CollectionStatistics) -> Self:
-        """A sum of what `fitted` of each expert gives; these experts stay as they are."""
-        known = texts if isinstance(texts, CollectionStatistics) else check_texts(texts)
+        """Return a sum of fitted copies of the experts. These experts do not change."""
+        collection = texts if isinstance(texts, CollectionStatistics) else check_texts(texts)
         fitted = copy(self)
-        fitted.experts = tuple(expert.fitted(known) for expert in self.experts)
+        fitted.experts = tuple(expert.fitted(collection) for expert in self.experts)
         return fitted
 
     def first_tokens(self, text: str, count: int) -> str:
-        """The longest beginning of a text that has at most `count` of the first expert's tokens."""
+        """Return the longest beginning of a text that has at most `count` of the first expert's tokens."""
         return self.experts[0].first_tokens(text, count)
 
     async def run_in_worker(self, function: Callable[..., T], *arguments: Any) -> T:
-        """As the one expert that has a worker; on a thread where several have, which must not wait for each other."""
+        """Call a function on the worker of the only expert that has one, or else on a thread.
+
+        With several workers, one must not wait for another.
+        """
         with_worker = [
             expert for expert in self.experts if type(expert).run_in_worker is not LanguageModel.run_in_worker
         ]
@@ -135,7 +158,7 @@ class SumOfExperts(LanguageModel):
     def log_likelihood(
         self, requests: Iterable[RequestLike], *, temperature: float = 1.0, include_eos: bool | None = None
     ) -> list[Likelihood]:
-        """As for any model; every expert is asked."""
+        """Return the log-likelihoods of requests by the sum, as `LanguageModel.log_likelihood`."""
         return self.log_likelihood_lists([list(requests)], temperature=temperature, include_eos=include_eos)[0]
 
     def log_likelihood_lists(
@@ -145,8 +168,8 @@ class SumOfExperts(LanguageModel):
         temperature: float = 1.0,
         include_eos: bool | None = None,
     ) -> list[list[Likelihood]]:
-        """As for any model; each expert reads the lists together if it may."""
-        of_each = [
+        """Score several lists of requests. Each expert reads them in one pass if that makes no difference."""
+        lists_by_expert = [
             expert.log_likelihood_lists(
                 request_lists,
                 temperature=temperature,
@@ -154,10 +177,26 @@ class SumOfExperts(LanguageModel):
             )
             for expert in self.experts
         ]
-        return [[self._sum(parts) for parts in zip(*lists, strict=True)] for lists in zip(*of_each, strict=True)]
+        return [
+            [self._sum(parts) for parts in zip(*lists, strict=True)] for lists in zip(*lists_by_expert, strict=True)
+        ]
 
-    def _log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
+    def log_likelihood_batch(
+        self, requests: Sequence[Request], temperature: float, include_eos: bool
+    ) -> list[Likelihood]:
+        """Compute the likelihoods of checked requests by the sum."""
         return self.log_likelihood(requests, temperature=temperature, include_eos=include_eos)
+
+    def relevance_batch(self, requests: Sequence[RelevanceRequest]) -> list[RelevanceScore]:
+        """Compute the weighted sum of the experts' log-odds of relevance."""
+        scores_by_expert = [expert.relevance_batch(requests) for expert in self.experts]
+        return [
+            RelevanceScore(
+                math.fsum(weight * score.log_odds for weight, score in zip(self.weights, scores, strict=True)),
+                max(score.cut_tokens for score in scores),
+            )
+            for scores in zip(*scores_by_expert, strict=True)
+        ]
 
     def _sum(self, parts: tuple[Likelihood, ...]) -> Likelihood:
         first = parts[0]

@@ -181,7 +181,10 @@ class UnigramModel(LanguageModel):
         """
         return self._document_log_probs(terms(target, self.language), texts, 1.0)[0]
 
-    def _log_likelihood(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
+    def log_likelihood_batch(
+        self, requests: Sequence[Request], temperature: float, include_eos: bool
+    ) -> list[Likelihood]:
+        """Compute the log-probabilities of the targets' words. Requests with one target are a collection."""
         if include_eos:
             raise InvalidInput("The unigram model has no end-of-sequence token: leave include_eos out.")
         by_target: dict[str, list[int]] = {}

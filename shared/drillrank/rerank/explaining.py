@@ -72,7 +72,7 @@ def explain_likelihood(
     ]
     per = divisor(item.details)
     rest = item.score * per - math.fsum(term.value for term in terms)
-    tolerance = _NEURAL_TOLERANCE if model.reads_instructions else _TOLERANCE
+    tolerance = _NEURAL_TOLERANCE if model.is_neural else _TOLERANCE
     if likelihood.matched and abs(rest) > tolerance * max(len(likelihood.tokens), 1):
         raise InvalidInput(
             f"{name_of(item.passage)!r:.200} has the score {item.score:.6f}, but this ranker computes "

@@ -26,12 +26,13 @@ from drillrank.errors import InvalidInput, LacksCapability, check_limits, check_
 from drillrank.explanation import Explanation, Explanations, Term
 from drillrank.explanation.terms import ODDS
 from drillrank.likelihood import LanguageModel, NextTokenRequest, NextTokens, Request, load_language_model
+from drillrank.likelihood.base import RelevanceRequest, RelevanceScore
+from drillrank.likelihood.relevance import RELEVANT, log_sigmoid
 from drillrank.passages import Passage, Ranked
 from drillrank.prompts import Prompt, TruncatableText, TrustedText
 from drillrank.rerank.base import Candidates, CandidateScores, Ranker
 from drillrank.rerank.explaining import name_of
 from drillrank.rerank.prior import Scored
-from drillrank.rerank.scales import log_sigmoid
 from drillrank.settings import Settings, as_settings, check_one_of
 
 Transform = Literal["softmax", "margin", "logit"]
@@ -157,7 +158,8 @@ class Relevance(Ranker[Passage | str, Passage]):
     """Ranks passages by the probability that the model calls them relevant.
 
     Args:
-        model: A language model that computes probabilities of its next token, or its specification.
+        model: A language model that computes probabilities of its next token, or a cross-encoder or rerank server,
+            which needs no prompt; or its specification, such as `"ce:cross-encoder/ms-marco-MiniLM-L6-v2"`.
         preset: Prompt and answers of a published model: `"monot5"`, `"qwen3-reranker"`, `"mxbai-rerank-v2"`,
             `"bge-reranker-v2-gemma"`, `"zerank-1-small"`, `"zerank-2"`, `"ctxl-rerank-v2"`; `"yes-no"` is for any model
             that was tuned to follow instructions.
@@ -172,12 +174,14 @@ class Relevance(Ranker[Passage | str, Passage]):
 
     Scores are those of the transform: with `"softmax"` natural logarithms of P(relevant), at most 0; with the others
     log-odds. Higher is better, and scores of one model and one instruction compare across questions. `details`
-    contains `log_odds` (whose sigmoid is P(relevant)), `positive` and `negative` (log-probabilities of the two answers,
-    or `logit`, the raw logit of the one that counts), `bounded` (answers for which a server reported an upper bound
-    only), `tokens` (1: the answer), `cut_tokens` (of the passage) and `position` (in the input).
+    contains `log_odds` (whose sigmoid is P(relevant)), `positive` and `negative` (log-probabilities of the two
+    answers) or `logit` (the raw logit of the answer that counts, or of a cross-encoder), `bounded` (answers for which
+    a server reported an upper bound only), `tokens` (1: the answer), `cut_tokens` (of the passage) and `position` (in
+    the input).
 
     Raises:
-        LacksCapability: The model does not compute probabilities of its next token, such as the unigram model.
+        LacksCapability: The model neither computes probabilities of its next token nor scores relevance, such as the
+            unigram model.
         InvalidInput: A setting cannot be used, or an answer is not one token of the model.
 
     >>> Relevance("hf:Qwen/Qwen3-Reranker-0.6B", preset="qwen3-reranker").rank("Which novel?", [])  # loaded when needed
@@ -210,8 +214,22 @@ class Relevance(Ranker[Passage | str, Passage]):
         self._check_model()
 
     def _check_model(self) -> None:
-        if not self.language_model.tells_next_tokens:
+        if self.language_model.scores_relevance:
+            self._check_no_prompt()
+        elif not self.language_model.tells_next_tokens:
             self.language_model.next_tokens([NextTokenRequest((), ())])  # raises, and names models that can
+
+    def _check_no_prompt(self) -> None:
+        """Refuse settings of a prompt for a model that reads none, such as a cross-encoder."""
+        values = {"preset": None if self.preset == "yes-no" else self.preset, "template": self.template}
+        values |= {"instruction": self.instruction}
+        values |= {name: getattr(self.settings, name) for name in (*_ANSWERS, "chat")}
+        for name, value in values.items():
+            if value is not None:
+                raise InvalidInput(
+                    f"{self.language_model.spec!r:.200} scores relevance without a prompt, got {name}={value!r:.80}. "
+                    f"Remove {name}."
+                )
 
     @cached_property
     def _preset(self) -> AnswerPreset:
@@ -240,14 +258,30 @@ class Relevance(Ranker[Passage | str, Passage]):
         """Score passages by the model's answer to the prompt with each of them."""
         if not any(candidates.items for candidates in candidate_lists):  # do not load a model for no passage
             return [CandidateScores([], partial(self.explain, candidates.query)) for candidates in candidate_lists]
-        answers = iter(self._ask(candidate_lists))
+        scored = iter(
+            map(self._score_relevance, self._read_pairs(candidate_lists))
+            if self.language_model.scores_relevance
+            else map(self._score_answer, self._ask(candidate_lists))
+        )
         return [
-            CandidateScores(
-                [self._score_answer(next(answers)) for _ in candidates.items],
-                partial(self.explain, candidates.query),
-            )
+            CandidateScores([next(scored) for _ in candidates.items], partial(self.explain, candidates.query))
             for candidates in candidate_lists
         ]
+
+    def _read_pairs(self, candidate_lists: Sequence[Candidates[Passage]]) -> list[RelevanceScore]:
+        """Return the relevance of each passage of all lists, by a model that needs no prompt."""
+        return self.language_model.relevance(
+            RelevanceRequest(candidates.query, TruncatableText(passage.titled_text, self.max_passage_tokens))
+            for candidates in candidate_lists
+            for passage in candidates.items
+        )
+
+    def _score_relevance(self, relevance: RelevanceScore) -> Scored:
+        """Return the score of a passage by the transform, and its details."""
+        scale, shift = _scale_and_shift(self.settings)
+        odds = scale * relevance.log_odds + shift
+        details = {"log_odds": odds, "logit": relevance.log_odds, "tokens": 1, "cut_tokens": relevance.cut_tokens}
+        return odds if self.settings.transform in ("logit", "margin") else log_sigmoid(odds), details | {"bounded": []}
 
     def _ask(self, candidate_lists: Sequence[Candidates[Passage]]) -> list[NextTokens]:
         """Return the log-probabilities or the logit of the answers for each passage of all lists."""
@@ -299,6 +333,8 @@ class Relevance(Ranker[Passage | str, Passage]):
         return Explanations(entries, query)
 
     def _explain_entry(self, item: Ranked[Passage]) -> Explanation:
+        if self.language_model.scores_relevance:
+            return self._explain_relevance(item)
         preset, details, margin = self._preset, item.details, ""
         labels = [
             answer.strip() if isinstance(answer, str) else f"token {answer}"
@@ -316,8 +352,24 @@ class Relevance(Ranker[Passage | str, Passage]):
         if preset.shift:
             terms.append(Term("shift", preset.shift))
         odds = Term.sum(ODDS, terms, margin)
-        others = [Term("log P(not relevant)", log_sigmoid(-odds.value))] if preset.transform == "softmax" else []
-        return Explanation(item.rank, item.score, name_of(item.passage), (odds, *others), note=_NO_TOKENS)
+        return _explain_odds(item, odds, is_log_probability=preset.transform == "softmax")
+
+    def _explain_relevance(self, item: Ranked[Passage]) -> Explanation:
+        logit = item.details["logit"]
+        scale, shift = _scale_and_shift(self.settings)
+        terms = [Term(RELEVANT, scale * logit, text=f"logit {logit:+.3f}"), *([Term("shift", shift)] if shift else [])]
+        is_log_probability = self.settings.transform not in ("logit", "margin")
+        return _explain_odds(item, Term.sum(ODDS, terms), is_log_probability=is_log_probability)
+
+
+def _scale_and_shift(settings: RelevanceSettings) -> tuple[float, float]:
+    return 1.0 if settings.scale is None else settings.scale, settings.shift or 0.0
+
+
+def _explain_odds(item: Ranked[Passage], odds: Term, *, is_log_probability: bool) -> Explanation:
+    """Explain a score as log-odds, or as the logarithm of P(relevant), which is log-odds + log P(not relevant)."""
+    others = [Term("log P(not relevant)", log_sigmoid(-odds.value))] if is_log_probability else []
+    return Explanation(item.rank, item.score, name_of(item.passage), (odds, *others), note=_NO_TOKENS)
 
 
 def _check_template(template: object) -> None:

@@ -7,20 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
+from drillrank.likelihood.relevance import log_sigmoid
 from drillrank.passages import Item, Ranked, check_top_n
 from drillrank.rerank.prior import divisor
 from drillrank.settings import check_one_of
 
 ScoreScale = Literal["log_likelihood", "probability", "softmax"]
-
-
-def log_sigmoid(odds: float) -> float:
-    """Return the logarithm of the probability with the given log-odds, exact if the probability rounds to 0 or 1.
-
-    >>> log_sigmoid(-1000.0)
-    -1000.0
-    """
-    return min(odds, 0.0) - math.log1p(math.exp(-abs(odds)))
 
 
 def log_probability(item: Ranked[Item]) -> float:

@@ -158,7 +158,7 @@ class UPR(LikelihoodRanker[Passage | str, Passage]):
         if self.preset is not None or self.read == "all" or not _is_sum(model):
             return None
         first_expert = model.experts[0]
-        if self.read is None and (first_expert.reads_instructions or not model.reads_instructions):
+        if self.read is None and (first_expert.is_neural or not model.is_neural):
             return None
         whole = copy(self)
         whole.read, whole._two_stages = "all", None

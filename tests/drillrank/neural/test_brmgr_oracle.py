@@ -26,7 +26,7 @@ class Glued(LanguageModel):
 
     spec = "glued"
 
-    def _log_likelihood(self, requests, temperature, include_eos):
+    def log_likelihood_batch(self, requests, temperature, include_eos):
         results = []
         for request in requests:
             prompt = prompt_text(request.prompt)

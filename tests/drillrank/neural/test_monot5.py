@@ -71,10 +71,10 @@ class Convinced(LanguageModel):
     def __init__(self, log_odds):
         self.log_odds, self.requests = log_odds, []
 
-    def _log_likelihood(self, requests, temperature, include_eos):
+    def log_likelihood_batch(self, requests, temperature, include_eos):
         raise AssertionError("the next token is asked for")
 
-    def _next_tokens(self, requests, logits):
+    def next_tokens_batch(self, requests, logits):
         assert not logits
         self.requests += requests
         return [NextTokens(np.log(0.1) - np.logaddexp(0, [-odds, odds])) for odds in self.log_odds]

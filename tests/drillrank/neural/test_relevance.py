@@ -220,7 +220,7 @@ def test_a_checkpoint_names_its_answers(folder, yardstick, tmp_path, negative):
     [own] = Relevance(model, settings={"chat": False, "positive": 9, "negative": 7}).rank("who?", ["Emma"])
     assert own.details["log_odds"] == pytest.approx(found[9] - found[7], abs=1e-5)
     (tmp_path / "1_LogitScore" / "config.json").write_text('{"true_token_id": "yes"}')
-    with pytest.raises(InvalidInput, match="not the ids of tokens"):
+    with pytest.raises(InvalidInput, match="must contain ids of tokens"):
         Relevance(HuggingFaceModel(str(tmp_path)), settings={"chat": False}).rank("who?", ["Emma"])
     (tmp_path / "1_LogitScore" / "config.json").write_text("{}")
     with pytest.raises(InvalidInput, match="no configuration of a LogitScore"):

@@ -23,9 +23,9 @@ class CoreRankerTests(RerankerTests):
 
     def make_slow_reranker(self, wait):
         class SlowModel(UnigramModel):
-            def _log_likelihood(self, *arguments):
+            def log_likelihood_batch(self, *arguments):
                 wait("model")
-                return super()._log_likelihood(*arguments)
+                return super().log_likelihood_batch(*arguments)
 
         return self.ranker(SlowModel()), None
 
