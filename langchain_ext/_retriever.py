@@ -125,7 +125,7 @@ class QueryRetriever(ConfiguredRetriever):
         """Return the arguments of `run` and `arun`."""
         # Each retriever has a field `top_n`.
         usage, top_n = Usage(), self.top_n if top_n is None else top_n  # type: ignore[attr-defined]
-        check_top_n(top_n)
+        check_top_n(None if top_n == "auto" else top_n)
         requests = self._retrieve_requests(clean_question(query), top_n, config, usage)
         return {"requests": requests, "llm": self._framework_llm(config), "usage": usage, "workers": self._workers}
 

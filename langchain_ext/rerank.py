@@ -263,7 +263,7 @@ class BRMGRRerank(BRMGRRerankFields, LikelihoodCompressor):
         explain: Explain the rank of each result.
         guard: Drop generated documents that no retrieved document supports. True requires a support of 0.9; a number
             from 0 to 1 sets the minimum support.
-        generated_share: Maximum share of generated documents among the results, from 0 to 1.
+        preset: `"paper"` sets what the paper fixes, as for `drillrank.BRMGR`.
         model_options: Options of the language model.
         settings: Further settings, `langchain_ext.settings.BRMGRRerankSettings` or a mapping of its fields.
 

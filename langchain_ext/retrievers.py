@@ -10,11 +10,11 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import VectorStore
 from pydantic import Field
 
-from drillrank.errors import check_positive
 from drillrank.frameworks.components import EXPLAIN, BRMGRFields, ModelFields
 from drillrank.frameworks.memory_views import ViewSearchSettings
 from drillrank.frameworks.metadata import describe_explanation, prefixed
 from drillrank.frameworks.sections import check_searched
+from drillrank.frameworks.settings import ResultLimit, count_merged
 from drillrank.frameworks.source_passages import retrieve_and_generate
 from drillrank.frameworks.views import FoundSection, ViewRetrieval
 from drillrank.llm import Requests, Usage
@@ -28,8 +28,6 @@ from langchain_ext._retriever import QueryRetriever, Retriever, with_score
 from langchain_ext._store import LangChainStore
 from langchain_ext.rerank import BRMGRRerank, GeneratedDocument
 from langchain_ext.settings import BRMGRRetrieverSettings, MultiViewRetrieverSettings
-
-_N_RETRIEVED = 10  # records of a store, if the number of results has no limit
 
 Source = VectorStore | Retriever | RecordStore | dict[View, Retriever]
 
@@ -145,17 +143,19 @@ class BRMGRRetriever(BRMGRFields, ModelFields, QueryRetriever):
 
     Args:
         source: Any retriever, Runnable or function from a question to documents, a vector store or a record store. The
-            latter two are searched for `top_n` documents, or 10 if `top_n` is None. The views of a section count as one
+            latter two are searched for `top_n` documents, or 10 without a limit. The views of a section count as one
             document, its raw one.
         llm: Chat model or text model that writes, or a Runnable around one, as `with_retry` makes.
-        n_generated: Number of passages that the LLM writes, with one call each.
+        n_generated: Number of passages that the LLM writes, with one call each. None is 3, or 10 with a preset.
         model: Language model that ranks: a `load_language_model` specification, or a language model.
-        top_n: Maximum number of results. None returns all. `invoke(query, top_n=...)` overrides it.
+        top_n: Maximum number of results. None returns all. `"auto"` is 5, or None with a preset. `invoke(query,
+            top_n=...)` overrides it.
         filters: Metadata values and operators as vector stores take them, or a function from a document to True or
             False, for the retrieved documents.
         prior: Prior from the scores or the order of the retrieved documents, as for `UPRRerank`.
         guard: Drop generated documents that no retrieved one supports, as for `BRMGRRerank`.
-        generated_share: Largest share of generated documents among the results.
+        preset: `"paper"` sets what the paper fixes, as for `drillrank.BRMGR`, and merges all of 10 retrieved and 10
+            generated passages.
         explain: True explains the results.
         model_options: Options of the language model.
         settings: Settings that rarely change: `langchain_ext.settings.BRMGRRetrieverSettings`, or a mapping.
@@ -178,8 +178,8 @@ class BRMGRRetriever(BRMGRFields, ModelFields, QueryRetriever):
 
     source: Retriever | VectorStore | RecordStore = Field(kw_only=False, description="Finds documents.")
     llm: Runnable[Any, Any] = Field(kw_only=False, description="Writes documents.")
-    n_generated: int = Field(default=3, description="Documents to ask for, one call each.")
-    top_n: int | None = Field(default=5, description="Documents to return; None returns all.")
+    n_generated: int | None = Field(default=None, description="Documents to ask for, one call each. None is 3.")
+    top_n: ResultLimit = Field(default="auto", description='Documents to return; None returns all, "auto" is 5.')
     filters: Filter | None = Field(default=None, exclude=True, description="Filter of the documents.")
     explain: bool = Field(default=False, description=EXPLAIN)
     settings: BRMGRRetrieverSettings | dict[str, Any] = Field(
@@ -188,7 +188,7 @@ class BRMGRRetriever(BRMGRFields, ModelFields, QueryRetriever):
 
     def _build_core(self) -> BRMGRRerank:
         DocumentFilter(self.filters)  # says now what is wrong
-        check_positive(n_generated=self.n_generated)
+        count_merged(self.top_n, self.n_generated, self.preset)  # says now what is wrong
         merging = {name: getattr(self, name) for name in BRMGRFields.model_fields}
         return BRMGRRerank(
             self.model,
@@ -211,8 +211,10 @@ class BRMGRRetriever(BRMGRFields, ModelFields, QueryRetriever):
     ) -> Requests[list[Document]]:
         access_filter = DocumentFilter(self.filters, self.source)
         store = LangChainStore(self.source, access_filter, config, component=type(self).__name__, question=query)
-        n_retrieved = top_n or _N_RETRIEVED
-        chunks, passages = yield from retrieve_and_generate(self._settings, query, self.n_generated, store, n_retrieved)
+        counts = count_merged(top_n, self.n_generated, self.preset)
+        chunks, passages = yield from retrieve_and_generate(
+            self._settings, query, counts.n_generated, store, counts.n_retrieved
+        )
         retrieved = [as_raw(one.record, one.text) if one.view == "raw" else one.record for one in chunks]
         generated = [GeneratedDocument(id=passage.id, page_content=passage.text) for passage in passages]
         reranker: BRMGRRerank = self.core.model_copy(update={"top_n": top_n})

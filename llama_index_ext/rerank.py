@@ -244,7 +244,7 @@ class BRMGRRerank(BRMGRRerankFields, LikelihoodRerank):
         explain: Explain the rank of each result.
         guard: Drop generated nodes that no retrieved node supports. True requires a support of 0.9; a number from 0 to
             1 sets the minimum support.
-        generated_share: Maximum share of generated nodes among the results, from 0 to 1.
+        preset: `"paper"` sets what the paper fixes, as for `drillrank.BRMGR`.
         model_options: Options of the language model.
         settings: Further settings, `llama_index_ext.settings.BRMGRRerankSettings` or a mapping of its fields.
 

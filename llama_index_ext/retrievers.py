@@ -20,10 +20,11 @@ from drillrank.explanation.explanations import explains
 from drillrank.frameworks.constructors import component
 from drillrank.frameworks.memory_views import ViewSearchSettings
 from drillrank.frameworks.sections import check_searched
+from drillrank.frameworks.settings import ResultLimit, count_merged
 from drillrank.frameworks.source_passages import retrieve_and_generate
 from drillrank.frameworks.views import FoundSection, ViewRetrieval
 from drillrank.llm import FunctionRequest, Requests, Usage
-from drillrank.passages import check_top_n
+from drillrank.rerank.brmgr import BRMGRPreset
 from drillrank.rerank.prior import Prior
 from drillrank.settings import as_settings
 from drillrank.structure.record_store import RecordStore
@@ -37,8 +38,6 @@ from llama_index_ext._store import LlamaIndexStore, underlying_index
 from llama_index_ext.events import send_explanations
 from llama_index_ext.rerank import BRMGRRerank, GeneratedNode
 from llama_index_ext.settings import BRMGRRetrieverSettings, MultiViewRetrieverSettings
-
-_N_RETRIEVED = 10  # records of an index, if the number of results has no limit
 
 Source = VectorStoreIndex | BaseRetriever | RecordStore | Mapping[View, BaseRetriever]
 
@@ -168,16 +167,17 @@ class BRMGRRetriever(QueryRetriever):
 
     Args:
         source: Any LlamaIndex retriever, an index or a record store. The latter two are searched for `top_n` nodes, or
-            10 if `top_n` is None. The views of a section count as one node, its raw one.
+            10 if there is no limit. The views of a section count as one node, its raw one.
         llm: LLM that writes the passages. None takes `Settings.llm` at each query.
-        n_generated: Number of passages that the LLM writes, with one call each.
+        n_generated: Number of passages that the LLM writes, with one call each. None is 3, or 10 with a preset.
         model: Language model that ranks: a `load_language_model` specification, or a language model.
         model_options: Options of that model.
-        top_n: Maximum number of results. None returns all.
+        top_n: Maximum number of results. None returns all. `"auto"` is 5, or None with a preset.
         filters: `MetadataFilters`, or a function from a node to True or False, for the retrieved nodes.
         prior: Prior from the scores of the retrieved nodes, as for `UPRRerank`.
         guard: Drop generated nodes that no retrieved one supports, as for `BRMGRRerank`.
-        generated_share: Largest share of generated nodes among the results.
+        preset: `"paper"` sets what the paper fixes, as for `drillrank.BRMGR`, and merges all of 10 retrieved and 10
+            generated passages.
         explain: True explains the results.
         settings: Settings that rarely change: `llama_index_ext.settings.BRMGRRetrieverSettings`, or a mapping.
         callback_manager: Callback manager, as in every LlamaIndex retriever.
@@ -200,15 +200,15 @@ class BRMGRRetriever(QueryRetriever):
 
     source: BaseRetriever | VectorStoreIndex | RecordStore
     llm: LLM | None = None
-    n_generated: int = 3
+    n_generated: int | None = None
     _: KW_ONLY
     model: str | LanguageModel = "unigram"
     model_options: dict[str, Any] | None = None
-    top_n: int | None = 5
+    top_n: ResultLimit = "auto"
     filters: Filters | None = None
     prior: Prior | None = "retrieval"
     guard: bool | float = False
-    generated_share: float = 1.0
+    preset: BRMGRPreset | None = None
     explain: bool = False
     settings: BRMGRRetrieverSettings | Mapping[str, Any] = BRMGRRetrieverSettings()
     callback_manager: InitVar[CallbackManager | None] = None
@@ -217,16 +217,14 @@ class BRMGRRetriever(QueryRetriever):
         BaseRetriever.__init__(self, callback_manager=callback_manager)
         self.settings = self._settings = as_settings(BRMGRRetrieverSettings, self.settings)
         check_source(self, self.source)
-        check_positive(n_generated=self.n_generated)
-        check_top_n(self.top_n)
+        self._counts = count_merged(self.top_n, self.n_generated, self.preset)
         NodeFilter(self.filters)  # says now what is wrong with them
         self._writes = FrameworkLLM(self.llm, "write a passage")
         if self.prior == "cosine":
             _check_cosines(self.source)
-        names = ("model", "top_n", "prior", "guard", "generated_share", "explain", "settings", "callback_manager")
-        self._rerank = BRMGRRerank(
-            model_options=self.model_options or {}, **{name: getattr(self, name) for name in names}
-        )
+        names = ("model", "prior", "guard", "preset", "explain", "settings", "callback_manager")
+        fields = {name: getattr(self, name) for name in names}
+        self._rerank = BRMGRRerank(model_options=self.model_options or {}, top_n=self._counts.top_n, **fields)
 
     @property
     def _workers(self) -> int:
@@ -238,8 +236,10 @@ class BRMGRRetriever(QueryRetriever):
     def _retrieve_requests(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         access_filter = NodeFilter(self.filters, self.source)
         store = LlamaIndexStore(query_bundle, self.source, access_filter, component=type(self).__name__)
-        n_retrieved = self.top_n or _N_RETRIEVED
-        chunks, passages = yield from retrieve_and_generate(self._settings, query, self.n_generated, store, n_retrieved)
+        counts = self._counts
+        chunks, passages = yield from retrieve_and_generate(
+            self._settings, query, counts.n_generated, store, counts.n_retrieved
+        )
         retrieved = [NodeWithScore(node=chunk.record, score=chunk.score) for chunk in chunks]
         generated = [NodeWithScore(node=GeneratedNode(id_=passage.id, text=passage.text)) for passage in passages]
         rerank, arguments = self._rerank, ([*retrieved, *generated], query_bundle)

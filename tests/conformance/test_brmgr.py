@@ -138,7 +138,7 @@ def test_what_a_generated_record_says_about_itself_is_not_scored(host):
 @both_frameworks
 @pytest.mark.parametrize("top_n", [1, 2, 3, 4, None])
 def test_the_share_holds_for_the_records_returned(host, top_n):
-    reranker = host.ext.BRMGRRerank(generated_share=1 / 3, top_n=top_n)
+    reranker = host.ext.BRMGRRerank(settings={"generated_share": 1 / 3}, top_n=top_n)
     merged = host.rerank(reranker, QUERY, *records(host), *generated(host, [TRUE, FALSE, "Emma?"]))
     assert origins(merged).count("generated") <= len(merged) / 3
     assert len(merged) == min(top_n or 3, 3)
@@ -157,7 +157,7 @@ def test_bad_fields_are_rejected_at_construction(host, fields):
 @pytest.mark.parametrize("guard", [False, True, 0.5, 1.0])
 def test_the_guard_survives_the_round_trip(host, guard):
     fields = {"first": "retrieved", "origin_key": "k"}
-    component = host.ext.BRMGRRerank(guard=guard, settings=fields, generated_share=0.5)
+    component = host.ext.BRMGRRerank(guard=guard, settings={**fields, "generated_share": 0.5})
     copy = host.again(component)
     assert (copy.guard, type(copy.guard)) == (guard, type(guard))
     assert copy.model_dump() == component.model_dump()

@@ -82,7 +82,7 @@ def test_logs_are_added_and_pairs_go_by_rank(hash_model, retrieved, generated, f
 
 @given(passages, passages, firsts, st.sampled_from([False, True, 0.3]), shares)
 def test_no_retrieved_passage_is_lost_and_nothing_comes_twice(hash_model, retrieved, generated, first, guard, share):
-    brmgr = BRMGR(hash_model(), settings={"first": first}, guard=guard, generated_share=share)
+    brmgr = BRMGR(hash_model(), settings={"first": first, "generated_share": share}, guard=guard)
     before = copy.deepcopy((retrieved, generated))
     ranking = brmgr.rank(QUESTION, retrieved, generated)
     assert (retrieved, generated) == before
@@ -107,7 +107,7 @@ def test_the_share_is_the_largest_that_is_allowed(hash_model, retrieved, generat
         kept = result(count)
         return not kept or kept.count("generated") / len(kept) <= share
 
-    ranking = BRMGR(hash_model(), generated_share=share, settings={"first": first}).rank(
+    ranking = BRMGR(hash_model(), settings={"first": first, "generated_share": share}).rank(
         QUESTION, retrieved, generated, top_n
     )
     largest = max(filter(allowed, range(len(generated) + 1)))

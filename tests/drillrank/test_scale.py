@@ -111,7 +111,7 @@ def test_of_passages_with_the_first_stage_as_prior_or_without(hash_model, passag
 
 @given(graphs(), graphs(), QUERIES, st.booleans(), st.floats(0, 1))
 def test_of_retrieved_and_generated_passages(retrieved, generated, query, guard, share):
-    holds_on_every_scale(BRMGR(guard=guard, generated_share=share).rank(query, retrieved, generated))
+    holds_on_every_scale(BRMGR(guard=guard, settings={"generated_share": share}).rank(query, retrieved, generated))
 
 
 @given(st.lists(st.tuples(st.floats(-9, 0), st.integers(0, 40)), max_size=6))

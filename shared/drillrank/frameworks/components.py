@@ -28,7 +28,7 @@ from drillrank.frameworks.constructors import check_positional, describe_unknown
 from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.passages import Passage, Ranked, Ranking, check_top_n
 from drillrank.rerank.base import RetrievalScores
-from drillrank.rerank.brmgr import BRMGR
+from drillrank.rerank.brmgr import BRMGR, BRMGRPreset
 from drillrank.rerank.formula import LikelihoodFormula
 from drillrank.rerank.prior import Prior
 from drillrank.rerank.relevance import MonoT5, Relevance
@@ -278,7 +278,7 @@ class BRMGRFields(ComponentFields):
 
     prior: Prior | None = Field(default="retrieval", description="Prior from the retrieval scores.")
     guard: bool | float = Field(default=False, description="Drop generated results that no retrieved one supports.")
-    generated_share: float = Field(default=1.0, description="Maximum share of generated results.")
+    preset: BRMGRPreset | None = Field(default=None, description='"paper" sets what the paper fixes.')
 
 
 class BRMGRRerankFields(BRMGRFields, RerankerComponentFields):
@@ -289,11 +289,11 @@ class BRMGRRerankFields(BRMGRFields, RerankerComponentFields):
             self.language_model,
             prior=self.prior,
             guard=self.guard,
-            generated_share=self.generated_share,
+            preset=self.preset,
             settings=self._settings,
         )
 
     def _rank(self, query: str, passages: list[Passage], scores: RetrievalScores) -> Ranking[Passage]:
         generated = [passage.metadata["generated"] for passage in passages]
-        prior_scores = scores if self.prior else None
+        prior_scores = scores if self.core.prior else None
         return self.core.rank_mixed(query, passages, generated, self.top_n, scores=prior_scores)  # type: ignore[no-any-return]

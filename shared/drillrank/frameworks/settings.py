@@ -14,7 +14,7 @@ from drillrank.likelihood import LanguageModel
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.passages import check_top_n
 from drillrank.prompts import check_question_templates
-from drillrank.rerank.brmgr import BRMGRSettings
+from drillrank.rerank.brmgr import BRMGRPreset, BRMGRSettings
 from drillrank.rerank.prior import Prior, check_prior
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, Demonstration, Ensemble, PromptRank, PromptRankSettings
 from drillrank.settings import Settings
@@ -255,7 +255,7 @@ class BaseD3RetrieverSettings(SectionSettings, D3Settings):
 
 
 ResultLimit = int | Literal["auto"] | None
-"""Maximum number of results of `D3Retriever`."""
+"""Maximum number of results of `D3Retriever` and `BRMGRRetriever`."""
 
 _DEFAULT_RESULTS = 5
 
@@ -277,6 +277,40 @@ def limit_results(top_n: ResultLimit, max_tokens: int | None, settings: BaseD3Re
         check_top_n(top_n)
         return top_n
     return None if max_tokens is not None or settings.preset == "paper" else _DEFAULT_RESULTS
+
+
+@dataclass(frozen=True)
+class MergedCounts:
+    """Numbers of passages of `BRMGRRetriever`.
+
+    Attributes:
+        n_generated: Number of passages that the LLM writes.
+        n_retrieved: Number of records that a store is asked for. A retriever has its own limit.
+        top_n: Maximum number of results; None returns all.
+    """
+
+    n_generated: int
+    n_retrieved: int
+    top_n: int | None
+
+
+def count_merged(top_n: ResultLimit, n_generated: int | None, preset: BRMGRPreset | None) -> MergedCounts:
+    """Return the numbers of passages of `BRMGRRetriever`.
+
+    The paper merges 10 retrieved and 10 generated passages and returns all pairs. Without a preset, `top_n="auto"` is 5
+    and `n_generated=None` is 3.
+
+    Raises:
+        InvalidInput: `top_n` is not "auto", None or a positive number, or `n_generated` is not positive.
+
+    >>> count_merged("auto", None, "paper"), count_merged(3, 2, "paper")
+    (MergedCounts(n_generated=10, n_retrieved=10, top_n=None), MergedCounts(n_generated=2, n_retrieved=3, top_n=3))
+    """
+    check_limits(n_generated=n_generated)
+    if top_n == "auto":
+        top_n = _DEFAULT_RESULTS if preset is None else None
+    check_top_n(top_n)
+    return MergedCounts(n_generated or (3 if preset is None else 10), top_n or 10, top_n)
 
 
 def check_switch(**switches: object) -> None:
