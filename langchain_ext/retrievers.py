@@ -217,5 +217,5 @@ class BRMGRRetriever(BRMGRFields, ModelFields, QueryRetriever):
         )
         retrieved = [as_raw(one.record, one.text) if one.view == "raw" else one.record for one in chunks]
         generated = [GeneratedDocument(id=passage.id, page_content=passage.text) for passage in passages]
-        reranker: BRMGRRerank = self.core.model_copy(update={"top_n": top_n})
+        reranker: BRMGRRerank = self.core.model_copy(update={"top_n": counts.top_n})
         return reranker.compress_documents([*retrieved, *generated], query, config.get("callbacks"))

@@ -180,13 +180,13 @@ def _find_installed_builder(spec: object, kind: str) -> Build:
     if len({entry_point.value for entry_point in candidates}) > 1:
         owners = ", ".join(sorted(map(_describe_entry_point, candidates)))
         raise InvalidInput(
-            f"Several installed packages add models of kind {kind!r}: {owners:.400}. Uninstall all but one of them."
+            f"Several installed packages add models of kind {kind!r:.200}: {owners:.400}. Uninstall all but one."
         )
     origin = _describe_entry_point(candidates[0])
-    with invalid_input(f"Models of kind {kind!r} cannot be loaded from {origin:.400}", "Update or reinstall it."):
+    with invalid_input(f"Models of kind {kind!r:.200} cannot be loaded from {origin:.400}", "Update or reinstall it."):
         build = candidates[0].load()
     if not callable(build):
-        raise InvalidInput(f"The entry point {origin:.400} of kind {kind!r} must be a function, got {build!r:.200}.")
+        raise InvalidInput(f"The entry point {origin:.400} must be a function, got {build!r:.200}.")
     return _CheckedBuilder(build, kind, origin)
 
 
@@ -206,7 +206,7 @@ class _CheckedBuilder:
         model = self._build(name, **options)
         if not isinstance(model, LanguageModel):
             raise InvalidInput(
-                f"Models of kind {self._kind!r} must be a LanguageModel, but {self._origin:.400} returned "
+                f"Models of kind {self._kind!r:.200} must be a LanguageModel, but {self._origin:.400} returned "
                 f"{type(model).__name__}."
             )
         return model

@@ -16,7 +16,7 @@ from drillrank.errors import check_positive
 from drillrank.explanation import Explanation, Explanations, Term
 from drillrank.passages import Item, Ranked, read_query
 from drillrank.rerank.base import Candidates, CandidateScores, Rankable, Ranker
-from drillrank.rerank.explaining import UNREAD
+from drillrank.rerank.explaining import PRIOR, UNREAD
 from drillrank.rerank.prior import Scored, divisor
 
 if TYPE_CHECKING:
@@ -154,14 +154,32 @@ class _TwoScores:
         for item in ranking:
             index = item.details["position"]
             if self.read_mask[index]:
-                read.append(replace(item, details={**item.details, "position": int(subset_indices[index])}))
+                details = {name: value for name, value in item.details.items() if name != "log_prior"}
+                log_prior = item.details.get("log_prior", 0.0)
+                without_prior = item.score - log_prior / divisor(details)
+                details["position"] = int(subset_indices[index])
+                read.append((replace(item, score=without_prior, details=details), item.score, log_prior))
             else:
                 score, details = self.by_first.scored[index]
                 if "log_prior" not in details:
                     score += item.details.get("log_prior", 0.0) / divisor(item.details)
                 unread.append((replace(item, score=score), item.score))
-        by_second = iter(self.by_second.explain(read))
-        by_first = map(_lower, self.by_first.explain([item for item, _ in unread]), [score for _, score in unread])
+        by_second = iter(
+            [
+                _add_term(explanation, score, PRIOR, log_prior)
+                for explanation, (_, score, log_prior) in zip(
+                    self.by_second.explain([item for item, _, _ in read]), read, strict=True
+                )
+            ]
+        )
+        by_first = iter(
+            [
+                _add_term(explanation, score, UNREAD, (score - explanation.score) * explanation.per)
+                for explanation, (_, score) in zip(
+                    self.by_first.explain([item for item, _ in unread]), unread, strict=True
+                )
+            ]
+        )
         explanations = (next(by_second if self.read_mask[item.details["position"]] else by_first) for item in ranking)
         return Explanations(explanations, query)
 
@@ -173,7 +191,7 @@ def _best_mask(scores: Sequence[float], n_best: int) -> Mask:
     return mask
 
 
-def _lower(explanation: Explanation, score: float) -> Explanation:
-    """Explain a lower score of an entry, which the second ranker did not read."""
-    difference = Term(UNREAD, (score - explanation.score) * explanation.per)
-    return replace(explanation, score=score, terms=(*explanation.terms, difference))
+def _add_term(explanation: Explanation, score: float, name: str, value: float) -> Explanation:
+    """Return the explanation of a score to which a term was added, unless it is 0."""
+    added = (Term(name, value),) if value else ()
+    return replace(explanation, score=score, terms=(*explanation.terms, *added))

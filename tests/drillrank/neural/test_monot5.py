@@ -92,5 +92,5 @@ def test_sure_answers_are_told_apart_where_the_probability_is_0_or_1(log_odds):
 
 def test_models_that_read_no_instructions_are_refused():
     for lexical in ("unigram", UnigramModel(), UnigramModel().fit(["a text"])):
-        with pytest.raises(LacksCapability, match=r"MonoT5 asks .*'unigram.* does not read: give a neural model"):
+        with pytest.raises(LacksCapability, match=r"reads instructions, got 'unigram.*Use a neural"):
             MonoT5(lexical)

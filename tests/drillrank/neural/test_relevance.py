@@ -223,7 +223,7 @@ def test_a_checkpoint_names_its_answers(folder, yardstick, tmp_path, negative):
     with pytest.raises(InvalidInput, match="must contain ids of tokens"):
         Relevance(HuggingFaceModel(str(tmp_path)), settings={"chat": False}).rank("who?", ["Emma"])
     (tmp_path / "1_LogitScore" / "config.json").write_text("{}")
-    with pytest.raises(InvalidInput, match="no configuration of a LogitScore"):
+    with pytest.raises(InvalidInput, match="not a configuration of a LogitScore"):
         Relevance(HuggingFaceModel(str(tmp_path)), settings={"chat": False}).rank("who?", ["Emma"])
 
 
@@ -248,7 +248,7 @@ def test_answers_that_a_model_cannot_give_are_refused(model, asked, match):
 
 PLACES = ["{query}", "{text} {text} {query}", "{text}", "{text} {query} {title}", 3]
 BAD = [
-    *(({"template": template}, r"holds \{text\} once") for template in PLACES),
+    *(({"template": template}, r"must contain \{text\} once") for template in PLACES),
     ({"positive": ""}, "positive must be the text or the id"),
     *(({"negative": wrong}, "negative must be the text or the id") for wrong in (True, -1)),
     ({"transform": "sigmoid"}, 'transform must be "softmax", "margin" or "logit"'),
@@ -281,6 +281,6 @@ def test_candidates_share_what_their_prompts_begin_with(model, monkeypatch):
 
 
 test_models_that_tell_no_next_token_say_what_would_do = refuses(
-    *((lambda lexical=lexical: Relevance(lexical), "take a neural model, such as") for lexical in LEXICAL),
+    *((lambda lexical=lexical: Relevance(lexical), "Use a neural model, such as") for lexical in LEXICAL),
     error=LacksCapability,
 )

@@ -157,7 +157,7 @@ def test_without_a_tokenizer_text_goes_as_it_is_or_not_at_all(server):
     asked = {"template": "{query} {text}.", "positive": likely[0], "negative": likely[1]}
     assert len(relevance(model, **asked).rank("who?", ["The Rhine"])) == 1
     for more in ({"max_passage_tokens": 5}, {"chat": False}, {"positive": 3}):
-        with pytest.raises(InvalidInput, match="give the option tokenizer="):
+        with pytest.raises(InvalidInput, match="set the option tokenizer="):
             relevance(model, **(asked | more)).rank("who?", ["The Rhine"])
 
 
@@ -173,7 +173,7 @@ def test_what_takes_text_is_sent_no_control_tokens_of_a_document(server):
 @pytest.mark.parametrize(
     ("server", "rank", "match"),
     [
-        *((engine, UPR, r"rank with Relevance.*vLLM or SGLang") for engine in ("llama.cpp", "ollama", "openai")),
+        *((engine, UPR, r"Rank with Relevance.*vLLM or SGLang") for engine in ("llama.cpp", "ollama", "openai")),
         *(
             (engine, lambda model: relevance(model, preset="zerank-2", **ASKED), "one raw logit")
             for engine in RELEVANCE
@@ -309,7 +309,7 @@ def test_the_only_model_needs_no_name_and_another_is_not_found(server):
     assert UPR(load_language_model(url, **QUICK)).rank("who?", ["Emma."])
     with pytest.raises(InvalidInput, match="scores at temperature 1"):
         load_language_model(url, **QUICK).log_likelihood([("a", "b")], temperature=1.4)
-    with pytest.raises(InvalidInput, match=r"does not serve 'large'; it serves tiny"):
+    with pytest.raises(InvalidInput, match=r"does not serve 'large'. Use one of its models: tiny"):
         UPR(load_language_model(f"{url}#large", **QUICK)).rank("who?", ["Emma."])
 
 
@@ -328,7 +328,7 @@ SENSELESS = [
       ("me:secret@host/v1", ":secret@host/v1", "secret@host/v1", "host/v1?key=secret")),
     *((f"http://{url}#m", {}, "A server's address is") for url in ("", "[::1", "host:99999999/v1", "ho\nst/v1")),
     *(("http://h/v1#m", {name: wrong}, name) for name, wrong in (("concurrency", 0), ("retries", -1), ("timeout", 0))),
-    ("http://host/v1#m", {"engine": "tgi"}, "engine is one of vllm"),
+    ("http://host/v1#m", {"engine": "tgi"}, "engine must be one of vllm"),
     ("http://host/v1#m", {"device": "cuda"}, "The options of"),
 ]  # fmt: skip
 
