@@ -29,10 +29,12 @@ import langchain_ext
 from drillrank import BRMGR, Passage
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation.settings_file import keyword_arguments
+from drillrank.prompts import prompt_text
 from langchain_ext.rerank import GeneratedDocument
 from llama_index_ext.rerank import GeneratedNode
 from tests.conformance.corpus import ticks_during
 from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
+from tests.drillrank.conftest import HashModel
 from tests.examples import examples
 
 QUERY = "Who wrote Emma?"
@@ -69,6 +71,33 @@ def test_the_reranker_is_the_core_s(host):
     ranker = BRMGR(guard=0.2, settings={"first": "retrieved"})
     expected = ranker.rank(QUERY, FOUND, [TRUE, FALSE], scores=EVIDENCE[host])
     assert [(one.text, one.score) for one in merged] == [(item.passage.text, item.score) for item in expected]
+
+
+@both_frameworks
+@pytest.mark.parametrize("neural", [False, True])
+def test_the_paper_s_preset_is_the_core_s(host, neural):
+    model = HashModel() if neural else "unigram"
+    reranker = host.ext.BRMGRRerank(model, preset="paper", top_n=None)
+    merged = host.rerank(reranker, QUERY, *generated(host, [TRUE, FALSE]), *records(host))
+    expected = BRMGR(model, preset="paper").rank(QUERY, FOUND, [TRUE, FALSE])
+    assert [(one.text, one.score) for one in merged] == [(item.passage.text, item.score) for item in expected]
+    if neural:
+        prompts = {prompt_text(request.prompt) for request in model.requests}
+        assert f"passage: {FOUND[0]}. Please write a question based on this passage." in prompts
+    with pytest.raises(ValueError, match="preset"):
+        host.ext.BRMGRRerank(preset="rankify")
+
+
+@both_frameworks
+def test_the_paper_s_preset_merges_ten_of_each_kind_and_returns_all(host):
+    texts = [f"Emma is novel number {number}." for number in range(12)]
+    script = [f"Jane Austen wrote Emma in {1800 + number}." for number in range(12)]
+    found = host.retrieve(retriever(host, script, texts=texts, preset="paper"), QUERY)
+    assert origins(found).count("generated") == 10
+    assert len(found) == 10 + len(texts)  # this retriever has a limit of its own
+    limited = host.retrieve(retriever(host, script, texts=texts, preset="paper", top_n=4, n_generated=2), QUERY)
+    assert origins(limited).count("generated") == 2
+    assert len(limited) == 4
 
 
 @both_frameworks

@@ -18,6 +18,7 @@ from llama_index.core.schema import NodeWithScore, TextNode
 import langchain_ext
 import llama_index_ext
 from drillrank import BRMGR, UPR, Passage, PromptRank, Relevance, load_language_model
+from drillrank.evaluation import compare
 from drillrank.errors import InvalidInput, LacksCapability, MissingExtra
 from drillrank.likelihood import SumOfExperts, UnigramModel
 from drillrank.likelihood.relevance import log_sigmoid
@@ -203,6 +204,15 @@ def test_both_frameworks_rerank_with_it(folder, model, score):
     assert scores == sorted(scores, reverse=True)
     if score != "log_likelihood":
         assert all(0 <= value <= 1 for value in scores)
+
+
+def test_rerankers_are_compared_by_their_names(folder):
+    corpus = [{"id": str(index), "text": text} for index, text in enumerate(TEXTS[:4])]
+    questions = [{"question": QUERY, "gold": ["1"]}, {"question": "Where is Basel?", "gold": ["0"]}]
+    by_cross_encoder = {"component": "Relevance", "model": f"ce:{folder}", "model_options": {"device": "cpu"}}
+    both = {"component": "UPR", "model": f"unigram+ce:{folder}"}
+    comparison = compare(questions, {"cross": by_cross_encoder, "both": both, "words": "UPR"}, corpus, measures=["AllR@1"])
+    assert {"cross", "both", "words"} <= set(comparison.means)
 
 
 # Loading
