@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel, Likelihood, UnigramModel
-from drillrank.multihop.links import given_links
+from drillrank.multihop.links import passage_links
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.prior import PathPrior
@@ -252,7 +252,7 @@ def test_each_hop_has_its_own_beam(beam):
     passages = [Passage(f"fox {i}", id=str(i), links=[str(k) for k in range(9) if k != i]) for i in range(9)]
     seen = []
     settings = {"hops": 4, "beam": beam, "branch": 1, **PAPER}
-    PathSearch(PromptRank(), passages, links=given_links, settings=settings).search("which fox?", on_hop=seen.append)
+    PathSearch(PromptRank(), passages, links=passage_links, settings=settings).search("which fox?", on_hop=seen.append)
     paths = len(passages)
     for hop in seen[1:]:
         paths = min(paths, beam[min(hop.number - 1, len(beam)) - 1])

@@ -20,8 +20,9 @@ from drillrank.frameworks.settings import LinkedRecordSettings, PathRetrieverSet
 from drillrank.frameworks.shared import CachedValue, Indexes, get_or_compute
 from drillrank.frameworks.stored_vectors import StoredVectors
 from drillrank.llm import FunctionRequest, Handlers, LookupRequest, Requests, RetrievalRequest, Usage
-from drillrank.multihop.path_rerank import LinkName, PathRerank, named_links
-from drillrank.multihop.prior import check_by_order
+from drillrank.multihop.link_names import LinkName, named_links
+from drillrank.multihop.path_rerank import PathRerank
+from drillrank.multihop.prior import check_rank_prior
 from drillrank.multihop.search import Hop, PathSearch
 from drillrank.passages import Passage, Ranking, by_id, stable_uuid
 from drillrank.rerank.base import RetrievalScores
@@ -383,7 +384,7 @@ class PathRetrieval(Generic[RecordT]):
         explain: bool,
         index_fields: Callable[[Sequence[RecordT]], Mapping[str, object]] | None = None,
     ) -> None:
-        check_by_order(prompt_rank.prior)
+        check_rank_prior(prompt_rank.prior)
         if isinstance(links, str):
             raise InvalidInput(f"links must be a list of names, got {links!r:.200}. Write [{links!r:.200}].")
         self._to_passage, self._names = stores.to_passage, stores.name_records(records)

@@ -15,8 +15,9 @@ from drillrank.multihop.path_settings import PathSettings
 from drillrank.passages import check_top_n
 from drillrank.prompts import check_question_templates
 from drillrank.rerank.brmgr import BRMGRSettings
+from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.prior import Prior, check_prior
-from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, Demonstration, Ensemble, PromptRank, PromptRankSettings
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, Ensemble, PromptRank, PromptRankSettings
 from drillrank.settings import Settings
 from drillrank.views import MAX_EXPANDED_TOKENS, Expansion, SectionExpander, ViewSettings
 

@@ -30,12 +30,12 @@ from drillrank.files import open_file, replace_file
 from drillrank.likelihood import EmbeddingModel, UnigramModel
 from drillrank.likelihood.encoders import as_encoder
 from drillrank.llm import LLM, Handlers, LookupRequest, Requests, RetrievalRequest, Usage, arun, run
-from drillrank.multihop.links import LinkSource, NamedLinks, Names, bind_links, given_links
+from drillrank.multihop.link_names import LINKS
+from drillrank.multihop.links import LinkSource, NamedLinks, Names, bind_links
 from drillrank.multihop.missing import MissingInformation
 from drillrank.multihop.path_settings import PAPER, PathSettings
-from drillrank.multihop.prior import FirstHopPrior, SharedTitles, find_named, index_titles, list_title_names
+from drillrank.multihop.prior import FirstHopPrior, SharedTitles, find_named_passages, index_titles, list_title_names
 from drillrank.multihop.state import CandidatePath, DocumentModel, SearchState, TokenCoverage
-from drillrank.multihop.text_links import Hyperlinks, NameMentions, TitleMentions
 from drillrank.passages import (
     Passage,
     Path,
@@ -54,8 +54,6 @@ from drillrank.rerank.promptrank import PromptRank
 from drillrank.settings import as_json, as_settings
 from drillrank.vectors import CollectionStatistics, Embed, TfidfIndex, top
 
-LINKS: tuple[LinkSource, ...] = (given_links, Hyperlinks(), TitleMentions(), NameMentions())
-"""What passages say about each other themselves."""
 FORMAT, PASSAGES, SETTINGS = "drillrank path search 1", "passages.db", "search.json"
 NAMES_VERSION = 1  # raised whenever the names that links are found by change
 LEXICAL: dict[str, int] = {"hops": 3, "beam": 10, "branch": 8}  # to a unigram model a wider beam costs next to nothing
@@ -437,7 +435,7 @@ class PathSearch:
             collection.links,
             dict(first),
             {} if fetched else collection.by_id,
-            None if prior is None else prior.reader(collection.size, find_named(query, collection.titles)),
+            prior and prior.build_surfer(collection.size, find_named_passages(query, collection.titles)),
             partial(collection.namesakes, query),
             TokenCoverage(scorer.document_model, query, prior.aligned if prior else 0.0),
             scorer.reads_documents,
@@ -451,7 +449,7 @@ class PathSearch:
         for number in range(1, self._hops + 1):
             frontier = scorer.ranked(query, pending)
             if number == 1:
-                frontier = first_hop.posteriors(frontier)
+                frontier = first_hop.rerank(frontier)
                 best = [item for item in frontier if item.passage.passages[0].titled_text.strip()][: settings.pairs]
             shorter, found = found, found + frontier
             yield [Hop(number, tuple(frontier))]
@@ -462,7 +460,7 @@ class PathSearch:
             followed = {path.ids for path in beam_paths}
             paired = [item.passage for item in best if number == 1 and item.passage.ids not in followed]
             following = (yield from state.follow([*beam_paths, *paired], len(beam_paths)))[: len(beam_paths)]
-            lacking = (yield from lacks.after(beam_paths[0], self._branch)) if lacks else ()
+            lacking = (yield from lacks.find_passages(beam_paths[0], self._branch)) if lacks else ()
             state.name(beam_paths, lacking)
             beside = [*lacking, *(item.passage.passages[0] for item in best if number > 1)]
             pending = state.extended(frontier[:beam], [[*passages, *beside] for passages in following], self._branch)
@@ -471,7 +469,7 @@ class PathSearch:
             if not pending:
                 break
             pending = list({one.path.ids: one for one in pending}.values())  # a pair may be linked, too
-        ordered = merge_hops(found, first_hop.counts)[:top_n]
+        ordered = merge_hops(found, first_hop.has_prior)[:top_n]
         if lacks:
             details = lacks.details() | ({"usage": usage.as_metadata()} if usage else {})
             for item in ordered:
@@ -498,7 +496,7 @@ class InMemoryPassages(EmptySource):
 
     def namesakes(self, query: str, passages: Iterable[Passage]) -> dict[str, float]:
         """How much worse than a namesake's the titles of passages fit the question, of those that do."""
-        return self._namesakes.worse(query, passages)
+        return self._namesakes.title_penalties(query, passages)
 
     def retrieve(self, query: str, n: int, /) -> list[Passage]:
         """The passages most similar to a query, or after which it is likeliest."""
@@ -553,15 +551,15 @@ class CorpusPassages:
     def namesakes(self, query: str, passages: Iterable[Passage]) -> dict[str, float]:
         """As of `InMemoryPassages`."""
         titles = {" ".join(title) for passage in passages if (title := title_match_tokens(passage))}
-        ids = [id_ for named in self.titles.of(titles).values() for id_ in named]
-        return SharedTitles(self.corpus.fetch(ids)).worse(query, passages)
+        ids = [id_ for named in self.titles.look_up(titles).values() for id_ in named]
+        return SharedTitles(self.corpus.fetch(ids)).title_penalties(query, passages)
 
     def similarities(self, _query: str) -> dict[str, float]:
         """Nothing: the corpus knows no TF-IDF."""
         raise InvalidInput('prune="tfidf" needs passages in memory: a corpus is searched by BM25.')
 
     def _names(self, links: NamedLinks, *, update: bool = False) -> Names:
-        names = self.corpus.names(f"{links!r} {NAMES_VERSION}", links.rows)
+        names = self.corpus.names(f"{links!r} {NAMES_VERSION}", links.list_names)
         if update:
             names.update()
         return names

@@ -9,19 +9,17 @@ several contexts, each of which scores every path anew; the paper calls it demon
 
 from __future__ import annotations
 
-import random
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from drillrank.errors import InvalidInput, check_limits, check_number, check_positive
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
-from drillrank.passages import Passage, Path, check_query, read_query
+from drillrank.passages import Passage, Path, read_query
 from drillrank.prompts import Prompt, TruncatableText, TrustedText
 from drillrank.rerank.base import Ensemble as Ensemble
 from drillrank.rerank.base import (
@@ -33,6 +31,7 @@ from drillrank.rerank.base import (
     preset_formula,
     warn_unread,
 )
+from drillrank.rerank.demonstrations import Demonstration, check_demonstrations, group_demonstrations
 from drillrank.rerank.prior import Prior, check_prior
 from drillrank.settings import Settings, as_settings, check_one_of
 
@@ -167,7 +166,7 @@ class PromptRank(LikelihoodRanker[Path, Path]):
         self._formula = LikelihoodFormula("{path}") if preset is None else preset_formula(preset, lm, "{path}")
         # Empty for a model that ignores them: to score each context would cost time for equal numbers.
         shown = self.demonstrations if lm.reads_instructions else ()
-        self._contexts = demonstration_contexts(shown, self.settings.demonstrations_per_prompt)
+        self._contexts = group_demonstrations(shown, self.settings.demonstrations_per_prompt)
         self._max_prompt_tokens = self.settings.max_prompt_tokens or _MAX_PROMPT_TOKENS[bool(shown)]
         if self._as_authors:
             self._formula = replace(self._formula, max_prompt_tokens=self._max_prompt_tokens)
@@ -225,7 +224,7 @@ class PromptRank(LikelihoodRanker[Path, Path]):
             for context in self._contexts or [()]:
                 parts: list[str | TruncatableText] = []
                 for item in context:  # nothing of it gives way, and documents and question are data
-                    prompt = path_prompt(self._shortened(item.path, limit), wording)
+                    prompt = build_path_prompt(self._shortened(item.path, limit), wording)
                     target = self._formula.target_text(item.question, self.language_model)
                     parts += [part.text if isinstance(part, TruncatableText) else part for part in prompt] + [
                         f" {target} "
@@ -236,7 +235,7 @@ class PromptRank(LikelihoodRanker[Path, Path]):
     def _prompts_of(self, path: Path, /) -> list[Prompt]:
         limit = self.settings.max_document_tokens
         path = self._shortened(path, limit) if self._as_authors else path
-        return [(*shown, *path_prompt(path, instruction, limit)) for instruction, shown in self._shown]
+        return [(*shown, *build_path_prompt(path, instruction, limit)) for instruction, shown in self._shown]
 
     def _shortened(self, path: Path, most: int) -> Path:
         """The path's documents without their ends; with the authors' preset as their code has it."""
@@ -263,113 +262,12 @@ class PromptRank(LikelihoodRanker[Path, Path]):
         return shares
 
 
-@dataclass(frozen=True, slots=True)
-class Demonstration:
-    """A question and the path that answers it.
-
-    Attributes:
-        path: The gold path, in reading order.
-        question: The question.
-        kind: Type of the question, such as "bridge" or "comparison"; a context mixes kinds. None is a kind, too.
-
-    Raises:
-        InvalidInput: the path is not a `Path`, the question is blank, or the kind is not a string.
-    """
-
-    path: Path
-    question: str
-    kind: str | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.path, Path):
-            raise InvalidInput(f"A demonstration's path is a Path, not a {type(self.path).__name__}.")
-        check_query(self.question)
-        if not isinstance(self.kind, str | None):
-            raise InvalidInput(f"A demonstration's kind is a string or None, not {self.kind!r:.200}.")
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Demonstration:
-        """One from `dataclasses.asdict`, as JSON has it.
-
-        Raises:
-            InvalidInput: a part is missing or cannot be used.
-        """
-        try:
-            passages = [Passage(**{**one, "links": tuple(one.get("links", ()))}) for one in given["path"]["passages"]]
-            return cls(Path(tuple(passages)), given["question"], given.get("kind"))
-        except (KeyError, TypeError, AttributeError) as problem:
-            message = f"A demonstration has a path of passages and a question; not {given!r:.200}."
-            raise InvalidInput(message) from problem
-
-
-def sample_demonstrations(labelled: Sequence[Demonstration], count: int, *, seed: int = 0) -> list[Demonstration]:
-    """Choose demonstrations at random, as many of each kind as of any other where there are enough.
-
-    Args:
-        labelled: What to choose from.
-        count: How many; the paper finds 8 best, two in each of four contexts.
-        seed: The same seed chooses the same ones.
-
-    Raises:
-        InvalidInput: `count` is below 1, or there are not that many.
-
-    >>> path = Path((Passage("Basel lies on the Rhine."),))
-    >>> bridges = [Demonstration(path, f"Bridge {i}?", "bridge") for i in range(9)]
-    >>> comparisons = [Demonstration(path, f"Comparison {i}?", "comparison") for i in range(2)]
-    >>> [item.kind for item in sample_demonstrations(bridges + comparisons, 4)].count("comparison")
-    2
-    """
-    check_positive(count=count)
-    labelled = check_demonstrations(labelled)
-    if count > len(labelled):
-        raise InvalidInput(f"{count} demonstrations cannot be chosen from {len(labelled)}.")
-    chance = random.Random(seed)
-    by_kind = _by_kind(labelled)
-    kinds = list(by_kind.values())
-    chance.shuffle(kinds)  # if the kinds do not divide the count, chance says which of them has one more
-    for items in kinds:
-        chance.shuffle(items)
-    rounds = max(map(len, kinds))
-    return [items[i] for i in range(rounds) for items in kinds if i < len(items)][:count]
-
-
-def demonstration_contexts(
-    demonstrations: Sequence[Demonstration], per_context: int = 2
-) -> list[tuple[Demonstration, ...]]:
-    """Divide demonstrations into contexts of different kinds, as far as the kinds allow it.
-
-    Every demonstration stands in one context. The last context holds fewer if the number does not divide evenly.
-    Demonstrations of one kind stay in the given order.
-
-    Raises:
-        InvalidInput: `per_context` is below 1, or an item is no demonstration.
-
-    >>> path = Path((Passage("Basel lies on the Rhine."),))
-    >>> four = [Demonstration(path, f"{kind}?", kind) for kind in ("bridge", "bridge", "comparison", "comparison")]
-    >>> [[item.kind for item in context] for context in demonstration_contexts(four)]
-    [['bridge', 'comparison'], ['bridge', 'comparison']]
-    """
-    check_positive(demonstrations_per_prompt=per_context)
-    left = _by_kind(check_demonstrations(demonstrations))
-    contexts = []
-    while any(left.values()):
-        context: list[Demonstration] = []
-        shown: Counter[str | None] = Counter()
-        while len(context) < per_context and any(left.values()):
-            # The kind shown least so far; of several, the one with most left, or the later contexts would lack others.
-            kind = min((kind for kind in left if left[kind]), key=lambda kind: (shown[kind], -len(left[kind])))
-            context.append(left[kind].pop(0))
-            shown[kind] += 1
-        contexts.append(tuple(context))
-    return contexts
-
-
-def path_prompt(path: Path, instruction: str, max_document_tokens: int | None = None) -> Prompt:
+def build_path_prompt(path: Path, instruction: str, max_document_tokens: int | None = None) -> Prompt:
     """`Document: d1 Document: d2 ...` in its place in the instruction; blank documents are left out.
 
     >>> from drillrank.prompts import prompt_text
     >>> path = Path((Passage("a", title="T"), Passage(" "), Passage("b")))
-    >>> prompt_text(path_prompt(path, "{path} Ask. Question:"))
+    >>> prompt_text(build_path_prompt(path, "{path} Ask. Question:"))
     'Document: T a Document: b Ask. Question:'
     """
     before, after = instruction.split("{path}")
@@ -379,22 +277,3 @@ def path_prompt(path: Path, instruction: str, max_document_tokens: int | None = 
             parts.append(" Document: " if len(parts) > 1 else "Document: ")
             parts.append(TruncatableText(passage.titled_text, max_document_tokens))
     return (*parts, TrustedText(after))
-
-
-def check_demonstrations(demonstrations: Sequence[Demonstration]) -> tuple[Demonstration, ...]:
-    """The demonstrations.
-
-    Raises:
-        InvalidInput: an item is no demonstration.
-    """
-    for position, item in enumerate(demonstrations):
-        if not isinstance(cast("object", item), Demonstration):
-            raise InvalidInput(f"Demonstration {position} is a {type(item).__name__}, not a Demonstration.")
-    return tuple(demonstrations)
-
-
-def _by_kind(demonstrations: Sequence[Demonstration]) -> dict[str | None, list[Demonstration]]:
-    by_kind: dict[str | None, list[Demonstration]] = {}
-    for item in demonstrations:
-        by_kind.setdefault(item.kind, []).append(item)
-    return by_kind
