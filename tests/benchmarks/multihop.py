@@ -34,7 +34,7 @@ SHARES, CUTS, ANSWERS = (2, 5), (2, 10, 20), (2, 10, 20)
 NOBODY_NAMED = PathPrior(named=1e-12)
 
 TITLES: dict[str, Any] = {"links": passage_links}
-PAPER: dict[str, Any] = TITLES | {"path_preset": "paper"}
+PAPER: dict[str, Any] = TITLES | {"preset": "paper"}
 TWO_HOPS: dict[str, Any] = TITLES | {"hops": 2}
 NAMES = [passage_links, TitleMentions(), NameMentions()]
 SEARCHES: dict[str, dict[str, Any]] = {

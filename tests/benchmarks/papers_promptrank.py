@@ -103,7 +103,7 @@ TWO_WIKI = {
 
 def proposed(pool: Sequence[Passage], asked: Sequence[Mapping[str, Any]]) -> list[Asked]:
     """The paths of the paper's search, steered by the unigram model."""
-    search = PathSearch(PromptRank(), pool, links=passage_links, settings={"path_preset": "paper"})
+    search = PathSearch(PromptRank(), pool, links=passage_links, preset="paper")
     found = []
     for one in asked:
         paths = [item.passage for item in search.search_paths(one["question"])]

@@ -8,13 +8,13 @@ from typing import Any
 
 from drillrank.explanation import Explainable
 from drillrank.llm import Requests, run
-from drillrank.multihop.link_names import LINKS
 from drillrank.multihop.links import LinkSource
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.search import EmptySource, OnHop, PassageSource, PathSearch, handlers
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, by_id, check_query, check_top_n
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
+from drillrank.settings import Preset
 from drillrank.vectors import Embed
 
 
@@ -30,6 +30,7 @@ class PathRerank:
         corpus: Passages that may be linked to though they are not among the given ones. They also give a lexical
             model that has not been fitted its statistics; without them, the given ones do.
         embed: As for `PathSearch`.
+        preset: As for `PathSearch`.
         settings: How paths are searched.
 
     Raises:
@@ -47,14 +48,15 @@ class PathRerank:
         self,
         prompt_rank: PromptRank,
         *,
-        links: LinkSource | Sequence[LinkSource] = LINKS,
+        links: LinkSource | Sequence[LinkSource] | None = None,
         corpus: Iterable[Passage | str] = (),
         embed: str | Embed | None = None,
+        preset: Preset | None = None,
         settings: PathSettings | Mapping[str, Any] = PathSettings(),
     ) -> None:
         self.prompt_rank = prompt_rank
         self.path_search = PathSearch(
-            prompt_rank, corpus, links=links, first_stage=EmptySource(), embed=embed, settings=settings
+            prompt_rank, corpus, links=links, first_stage=EmptySource(), embed=embed, preset=preset, settings=settings
         )
 
     @property

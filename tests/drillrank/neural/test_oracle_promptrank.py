@@ -78,7 +78,7 @@ def test_ensembles_of_templates_and_demonstrations(name):
         shown = config["config"].startswith("demo")
         ranker = PromptRank(
             model(name),
-            settings={"preset": "promptrank", **UNLIMITED},
+            settings={"formula": "promptrank", **UNLIMITED},
             instructions=PROMPTRANK_INSTRUCTIONS[:1] if shown else templates,
             demonstrations=shots[: 2 * len(templates)] if shown else (),
             ensemble=config["ensembling"],
