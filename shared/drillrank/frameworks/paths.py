@@ -153,7 +153,7 @@ class NamedRecords(Generic[RecordT]):
             missing_ids: Ids of given passages that the store was asked for and did not return.
             warned: Warnings that were given before.
         """
-        if warned.new("changed", self._changed_ids):
+        if self._changed_ids and warned.new("changed", self._changed_ids):
             warn(
                 "The store has other texts under the ids of some of the documents given. drillrank used the store's "
                 "texts and metadata. Give the documents as they are stored now."
