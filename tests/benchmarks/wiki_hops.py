@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -31,7 +31,6 @@ from drillrank.cli.ask import ask_files
 from drillrank.cli.corpus import FileCorpus
 from drillrank.cli.options import EvidenceSize
 from drillrank.cli.sources import list_input_files
-from drillrank.corpus.documents import DEFAULT_UNIT
 from drillrank.drilldown.settings import D3Settings
 from drillrank.likelihood.encoders import load_encoder
 
@@ -47,7 +46,7 @@ HOPS: Mapping[str, Mapping[str, Any]] = {"--hops 1": {"hops": 1}, "default": {},
 if "hops" not in {field.name for field in fields(D3Settings)}:  # pages are asked one at a time
     HOPS = {"default": {}}
 
-Question = Mapping[str, Any]
+Question = dict[str, Any]
 """Entry of a `questions.json`."""
 
 
@@ -77,27 +76,32 @@ def read_questions(folder: Path) -> list[Question]:
     return rows
 
 
-def ask_questions(files: Path, questions: Iterable[Question], d3: D3) -> list[tuple[Question, float]]:
-    """Return each question with the number of characters after which all of its gold texts have been seen.
+def ask_questions(files: Path, questions: Sequence[Question], systems: Mapping[str, D3]) -> dict[str, list[float]]:
+    """Return the number of characters after which all gold texts of each question have been seen, by system.
 
     Args:
         files: Folder that is asked, without a cache.
         questions: Questions to the folder.
-        d3: Component that finds the evidence.
+        systems: Components that find the evidence, by name.
     """
     sources, _ = list_input_files([str(files)])
-    corpus = FileCorpus(sources, None, d3.language_model.language, unit=d3.settings.unit or DEFAULT_UNIT)
-    needed = []
-    for row in questions:
-        result = ask_files(d3, corpus, row["question"], EvidenceSize(DEPTH))
-        needed.append((row, characters_needed([item.text for item in result.evidence], row)))
-    return needed
+    corpus = FileCorpus(sources, None, "english")
+    return {
+        name: [characters_needed(_hand_over(d3, corpus, row["question"]), row) for row in questions]
+        for name, d3 in systems.items()
+    }
+
+
+def _hand_over(d3: D3, corpus: FileCorpus, question: str) -> list[str]:
+    """Return the texts of the results, best first."""
+    return [item.text for item in ask_files(d3, corpus, question, EvidenceSize(DEPTH)).evidence]
 
 
 def _ask_wiki(folder: Path, questions: Sequence[Question]) -> dict[str, list[tuple[Question, float]]]:
-    """Return the characters needed per question, by system."""
+    """Return each question with the characters that it needs, by system."""
     with _unpack(folder) as files:
-        return {name: ask_questions(files, questions, d3) for name, d3 in _make_systems()}
+        needed_by_system = ask_questions(files, questions, _make_systems())
+    return {name: list(zip(questions, needed, strict=True)) for name, needed in needed_by_system.items()}
 
 
 @contextmanager
@@ -111,14 +115,16 @@ def _unpack(folder: Path) -> Iterator[Path]:
         yield Path(unpacked) / "files"
 
 
-def _make_systems() -> Iterator[tuple[str, D3]]:
-    """Yield the systems by name."""
+def _make_systems() -> dict[str, D3]:
+    """Return the systems by name."""
     encoders: dict[str, Any] = {"terms": None}
     if INSTALLED:
         encoders["MiniLM"] = load_encoder(f"st:{minilm_folder()}")
-    for encoder_name, embed in encoders.items():
-        for hops_name, settings in HOPS.items():
-            yield f"{encoder_name}, {hops_name}", D3(embed=embed, settings=D3Settings(**settings))
+    return {
+        f"{encoder_name}, {hops_name}": D3(embed=embed, settings=D3Settings(**settings))
+        for encoder_name, embed in encoders.items()
+        for hops_name, settings in HOPS.items()
+    }
 
 
 def _print_tables(name: str, needed_by_system: Mapping[str, Sequence[tuple[Question, float]]]) -> None:
