@@ -44,7 +44,6 @@ class PathSettings(Settings):
             compete with the links of paths of two and more; 0 for none.
         link_prior: How likely a path is before its texts are read: a reader follows links, or jumps. None scores by the
             likelihood alone, as the paper does. A mapping is read by `PathPrior.from_dict`.
-        cascade: Paths of each hop that the model scores; the embedded unigram model chooses them. None for all.
         prune: Which of many links are followed: those after which the question is likeliest (`"residual"`), or, as in
             the paper, those whose passages are most similar to the question (`"tfidf"`).
         pool: F, passages of the first stage.
@@ -68,7 +67,6 @@ class PathSettings(Settings):
     branch: int | None = None
     pairs: int = 6
     link_prior: PathPrior | None = PathPrior()
-    cascade: int | None = None
     prune: Prune = "residual"
     pool: int = 100
     path_preset: Literal["paper"] | None = None
@@ -86,7 +84,7 @@ class PathSettings(Settings):
                     object.__setattr__(self, item.name, PAPER[item.name])
         for beam in self.beam if isinstance(self.beam, tuple) and self.beam else [self.beam]:
             check_limits(beam=beam)  # type: ignore[arg-type]  # an empty tuple is refused, too
-        check_limits(hops=self.hops, branch=self.branch, cascade=self.cascade)
+        check_limits(hops=self.hops, branch=self.branch)
         check_positive(pool=self.pool)
         if self.pairs != 0:
             check_positive(pairs=self.pairs)

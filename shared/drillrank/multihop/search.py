@@ -212,7 +212,7 @@ class PathSearch:
         self.embed = as_encoder(embed)
         self.settings = as_settings(PathSettings, settings)
         ranker, meaning = add_embedding_model(prompt_rank, self.embed)
-        self._scorer_of = partial(PathScorer, ranker, cascade=self.settings.cascade, meaning=meaning)
+        self._scorer_of = partial(PathScorer, ranker, meaning=meaning)
         defaults = PAPER if prompt_rank.language_model.reads_instructions else LEXICAL
         self._hops: int = self.settings.hops or defaults["hops"]
         self._branch: int = self.settings.branch or defaults["branch"]
@@ -590,10 +590,6 @@ class PathScorer:
     Args:
         prompt_rank: The likelihood of the question after a path.
         texts: The collection, on which a copy of a lexical model is fitted that has not been fitted; or its statistics.
-        cascade: How many paths of each call are scored by the main model, that of `prompt_rank`; a pruning model, the
-            embedded unigram model, chooses them. None for all. The others follow in the order of the pruning model:
-            after the worst of the chosen ones, with the pruning model's distances, and counted in the tokens of the
-            main model.
         meaning: Says what each passage explains where the main model is no document model; None lets the embedded
             unigram model say it.
     """
@@ -602,7 +598,6 @@ class PathScorer:
         self,
         prompt_rank: PromptRank,
         texts: Sequence[str] | CollectionStatistics,
-        cascade: int | None = None,
         meaning: EmbeddingModel | None = None,
     ) -> None:
         self.prompt_rank = prompt_rank.with_model(prompt_rank.language_model.fitted(texts)) if texts else prompt_rank
@@ -614,36 +609,15 @@ class PathScorer:
             self.document_model = model
         else:
             self.document_model = meaning.fitted(texts) if meaning else UnigramModel(language=model.language).fit(texts)
-        self._cascade = (
-            None if cascade is None else (PromptRank(UnigramModel(language=model.language).fit(texts)), cascade)
-        )
 
     def ranked(self, query: str, paths: Sequence[CandidatePath]) -> list[Ranked[Path]]:
         """The paths, best first; ties keep the input order."""
-        pruning, most = self._cascade or (self.prompt_rank, len(paths))
-        if len(paths) <= most:
-            return _posteriors(self.prompt_rank, query, paths)
-        by_pruning = _posteriors(pruning, query, paths)
-        chosen, pruned = by_pruning[:most], by_pruning[most:]
-        first = sorted(item.details["position"] for item in chosen)
-        by_model = _posteriors(self.prompt_rank, query, [paths[position] for position in first])
-        fall = by_model[-1].score - chosen[-1].score
-        for item in pruned:
-            item.score = min(item.score + fall, by_model[-1].score)  # rounding must not lift it
-            item.details |= {
-                "model": "unigram",
-                **{name: by_model[-1].details[name] for name in ("tokens", "reduce", "nothing_matched")},
-            }
-        return by_model + pruned
-
-
-def _posteriors(prompt_rank: PromptRank, query: str, paths: Sequence[CandidatePath]) -> list[Ranked[Path]]:
-    scored = prompt_rank.score_paths(query, [path for path, _ in paths])
-    scores, details = [], []
-    for (_, log_prior), (score, detail) in zip(paths, scored, strict=True):
-        scores.append(score + log_prior / divisor(detail))
-        details.append({**detail, "log_prior": log_prior})
-    return ranked([path for path, _ in paths], scores, details)
+        scored = self.prompt_rank.score_paths(query, [path for path, _ in paths])
+        scores, details = [], []
+        for (_, log_prior), (score, detail) in zip(paths, scored, strict=True):
+            scores.append(score + log_prior / divisor(detail))
+            details.append({**detail, "log_prior": log_prior})
+        return ranked([path for path, _ in paths], scores, details)
 
 
 def should_stop(frontier: Sequence[Ranked[Path]], shorter: Sequence[Ranked[Path]]) -> bool:

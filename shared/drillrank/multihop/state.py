@@ -15,13 +15,13 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from drillrank.errors import InvalidInput
-from drillrank.explanation import Explanation, Explanations, Term
+from drillrank.explanation import Explanations, Term
 from drillrank.explanation.terms import PATH
 from drillrank.llm import Requests, RetrievalRequest
 from drillrank.multihop.links import Follow, Target, followed, list_targets
 from drillrank.multihop.prior import RandomSurfer
 from drillrank.passages import Passage, Path, Ranked
-from drillrank.rerank.base import divisor, name_of
+from drillrank.rerank.base import name_of
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.vectors import Floats, top
 
@@ -250,18 +250,15 @@ class SearchState:
             InvalidInput: an entry is not of this search.
         """
         paths = list(map(self._path, ranking))
-        read = [at for at, item in enumerate(ranking) if item.details.get("model") != "unigram"]  # not by a cascade
-        paths_read = [paths[at] for at in read]
         entries = self._prompt_rank.explanations(
             self._query,
-            paths_read,
-            self._prompt_rank.likelihoods(self._query, paths_read),
-            [ranking[at] for at in read],
-            range(len(read)),
-            list(map(self._taken, paths_read)),
+            paths,
+            self._prompt_rank.likelihoods(self._query, paths),
+            ranking,
+            range(len(paths)),
+            list(map(self._taken, paths)),
         )
-        explained = dict(zip(read, entries, strict=True))
-        return Explanations((explained.get(at) or _pruned(item) for at, item in enumerate(ranking)), self._query)
+        return Explanations(entries, self._query)
 
     def _path(self, item: Ranked[Any]) -> Path:
         """The path that brought an entry."""
@@ -347,10 +344,3 @@ class SearchState:
         if missing := self._missing.get(path.ids):
             found.append(("named as missing", dict.fromkeys(missing, 1 / len(missing))))
         return found
-
-
-def _pruned(item: Ranked[Any]) -> Explanation:
-    note = "The cascade left this path to the pruning model: its score says how far it is behind, and no more."
-    per = divisor(item.details)
-    term = Term("order of the pruning model", item.score * per)
-    return Explanation(item.rank, item.score, name_of(item.passage), (term,), per, note)
