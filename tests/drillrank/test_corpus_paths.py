@@ -16,7 +16,7 @@ from drillrank.likelihood.encoder import EmbeddingModel
 from drillrank.llm import run
 from drillrank.multihop.links import given_links
 from drillrank.multihop.prior import PathPrior
-from drillrank.multihop.search import EmptySource, handlers
+from drillrank.multihop.sources import EmptySource, handlers
 from tests.drillrank.conftest import HashModel
 from tests.examples import examples
 from tests.linked_passages import first_stage, linked_passages, questions

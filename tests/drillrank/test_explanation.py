@@ -132,7 +132,7 @@ def test_of_path_search_with_the_document_that_brings_each_word():
     add_up(paths.explain(), paths)
     assert paths[:1].explain()[0].name == "Turing → Maida Vale"
     assert explain(BIRTH, list(ranking), search) == found  # which searches again
-    with pytest.raises(InvalidInput, match="is not of this search"):
+    with pytest.raises(InvalidInput, match="must contain results of this search, got 'another'"):
         search.explain(BIRTH, PathSearch(PromptRank(), ["another"]).search(BIRTH))
 
 

@@ -18,7 +18,8 @@ from drillrank.multihop.links import (
     list_targets,
 )
 from drillrank.multihop.path_rerank import PathRerank, named_links
-from drillrank.multihop.search import PathSearch, as_source, handlers
+from drillrank.multihop.search import PathSearch
+from drillrank.multihop.sources import as_source, handlers
 from drillrank.multihop.text_links import TitleMentions
 from drillrank.passages import Passage, Path, by_id
 from drillrank.rerank.promptrank import PromptRank
@@ -152,7 +153,7 @@ test_what_is_no_link_and_no_source_is_refused = refuses(
     *((lambda to=to: PathSearch(PromptRank(), ["text"], links=lambda _: [to]).search("text"), "A link leads to an id")
       for to in (7, None, ["a"], ("a",))),
     (lambda: named_links(["title"]), "not 'title'"),
-    *((lambda source=source: as_source(source), "retrieves nothing") for source in (7, "retriever", None, object())),
+    *((lambda source=source: as_source(source), "must be a function") for source in (7, "retriever", None, object())),
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from drillrank.errors import InvalidInput
 from drillrank.frameworks.paths import GivenPassages, RecordNames
 from drillrank.llm import run
 from drillrank.multihop.links import given_links
-from drillrank.multihop.search import handlers
+from drillrank.multihop.sources import handlers
 from drillrank.multihop.text_links import TitleMentions
 from drillrank.passages import by_id
 

@@ -15,9 +15,11 @@ from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel, Likelihood, UnigramModel
 from drillrank.multihop.links import given_links
 from drillrank.multihop.path_rerank import PathRerank
+from drillrank.multihop.path_scorer import PathScorer
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.prior import PathPrior
-from drillrank.multihop.search import CandidatePath, PathScorer, PathSearch
+from drillrank.multihop.result import CandidatePath
+from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage, Path
 from drillrank.prompts import prompt_text
 from drillrank.rerank.promptrank import PromptRank
@@ -268,7 +270,7 @@ PRIORS = st.lists(st.floats(-9, 0), min_size=6, max_size=6)
 def test_a_path_scores_its_mean_log_likelihood_and_its_log_prior(hash_model, passages, priors):
     waiting = [CandidatePath(Path((passage,)), prior) for passage, prior in zip(passages, priors, strict=False)]
     model = hash_model()
-    found = PathScorer(ranker(model), [passage.text for passage in passages]).ranked(QUERY, waiting)
+    found = PathScorer(ranker(model), [passage.text for passage in passages]).rank(QUERY, waiting)
     assert sorted(item.passage.ids for item in found) == sorted(item.path.ids for item in waiting)
     scores = [item.score for item in found]
     assert scores == sorted(scores, reverse=True)

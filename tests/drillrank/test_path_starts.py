@@ -12,7 +12,8 @@ from drillrank.likelihood import UnigramModel
 from drillrank.llm import run
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.prior import PathPrior
-from drillrank.multihop.search import EmptySource, PathSearch, handlers
+from drillrank.multihop.search import PathSearch
+from drillrank.multihop.sources import EmptySource, handlers
 from drillrank.passages import Passage, Path
 from drillrank.rerank.prior import FirstStage, first_stage, log_prior, posteriors
 from drillrank.rerank.promptrank import PromptRank

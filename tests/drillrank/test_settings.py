@@ -26,7 +26,7 @@ from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput
 from drillrank.frameworks.settings import BaseD3RetrieverSettings, LinkedRecordSettings, SplitterSettings
 from drillrank.multihop.path_settings import PathSettings
-from drillrank.multihop.search import EmptySource
+from drillrank.multihop.sources import EmptySource
 from drillrank.rerank.brmgr import BRMGRSettings
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, PromptRankSettings
 from drillrank.rerank.relevance import RelevanceSettings

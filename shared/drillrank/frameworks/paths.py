@@ -22,8 +22,9 @@ from drillrank.frameworks.stored_vectors import StoredVectors
 from drillrank.llm import FunctionRequest, Handlers, LookupRequest, Requests, RetrievalRequest, Usage
 from drillrank.multihop.path_rerank import LinkName, PathRerank, named_links
 from drillrank.multihop.prior import check_by_order
-from drillrank.multihop.search import Hop, PathSearch
-from drillrank.passages import Passage, Ranking, by_id, stable_uuid
+from drillrank.multihop.result import Hop, PathResult
+from drillrank.multihop.search import PathSearch
+from drillrank.passages import Passage, by_id, stable_uuid
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.structure.record_store import (
@@ -277,7 +278,7 @@ def bind_handlers(requests: Requests[Result], handlers: Handlers) -> Requests[Re
 
 def rank_linked(
     reranker: PathRerank, query: str, passages: Sequence[Passage], scores: RetrievalScores, stores: PathStores[Any]
-) -> Requests[Ranking[Passage]]:
+) -> Requests[PathResult[Passage]]:
     """Rank given passages and those that are reached from them.
 
     `details["reached"]` of a result that was not given is its record.
@@ -457,7 +458,7 @@ class PathRetrieval(Generic[RecordT]):
         return self._build_results(ranking, records, explanations)
 
     def _build_results(
-        self, ranking: Ranking[Passage], records: PathRecords[RecordT], explanations: Explanations | None
+        self, ranking: PathResult[Passage], records: PathRecords[RecordT], explanations: Explanations | None
     ) -> list[PathResultRecord[RecordT]]:
         records.record_names.warn(records.missing_ids, self._warned)
         results = []
