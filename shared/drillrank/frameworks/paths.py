@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from drillrank.errors import InvalidInput, WarnOnce, warn
-from drillrank.explanation import Explanation, Explanations
+from drillrank.explanation import Explainable, Explanation, Explanations
 from drillrank.explanation.explanations import explains
 from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.metadata import describe_details, describe_path
@@ -20,11 +20,12 @@ from drillrank.frameworks.settings import LinkedRecordSettings, PathRetrieverSet
 from drillrank.frameworks.shared import CachedValue, Indexes, get_or_compute
 from drillrank.frameworks.stored_vectors import StoredVectors
 from drillrank.llm import FunctionRequest, Handlers, LookupRequest, Requests, RetrievalRequest, Usage
-from drillrank.multihop.path_rerank import LinkName, PathRerank, named_links
-from drillrank.multihop.prior import check_by_order
+from drillrank.multihop.link_names import LinkName, named_links
+from drillrank.multihop.path_rerank import PathRerank
+from drillrank.multihop.prior import check_rank_prior
 from drillrank.multihop.result import Hop, PathResult
 from drillrank.multihop.search import PathSearch
-from drillrank.passages import Passage, by_id, stable_uuid
+from drillrank.passages import Passage, Ranking, by_id, stable_uuid
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.structure.record_store import (
@@ -278,7 +279,7 @@ def bind_handlers(requests: Requests[Result], handlers: Handlers) -> Requests[Re
 
 def rank_linked(
     reranker: PathRerank, query: str, passages: Sequence[Passage], scores: RetrievalScores, stores: PathStores[Any]
-) -> Requests[PathResult[Passage]]:
+) -> Requests[Ranking[Passage]]:
     """Rank given passages and those that are reached from them.
 
     `details["reached"]` of a result that was not given is its record.
@@ -286,11 +287,11 @@ def rank_linked(
     records = PathRecords(stores, RecordNames(GivenPassages(passages)))
     first_stage_scores = scores if reranker.counts_first_stage else None
     requests = reranker.requests(query, passages, scores=first_stage_scores)
-    ranking = yield from bind_handlers(requests, records.handlers(query))
-    for item in ranking:
+    result = yield from bind_handlers(requests, records.handlers(query))
+    for item in result:
         if item.details["position"] >= len(passages):
             item.details["reached"] = records.record_by_name[item.passage.id]
-    return ranking
+    return Explainable(result, result.why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,7 +385,7 @@ class PathRetrieval(Generic[RecordT]):
         explain: bool,
         index_fields: Callable[[Sequence[RecordT]], Mapping[str, object]] | None = None,
     ) -> None:
-        check_by_order(prompt_rank.prior)
+        check_rank_prior(prompt_rank.prior)
         if isinstance(links, str):
             raise InvalidInput(f"links must be a list of names, got {links!r:.200}. Write [{links!r:.200}].")
         self._to_passage, self._names = stores.to_passage, stores.name_records(records)

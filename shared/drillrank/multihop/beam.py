@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from drillrank.llm import Requests, RetrievalRequest, Usage
-from drillrank.multihop.links import Follow, Target, followed, list_targets
+from drillrank.multihop.links import FollowFunction, LinkTarget, fetch_targets, list_targets
 from drillrank.multihop.missing import MissingInformation
 from drillrank.multihop.path_scorer import PathScorer, TokenCoverage
 from drillrank.multihop.prior import FirstHopPrior, RandomSurfer
@@ -45,7 +45,7 @@ class SearchScope:
     question: str
     candidates: tuple[Passage, ...]
     scorer: PathScorer
-    kinds: Sequence[tuple[str, Follow]]
+    kinds: Sequence[tuple[str, FollowFunction]]
     pool: Mapping[str, Passage]
     fetched: dict[str, Passage]
     surfer: RandomSurfer | None
@@ -67,10 +67,10 @@ def initial_paths(scope: SearchScope) -> list[CandidatePath]:
     surfer, passages = scope.surfer, scope.candidates
     if surfer is None:
         return [CandidatePath(Path((passage,)), steps=(PathStep(passage, "start", 0.0),)) for passage in passages]
-    surfer.worse.update(scope.title_penalties(scope.question, passages))
-    log_length = surfer.length(1)
+    surfer.title_penalties.update(scope.title_penalties(scope.question, passages))
+    log_length = surfer.log_length(1)
     candidates = []
-    for passage, step in zip(passages, surfer.steps([passage.id for passage in passages], ()), strict=True):
+    for passage, step in zip(passages, surfer.log_steps([passage.id for passage in passages], ()), strict=True):
         steps = (PathStep(passage, "start", scope.weight * step),)
         log_prior = scope.weight * (step + log_length)
         candidates.append(CandidatePath(Path((passage,)), log_prior, steps, scope.weight * log_length))
@@ -93,7 +93,7 @@ def follow_links(
         Links of the beam, in its order, and then of those paired paths that are not in the beam.
     """
     paths = list({item.passage.ids: item.passage for item in (*beam, *paired)}.values())
-    targets_of_paths: list[list[tuple[str, tuple[Target, ...] | Mapping[str, float]]]] = []
+    targets_of_paths: list[list[tuple[str, tuple[LinkTarget, ...] | Mapping[str, float]]]] = []
     requested = []
     for index, path in enumerate(paths):
         targets_by_kind = [(kind, list_targets(follow, scope.question, path)) for kind, follow in scope.kinds]
@@ -102,10 +102,10 @@ def follow_links(
             targets = [target for target in targets if not isinstance(target, RetrievalRequest)]
         targets_of_paths.append(targets_by_kind)
         requested.append(targets)
-    passages_of_paths = yield from followed(paths, requested, scope.fetched, scope.pool)
+    passages_of_paths = yield from fetch_targets(paths, requested, scope.fetched, scope.pool)
     named: Sequence[Passage] = ()
     if scope.missing is not None:
-        named = yield from scope.missing.after(beam[0].passage, scope.branch)
+        named = yield from scope.missing.find_passages(beam[0].passage, scope.branch)
         for passage in named:
             if passage.id not in scope.pool:
                 scope.fetched.setdefault(passage.id, passage)
@@ -124,7 +124,7 @@ def follow_links(
 
 
 def list_chances(
-    scope: SearchScope, path: Path, targets_by_kind: Sequence[tuple[str, tuple[Target, ...] | Mapping[str, float]]]
+    scope: SearchScope, path: Path, targets_by_kind: Sequence[tuple[str, tuple[LinkTarget, ...] | Mapping[str, float]]]
 ) -> list[tuple[str, Mapping[str, float]]]:
     """Return the kinds of links that lead to known passages, each with the chance of every passage.
 
@@ -170,7 +170,7 @@ def extend_beam(
     distinct = {passage.id: passage for passages in next_passages for passage in passages}.values()
     scope.coverage.read([*(passage for item in beam for passage in item.passage.passages), *distinct])
     if scope.surfer is not None:
-        scope.surfer.worse.update(scope.title_penalties(scope.question, distinct))
+        scope.surfer.title_penalties.update(scope.title_penalties(scope.question, distinct))
     return [
         longer
         for item, of_path, passages in zip(beam, links, next_passages, strict=False)
@@ -194,9 +194,9 @@ def extend_path(
     log_length, log_longer = 0.0, 0.0
     if surfer is not None:
         chances = [chance_by_id for _, chance_by_id in links.chance_by_kind]
-        log_priors = [weight * step for step in surfer.steps([passage.id for passage in passages], chances)]
-        log_length = surfer.length(length + 1)
-        log_longer = weight * (log_length - surfer.length(length))
+        log_priors = [weight * step for step in surfer.log_steps([passage.id for passage in passages], chances)]
+        log_length = surfer.log_length(length + 1)
+        log_longer = weight * (log_length - surfer.log_length(length))
     likelihoods, alignments = scope.coverage.score_extensions(item.passage, passages)
     if n is None:
         order = list(range(len(passages)))
@@ -295,7 +295,7 @@ def rank_paths(scope: SearchScope, trace: PathTrace, usage: Usage | None) -> lis
     paths = [item for hop in trace.hops for item in hop.paths]
     nothing_matched = all(item.details["nothing_matched"] for item in paths)
     lowest = min((item.score for item in paths), default=0.0)
-    keeps_first = scope.first_hop.counts
+    keeps_first = scope.first_hop.has_prior
     scores = [
         lowest if nothing_matched and not (keeps_first and len(item.passage.passages) == 1) else item.score
         for item in paths

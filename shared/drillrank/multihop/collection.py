@@ -49,7 +49,7 @@ class InMemoryPassages(EmptySource):
 
     def title_penalties(self, query: str, passages: Iterable[Passage]) -> dict[str, float]:
         """Return the penalty of passages whose title fits the question worse than that of a namesake, by id."""
-        return self._shared_titles.worse(query, passages)
+        return self._shared_titles.title_penalties(query, passages)
 
     def retrieve(self, query: str, n: int, /) -> list[Passage]:
         """Return the passages that are most similar to a query, or after which it is likeliest."""
@@ -99,15 +99,15 @@ class CorpusPassages:
     def title_penalties(self, query: str, passages: Iterable[Passage]) -> dict[str, float]:
         """Return the penalty of passages whose title fits the question worse than that of a namesake, by id."""
         titles = {" ".join(title) for passage in passages if (title := title_match_tokens(passage))}
-        ids = [id_ for id_by_title in self.titles.of(titles).values() for id_ in id_by_title]
-        return SharedTitles(self.corpus.fetch(ids)).worse(query, passages)
+        ids = [id_ for id_by_title in self.titles.look_up(titles).values() for id_ in id_by_title]
+        return SharedTitles(self.corpus.fetch(ids)).title_penalties(query, passages)
 
     def similarities(self, _query: str) -> dict[str, float]:
         """Refuse: the corpus has no TF-IDF."""
         raise InvalidInput('prune="tfidf" needs passages in memory: a corpus is searched by BM25.')
 
     def _bind_names(self, links: NamedLinks, *, update: bool = False) -> Names:
-        names = self.corpus.names(f"{links!r} {NAMES_VERSION}", links.rows)
+        names = self.corpus.names(f"{links!r} {NAMES_VERSION}", links.list_names)
         if update:
             names.update()
         return names

@@ -40,24 +40,21 @@ from drillrank.multihop.beam import (
 )
 from drillrank.multihop.collection import CorpusPassages, InMemoryPassages
 from drillrank.multihop.explaining import explain_paths
-from drillrank.multihop.links import LinkSource, given_links
+from drillrank.multihop.link_names import default_links
+from drillrank.multihop.links import LinkSource
 from drillrank.multihop.missing import MissingInformation
 from drillrank.multihop.path_scorer import PathScorer, TokenCoverage, add_embedding_model
-from drillrank.multihop.path_settings import PAPER, PathSettings
-from drillrank.multihop.prior import FirstHopPrior, find_named
+from drillrank.multihop.path_settings import PathSettings
+from drillrank.multihop.prior import FirstHopPrior, find_named_passages
 from drillrank.multihop.result import CandidatePath, FollowedLinks, Hop, OnHop, PathResult, PathTrace, StopReason
 from drillrank.multihop.sources import PassageSource, RetrieveFunction, as_source, handlers
-from drillrank.multihop.text_links import Hyperlinks, NameMentions, TitleMentions
 from drillrank.passages import Passage, Path, Ranked, as_passages, by_id, check_query, check_top_n
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
-from drillrank.settings import as_json, as_settings
+from drillrank.settings import Preset, as_json, as_settings, with_preset
 from drillrank.vectors import Embed
 
-LINKS: tuple[LinkSource, ...] = (given_links, Hyperlinks(), TitleMentions(), NameMentions())
-"""Links that passages contain themselves."""
 FORMAT, PASSAGES, SETTINGS = "drillrank path search 1", "passages.db", "search.json"
-LEXICAL: dict[str, int] = {"hops": 3, "beam": 10, "branch": 8}  # to a unigram model a wider beam costs next to nothing
 
 
 class PathSearch:
@@ -84,6 +81,7 @@ class PathSearch:
         embed: An encoder's specification, such as `"onnx:DIR"`, or a function from texts to an array of shape (texts,
             dimensions). Semantic similarity then counts in an own first stage, in the choice among links and, in
             addition to the words of a unigram model, in the score.
+        preset: `"paper"` searches as the paper does, in all that is not given. Give the `PromptRank` its own preset.
         settings: How paths are searched: `hops` is H, `beam` K1, `branch` L, `pairs` P, `pool` F.
 
     Raises:
@@ -108,23 +106,20 @@ class PathSearch:
         first_stage: RetrieveFunction | PassageSource | None = None,
         llm: LLM | None = None,
         embed: str | Embed | None = None,
+        preset: Preset | None = None,
         settings: PathSettings | Mapping[str, Any] = PathSettings(),
     ) -> None:
         if passages is None and first_stage is None:
             raise InvalidInput("Path search needs passages to search in, or a first_stage retriever.")
         self.prompt_rank = prompt_rank
-        self.links = LINKS if links is None else links
         self.first_stage = first_stage
         self.llm = llm
         self.embed = as_encoder(embed)
-        self.settings = as_settings(PathSettings, settings)
+        self.settings = with_preset(as_settings(PathSettings, settings), preset)
+        self.plan = self.settings.plan(is_neural=prompt_rank.language_model.reads_instructions)
+        self.links = default_links(self.settings.preset) if links is None else links
         ranker, meaning = add_embedding_model(prompt_rank, self.embed)
         self._build_scorer = partial(PathScorer, ranker, meaning=meaning)
-        defaults = PAPER if prompt_rank.language_model.reads_instructions else LEXICAL
-        self._hops: int = self.settings.hops or defaults["hops"]
-        self._branch: int = self.settings.branch or defaults["branch"]
-        beam = self.settings.beam or defaults["beam"]
-        self._beams: tuple[int, ...] = beam if isinstance(beam, tuple) else (beam,)
         self._collection = InMemoryPassages(as_passages(passages or []), self._build_scorer, self.links)
         self._retriever = None if first_stage is None else as_source(first_stage)
         self._stored: CorpusPassages | None = None
@@ -341,18 +336,18 @@ class PathSearch:
     ) -> Requests[SearchScope]:
         """Retrieve the F candidates, and prepare all that the steps of the search share."""
         check_query(query)
-        settings = self.settings
+        plan = self.plan
         if candidates is None:
-            [retrieved] = yield [RetrievalRequest(query, settings.pool)]
-            candidates = as_passages(retrieved)[: settings.pool]
+            [retrieved] = yield [RetrievalRequest(query, plan.pool)]
+            candidates = as_passages(retrieved)[: plan.pool]
         first = by_id(candidates)
         collection: InMemoryPassages | CorpusPassages = self._collection
         if self._stored is not None:
             collection = self._stored.with_candidates(list(first.values()))
         elif not collection.by_id:
             collection = InMemoryPassages(list(first.values()), self._build_scorer, self.links)
-        prior, scorer = settings.link_prior, collection.scorer
-        asks = missing or (settings if self.llm is not None else None)
+        prior, scorer = plan.link_prior, collection.scorer
+        asks = missing or (self.settings if self.llm is not None else None)
         return SearchScope(
             question=query,
             candidates=tuple(first.values()),
@@ -360,17 +355,20 @@ class PathSearch:
             kinds=collection.links,
             pool={} if fetched else collection.by_id,
             fetched=first,
-            surfer=None if prior is None else prior.reader(collection.size, find_named(query, collection.titles)),
+            surfer=None
+            if prior is None
+            else prior.build_surfer(collection.size, find_named_passages(query, collection.titles)),
             title_penalties=collection.title_penalties,
             first_hop=FirstHopPrior(self.prompt_rank.prior, candidates, scores, self.prompt_rank.settings.prior_weight),
             coverage=TokenCoverage(scorer.document_model, query, prior.aligned if prior else 0.0),
-            branch=self._branch,
-            similarities=collection.similarities(query) if settings.prune == "tfidf" else None,
+            branch=plan.branch,
+            similarities=collection.similarities(query) if plan.prune == "tfidf" else None,
             missing=None if asks is None else MissingInformation(asks, query),
         )
 
     def _search_hops(self, scope: SearchScope) -> Requests[PathTrace]:
         """Search hop by hop, as in section 2 of the paper, which names K1, L and H."""
+        plan = self.plan
         hops: list[Hop] = []
         links: list[FollowedLinks] = []
         candidate_by_ids: dict[tuple[str, ...], CandidatePath] = {}
@@ -380,16 +378,16 @@ class PathSearch:
             # 2. Score the paths jointly: the likelihood of the question after them, and their prior.
             scored = scope.scorer.rank(scope.question, candidates)
             if not hops:
-                scored = scope.first_hop.posteriors(scored)
-                best = [item for item in scored if item.passage.passages[0].titled_text.strip()][: self.settings.pairs]
+                scored = scope.first_hop.rerank(scored)
+                best = [item for item in scored if item.passage.passages[0].titled_text.strip()][: plan.pairs]
             candidate_by_ids |= {candidate.path.ids: candidate for candidate in candidates}
             hops.append(Hop(len(hops) + 1, tuple(scored)))
             yield [hops[-1]]
             # 3. Stop after H hops. If H is open, stop once longer paths are less likely than shorter ones.
-            if stop_reason := find_stop_reason(hops, self._hops, is_open=self.settings.hops is None):
+            if stop_reason := find_stop_reason(hops, plan.hops, is_open=plan.stops_early):
                 break
             # 4. Prune to the K1 best paths. Follow their links, and those of passages to pair.
-            beam = scored[: self._beams[min(len(hops), len(self._beams)) - 1]]
+            beam = scored[: plan.beam(len(hops))]
             followed = yield from follow_links(scope, beam, best if len(hops) == 1 else [])
             links += followed
             # 5. Extend each by the L best passages. Longer paths may go on to the best passages of the first hop, too.
@@ -407,7 +405,7 @@ class PathSearch:
             tuple(hops),
             candidate_by_ids,
             tuple(links),
-            self.settings.link_prior,
+            plan.link_prior,
             scope.scorer.reads_documents,
             stop_reason,
             tuple(scope.missing.queries) if scope.missing else (),
