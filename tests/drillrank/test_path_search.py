@@ -139,14 +139,6 @@ def test_foreign_and_indexed_links_compete_by_what_they_explain(hash_model):
         assert scored_prompts(model)[3:] == [whole_prompt([first, best])]
 
 
-def test_to_pruning_by_words_what_is_not_indexed_is_least_similar(hash_model):
-    start = Passage("a river", id="start", links=("far", "near"))
-    far, near = Passage(QUERY, id="far"), Passage("a red town", id="near")
-    model, settings = hash_model(), {"branch": 1, "prune": "tfidf", **PAPER}
-    PathSearch(ranker(model), [near], first_stage=lambda *_: [start, far], settings=settings).search(QUERY)
-    assert scored_prompts(model)[2:] == [whole_prompt([start, near])]
-
-
 def test_a_retriever_may_find_strings_or_nothing(hash_model):
     assert PathSearch(ranker(hash_model()), first_stage=lambda *_: []).search(QUERY) == []
     [entry] = PathSearch(ranker(hash_model()), first_stage=lambda *_: ["red fox"]).search(QUERY)

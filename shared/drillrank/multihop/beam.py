@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
-import numpy as np
-
+from drillrank.errors import WarnOnce, warn
 from drillrank.llm import Requests, RetrievalRequest, Usage
 from drillrank.multihop.links import FollowFunction, LinkTarget, fetch_targets, list_targets
 from drillrank.multihop.missing import MissingInformation
 from drillrank.multihop.path_scorer import PathScorer, TokenCoverage
 from drillrank.multihop.prior import FirstHopPrior, RandomSurfer
 from drillrank.multihop.result import CandidatePath, FollowedLinks, Hop, PathStep, PathTrace, StopReason
-from drillrank.passages import Passage, Path, Ranked, ranked
+from drillrank.passages import Passage, Path, Ranked, by_id, ranked
 from drillrank.rerank.base import divisor
-from drillrank.vectors import top
+from drillrank.vectors import CollectionStatistics, TfidfQuery, top
 
 NAMED_AS_MISSING = "named as missing"
 
@@ -38,7 +37,9 @@ class SearchScope:
         first_hop: Prior of the first stage.
         coverage: Log-probability of each token of the question after each passage.
         branch: L, the number of passages by which each path is extended.
-        similarities: Similarity of each text to the question, if that chooses among links. None for the likelihood.
+        prunes_by_tfidf: True if the similarity to the question chooses among links, False if the likelihood does.
+        statistics: Statistics of the collection for TF-IDF. None if the collection is unknown.
+        warned: Warnings that were given before.
         missing: Asks an LLM for what paths lack. None if there is none.
     """
 
@@ -53,7 +54,9 @@ class SearchScope:
     first_hop: FirstHopPrior
     coverage: TokenCoverage
     branch: int
-    similarities: Mapping[str, float] | None
+    prunes_by_tfidf: bool
+    statistics: CollectionStatistics | None
+    warned: WarnOnce
     missing: MissingInformation | None
 
     @property
@@ -165,17 +168,44 @@ def extend_beam(
     next_passages = []
     for item, of_path in zip(beam, links, strict=False):
         ids = item.passage.ids
-        passages = (*of_path.passages, *jumps)
-        next_passages.append(list({passage.id: passage for passage in passages if passage.id not in ids}.values()))
+        reachable = {passage.id: passage for passage in (*of_path.passages, *jumps) if passage.id not in ids}
+        next_passages.append(list(reachable.values()))
     distinct = {passage.id: passage for passages in next_passages for passage in passages}.values()
     scope.coverage.read([*(passage for item in beam for passage in item.passage.passages), *distinct])
     if scope.surfer is not None:
         scope.surfer.title_penalties.update(scope.title_penalties(scope.question, distinct))
-    return [
-        longer
-        for item, of_path, passages in zip(beam, links, next_passages, strict=False)
-        for longer in extend_path(scope, item, candidate_by_ids[item.passage.ids], of_path, passages, scope.branch)
-    ]
+    similarity = build_tfidf_query(scope, distinct) if scope.prunes_by_tfidf else None
+    longer_paths: list[CandidatePath] = []
+    for item, of_path, passages in zip(beam, links, next_passages, strict=False):
+        candidate = candidate_by_ids[item.passage.ids]
+        longer_paths += extend_path(scope, item, candidate, of_path, passages, scope.branch, similarity)
+    return longer_paths
+
+
+def build_tfidf_query(scope: SearchScope, passages: Iterable[Passage]) -> TfidfQuery:
+    """Return the TF-IDF vector of the question, by the statistics of the collection.
+
+    If the collection is unknown, the statistics are those of all passages that were read for this question.
+
+    Args:
+        scope: Scope of the search.
+        passages: Passages that will be scored.
+
+    Warns:
+        DrillrankWarning: The collection is unknown, and some passages are not from the first stage.
+    """
+    statistics = scope.statistics
+    if statistics is None:
+        read = by_id([*scope.candidates, *scope.fetched.values(), *passages])
+        if len(read) > len(scope.candidates) and scope.warned.new("tfidf", ["collection"]):
+            warn(
+                "Links are chosen by TF-IDF, and the source gives no statistics of its collection. drillrank counted "
+                "the passages that were read for each question. Give the documents, or a Corpus."
+            )
+        statistics = CollectionStatistics.count(
+            [passage.titled_text for passage in read.values()], scope.scorer.language
+        )
+    return TfidfQuery(scope.question, statistics)
 
 
 def extend_path(
@@ -185,8 +215,12 @@ def extend_path(
     links: FollowedLinks,
     passages: Sequence[Passage],
     n: int | None = None,
+    similarity: TfidfQuery | None = None,
 ) -> list[CandidatePath]:
-    """Extend a path by each of the `n` passages after which the question is likeliest, or by all passages in order."""
+    """Extend a path by each of the `n` best passages, or by all passages in order.
+
+    The best passages are those after which the question is likeliest, or the most similar ones if `similarity` scores.
+    """
     if not passages:
         return []
     surfer, weight, length = scope.surfer, scope.weight, len(item.passage.ids)
@@ -200,11 +234,10 @@ def extend_path(
     likelihoods, alignments = scope.coverage.score_extensions(item.passage, passages)
     if n is None:
         order = list(range(len(passages)))
-    elif scope.similarities is None:
+    elif similarity is None:
         order = top((likelihoods + log_priors).round(9), n)  # rounding must not choose between equal ones
     else:
-        similarities = [scope.similarities.get(passage.titled_text, 0.0) for passage in passages]
-        order = top(np.array(similarities).round(9), n)
+        order = top(similarity.scores([passage.titled_text for passage in passages]).round(9), n)
     longer_paths = []
     for index in order:
         passage, alignment = passages[index], float(alignments[index]) if scope.scorer.reads_documents else 0.0

@@ -7,7 +7,6 @@ from copy import copy
 from functools import cached_property
 
 from drillrank.corpus import Corpus
-from drillrank.errors import InvalidInput
 from drillrank.multihop.links import LinkSource, NamedLinks, Names, bind_links
 from drillrank.multihop.path_scorer import PathScorer
 from drillrank.multihop.prior import SharedTitles, index_titles, list_title_names
@@ -60,9 +59,10 @@ class InMemoryPassages(EmptySource):
             scores = self._index.scores(query)
         return [passages[index] for index in top(scores, n)]
 
-    def similarities(self, query: str) -> dict[str, float]:
-        """Return the cosine of TF-IDF vectors between the question and each text."""
-        return dict(zip(self._texts, self._index.scores(query).tolist(), strict=True))
+    @cached_property
+    def statistics(self) -> CollectionStatistics:
+        """Statistics of the texts, for TF-IDF."""
+        return CollectionStatistics.count(self._texts, self.scorer.language)
 
     @cached_property
     def _index(self) -> TfidfIndex:
@@ -86,9 +86,10 @@ class CorpusPassages:
         view = copy(self)
         view.links = bind_links(self._unbound_links, candidates, self._bind_names)
         if (version := self.corpus.version()) != self.version:
-            self.scorer = self._build_scorer(self.corpus.statistics())
+            self.statistics = self.corpus.statistics()
+            self.scorer = self._build_scorer(self.statistics)
             self.size, self.version = len(self.corpus), version
-            view.scorer, view.size = self.scorer, self.size
+            view.statistics, view.scorer, view.size = self.statistics, self.scorer, self.size
         return view
 
     def update(self) -> None:
@@ -101,10 +102,6 @@ class CorpusPassages:
         titles = {" ".join(title) for passage in passages if (title := title_match_tokens(passage))}
         ids = [id_ for id_by_title in self.titles.look_up(titles).values() for id_ in id_by_title]
         return SharedTitles(self.corpus.fetch(ids)).title_penalties(query, passages)
-
-    def similarities(self, _query: str) -> dict[str, float]:
-        """Refuse: the corpus has no TF-IDF."""
-        raise InvalidInput('prune="tfidf" needs passages in memory: a corpus is searched by BM25.')
 
     def _bind_names(self, links: NamedLinks, *, update: bool = False) -> Names:
         names = self.corpus.names(f"{links!r} {NAMES_VERSION}", links.list_names)

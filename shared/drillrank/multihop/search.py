@@ -23,7 +23,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from drillrank.corpus import Corpus
-from drillrank.errors import InvalidInput
+from drillrank.errors import InvalidInput, WarnOnce
 from drillrank.explanation import Explanations
 from drillrank.files import open_file, replace_file
 from drillrank.likelihood.encoders import as_encoder
@@ -123,6 +123,7 @@ class PathSearch:
         self._collection = InMemoryPassages(as_passages(passages or []), self._build_scorer, self.links)
         self._retriever = None if first_stage is None else as_source(first_stage)
         self._stored: CorpusPassages | None = None
+        self._warned = WarnOnce()
         if isinstance(self._retriever, Corpus) and not self._collection.by_id:
             self._stored = CorpusPassages(self._retriever, self._build_scorer, self.links)
 
@@ -342,10 +343,13 @@ class PathSearch:
             candidates = as_passages(retrieved)[: plan.pool]
         first = by_id(candidates)
         collection: InMemoryPassages | CorpusPassages = self._collection
+        is_known = True
         if self._stored is not None:
             collection = self._stored.with_candidates(list(first.values()))
         elif not collection.by_id:
             collection = InMemoryPassages(list(first.values()), self._build_scorer, self.links)
+            is_known = False
+        statistics = collection.statistics if is_known and plan.prune == "tfidf" else None
         prior, scorer = plan.link_prior, collection.scorer
         asks = missing or (self.settings if self.llm is not None else None)
         return SearchScope(
@@ -362,7 +366,9 @@ class PathSearch:
             first_hop=FirstHopPrior(self.prompt_rank.prior, candidates, scores, self.prompt_rank.settings.prior_weight),
             coverage=TokenCoverage(scorer.document_model, query, prior.aligned if prior else 0.0),
             branch=plan.branch,
-            similarities=collection.similarities(query) if plan.prune == "tfidf" else None,
+            prunes_by_tfidf=plan.prune == "tfidf",
+            statistics=statistics,
+            warned=self._warned,
             missing=None if asks is None else MissingInformation(asks, query),
         )
 
