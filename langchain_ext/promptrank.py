@@ -21,7 +21,8 @@ from drillrank.frameworks.inputs import clean_question
 from drillrank.frameworks.metadata import describe_explanation
 from drillrank.frameworks.paths import PathResultRecord, PathRetrieval, PathStores, build_path_rerank, rank_linked
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
-from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, PathRerank, TextLinkName
+from drillrank.multihop.link_names import LINKS_IN_TEXTS, TextLinkName
+from drillrank.multihop.path_rerank import PathRerank
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.prior import Prior
 from drillrank.structure.record_store import RecordStore

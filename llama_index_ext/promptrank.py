@@ -33,7 +33,8 @@ from drillrank.frameworks.metadata import without_ranking
 from drillrank.frameworks.paths import PathResultRecord, PathRetrieval, PathStores, build_path_rerank, rank_linked
 from drillrank.frameworks.settings import check_switch
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
-from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName
+from drillrank.multihop.link_names import LINKS_IN_TEXTS, LinkName, TextLinkName
+from drillrank.multihop.path_rerank import PathRerank
 from drillrank.passages import Ranking, check_top_n
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.prior import Prior

@@ -14,9 +14,9 @@ from drillrank import Passage, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
 from drillrank.frameworks.paths import GivenPassages, NamedRecords
 from drillrank.llm import run
-from drillrank.multihop.links import given_links
+from drillrank.multihop.links import passage_links
+from drillrank.multihop.mentions import TitleMentions
 from drillrank.multihop.search import handlers
-from drillrank.multihop.text_links import TitleMentions
 from drillrank.passages import by_id
 
 TITLES = ["Ada Holm", "Ada Holm Pier", "The Pier", "Pier (film)", "d1", ""]
@@ -53,7 +53,7 @@ def test_what_lends_its_structure_is_read_as_the_source_has_it(pool, there, hops
     records = {id_: Passage(f"record {id_}", id=id_, links=[str(int(id_) + 1)]) for id_ in there}
     first = [records.get(pool[0].id, pool[0])]
     shelf = Shelf(records.values())
-    search = PathSearch(PromptRank(), pool, links=[TitleMentions(), given_links], settings={"hops": hops})
+    search = PathSearch(PromptRank(), pool, links=[TitleMentions(), passage_links], settings={"hops": hops})
     found = run(search.requests("which record", candidates=first, fetched=True), handlers=handlers(shelf))
     for item in found:
         assert item.passage in (first[0], records.get(item.passage.id))

@@ -33,8 +33,9 @@ from drillrank.frameworks.shared import MAX_INDEXES, CachedValue, get_or_compute
 from drillrank.frameworks.stored_vectors import StoredVectors
 from drillrank.likelihood import LanguageModel
 from drillrank.llm import FunctionRequest, LookupRequest, Requests, RetrievalRequest, Usage
-from drillrank.multihop.path_rerank import LinkName, PathRerank, named_links
-from drillrank.multihop.prior import check_by_order
+from drillrank.multihop.link_names import LinkName, named_links
+from drillrank.multihop.path_rerank import PathRerank
+from drillrank.multihop.prior import check_rank_prior
 from drillrank.multihop.search import EmptySource, Hop, PathSearch
 from drillrank.passages import Passage, Ranking, by_id, stable_uuid
 from drillrank.rerank.base import RetrievalScores
@@ -390,7 +391,7 @@ class PathRetrieval(Generic[RecordT]):
         explain: bool,
         index_fields: Callable[[Sequence[RecordT]], Mapping[str, object]] | None = None,
     ) -> None:
-        check_by_order(settings.prior)
+        check_rank_prior(settings.prior)
         if isinstance(links, str):
             raise InvalidInput(f"links must be a list of names, got {links!r:.200}. Write [{links!r:.200}].")
         if embed is None and settings.use_index_vectors and isinstance(index_embed, FrameworkEmbedding):

@@ -19,13 +19,13 @@ from drillrank.errors import InvalidInput, check_positive
 from drillrank.llm import LookupRequest, Requests, RetrievalRequest
 from drillrank.passages import Passage, Path
 
-Links = Callable[[Passage], Iterable[str]]
+LinkFunction = Callable[[Passage], Iterable[str]]
 """From a passage to the ids of the passages that it points to, best known first."""
 
 
-Target = str | Passage | RetrievalRequest
+LinkTarget = str | Passage | RetrievalRequest
 """Where a link leads: an id, a passage, or whatever a retrieval brings."""
-Targets = Iterable[Target] | Mapping[str, float]
+LinkTargets = Iterable[LinkTarget] | Mapping[str, float]
 """Where links of one kind lead: targets alike, or ids with how likely a reader takes each of them, 0 to 1."""
 
 
@@ -33,7 +33,7 @@ Targets = Iterable[Target] | Mapping[str, float]
 class PathLinks(Protocol):
     """Links that depend on the question or the whole path."""
 
-    def follow(self, query: str, path: Path, /) -> Targets:
+    def follow(self, query: str, path: Path, /) -> LinkTargets:
         """Where a path may go on; computes only, a retrieval is asked for by returning it."""
         ...
 
@@ -42,23 +42,23 @@ class PathLinks(Protocol):
 class UnboundLinks(Protocol):
     """Links that must know the passages that may be linked to, such as their titles."""
 
-    def over(self, passages: Sequence[Passage], /) -> Links | PathLinks:
+    def bind(self, passages: Sequence[Passage], /) -> LinkFunction | PathLinks:
         """The links among these passages."""
         ...
 
 
-LinkSource = Links | PathLinks | UnboundLinks
+LinkSource = LinkFunction | PathLinks | UnboundLinks
 
 
 class Names(Protocol):
     """Names, and which passages have them: in memory (`NameTable`), or in a corpus (`Corpus.names`)."""
 
-    def of(self, names: Iterable[str], /) -> Mapping[str, Mapping[str, float]]:
+    def look_up(self, names: Iterable[str], /) -> Mapping[str, Mapping[str, float]]:
         """Those of the names that there are, in their order, with the ids of their passages, and weights."""
         ...
 
-    def mentions(self, tokens: Sequence[str], /) -> Iterable[tuple[int, int, Mapping[str, float]]]:
-        """Where names begin and end among the tokens, with the ids of `of`; of one start the longest first."""
+    def find_mentions(self, tokens: Sequence[str], /) -> Iterable[tuple[int, int, Mapping[str, float]]]:
+        """Where names begin and end among the tokens, with the ids of `look_up`; of one start the longest first."""
         ...
 
 
@@ -68,34 +68,36 @@ class NameTable:
     Args:
         passages: Which have names.
         rows: The names of a passage; of equal ones the first counts.
-        least: How many passages a name must have to be kept.
+        min_passages: How many passages a name must have to be kept.
 
     >>> table = NameTable([Passage("", id="1", title="New York")], lambda passage: [(passage.title, 1.0)])
-    >>> table.of(["York", "New York"])
+    >>> table.look_up(["York", "New York"])
     {'New York': {'1': 1.0}}
-    >>> table.mentions(["In", "New", "York"])
+    >>> table.find_mentions(["In", "New", "York"])
     [(1, 3, {'1': 1.0})]
     """
 
     def __init__(
-        self, passages: Iterable[Passage], rows: Callable[[Passage], Iterable[NameRow]], *, least: int = 1
+        self, passages: Iterable[Passage], rows: Callable[[Passage], Iterable[NameRow]], *, min_passages: int = 1
     ) -> None:
         found: dict[str, dict[str, float]] = {}
         for passage in passages:
             for name, weight in rows(passage):
                 found.setdefault(name, {}).setdefault(passage.id, weight)
-        self._ids = found if least == 1 else {name: ids for name, ids in found.items() if len(ids) >= least}
+        self._ids = (
+            found if min_passages == 1 else {name: ids for name, ids in found.items() if len(ids) >= min_passages}
+        )
 
     @cached_property
     def _prefixes(self) -> set[str]:
         """What is no name, but goes on to be one."""
         return {name for full in self._ids for name in accumulate(full.split(" ")[:-1], "{} {}".format)}
 
-    def of(self, names: Iterable[str], /) -> dict[str, dict[str, float]]:
+    def look_up(self, names: Iterable[str], /) -> dict[str, dict[str, float]]:
         """Those of the names that there are, with their passages."""
         return {name: ids for name in names if (ids := self._ids.get(name)) is not None}
 
-    def mentions(self, tokens: Sequence[str], /) -> list[tuple[int, int, dict[str, float]]]:
+    def find_mentions(self, tokens: Sequence[str], /) -> list[tuple[int, int, dict[str, float]]]:
         """Where names begin and end among the tokens."""
         ids, prefixes = self._ids, self._prefixes
         found: list[tuple[int, int, dict[str, float]]] = []
@@ -115,23 +117,23 @@ class NamedLinks(ABC):
     """Links to passages by their names, which can be kept on disk; `repr` tells those of one kind from others.
 
     Attributes:
-        least: How many passages must have a name for it to be kept in memory.
+        min_passages: How many passages must have a name for it to be kept in memory.
     """
 
-    least: ClassVar[int] = 1
+    min_passages: ClassVar[int] = 1
     __slots__ = ()
 
     @abstractmethod
-    def rows(self, passage: Passage, /) -> Iterable[NameRow]:
+    def list_names(self, passage: Passage, /) -> Iterable[NameRow]:
         """The names of a passage."""
 
     @abstractmethod
-    def targets(self, names: Names, query: str, path: Path, /) -> Targets:
+    def find_targets(self, names: Names, query: str, path: Path, /) -> LinkTargets:
         """Where a path goes on, by these names."""
 
-    def over(self, passages: Sequence[Passage], /) -> BoundLinks:
+    def bind(self, passages: Sequence[Passage], /) -> BoundLinks:
         """The links to these passages."""
-        return BoundLinks(self, NameTable(passages, self.rows, least=self.least))
+        return BoundLinks(self, NameTable(passages, self.list_names, min_passages=self.min_passages))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,16 +143,16 @@ class BoundLinks:
     links: NamedLinks
     names: Names
 
-    def follow(self, query: str, path: Path, /) -> Targets:
+    def follow(self, query: str, path: Path, /) -> LinkTargets:
         """Where a path goes on."""
-        return self.links.targets(self.names, query, path)
+        return self.links.find_targets(self.names, query, path)
 
-    def __call__(self, passage: Passage, /) -> Targets:
+    def __call__(self, passage: Passage, /) -> LinkTargets:
         """Where a passage links to, whatever the question."""
         return self.follow("", Path((passage,)))
 
 
-def given_links(passage: Passage) -> Iterable[str]:
+def passage_links(passage: Passage) -> Iterable[str]:
     """The links that the passage itself carries."""
     return passage.links
 
@@ -204,12 +206,12 @@ class RetrievedLinks:
     def __post_init__(self) -> None:
         check_positive(n=self.n)
 
-    def follow(self, query: str, path: Path, /) -> Iterable[Target]:
+    def follow(self, query: str, path: Path, /) -> Iterable[LinkTarget]:
         """One retrieval."""
         yield RetrievalRequest(f"{query} {path.passages[-1].titled_text}", self.n + len(path.passages))
 
 
-Follow = Callable[[str, Path], Targets]
+FollowFunction = Callable[[str, Path], LinkTargets]
 """From a question and a path to where the path may go on."""
 
 
@@ -217,7 +219,7 @@ def bind_links(
     links: LinkSource | Sequence[LinkSource] | None,
     passages: Sequence[Passage],
     names: Callable[[NamedLinks], Names] | None = None,
-) -> list[tuple[str, Follow]]:
+) -> list[tuple[str, FollowFunction]]:
     """The kinds of links, each with what it is called where a path is explained.
 
     Args:
@@ -228,35 +230,37 @@ def bind_links(
     Raises:
         InvalidInput: something else was given for links.
 
-    >>> kinds = bind_links([given_links, MetadataLinks()], [])
+    >>> kinds = bind_links([passage_links, MetadataLinks()], [])
     >>> path = Path((Passage("a", links=("x", "y"), metadata={"links": "z"}),))
     >>> [(kind, *follow("", path)) for kind, follow in kinds]
     [('link', 'x', 'y'), ('metadata', 'z')]
     """
     if isinstance(links, list | tuple):
         return [kind for source in links for kind in bind_links(source, passages, names)]
-    found: object = given_links if links is None else links
-    name = "link" if found is given_links else getattr(found, "kind", getattr(found, "__name__", type(found).__name__))
+    found: object = passage_links if links is None else links
+    name = (
+        "link" if found is passage_links else getattr(found, "kind", getattr(found, "__name__", type(found).__name__))
+    )
     if not isinstance(found, type):
         if names is not None and isinstance(found, NamedLinks):
             found = BoundLinks(found, names(found))
         elif isinstance(found, UnboundLinks) and not isinstance(found, PathLinks):
-            found = found.over(passages)
+            found = found.bind(passages)
         if isinstance(found, PathLinks):
             return [(str(name), found.follow)]
         if callable(found):
             return [(str(name), partial(_of_last, found))]
     raise InvalidInput(
         f"{links!r:.100} are no links: pass a function from a passage to ids, an object with follow(query, path) "
-        "or over(passages), or a list of such."
+        "or bind(passages), or a list of such."
     )
 
 
-def _of_last(links: Links, _query: str, path: Path) -> Iterable[Target]:
+def _of_last(links: LinkFunction, _query: str, path: Path) -> Iterable[LinkTarget]:
     return list(links(path.passages[-1]))  # a dictionary of a function's is one of ids, without chances
 
 
-def list_targets(follow: Follow, query: str, path: Path) -> tuple[Target, ...] | Mapping[str, float]:
+def list_targets(follow: FollowFunction, query: str, path: Path) -> tuple[LinkTarget, ...] | Mapping[str, float]:
     """Where the links of one path lead, each target once.
 
     Raises:
@@ -270,9 +274,9 @@ def list_targets(follow: Follow, query: str, path: Path) -> tuple[Target, ...] |
     return targets if isinstance(targets, Mapping) else tuple(dict.fromkeys(targets))
 
 
-def followed(
+def fetch_targets(
     paths: Sequence[Path],
-    targets: Sequence[Sequence[Target]],
+    targets: Sequence[Sequence[LinkTarget]],
     reachable: dict[str, Passage],
     pool: Mapping[str, Passage] = MappingProxyType({}),
 ) -> Requests[list[list[Passage]]]:

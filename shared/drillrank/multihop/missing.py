@@ -56,7 +56,7 @@ class MissingInformation:
         record: dict[str, Any] = {"missing": tuple(self.queries)}
         return record | ({"problems": tuple(self.problems)} if self.problems else {})
 
-    def after(self, path: Path, n: int) -> Requests[Sequence[Passage]]:
+    def find_passages(self, path: Path, n: int) -> Requests[Sequence[Passage]]:
         """Passages for what is missing after a path, `n` at most; none if nothing is, or the LLM says nothing new.
 
         Once it has said that nothing is missing, it is not asked again.
@@ -75,7 +75,7 @@ class MissingInformation:
             self.problems.append(f"missing: {failure.reason}")
             warn(f"Path search continues by links alone: the LLM did not name what is missing ({failure.kind}).")
             return ()
-        query = missing_query(reply.text)
+        query = parse_missing_query(reply.text)
         self._done = query is None
         if query is None or query in self.queries:
             return ()
@@ -84,14 +84,14 @@ class MissingInformation:
         return as_passages(found)[:n]
 
 
-def missing_query(answer: str) -> str | None:
+def parse_missing_query(answer: str) -> str | None:
     """The search query in an LLM's answer; None where it names nothing that is missing.
 
     Of several lines the first one counts. Reasoning, labels, quotes, and JSON around the query are left out.
 
-    >>> missing_query('<think>Who?</think>Search query: "birthplace of Ada Holm"')
+    >>> parse_missing_query('<think>Who?</think>Search query: "birthplace of Ada Holm"')
     'birthplace of Ada Holm'
-    >>> missing_query("Nothing is missing.") is None, missing_query("") is None
+    >>> parse_missing_query("Nothing is missing.") is None, parse_missing_query("") is None
     (True, True)
     """
     text = (strip_reasoning(answer) or "").strip()

@@ -28,7 +28,7 @@ from typing import Any
 
 from drillrank.errors import InvalidInput
 from drillrank.multihop.links import Names, NameTable
-from drillrank.multihop.text_links import word_weights
+from drillrank.multihop.mentions import weigh_question_words
 from drillrank.passages import PARENTHETICAL, Passage, Path, Ranked, ranked, title_match_tokens
 from drillrank.rerank.base import RetrievalScores, divisor
 from drillrank.rerank.prior import NO_PRIOR, FirstStage, Prior, check_paired, posteriors
@@ -52,10 +52,11 @@ class PathPrior:
     Raises:
         InvalidInput: a share that is not between 0 and 1, or another value that cannot be used.
 
-    >>> reader = PathPrior().reader(1000, {"turing"})
-    >>> reader.start("turing") > reader.start("vale")
+    >>> reader = PathPrior().build_surfer(1000, {"turing"})
+    >>> reader.log_start("turing") > reader.log_start("vale")
     True
-    >>> reader.step("vale", [{"vale": 0.5, "london": 0.5}]) > reader.step("basel", [{"vale": 0.5, "london": 0.5}])
+    >>> links = [{"vale": 0.5, "london": 0.5}]
+    >>> reader.log_step("vale", links) > reader.log_step("basel", links)
     True
     """
 
@@ -90,7 +91,7 @@ class PathPrior:
             if not isinstance(value := getattr(self, name), int | float) or not 0 <= value <= most:
                 raise InvalidInput(f"{name} is a number from 0 to {most:g}, not {value!r:.200}.")
 
-    def reader(self, size: int, named: Collection[str]) -> RandomSurfer:
+    def build_surfer(self, size: int, named: Collection[str]) -> RandomSurfer:
         """The reader of one question.
 
         Args:
@@ -108,30 +109,30 @@ class RandomSurfer:
         prior: The reader's habits.
         size: Number of passages, N.
         named: Ids of those that the question names.
-        worse: 1 - s(d) / max s of passages of which a namesake's title fits the question better, as they are met.
+        title_penalties: 1 - s(d) / max s of passages of which a namesake's title fits the question better.
     """
 
     prior: PathPrior
     size: int
     named: Collection[str]
-    worse: dict[str, float] = field(default_factory=dict)
+    title_penalties: dict[str, float] = field(default_factory=dict)
 
-    def length(self, passages: int) -> float:
+    def log_length(self, passages: int) -> float:
         """Log P(|c|) of a path of so many passages."""
         single, longer = self.prior.single, self.prior.longer
         if passages == 1:
             return math.log(single)
         return math.log((1 - single) * (1 - longer)) + (passages - 2) * math.log(longer)
 
-    def start(self, passage_id: str) -> float:
+    def log_start(self, passage_id: str) -> float:
         """Log P(d | q)."""
-        return self.step(passage_id, ())
+        return self.log_step(passage_id, ())
 
-    def step(self, passage_id: str, links: Sequence[Mapping[str, float]]) -> float:
+    def log_step(self, passage_id: str, links: Sequence[Mapping[str, float]]) -> float:
         """Log P(d' | d, q) of one passage."""
-        return self.steps([passage_id], links)[0]
+        return self.log_steps([passage_id], links)[0]
 
-    def steps(self, passage_ids: Iterable[str], links: Sequence[Mapping[str, float]]) -> list[float]:
+    def log_steps(self, passage_ids: Iterable[str], links: Sequence[Mapping[str, float]]) -> list[float]:
         """Log P(d' | d, q) of each passage; where d leads nowhere, the reader jumps.
 
         Args:
@@ -150,7 +151,7 @@ class RandomSurfer:
                 for kind in links:
                     followed += kind.get(id_, 0.0)
                 chance = (1 - prior.jump) * (followed / len(links)) + prior.jump * chance
-            found.append(math.log(chance) - prior.namesake * self.worse.get(id_, 0.0))
+            found.append(math.log(chance) - prior.namesake * self.title_penalties.get(id_, 0.0))
         return found
 
 
@@ -158,7 +159,7 @@ class SharedTitles:
     """Tells how much worse than a namesake's a passage's title fits a question.
 
     >>> films = [Passage("", id="old", title="Hotel (1967 film)"), Passage("", id="new", title="Hotel (2004 film)")]
-    >>> list(SharedTitles(films).worse("Who directed the 1967 film Hotel?", films))
+    >>> list(SharedTitles(films).title_penalties("Who directed the 1967 film Hotel?", films))
     ['new']
     """
 
@@ -170,9 +171,9 @@ class SharedTitles:
                 named[title][passage.id] = frozenset(terms(inside["inside"])) if inside else frozenset()
         self._group = {id_: of for of in named.values() if len(of) > 1 and any(of.values()) for id_ in of}
 
-    def worse(self, question: str, passages: Iterable[Passage]) -> dict[str, float]:
+    def title_penalties(self, question: str, passages: Iterable[Passage]) -> dict[str, float]:
         """1 - s(d) / max s of those of the passages of which a namesake's title fits better."""
-        weights = word_weights(question)
+        weights = weigh_question_words(question)
         found = {}
         for passage in passages:
             if group := self._group.get(passage.id):
@@ -193,7 +194,7 @@ def list_title_names(passage: Passage) -> list[tuple[str, float]]:
     return [(" ".join(title), 1.0)] if title else []
 
 
-def find_named(question: str, titles: Names) -> set[str]:
+def find_named_passages(question: str, titles: Names) -> set[str]:
     """Ids of the passages that a question names by their titles.
 
     Questions are written with less care than articles: letters of either case are the same, if only one letter of
@@ -201,26 +202,26 @@ def find_named(question: str, titles: Names) -> set[str]:
     small letters. Of overlapping titles the first and longest counts.
 
     >>> film, word = Passage("", id="film", title="The More the Merrier (film)"), Passage("", title="more")
-    >>> find_named("Who directed The More The Merrier?", index_titles([film, word]))
+    >>> find_named_passages("Who directed The More The Merrier?", index_titles([film, word]))
     {'film'}
     """
     tokens = name_tokens(question)
     named: set[str] = set()
     end_of_last = 0
-    for start, end, ids in titles.mentions([token.casefold() for token in tokens]):
+    for start, end, ids in titles.find_mentions([token.casefold() for token in tokens]):
         if start >= end_of_last and any(token[0].isalnum() and not token[0].islower() for token in tokens[start:end]):
             named.update(ids)
             end_of_last = end
     return named
 
 
-def check_by_order(prior: Prior | None) -> None:
+def check_rank_prior(prior: Prior | None) -> None:
     """Refuse a prior that needs scores, where only the order of the first stage is known.
 
     Raises:
         InvalidInput: the prior counts cosines.
 
-    >>> check_by_order("retrieval")
+    >>> check_rank_prior("retrieval")
     """
     if prior == "cosine":
         raise InvalidInput(
@@ -239,7 +240,7 @@ class FirstHopPrior:
         weight: How much the prior counts.
 
     Attributes:
-        counts: Whether there is a prior.
+        has_prior: Whether there is a prior.
 
     Raises:
         InvalidInput: as for `FirstStage.read`, or there are scores, but no prior to count them.
@@ -250,7 +251,7 @@ class FirstHopPrior:
     ) -> None:
         self._first_stage: FirstStage | None = None
         self._places: dict[str, int] = {}
-        self.counts = prior is not None
+        self.has_prior = prior is not None
         if prior is None:
             if scores is not None:
                 raise InvalidInput(NO_PRIOR)
@@ -263,7 +264,7 @@ class FirstHopPrior:
         counted = None if scores is None else [scores[location] for location in places]
         self._first_stage = FirstStage.read(prior, [candidates[location] for location in places], counted, weight)
 
-    def posteriors(self, found: Sequence[Ranked[Path]]) -> list[Ranked[Path]]:
+    def rerank(self, found: Sequence[Ranked[Path]]) -> list[Ranked[Path]]:
         """The paths of one passage, all of them, with the prior: best first, ties in the order of the candidates."""
         if self._first_stage is None:
             return list(found)
