@@ -11,7 +11,24 @@ from drillrank import Passage, PathSearch, PromptRank
 from drillrank.multihop.link_names import named_links
 from tests.conformance.frameworks import both_frameworks
 
-_WORDS = "river castle novel bridge harbor painter war lake school film mother king tower garden letter mill".split()
+_WORDS = [
+    "river",
+    "castle",
+    "novel",
+    "bridge",
+    "harbor",
+    "painter",
+    "war",
+    "lake",
+    "school",
+    "film",
+    "mother",
+    "king",
+    "tower",
+    "garden",
+    "letter",
+    "mill",
+]
 _SETTINGS: dict[str, Any] = {"prune": "tfidf", "hops": 3, "beam": 3, "branch": 2, "pairs": 0, "link_prior": None}
 _N_FIRST = 2
 

@@ -116,7 +116,6 @@ class _ChunkStores(PathStores[StoredChunk[Any]]):
 
 def search_paths(store: _ChunkStore) -> Requests[list[ComponentResult]]:
     """Retrieve raw sections, along the links to their neighbors."""
-
     stores = _ChunkStores(
         access_filter=_UNRESTRICTED, source=store, linked_store=store, knows_all_ids=True, is_one_store=True
     )
