@@ -150,9 +150,10 @@ def test_links_that_need_the_passages_get_the_pool_or_else_the_candidates():
 
 test_what_is_no_link_and_no_source_is_refused = refuses(
     *((lambda n=n: RetrievedLinks(n), "n must") for n in (0, -1, "3")),
-    *((lambda links=links: PathSearch(PromptRank(), ["text"], links=links), "are no links")
+    *((lambda links=links: PathSearch(PromptRank(), ["text"], links=links), "links must be a function")
       for links in ("titles", 7, [passage_links, 7], {passage_links}, TitleMentions, RetrievedLinks)),
-    *((lambda to=to: PathSearch(PromptRank(), ["text"], links=lambda _: [to]).search("text"), "A link leads to an id")
+    *((lambda to=to: PathSearch(PromptRank(), ["text"], links=lambda _: [to]).search("text"),
+       "A link must lead to an id")
       for to in (7, None, ["a"], ("a",))),
     (lambda: named_links(["title"]), "got 'title'"),
     *((lambda source=source: as_source(source), "retrieves nothing") for source in (7, "retriever", None, object())),

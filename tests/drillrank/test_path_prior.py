@@ -88,11 +88,11 @@ def test_lengths_of_paths_are_a_distribution(single, longer):
 
 
 test_shares_and_weights_that_are_none = refuses(
-    *((lambda name=name, wrong=wrong: PathPrior(**{name: wrong}), f"^{name} is a share")
+    *((lambda name=name, wrong=wrong: PathPrior(**{name: wrong}), f"^{name} must be a number above 0 and below 1")
       for name in ("jump", "named", "single", "longer") for wrong in (0, 1, -0.5, 2, "half", math.nan, None)),
     *((lambda wrong=wrong: PathPrior(**wrong), next(iter(wrong)))
       for wrong in ({"aligned": 1.5}, {"weight": -1}, {"namesake": "2"})),
-    (lambda: check_rank_prior("cosine"), "knows the order of what it finds"),
+    (lambda: check_rank_prior("cosine"), "knows the order of records"),
 )  # fmt: skip
 
 

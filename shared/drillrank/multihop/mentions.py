@@ -1,16 +1,14 @@
-"""Links that a text makes: the hyperlinks its author set, references inside its document, and what it mentions.
-
-A text mentions the titles of others, and names that others mention, too:
+"""Links to the passages that a text mentions: by their titles, or by names that they mention, too.
 
     P(d' | d, q) = Σ_m P(m | d, q) P(d' | m),    P(m | d, q) ∝ exp(a c(m, q))
 
-m is a title or a name that d mentions, and c(m, q) the share of the question's words, by their rarity, that the best
-sentence of d around the mention holds: "directed by Ada Holm" is followed for a question about a director. Words of the
-titles and of the mention do not count; "son" stands for "father", as `relations.tsv` has it. A name leads to each of
-the passages that mention it, but `titled` times as likely to those that have it in their title; a rare name leads
-somewhere, a common one nowhere in particular. Names that the question holds are no news, and are not followed.
+m is a title or name that d mentions. c(m, q) is the share of the question's words, weighted by rarity, that the best
+sentence of d with the mention contains: for a question about a director, "directed by Ada Holm" is followed. Words of
+the mention and of the title of d do not count. "son" counts as "father", as listed in `relations.tsv`. A name leads to
+each passage that mentions it, and is `titled` times as likely to lead to those with the name in their title. Names in
+the question are not followed, since they add nothing to it.
 
-Which names a passage has depends on nothing but that passage, so that a pool can grow.
+The names of a passage depend on nothing but that passage, so that a pool can grow.
 """
 
 from __future__ import annotations
@@ -34,20 +32,53 @@ from drillrank.passages import Passage, Path, name_match_tokens, short_title
 from drillrank.text import name_tokens, terms, unaccented
 
 CONTEXT, TITLED = 4.0, 10.0  # chosen on training questions (docs/links.md)
-_MOST_PASSAGES = 100  # a name that more of them mention hardly tells where to go, and bounds the work of a hop
-_MOST_TARGETS = 100  # the likeliest passages that one path leads to
-_COMMON = 1e-5  # probability of a word that is no name where it only begins a sentence
-_STOPS = {".", "!", "?"}
+_MAX_PASSAGES = 100  # of one name: a more frequent name says little, and this limits the work of a hop
+_MAX_TARGETS = 100  # of one path
+_COMMON = 1e-5  # probability of a word that is not a name at the start of a sentence
+_SENTENCE_ENDS = {".", "!", "?"}
 _MIN_ALIAS_LENGTH = 2
 
 
-class Mentioned(NamedTuple):
-    """A name that a passage mentions.
+# Words of questions
+
+
+@lru_cache(maxsize=64)
+def weigh_question_words(query: str) -> dict[str, float]:
+    """Return the weight of each word of a question: the log of how much rarer it is than one word in a hundred, or 0.
+
+    >>> [round(weight) for weight in weigh_question_words("the river").values()]
+    [0, 5]
+    """
+    probabilities = background()
+    return {word: max(0.0, -math.log(100 * max(probabilities.get(word, 0.0), UNLISTED))) for word in terms(query)}
+
+
+@lru_cache(maxsize=1)
+def _related_terms() -> dict[str, frozenset[str]]:
+    """Terms by which texts express a relation that a question names."""
+    rows = read_table("relations.tsv")
+    return {word: frozenset(terms(others)) for relation, others in rows.items() for word in terms(relation)}
+
+
+def _covered_share(weights: Mapping[str, float], sentence: frozenset[str]) -> float:
+    """Return the share of the weights whose words, or related terms, are in a sentence."""
+    related = _related_terms()
+    covered = (
+        weight for word, weight in weights.items() if word in sentence or not sentence.isdisjoint(related.get(word, ()))
+    )
+    return sum(covered) / (sum(weights.values()) or 1.0)
+
+
+# Mentions and their probabilities
+
+
+class Mention(NamedTuple):
+    """Title or name that a passage mentions.
 
     Attributes:
-        name: Its words, as terms.
-        sentences: The terms of each sentence that mentions it.
-        targets: Where it leads, by place or id, with the chance of each; they add up to 1.
+        name: Terms of the title or name.
+        sentences: Terms of each sentence with the mention.
+        targets: Probability of each passage that the mention leads to, by id. The sum is 1.
     """
 
     name: frozenset[str]
@@ -55,146 +86,142 @@ class Mentioned(NamedTuple):
     targets: Mapping[str, float]
 
 
-def chances(query: str, passage: Passage, mentioned: Sequence[Mentioned], context: float) -> dict[str, float]:
-    """P(d' | d, q) of each passage that the mentions lead to, likeliest first; `context` is a.
+def link_probabilities(query: str, passage: Passage, mentions: Sequence[Mention], context: float) -> dict[str, float]:
+    """Return P(d' | d, q) of each passage that the mentions lead to, likeliest first.
 
-    >>> son = Mentioned(frozenset(), [frozenset(terms("His son was Carl."))], {"carl": 1.0})
-    >>> port = Mentioned(frozenset(), [frozenset(terms("He came from Esbjerg."))], {"esbjerg": 1.0})
-    >>> list(chances("Who was the father of Carl Holm?", Passage(""), [port, son], 4.0))
+    Args:
+        query: The question.
+        passage: d.
+        mentions: What d mentions.
+        context: a.
+
+    >>> son = Mention(frozenset(), [frozenset(terms("His son was Carl."))], {"carl": 1.0})
+    >>> port = Mention(frozenset(), [frozenset(terms("He came from Esbjerg."))], {"esbjerg": 1.0})
+    >>> list(link_probabilities("Who was the father of Carl Holm?", Passage(""), [port, son], 4.0))
     ['carl', 'esbjerg']
     """
-    in_title = frozenset(terms(passage.title))
-    wanted = {word: weight for word, weight in weigh_question_words(query).items() if weight and word not in in_title}
-    known: dict[frozenset[str], float] = {}  # c of sentences, where the mention has none of these words
-    scores = []
-    for item in mentioned:
-        if item.name.isdisjoint(wanted):
-            for sentence in item.sentences:
-                if sentence not in known:
-                    known[sentence] = _share(wanted, sentence)
-            share = max(map(known.__getitem__, item.sentences))
+    title_terms = frozenset(terms(passage.title))
+    weights = {
+        word: weight for word, weight in weigh_question_words(query).items() if weight and word not in title_terms
+    }
+    share_by_sentence: dict[frozenset[str], float] = {}  # for mentions without a word of the question
+    mention_scores = []
+    for mention in mentions:
+        if mention.name.isdisjoint(weights):
+            for sentence in mention.sentences:
+                if sentence not in share_by_sentence:
+                    share_by_sentence[sentence] = _covered_share(weights, sentence)
+            share = max(map(share_by_sentence.__getitem__, mention.sentences))
         else:
-            others = {word: weight for word, weight in wanted.items() if word not in item.name}
-            share = max(_share(others, sentence) for sentence in item.sentences)
-        scores.append(math.exp(context * share))
-    total, found = sum(scores), dict[str, float]()
-    for item, score in zip(mentioned, scores, strict=True):
-        of_item = score / total
-        for target, chance in item.targets.items():
-            found[target] = found.get(target, 0.0) + of_item * chance
-    return dict(sorted(found.items(), key=itemgetter(1), reverse=True))
+            other_weights = {word: weight for word, weight in weights.items() if word not in mention.name}
+            share = max(_covered_share(other_weights, sentence) for sentence in mention.sentences)
+        mention_scores.append(math.exp(context * share))
+    total, probabilities = sum(mention_scores), dict[str, float]()
+    for mention, score in zip(mentions, mention_scores, strict=True):
+        mention_probability = score / total
+        for target, probability in mention.targets.items():
+            probabilities[target] = probabilities.get(target, 0.0) + mention_probability * probability
+    return dict(sorted(probabilities.items(), key=itemgetter(1), reverse=True))
 
 
-@lru_cache(maxsize=64)
-def weigh_question_words(query: str) -> dict[str, float]:
-    """How much rarer than one word in a hundred each word of a question is; words that are more frequent weigh 0.
+# Names and sentences of passages
 
-    >>> [round(weight) for weight in weigh_question_words("the river").values()]
-    [0, 5]
+
+class PassageTokens:
+    """Words and punctuation marks of a passage, with its names and the terms of its sentences.
+
+    Attributes:
+        tokens: Tokens of the title, a full stop, and tokens of the text.
+        text_start: Index of the first token of the text.
     """
-    general = background()
-    return {word: max(0.0, -math.log(100 * max(general.get(word, 0.0), UNLISTED))) for word in terms(query)}
-
-
-@lru_cache(maxsize=1)
-def _relatives() -> dict[str, frozenset[str]]:
-    """What texts say where questions name a relation."""
-    rows = read_table("relations.tsv")
-    return {word: frozenset(terms(others)) for relation, others in rows.items() for word in terms(relation)}
-
-
-def _share(wanted: Mapping[str, float], sentence: frozenset[str]) -> float:
-    """The share that one sentence holds of the words that count."""
-    relatives = _relatives()
-    weights = (w for word, w in wanted.items() if word in sentence or not sentence.isdisjoint(relatives.get(word, ())))
-    return sum(weights) / (sum(wanted.values()) or 1.0)
-
-
-class _Read:
-    """A passage's words and punctuation marks, those of the title first, and the terms of its sentences."""
 
     def __init__(self, title: str, text: str) -> None:
-        head = name_tokens(title)
-        self.tokens = tokens = [*head, ".", *name_tokens(text)]
-        self.text_start = len(head) + 1
-        self._ends = [
-            location + 1
-            for location, (before, token, after) in enumerate(zip(tokens, tokens[1:], tokens[2:], strict=False), 1)
-            if token in _STOPS and len(before) > 2 and not after[0].islower()
-        ]  # no initial, no abbreviation of one or two letters
-        self._terms: dict[int, frozenset[str]] = {}
+        title_tokens = name_tokens(title)
+        self.tokens = tokens = [*title_tokens, ".", *name_tokens(text)]
+        self.text_start = len(title_tokens) + 1
+        # A full stop after one or two letters is that of an initial or abbreviation.
+        self._sentence_ends = [
+            index + 1
+            for index, (before, token, after) in enumerate(zip(tokens, tokens[1:], tokens[2:], strict=False), 1)
+            if token in _SENTENCE_ENDS and len(before) > 2 and not after[0].islower()
+        ]
+        self._sentence_terms: dict[int, frozenset[str]] = {}
 
-    def around(self, places: Iterable[int]) -> list[frozenset[str]]:
-        """The terms of the sentences that hold these tokens."""
-        found = []
-        for number in dict.fromkeys(bisect_right(self._ends, location) for location in places):
-            if number not in self._terms:
-                start, end = [0, *self._ends, len(self.tokens)][number : number + 2]
-                self._terms[number] = frozenset(terms(" ".join(self.tokens[start:end])))
-            found.append(self._terms[number])
-        return found
+    def list_sentences(self, token_indices: Iterable[int]) -> list[frozenset[str]]:
+        """Return the terms of the sentences with these tokens."""
+        sentences = []
+        for sentence_index in dict.fromkeys(bisect_right(self._sentence_ends, index) for index in token_indices):
+            if sentence_index not in self._sentence_terms:
+                start, end = [0, *self._sentence_ends, len(self.tokens)][sentence_index : sentence_index + 2]
+                self._sentence_terms[sentence_index] = frozenset(terms(" ".join(self.tokens[start:end])))
+            sentences.append(self._sentence_terms[sentence_index])
+        return sentences
 
     @cached_property
     def names(self) -> dict[str, list[int]]:
-        """Distinct names in the order of their first mention, in small letters without accents, with their places."""
-        names: dict[str, list[int]] = {}
+        """Indices of the last token of each name, by the name in lowercase without accents, in order of appearance."""
+        indices_by_name: dict[str, list[int]] = {}
         run: list[str] = []
-        small = {token for token in self.tokens if token[0].islower()}
-        begins = titled = False
-        for location, token in enumerate([*self.tokens, "."]):
-            begins = begins or location == self.text_start
+        lowercase_words = {token for token in self.tokens if token[0].islower()}
+        starts_sentence = starts_common_title = False
+        for index, token in enumerate([*self.tokens, "."]):
+            starts_sentence = starts_sentence or index == self.text_start
             word = token.lower()
-            if len(token) > 1 and token[0].isupper() and not (begins and (word in small or _is_common(word))):
-                titled = titled or (location == 0 and _is_common(word))
+            is_ordinary = starts_sentence and (word in lowercase_words or _is_common(word))
+            if len(token) > 1 and token[0].isupper() and not is_ordinary:
+                starts_common_title = starts_common_title or (index == 0 and _is_common(word))
                 run.append(unaccented(word))
             elif run:
-                forms = [*_forms(run), *([run[1:]] if titled and len(run) > 1 else [])]
+                forms = [*_name_forms(run), *([run[1:]] if starts_common_title and len(run) > 1 else [])]
                 for name in dict.fromkeys(map(" ".join, forms)):
-                    names.setdefault(name, []).append(location - 1)
-                run, titled = [], False
-            begins = token in _STOPS and (location == 0 or len(self.tokens[location - 1]) > 2)
-        return names
+                    indices_by_name.setdefault(name, []).append(index - 1)
+                run, starts_common_title = [], False
+            starts_sentence = token in _SENTENCE_ENDS and (index == 0 or len(self.tokens[index - 1]) > 2)
+        return indices_by_name
 
 
-def _forms(run: list[str]) -> Iterator[list[str]]:
-    """A name and its parts: its first two and its last two words, and of three words the first and the last."""
-    yield run
-    if len(run) > 2:
-        yield from (run[:2], run[-2:])
-    if len(run) == 3:
-        yield run[::2]
+def _name_forms(words: list[str]) -> Iterator[list[str]]:
+    """Return a name, its first two and its last two words, and of three words the first and the last."""
+    yield words
+    if len(words) > 2:
+        yield from (words[:2], words[-2:])
+    if len(words) == 3:
+        yield words[::2]
 
 
 @lru_cache(maxsize=50_000)
-def _terms_of(name: str) -> frozenset[str]:
+def _terms_of_name(name: str) -> frozenset[str]:
     return frozenset(terms(name))
 
 
 @lru_cache(maxsize=4096)
-def _read(title: str, text: str) -> _Read:
-    return _Read(title, text)
+def _tokenize_passage(title: str, text: str) -> PassageTokens:
+    return PassageTokens(title, text)
 
 
 @lru_cache(maxsize=50_000)
 def _is_common(word: str) -> bool:
-    general = background()
-    return any(general.get(term, 0.0) > _COMMON for term in terms(word))
+    probabilities = background()
+    return any(probabilities.get(term, 0.0) > _COMMON for term in terms(word))
+
+
+# Links
 
 
 @dataclass(frozen=True, slots=True)
 class TitleMentions(NamedLinks):
-    """Links a passage to those whose title its text mentions, in the order of the mentions.
+    """Links a passage to the passages whose titles its text mentions, likeliest first.
 
-    A title counts without its trailing parenthetical, with the same letters and case, at word borders, from 4
-    characters on; white space around punctuation does not matter. Titles inside each other all count, the longest
-    first. Passages that share a title are all linked; a passage's own title links to nothing. Other names of a
-    passage (`aliases`, and the title without accents), from 2 characters on, stand for it where they are no title.
+    A title counts without its trailing parenthetical, if it has at least 4 characters. Letters, case and word borders
+    must match; white space around punctuation is ignored. Nested titles all count, the longest first. A shared title
+    leads to all its passages. The passage's own title is ignored. Other names of at least 2 characters (`find_aliases`,
+    and the title without accents) lead to a passage if they are not a title.
 
     Args:
-        aliases: Whether other names count.
-        inflected: Whether titles of several words count in small letters and in the plural, too ("cruise missiles" for
-            "Cruise missile"), as those of glossaries and of kinds of things are mentioned (English).
-        context: a, how much the words around a mention count; 0 follows each alike.
+        aliases: True to follow other names, too.
+        inflected: True to follow titles of several words also in lowercase and in the plural ("cruise missiles" for
+            "Cruise missile"), as texts mention entries of glossaries and kinds of things (English).
+        context: a, weight of the words around a mention. 0 follows all mentions alike.
 
     >>> turing = Passage("He was born in London and worked for the NPL.", id="1", title="Alan Turing")
     >>> london = Passage("A town on the Thames.", id="2", title="London (England)")
@@ -209,52 +236,58 @@ class TitleMentions(NamedLinks):
     kind: ClassVar[str] = "title mention"
 
     def list_names(self, passage: Passage, /) -> Iterator[NameRow]:
-        """The names under which a passage is found: its title counts 1, another name less."""
+        """Return the title of a passage with weight 1, and other names with weight 0.5."""
         title = short_title(passage)
         if tokens := name_match_tokens(title):
             yield " ".join(tokens), 1.0
-        others = [*find_aliases(passage), *([] if title.isascii() else [unaccented(title)])] if self.aliases else []
-        for name in [*others, *(inflect_title(passage) if self.inflected else ())]:
+        other_names = list[str]()
+        if self.aliases:
+            other_names += find_aliases(passage)
+            if not title.isascii():
+                other_names.append(unaccented(title))
+        if self.inflected:
+            other_names += inflect_title(passage)
+        for name in other_names:
             if tokens := name_match_tokens(name, _MIN_ALIAS_LENGTH):
                 yield " ".join(tokens), 0.5
 
     def find_targets(self, names: Names, query: str, path: Path, /) -> dict[str, float]:
-        """The passages whose titles the path's last one mentions, likeliest first."""
+        """Return the passages whose titles the last passage mentions, with P(d' | d, q), likeliest first."""
         last = path.passages[-1]
-        read = _read(last.title, last.text)
+        passage_tokens = _tokenize_passage(last.title, last.text)
+        tokens, text_start = passage_tokens.tokens, passage_tokens.text_start
         title = name_tokens(short_title(last))
-        places = defaultdict[tuple[str, ...], list[tuple[int, int]]](list)
-        for first, behind, found in names.find_mentions(read.tokens[read.text_start :]):
-            best = max(found.values())
-            ids = tuple(id_ for id_, weight in found.items() if weight == best)
-            start, end = first + read.text_start, behind + read.text_start
-            if last.id not in ids and read.tokens[start:end] != title:
-                places[ids].append((start, end))
-        mentioned = [
-            Mentioned(
-                _terms_of(" ".join(read.tokens[slice(*at[-1])])),
-                read.around(start for start, _ in at),
-                dict.fromkeys(ids, 1 / len(ids)),
+        spans_by_targets = defaultdict[tuple[str, ...], list[tuple[int, int]]](list)
+        for start, end, weights in names.find_mentions(tokens[text_start:]):
+            best_weight = max(weights.values())
+            targets = tuple(id_ for id_, weight in weights.items() if weight == best_weight)
+            span = start + text_start, end + text_start
+            if last.id not in targets and tokens[slice(*span)] != title:
+                spans_by_targets[targets].append(span)
+        mentions = [
+            Mention(
+                _terms_of_name(" ".join(tokens[slice(*spans[-1])])),
+                passage_tokens.list_sentences(start for start, _ in spans),
+                dict.fromkeys(targets, 1 / len(targets)),
             )
-            for ids, at in places.items()
+            for targets, spans in spans_by_targets.items()
         ]
-        return chances(query, last, mentioned, self.context)
+        return link_probabilities(query, last, mentions, self.context)
 
 
 @dataclass(frozen=True, slots=True)
 class NameMentions(NamedLinks):
-    """Links a passage to those that mention a name that it mentions itself, with how likely a reader takes each.
+    """Links a passage to the passages that mention a name that it mentions, too, with probabilities, likeliest first.
 
-    A name is a run of words that begin with a capital, in the title or the text, whichever letters follow; accents do
-    not matter. A word that begins a sentence is none if it is common (English), or written small in the same passage.
-    Of a longer name the first two and the last two words are names, too, of three words the first and the last
-    ("Wojciech Jerzy Has"), and of a title that begins with a common word the rest. Names that the question holds, and
-    those that more than 100 passages mention, are not followed. A path leads to the 100 likeliest passages at most; the
-    search chooses those that explain most of what the path has left unexplained.
+    A name is a sequence of capitalized words in the title or text. Accents and the case of further letters are ignored.
+    A word at the start of a sentence is not a name if it is common (English), or if the passage contains it in
+    lowercase. The first two and the last two words of a longer name are names, too; of three words the first and the
+    last ("Wojciech Jerzy Has"); and of a title that begins with a common word the rest. Names in the question and names
+    in more than 100 passages are not followed. A path leads to at most 100 passages.
 
     Args:
-        context: a, how much the words around a mention count; 0 follows each alike.
-        titled: How many times as likely a name leads to a passage that has it in its title.
+        context: a, weight of the words around a mention. 0 follows all mentions alike.
+        titled: Factor of the probability that a name leads to a passage with the name in its title.
 
     >>> wesson = Passage("He played for the Houston Astros.", id="1", title="Barry Wesson")
     >>> series = Passage("It was won by the Houston Astros.", id="2", title="2017 World Series")
@@ -269,23 +302,25 @@ class NameMentions(NamedLinks):
     min_passages: ClassVar[int] = 2
 
     def list_names(self, passage: Passage, /) -> Iterator[NameRow]:
-        """The names that a passage mentions; those in its title count 1."""
-        in_title = frozenset(map(unaccented, map(str.lower, name_tokens(passage.title))))
-        for name in _Read(passage.title, passage.text).names:
-            yield name, 1.0 if in_title.issuperset(name.split()) else 0.0
+        """Return the names that a passage mentions, with weight 1 if all words are in its title, or 0."""
+        title_words = frozenset(unaccented(token.lower()) for token in name_tokens(passage.title))
+        for name in PassageTokens(passage.title, passage.text).names:
+            yield name, 1.0 if title_words.issuperset(name.split()) else 0.0
 
     def find_targets(self, names: Names, query: str, path: Path, /) -> dict[str, float]:
-        """The passages that a name of the path's last one leads to, likeliest first."""
+        """Return the passages that share a name with the last passage, with P(d' | d, q), likeliest first."""
         last = path.passages[-1]
-        read = _read(last.title, last.text)
+        passage_tokens = _tokenize_passage(last.title, last.text)
         question = f" {' '.join(unaccented(token.lower()) for token in name_tokens(query))} "
-        not_in_question = {name: places for name, places in read.names.items() if f" {name} " not in question}
-        mentioned = []
-        for name, ids in names.look_up(not_in_question).items():
-            if 1 < len(ids) <= _MOST_PASSAGES + (last.id in ids):
-                titled = sum(1 for id_, weight in ids.items() if weight and id_ != last.id)
-                total = titled * self.titled + len(ids) - (last.id in ids) - titled
-                in_title, elsewhere = self.titled / total, 1.0 / total
-                targets = {id_: in_title if weight else elsewhere for id_, weight in ids.items() if id_ != last.id}
-                mentioned.append(Mentioned(_terms_of(name), read.around(not_in_question[name]), targets))
-        return dict(islice(chances(query, last, mentioned, self.context).items(), _MOST_TARGETS))
+        indices_by_name = {name: row for name, row in passage_tokens.names.items() if f" {name} " not in question}
+        mentions = []
+        for name, weights in names.look_up(indices_by_name).items():
+            n_others = len(weights) - (last.id in weights)
+            if len(weights) > 1 and n_others <= _MAX_PASSAGES:
+                n_titled = sum(1 for id_, weight in weights.items() if weight and id_ != last.id)
+                total = n_titled * self.titled + len(weights) - (last.id in weights) - n_titled
+                if_titled, otherwise = self.titled / total, 1.0 / total
+                targets = {id_: if_titled if weight else otherwise for id_, weight in weights.items() if id_ != last.id}
+                sentences = passage_tokens.list_sentences(indices_by_name[name])
+                mentions.append(Mention(_terms_of_name(name), sentences, targets))
+        return dict(islice(link_probabilities(query, last, mentions, self.context).items(), _MAX_TARGETS))
