@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from operator import attrgetter
 from typing import Any, Literal
 
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
@@ -22,7 +21,8 @@ from drillrank.frameworks.inputs import clean_question
 from drillrank.frameworks.metadata import describe_explanation
 from drillrank.frameworks.paths import PathResultRecord, PathRetrieval, PathStores, build_path_rerank, rank_linked
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
-from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, PathRerank, TextLinkName
+from drillrank.multihop.link_names import LINKS_IN_TEXTS, TextLinkName
+from drillrank.multihop.path_rerank import PathRerank
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.prior import Prior
 from drillrank.structure.record_store import RecordStore
@@ -39,24 +39,42 @@ HOP_EVENT = "promptrank_hop"
 """Name of the custom event that each hop of a path search dispatches."""
 
 
-def _open_stores(component: Any, config: RunnableConfig | None = None, name: str = "") -> PathStores[Document]:
+@dataclass(frozen=True)
+class _DocumentStores(PathStores[Document]):
+    """Stores of a path search for one question. `config` is that of the run, and `settings` are the component's."""
+
+    settings: Any
+    config: RunnableConfig | None
+
+    def own_id(self, record: Document) -> str | None:
+        return record.id
+
+    def name_records(self, records: Sequence[Document]) -> list[str]:
+        return names_of(records)
+
+    def to_passage(self, record: Document, name: str) -> Passage:
+        return passage_of(record, name, self.settings.title_key, self.settings.metadata_fields)
+
+    def hop_event(self, hop: dict[str, Any]) -> FunctionRequest:
+        return FunctionRequest(
+            partial(dispatch_custom_event, HOP_EVENT, hop, config=self.config),
+            partial(adispatch_custom_event, HOP_EVENT, hop, config=self.config),
+        )
+
+
+def _open_stores(component: Any, config: RunnableConfig | None = None, name: str = "") -> _DocumentStores:
     """Return the stores of a component for one question. `name` is that of a component that warns of its filter."""
-    source, docstore, settings = component.source, component.store, component.settings
+    source, docstore = component.source, component.store
     access_filter = DocumentFilter(component.filters, source)
     linked_source = source if docstore is None else None
-    return PathStores(
+    return _DocumentStores(
         access_filter=access_filter,
         source=None if source is None else LangChainStore(source, access_filter, config, docstore, name),
         linked_store=LangChainStore(linked_source, DocumentFilter(None), config, docstore),
         knows_all_ids=docstore is not None,
         is_one_store=underlying_store(source) is not None,
-        own_id=attrgetter("id"),
-        name_records=names_of,
-        to_passage=partial(passage_of, title_key=settings.title_key, metadata_fields=settings.metadata_fields),
-        hop_event=lambda hop: FunctionRequest(
-            partial(dispatch_custom_event, HOP_EVENT, hop, config=config),
-            partial(adispatch_custom_event, HOP_EVENT, hop, config=config),
-        ),
+        settings=component.settings,
+        config=config,
     )
 
 
@@ -226,7 +244,7 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
         missing_prompt, store = step_prompt("missing_prompt", settings.missing_prompt), underlying_store(self.source)
         return PathRetrieval(
             self.documents,
-            settings.prompt_rank(self.language_model, settings.prior),
+            self.language_model,
             _open_stores(self),
             settings=settings,
             links=self.links,

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass
 from functools import partial
-from operator import attrgetter
 from typing import Any, Literal
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -30,11 +29,12 @@ from drillrank import LanguageModel, Passage, load_language_model
 from drillrank.explanation.explanations import explains
 from drillrank.frameworks.constructors import component
 from drillrank.frameworks.inputs import clean_question, finite_score, value_text
-from drillrank.frameworks.metadata import with_notes
+from drillrank.frameworks.metadata import without_ranking
 from drillrank.frameworks.paths import PathResultRecord, PathRetrieval, PathStores, build_path_rerank, rank_linked
 from drillrank.frameworks.settings import check_switch
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
-from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName
+from drillrank.multihop.link_names import LINKS_IN_TEXTS, LinkName, TextLinkName
+from drillrank.multihop.path_rerank import PathRerank
 from drillrank.passages import Ranking, check_top_n
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.prior import Prior
@@ -56,26 +56,39 @@ dispatcher = get_dispatcher(__name__)
 _FOLLOWED = (NodeRelationship.NEXT, NodeRelationship.PREVIOUS, NodeRelationship.CHILD, NodeRelationship.PARENT)
 
 
-def _open_stores(component: Any, query_bundle: QueryBundle | None = None, name: str = "") -> PathStores[BaseNode]:
+@dataclass(frozen=True)
+class _NodeStores(PathStores[BaseNode]):
+    """Stores of a path search for one question. `settings` are those of the component."""
+
+    settings: Any
+
+    def own_id(self, record: BaseNode) -> str:
+        return record.node_id
+
+    def name_records(self, records: Sequence[BaseNode]) -> list[str]:
+        return [node.node_id for node in records]
+
+    def to_passage(self, record: BaseNode, name: str) -> Passage:
+        return linked_passage(record, name, self.settings.title_key, self.settings.metadata_mode)
+
+    def hop_event(self, hop: dict[str, Any]) -> FunctionRequest:
+        return FunctionRequest(partial(dispatcher.event, PathHopEvent(**hop)))
+
+
+def _open_stores(component: Any, query_bundle: QueryBundle | None = None, name: str = "") -> _NodeStores:
     """Return the stores of a component for one question. `name` is that of a component that warns of its filter."""
-    source, docstore, settings = component.source, component.store, component.settings
+    source, docstore = component.source, component.store
     access_filter = NodeFilter(component.filters, source)
     query = query_bundle or QueryBundle("")
     linked_source = source if docstore is None else None
-    return PathStores(
+    return _NodeStores(
         access_filter=access_filter,
         source=None if source is None else LlamaIndexStore(query, source, access_filter, docstore, name),
         linked_store=LlamaIndexStore(QueryBundle(""), linked_source, NodeFilter(None), docstore),
         knows_all_ids=docstore is not None,
         is_one_store=underlying_index(source) is not None,
-        own_id=_get_id,
-        name_records=lambda nodes: list(map(_get_id, nodes)),
-        to_passage=partial(linked_passage, title_key=settings.title_key, metadata_mode=settings.metadata_mode),
-        hop_event=lambda hop: FunctionRequest(partial(dispatcher.event, PathHopEvent(**hop))),
+        settings=component.settings,
     )
-
-
-_get_id = attrgetter("node_id")
 
 
 def linked_passage(node: BaseNode, id: str, title_key: str, metadata_mode: MetadataMode) -> Passage:
@@ -277,7 +290,7 @@ class PromptRankRetriever(StepPrompts, QueryRetriever):
         index = underlying_index(self.source)
         self._paths = PathRetrieval(
             self.documents,
-            settings.prompt_rank(model, settings.prior),
+            model,
             _open_stores(self),
             settings=settings,
             links=self.links,
@@ -300,5 +313,5 @@ class PromptRankRetriever(StepPrompts, QueryRetriever):
 
 
 def _build_hit(result: PathResultRecord[BaseNode]) -> NodeWithScore:
-    metadata = with_notes(result.record.metadata, result.details) | result.added_metadata
+    metadata = without_ranking(result.record.metadata) | result.added_metadata
     return NodeWithScore(node=annotate_node(result.record, metadata, result.added_metadata), score=result.score)

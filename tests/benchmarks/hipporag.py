@@ -27,7 +27,7 @@ from drillrank import Passage, PathSearch, PromptRank, load_language_model
 from drillrank.errors import InvalidInput
 from drillrank.evaluation.metrics import recall, recall_all
 from drillrank.likelihood import LanguageModel
-from drillrank.multihop.path_rerank import LinkName, named_links
+from drillrank.multihop.link_names import LinkName, named_links
 from drillrank.vectors import BM25Index, top
 
 from .data import multihop_pool, read

@@ -10,7 +10,7 @@ from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.likelihood import LanguageModel, Likelihood
 from drillrank.multihop.prior import PathPrior
 from drillrank.prompts import prompt_text
-from drillrank.rerank.promptrank import Demonstration
+from drillrank.rerank.demonstrations import Demonstration
 from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 
 SHOTS = (Demonstration(Path((Passage("It lies on the Rhine.", title="Basel"),)), "Where is Basel?", "bridge"),)

@@ -485,7 +485,7 @@ def test_links_of_a_path_search_are_given_by_name(links, by):
     found = compare(rows, {"paths": {"component": "PathSearch", "links": links}}, passages, measures=["AllR@2"])
     assert found.mean("paths") == 1
     assert by in str(found.explained("paths", found.questions[0]).why)
-    with pytest.raises(InvalidInput, match=r"paths: Links are some of metadata, .*; not 'title'\."):
+    with pytest.raises(InvalidInput, match=r"paths: A kind of links must be one of metadata, .*, got 'title'\."):
         compare(rows, {"paths": {"component": "PathSearch", "links": ["title"]}}, passages)
 
 

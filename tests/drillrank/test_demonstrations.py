@@ -11,13 +11,8 @@ from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.likelihood.tokenizer import allot
 from drillrank.passages import Passage, Path
 from drillrank.prompts import TruncatableText, TrustedText
-from drillrank.rerank.promptrank import (
-    PROMPTRANK_INSTRUCTIONS,
-    Demonstration,
-    PromptRank,
-    demonstration_contexts,
-    sample_demonstrations,
-)
+from drillrank.rerank.demonstrations import Demonstration, group_demonstrations, sample_demonstrations
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, PromptRank
 from tests.drillrank.helpers import refuses
 
 QUERY = "who crossed the river"
@@ -85,7 +80,7 @@ def test_every_instruction_is_scored_after_every_context(word_model, paths, give
         demonstrations=given_ones,
         settings={"demonstrations_per_prompt": per_prompt, "max_document_tokens": 10**6, "max_prompt_tokens": 10**6},
     )
-    contexts = demonstration_contexts(given_ones, per_prompt) or [()]
+    contexts = group_demonstrations(given_ones, per_prompt) or [()]
     scored, apart = ranker.score_paths(QUERY, paths), ranker.score_prompts(QUERY, paths)
     for path, (score, _), prompts in zip(paths, scored, apart, strict=True):
         naive = [
@@ -118,7 +113,7 @@ def test_the_unigram_model_leaves_demonstrations_out(given_ones, paths):
 
 @given(demonstrations, st.integers(1, 4))
 def test_contexts_hold_every_demonstration_once_and_mix_kinds(given_ones, size):
-    contexts = demonstration_contexts(given_ones, size)
+    contexts = group_demonstrations(given_ones, size)
     flat = [item for context in contexts for item in context]
     assert Counter(map(id, flat)) == Counter(map(id, given_ones))
     assert [len(context) for context in contexts[:-1]] == [size] * max(len(contexts) - 1, 0)
@@ -149,7 +144,7 @@ test_bad_demonstrations_are_refused_at_once = refuses(
     *((lambda bad=bad: Demonstration(*bad), "") for bad in (("path", "who?"), (RIVER, " "), (RIVER, None))),
     (lambda: Demonstration(RIVER, "who?", 3), ""),
     *((lambda bad=bad: sample_demonstrations(*bad), "") for bad in (([], 1), ([SHOT], 0), ([SHOT], 2), (["who?"], 1))),
-    (lambda: demonstration_contexts([SHOT], 0), ""),
+    (lambda: group_demonstrations([SHOT], 0), ""),
     *((lambda bad=bad: PromptRank(demonstrations=bad), "") for bad in ([RIVER], "who?")),
     (lambda: PromptRank(settings={"demonstrations_per_prompt": 0}), ""),
 )

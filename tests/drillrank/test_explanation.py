@@ -21,8 +21,8 @@ from drillrank.evaluation import explain
 from drillrank.explanation import Explanation, Explanations, Node, Term
 from drillrank.explanation.terms import CONTROL, GAINS, NOTHING, PATH, on_one_line
 from drillrank.likelihood import UnigramModel
-from drillrank.multihop.links import RetrievedLinks, given_links
-from drillrank.multihop.text_links import TitleMentions
+from drillrank.multihop.links import RetrievedLinks, passage_links
+from drillrank.multihop.mentions import TitleMentions
 from tests.drillrank.conftest import HashModel
 from tests.drillrank.helpers import refuses
 
@@ -115,7 +115,7 @@ def test_of_prompt_rank(texts, temperature, ensemble):
 
 
 def test_of_path_search_with_the_document_that_brings_each_word():
-    search = PathSearch(PromptRank(), CHAIN, links=given_links)
+    search = PathSearch(PromptRank(), CHAIN, links=passage_links)
     ranking = search.search(BIRTH)
     found = ranking.explain()
     add_up(found, ranking)

@@ -1,4 +1,4 @@
-"""Where links come from, and how they are followed wherever the passages are."""
+"""Where links come from, and how they are fetch_targets wherever the passages are."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from hypothesis import strategies as st
 
 from drillrank.likelihood import UnigramModel
 from drillrank.llm import LookupRequest, RetrievalRequest, run
+from drillrank.multihop.link_names import named_links
 from drillrank.multihop.links import (
     MetadataLinks,
     RetrievedLinks,
     bind_links,
-    followed,
-    given_links,
+    fetch_targets,
     links_from_metadata,
     list_targets,
+    passage_links,
 )
-from drillrank.multihop.path_rerank import PathRerank, named_links
+from drillrank.multihop.mentions import TitleMentions
+from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.search import PathSearch, as_source, handlers
-from drillrank.multihop.text_links import TitleMentions
 from drillrank.passages import Passage, Path, by_id
 from drillrank.rerank.promptrank import PromptRank
 from tests.drillrank.helpers import refuses
@@ -63,7 +64,9 @@ def test_following_links_wherever_the_passages_are(pool_and_paths, at_hand):
     known = by_id(pool)
     reachable = {name: passage for name, passage in known.items() if name in at_hand}
     library = Library(pool)
-    found = run(followed(paths, [path.passages[-1].links for path in paths], reachable), handlers=handlers(library))
+    found = run(
+        fetch_targets(paths, [path.passages[-1].links for path in paths], reachable), handlers=handlers(library)
+    )
     targets = [dict.fromkeys(path.passages[-1].links) for path in paths]
     assert found == [
         [known[name] for name in of_path if name in known and name not in path.ids]
@@ -103,7 +106,7 @@ def test_links_that_see_the_question_and_the_path():
     [(kind, follow)] = bind_links(Asked(), pool)
     assert kind == "Asked"
     path = Path(pool[:2])
-    [found] = run(followed([path], [list_targets(follow, "who?", path)], reachable), handlers=handlers(library))
+    [found] = run(fetch_targets([path], [list_targets(follow, "who?", path)], reachable), handlers=handlers(library))
     assert [passage.id for passage in found] == ["c", "d", "e"]  # "a" is on the path
     assert library.queries == [("who?", 2)]
     assert library.fetched == []
@@ -113,7 +116,7 @@ def test_links_that_see_the_question_and_the_path():
 def test_the_lookups_of_a_hop_are_asked_for_together():
     paths = [Path([Passage("x", id=name)]) for name in "ab"]
     targets = [[f"{name}-linked", RetrievalRequest(name, 1), RetrievalRequest("the same", 1)] for name in "ab"]
-    lookups = next(followed(paths, targets, {}))
+    lookups = next(fetch_targets(paths, targets, {}))
     assert lookups == [
         LookupRequest(("a-linked", "b-linked")),
         RetrievalRequest("a", 1),
@@ -128,9 +131,9 @@ def all_targets(links, path, query=QUERY):
 
 def test_combined_sources_keep_their_order():
     path = Path([Passage("a", links=("x", "y", "x"))])
-    assert all_targets(bind_links([given_links, lambda _: ["z", "y", "w"]], []), path) == ["x", "y", "z", "y", "w"]
+    assert all_targets(bind_links([passage_links, lambda _: ["z", "y", "w"]], []), path) == ["x", "y", "z", "y", "w"]
     assert bind_links([], []) == []
-    assert [kind for kind, _ in bind_links([[given_links], [MetadataLinks()]], [])] == ["link", "metadata"]
+    assert [kind for kind, _ in bind_links([[passage_links], [MetadataLinks()]], [])] == ["link", "metadata"]
     source = as_source(lambda query, n: [Passage(query)] * n)  # a plain retriever function fetches nothing
     assert (len(source.retrieve("a", 2)), list(source.fetch(["a"]))) == (2, [])
 
@@ -147,11 +150,12 @@ def test_links_that_need_the_passages_get_the_pool_or_else_the_candidates():
 
 test_what_is_no_link_and_no_source_is_refused = refuses(
     *((lambda n=n: RetrievedLinks(n), "n must") for n in (0, -1, "3")),
-    *((lambda links=links: PathSearch(PromptRank(), ["text"], links=links), "are no links")
-      for links in ("titles", 7, [given_links, 7], {given_links}, TitleMentions, RetrievedLinks)),
-    *((lambda to=to: PathSearch(PromptRank(), ["text"], links=lambda _: [to]).search("text"), "A link leads to an id")
+    *((lambda links=links: PathSearch(PromptRank(), ["text"], links=links), "links must be a function")
+      for links in ("titles", 7, [passage_links, 7], {passage_links}, TitleMentions, RetrievedLinks)),
+    *((lambda to=to: PathSearch(PromptRank(), ["text"], links=lambda _: [to]).search("text"),
+       "A link must lead to an id")
       for to in (7, None, ["a"], ("a",))),
-    (lambda: named_links(["title"]), "not 'title'"),
+    (lambda: named_links(["title"]), "got 'title'"),
     *((lambda source=source: as_source(source), "retrieves nothing") for source in (7, "retriever", None, object())),
 )  # fmt: skip
 

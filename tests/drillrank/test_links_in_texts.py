@@ -12,7 +12,8 @@ import langchain_ext
 import llama_index_ext
 from drillrank import Passage
 from drillrank.drilldown.outline import outline
-from drillrank.multihop.text_links import Hyperlinks, ReferenceLinks
+from drillrank.multihop.hyperlinks import Hyperlinks
+from drillrank.multihop.reference_links import ReferenceLinks
 from drillrank.structure.references import caption_label, heading_labels, references
 
 SITE = [
@@ -40,7 +41,7 @@ FILES = [
 
 
 def followed(pool, text, **metadata):
-    return list(Hyperlinks().over(pool)(Passage(text, metadata=metadata)))
+    return list(Hyperlinks().bind(pool)(Passage(text, metadata=metadata)))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_anchors_in_the_own_document_and_other_keys_of_addresses():
     assert followed(pool, "[x](#two)") == ["1", "2"]  # without an address they are no page together
     assert followed(pool, "[x](#three) [y](?q) [z](.)") == []
     pool = [Passage("a", id="a", metadata={"page": "x.html", "url": "/y"}), Passage("b", id="b", metadata={"page": 7})]
-    assert list(Hyperlinks(keys=["page"]).over(pool)(Passage("[x](x.html) [y](/y)"))) == ["a"]
+    assert list(Hyperlinks(keys=["page"]).bind(pool)(Passage("[x](x.html) [y](/y)"))) == ["a"]
 
 
 PLAIN = st.sampled_from(["#", "//", "http://", "a:b", "\\", "%zz"])
@@ -131,7 +132,7 @@ The lease ends as Section 8.1 and § 9 say; rents are in Table 2, and Note 12 ha
 
 def test_every_kind_of_reference_is_followed_in_order():
     passages = [paragraph for section in outline([CONTRACT]) for paragraph in section.paragraphs]
-    links = ReferenceLinks().over(passages)
+    links = ReferenceLinks().bind(passages)
     texts = {passage.id: passage.text for passage in passages}
     assert [texts[id_] for id_ in links(passages[0])] == [
         "In writing.", "Scots law.", "Table 2: Rents by year", "None.", "The tenant's."
@@ -164,7 +165,7 @@ def test_a_reference_leads_to_the_section_of_its_number_and_document_alone(numbe
         for document in ("a", "b")
         for number in numbers
     ]
-    links = ReferenceLinks().over(passages)
+    links = ReferenceLinks().bind(passages)
     assert list(links(passages[0])) == [f"a {target}"]
     assert list(links(passages[len(numbers)])) == [f"b {target}"]
 

@@ -12,8 +12,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from drillrank import Passage, PathSearch, PromptRank
-from drillrank.multihop.path_rerank import named_links
-from drillrank.multihop.text_links import NameMentions, TitleMentions, aliases, inflections
+from drillrank.multihop.aliases import find_aliases, inflect_title
+from drillrank.multihop.link_names import named_links
+from drillrank.multihop.mentions import NameMentions, TitleMentions
 from drillrank.passages import Path
 
 pieces = st.sampled_from(["New", "York", "City", "new", "St", "AC", "DC", "Zürich", ".", "/", "-", "'s"])
@@ -46,7 +47,7 @@ def pattern(title):
 @given(pools)
 def test_mentions_are_those_of_one_regular_expression_per_title(pool):
     passages = [Passage(text, id=str(i), title=title) for i, (title, text) in enumerate(pool)]
-    mentioned = TitleMentions().over(passages)
+    mentioned = TitleMentions().bind(passages)
     for passage in passages:
         found = [
             (match.start(), -len(words(short(other.title))), order)
@@ -60,7 +61,7 @@ def test_mentions_are_those_of_one_regular_expression_per_title(pool):
 
 def test_a_title_longer_than_any_mention_is_not_looked_for_and_an_index_of_long_ones_can_be_pickled():
     longest, too_long = "word " * 63 + "end", "word " * 64 + "end"
-    index = TitleMentions().over([Passage("text", id=name, title=name) for name in (longest, too_long)])
+    index = TitleMentions().bind([Passage("text", id=name, title=name) for name in (longest, too_long)])
     for same in (index, pickle.loads(pickle.dumps(index))):
         assert list(same(Passage(too_long + "."))) == [longest]
 
@@ -72,7 +73,7 @@ names = st.lists(st.sampled_from(CAPITALISED), min_size=2, max_size=5, unique=Tr
 
 
 def mentions(text: str, *passages: Passage, **options: bool) -> list[str]:
-    return list(TitleMentions(**options).over(passages)(Passage(text, id="text")))
+    return list(TitleMentions(**options).bind(passages)(Passage(text, id="text")))
 
 
 @given(names, st.sampled_from(["of", "for the", "and"]), st.integers(1, 4), st.sampled_from(["", "."]))
@@ -85,7 +86,7 @@ def test_an_acronym_leads_where_the_passage_gives_it_away(words, small, place, d
         Passage(f"The {name} ({acronym}) was founded in 1948.", id="opening", title=name),
     ]
     for passage in given_away:
-        assert aliases(passage) == [acronym]
+        assert find_aliases(passage) == [acronym]
         assert mentions(f"A body of the {acronym}, it met.", passage) == [passage.id]
         assert mentions(f"A body of the {acronym.lower()}x, it met.", passage) == []
         assert mentions("It met.", Passage(passage.text, id="x", title="Assembly")) == []
@@ -97,7 +98,9 @@ def test_an_acronym_leads_where_the_passage_gives_it_away(words, small, place, d
 def test_parentheses_that_do_not_begin_the_names_words_are_no_acronym(words, others):
     assume([word[0] for word in words] != [word[0] for word in others])
     acronym = "".join(word[0] for word in others)
-    assert aliases(Passage(f"The {' '.join(words)} ({acronym}) met.", title=f"{' '.join(words)} ({acronym})")) == []
+    assert (
+        find_aliases(Passage(f"The {' '.join(words)} ({acronym}) met.", title=f"{' '.join(words)} ({acronym})")) == []
+    )
 
 
 def test_a_title_goes_before_another_passages_alias():
@@ -111,7 +114,7 @@ def test_a_title_goes_before_another_passages_alias():
 @pytest.mark.parametrize(("small", "known"), [(2, True), (3, False)])
 def test_an_acronym_stands_for_twelve_words_at_most(small, known):
     name = " ".join(["Aa", *["of"] * small, *(f"{letter}{letter.lower()}" for letter in "BCDEFGHIJ")])
-    found = aliases(Passage(f"It is the {name} (ABCDEFGHIJ).", title="ABCDEFGHIJ"))
+    found = find_aliases(Passage(f"It is the {name} (ABCDEFGHIJ).", title="ABCDEFGHIJ"))
     assert found == ([name] if known else [])
 
 
@@ -120,7 +123,7 @@ def test_an_acronym_stands_for_twelve_words_at_most(small, known):
     ["X, also known as Fog, is", "X, also known as the thing, is", "X, also known as King of all the world, is"],
 )
 def test_ordinary_words_and_broken_names_are_no_alias(opening):
-    assert aliases(Passage(opening, title="X")) == []
+    assert find_aliases(Passage(opening, title="X")) == []
 
 
 @pytest.mark.parametrize(
@@ -128,7 +131,7 @@ def test_ordinary_words_and_broken_names_are_no_alias(opening):
 )
 def test_metadata_list_aliases(listed):
     mumbai = Passage("A port.", id="mumbai", title="Mumbai", metadata={"aliases": listed})
-    assert aliases(mumbai) == ["Bombay", "City of Dreams"]
+    assert find_aliases(mumbai) == ["Bombay", "City of Dreams"]
     assert mentions("He left the City of Dreams.", mumbai) == ["mumbai"]
 
 
@@ -150,9 +153,9 @@ def test_kinds_of_things_are_mentioned_small_and_in_the_plural(title, text):
 @given(st.text(max_size=60), st.text(max_size=200))
 def test_any_title_and_text_can_be_read(title, text):
     passage = Passage(text, title=title)
-    names = aliases(passage) + inflections(passage)
+    names = find_aliases(passage) + inflect_title(passage)
     assert all(isinstance(name, str) and name.strip() for name in names)
-    TitleMentions(inflected=True).over([passage])(passage)
+    TitleMentions(inflected=True).bind([passage])(passage)
 
 
 # Links over names that are no titles, and the choice among many links by the residual question
@@ -184,7 +187,7 @@ def plain_chances(passages, path, question=""):
 
 @given(texts(), st.sampled_from(["who?", "Who was born in Windhoek?", "Where is New York, and the Rhine?"]))
 def test_the_chances_are_those_of_a_walk_over_names(passages, question):
-    links = NameMentions().over(passages)
+    links = NameMentions().bind(passages)
     for passage in passages:
         path = Path((passage,))
         found = links.follow(question, path)
@@ -195,7 +198,7 @@ def test_the_chances_are_those_of_a_walk_over_names(passages, question):
 
 
 def test_a_text_that_is_not_one_of_them_leads_to_them():
-    links = NameMentions().over([Passage("He lives in Windhoek.", id="a"), Passage("Windhoek is old.", id="b")])
+    links = NameMentions().bind([Passage("He lives in Windhoek.", id="a"), Passage("Windhoek is old.", id="b")])
     path = Path((Passage("Gisvi was born in Windhoek.", id="new"),))
     assert links.follow("Where was Gisvi born?", path) == {"a": 0.5, "b": 0.5}
 
@@ -206,17 +209,17 @@ def test_words_that_only_begin_sentences_are_no_names_and_titles_run_into_no_tex
         Passage("The river is long, the town small, and it flows.", id="b", title="Rhine"),
         Passage("Museum of the Basel Rhine.", id="c"),
     ]
-    links = NameMentions().over(passages)
+    links = NameMentions().bind(passages)
     assert list(links.follow("", Path((passages[0],)))) == []
     assert list(links.follow("", Path((passages[2],)))) == []
 
 
 def test_common_names_lead_nowhere_and_a_path_to_a_hundred_at_most():
     common = [Passage(f"In Europe there is town {i}.", id=str(i)) for i in range(102)]
-    assert list(NameMentions().over(common).follow("", Path((common[0],)))) == []
+    assert list(NameMentions().bind(common).follow("", Path((common[0],)))) == []
     of_many = [Passage(f"about Europe{i // 50} in {i}", id=str(i)) for i in range(150)]
     start = Passage("about Europe0 and Europe1 and Europe2", id="start")
-    assert len(NameMentions().over([start, *of_many]).follow("", Path((start,)))) == 100
+    assert len(NameMentions().bind([start, *of_many]).follow("", Path((start,)))) == 100
 
 
 def test_names_cross_where_no_title_is_mentioned():

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from drillrank.errors import DrillrankWarning, LLMFailure, UnusableAnswer
 from drillrank.llm import Usage, arun, run, strip_reasoning
-from drillrank.multihop.links import given_links
-from drillrank.multihop.missing import missing_query
+from drillrank.multihop.links import passage_links
+from drillrank.multihop.missing import parse_missing_query
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.search import PathSearch, handlers
@@ -42,7 +42,7 @@ class Found:
 
 
 def search(llm, **settings):
-    return PathSearch(PromptRank(), POOL, links=given_links, llm=llm, settings={"pool": 3, **settings})
+    return PathSearch(PromptRank(), POOL, links=passage_links, llm=llm, settings={"pool": 3, **settings})
 
 
 def test_settings_of_a_call_go_before_those_of_the_search():
@@ -95,12 +95,12 @@ def test_settings_of_a_call_go_before_those_of_the_search():
     ],
 )
 def test_answers_are_read(answer, query):
-    assert missing_query(answer) == query
+    assert parse_missing_query(answer) == query
 
 
 @given(st.text(max_size=400))
 def test_no_answer_breaks_the_search(answer):
-    query = missing_query(answer)
+    query = parse_missing_query(answer)
     assert query is None or (0 < len(query) <= 300 and "\n" not in query)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from drillrank import PathSearch, PromptRank
 from drillrank.evaluation.metrics import recall_all
 from drillrank.likelihood import UnigramModel
-from drillrank.multihop.path_rerank import named_links
-from drillrank.multihop.prior import PathPrior, check_by_order, find_named, index_titles
+from drillrank.multihop.link_names import named_links
+from drillrank.multihop.mentions import NameMentions, TitleMentions
+from drillrank.multihop.prior import PathPrior, check_rank_prior, find_named_passages, index_titles
 from drillrank.multihop.state import TokenCoverage
-from drillrank.multihop.text_links import NameMentions, TitleMentions
 from drillrank.passages import Passage, Path
 from tests.drillrank.helpers import refuses
 from tests.registers import pages, questions
@@ -36,9 +36,9 @@ def test_every_step_of_the_walk_is_a_distribution_over_the_passages(jump, share,
     named, links = data.draw(some), data.draw(some)
     weights = data.draw(st.dictionaries(st.sampled_from(sorted(ids)), SHARES))
     mentions = [{name: weight / sum(weights.values()) for name, weight in weights.items()}] if weights else []
-    reader = PathPrior(jump, share).reader(len(ids), named)
+    reader = PathPrior(jump, share).build_surfer(len(ids), named)
     for kinds in ([], alike(links), mentions, alike(links) + mentions):
-        assert np.exp(reader.steps(ids, kinds)).sum() == pytest.approx(1)
+        assert np.exp(reader.log_steps(ids, kinds)).sum() == pytest.approx(1)
 
 
 @given(st.lists(st.lists(st.sampled_from(["fox", "river", "red", "town"]), max_size=4), min_size=3, max_size=5))
@@ -71,32 +71,34 @@ def test_what_a_path_and_one_passage_more_explain(texts):
 
 
 def test_the_arithmetic():
-    reader = PathPrior(jump=0.2, named=0.4).reader(100, {"a", "b"})
-    assert math.exp(reader.start("a")) == pytest.approx(0.4 / 2 + 0.6 / 100)
-    assert math.exp(reader.step("c", alike(["c", "d"]))) == pytest.approx(0.8 / 2 + 0.2 * 0.6 / 100)
-    assert math.exp(reader.step("c", [{"a": 1.0}, {"c": 0.25, "d": 0.75}])) == pytest.approx(0.8 / 8 + 0.2 * 0.6 / 100)
-    assert math.exp(PathPrior(jump=0.2).reader(100, ()).step("c", alike(["d"]))) == pytest.approx(0.2 / 100)
+    reader = PathPrior(jump=0.2, named=0.4).build_surfer(100, {"a", "b"})
+    assert math.exp(reader.log_start("a")) == pytest.approx(0.4 / 2 + 0.6 / 100)
+    assert math.exp(reader.log_step("c", alike(["c", "d"]))) == pytest.approx(0.8 / 2 + 0.2 * 0.6 / 100)
+    assert math.exp(reader.log_step("c", [{"a": 1.0}, {"c": 0.25, "d": 0.75}])) == pytest.approx(
+        0.8 / 8 + 0.2 * 0.6 / 100
+    )
+    assert math.exp(PathPrior(jump=0.2).build_surfer(100, ()).log_step("c", alike(["d"]))) == pytest.approx(0.2 / 100)
 
 
 @given(SHARES, SHARES)
 def test_lengths_of_paths_are_a_distribution(single, longer):
-    reader = PathPrior(single=single, longer=longer).reader(10, ())
-    assert math.exp(reader.length(1)) == pytest.approx(single)
-    assert sum(math.exp(reader.length(count)) for count in range(1, 4000)) == pytest.approx(1)
+    reader = PathPrior(single=single, longer=longer).build_surfer(10, ())
+    assert math.exp(reader.log_length(1)) == pytest.approx(single)
+    assert sum(math.exp(reader.log_length(count)) for count in range(1, 4000)) == pytest.approx(1)
 
 
 test_shares_and_weights_that_are_none = refuses(
-    *((lambda name=name, wrong=wrong: PathPrior(**{name: wrong}), f"^{name} is a share")
+    *((lambda name=name, wrong=wrong: PathPrior(**{name: wrong}), f"^{name} must be a number above 0 and below 1")
       for name in ("jump", "named", "single", "longer") for wrong in (0, 1, -0.5, 2, "half", math.nan, None)),
     *((lambda wrong=wrong: PathPrior(**wrong), next(iter(wrong)))
       for wrong in ({"aligned": 1.5}, {"weight": -1}, {"namesake": "2"})),
-    (lambda: check_by_order("cosine"), "knows the order of what it finds"),
+    (lambda: check_rank_prior("cosine"), "knows the order of records"),
 )  # fmt: skip
 
 
 def test_shares_and_weights_at_their_ends():
     assert PathPrior(aligned=1, weight=0, namesake=0).aligned == 1
-    assert [check_by_order(prior) for prior in (None, "retrieval")] == [None, None]
+    assert [check_rank_prior(prior) for prior in (None, "retrieval")] == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -118,12 +120,12 @@ def test_shares_and_weights_at_their_ends():
 def test_what_a_question_names(question, expected):
     titles = ["Gold for the Caesars (film)", "Film", "Up", "1984", "3D Film", "A Day", "A Day of Roses", "Roses", ""]
     named = index_titles([Passage("", id=title, title=title) for title in titles])
-    assert find_named(question, named) == expected
+    assert find_named_passages(question, named) == expected
 
 
 def test_all_passages_of_one_title_are_named():
     titles = index_titles([Passage("a", id="1", title="Basel"), Passage("b", id="2", title="Basel (town)")])
-    assert find_named("Is Basel a town?", titles) == {"1", "2"}
+    assert find_named_passages("Is Basel a town?", titles) == {"1", "2"}
 
 
 # What the prior of a path knows of the question: namesakes, the words around a link, names in titles, lengths
@@ -141,16 +143,16 @@ def log_priors(search, question=QUESTION):
 @pytest.mark.parametrize("links", [TitleMentions, NameMentions])
 def test_the_words_around_a_link_tell_whether_it_is_followed(links):
     for question, best in ((QUESTION, "ada"), (QUESTION.replace("director", "composer"), "carl")):
-        chances = links().over([FILM, *PEOPLE]).follow(question, Path((FILM,)))
+        chances = links().bind([FILM, *PEOPLE]).follow(question, Path((FILM,)))
         assert next(iter(chances)) == best
         assert chances[best] > sum(chances.values()) / 2
-        alike = links(context=0).over([FILM, *PEOPLE]).follow(question, Path((FILM,)))
+        alike = links(context=0).bind([FILM, *PEOPLE]).follow(question, Path((FILM,)))
         assert alike == {"ada": 0.5, "carl": 0.5}
 
 
 def test_a_name_leads_to_the_passage_that_has_it_in_its_title():
     texts = [Passage(f"Ada Holm was there, {n}.", id=str(n)) for n in range(5)]
-    chances = NameMentions().over([FILM, PEOPLE[0], *texts]).follow("Who?", Path((FILM,)))
+    chances = NameMentions().bind([FILM, PEOPLE[0], *texts]).follow("Who?", Path((FILM,)))
     assert next(iter(chances)) == "ada"
     assert chances["ada"] == pytest.approx(10 * chances["0"])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import asdict
 from itertools import pairwise, permutations
 
 import numpy as np
@@ -11,11 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel, Likelihood, UnigramModel
-from drillrank.multihop.links import given_links
+from drillrank.multihop.links import passage_links
 from drillrank.multihop.path_rerank import PathRerank
-from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.search import CandidatePath, PathScorer, PathSearch
 from drillrank.passages import Passage, Path
@@ -237,22 +234,12 @@ def test_strings_and_nothing_can_be_reranked():
     assert [item.passage.text for item in found] == ["fox", "town", "town"]
 
 
-def test_the_papers_search_by_one_word():
-    paper = PathSettings(path_preset="paper")
-    assert (paper.hops, paper.beam, paper.branch, paper.pairs, paper.link_prior) == (2, 5, 3, 0, None)
-    assert paper.prune == "tfidf"
-    assert PathSettings.from_dict({**asdict(paper), "beam": [7, 2]}).beam == (7, 2)
-    assert PathSettings(path_preset="paper", hops=3).hops == 3
-    with pytest.raises(InvalidInput, match="path_preset"):
-        PathSettings(path_preset="pap")
-
-
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=4))
 def test_each_hop_has_its_own_beam(beam):
     passages = [Passage(f"fox {i}", id=str(i), links=[str(k) for k in range(9) if k != i]) for i in range(9)]
     seen = []
     settings = {"hops": 4, "beam": beam, "branch": 1, **PAPER}
-    PathSearch(PromptRank(), passages, links=given_links, settings=settings).search("which fox?", on_hop=seen.append)
+    PathSearch(PromptRank(), passages, links=passage_links, settings=settings).search("which fox?", on_hop=seen.append)
     paths = len(passages)
     for hop in seen[1:]:
         paths = min(paths, beam[min(hop.number - 1, len(beam)) - 1])

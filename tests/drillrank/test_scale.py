@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank.likelihood import Likelihood, UnigramModel
-from drillrank.multihop.links import given_links
+from drillrank.multihop.links import passage_links
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.search import PathSearch
@@ -96,7 +96,7 @@ def test_of_paths(hash_model, passages, query, options, formula, ensemble, lexic
     """The toy model counts other tokens than the unigram model of the cascade."""
     asked = {"instructions": [INSTRUCTION, "{path} Ask:"], "settings": {"preset": formula}}
     dear = PromptRank(ensemble=ensemble, **({} if lexical else {"model": hash_model(), **asked}))
-    holds_on_every_scale(PathRerank(dear, links=given_links, settings=options).rank(query, passages))
+    holds_on_every_scale(PathRerank(dear, links=passage_links, settings=options).rank(query, passages))
 
 
 @given(graphs(), QUERIES, st.sampled_from(["mean", "sum"]), st.booleans(), st.data())

@@ -51,7 +51,7 @@ NONE_AT_ALL = (  # of them makes no sense
 )
 UNKNOWN = (
     "generated_score prior first paragraphs unit sections_by on_failure chunking retriever expand score transform "
-    "ensemble link_prior metadata_mode merge prune path_preset"
+    "ensemble link_prior metadata_mode merge prune preset formula"
 )
 NO_PLACE = "template generated_template section_prompt paragraph_prompt missing_prompt prompt answer_prompt"
 BAD = {
@@ -89,7 +89,7 @@ OF_THE_HOST = {  # fields whose type or default differs from the core's
     *("weights", "views", "context"),  # pydantic makes dictionaries and tuples
 }
 CHECKED_BY_METHOD = {  # fields of settings that the core's method checks when it is built, or that no value breaks
-    *("preset", "instructions", "ensemble", "temperature", "demonstrations", "prior", "score_threshold")
+    *("instructions", "ensemble", "temperature", "demonstrations", "prior", "score_threshold")
 }
 OF_EVERY_COMPONENT = {  # of the hosts' own base classes
     *("callback_manager", "verbose", "name", "tags", "metadata"),

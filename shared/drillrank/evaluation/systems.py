@@ -27,7 +27,7 @@ from drillrank.evaluation.settings_file import (
 from drillrank.explanation import Explanation, Explanations
 from drillrank.explanation.explanations import ExplanationRequest, explanation_request, find_explainer
 from drillrank.likelihood import LanguageModel, load_language_model
-from drillrank.multihop.path_rerank import named_links
+from drillrank.multihop.link_names import named_links
 from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage, Path, Ranked
 from drillrank.rerank.promptrank import PromptRank

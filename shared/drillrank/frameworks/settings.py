@@ -15,8 +15,9 @@ from drillrank.multihop.path_settings import PathSettings
 from drillrank.passages import check_top_n
 from drillrank.prompts import check_question_templates
 from drillrank.rerank.brmgr import BRMGRSettings
+from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.prior import Prior, check_prior
-from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, Demonstration, Ensemble, PromptRank, PromptRankSettings
+from drillrank.rerank.promptrank import Ensemble, PromptRank, PromptRankSettings
 from drillrank.settings import Settings
 from drillrank.views import MAX_EXPANDED_TOKENS, Expansion, SectionExpander, ViewSettings
 
@@ -108,9 +109,9 @@ class LinkedRecordSettings(PathSettings, PromptRankSettings):
         InvalidInput: A setting of `PathSettings` or `PromptRankSettings` cannot be used, or a key is not a string.
     """
 
-    instructions: tuple[str, ...] = PROMPTRANK_INSTRUCTIONS[:5]
-    ensemble: Ensemble = "max"
-    temperature: float = 1.0
+    instructions: tuple[str, ...] | None = None
+    ensemble: Ensemble | None = None
+    temperature: float | None = None
     demonstrations: tuple[Demonstration, ...] = ()
     links_key: str = "links"
     title_key: str = "title"

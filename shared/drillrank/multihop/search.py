@@ -30,12 +30,12 @@ from drillrank.files import open_file, replace_file
 from drillrank.likelihood import EmbeddingModel, UnigramModel
 from drillrank.likelihood.encoders import as_encoder
 from drillrank.llm import LLM, Handlers, LookupRequest, Requests, RetrievalRequest, Usage, arun, run
-from drillrank.multihop.links import LinkSource, NamedLinks, Names, bind_links, given_links
+from drillrank.multihop.link_names import default_links
+from drillrank.multihop.links import LinkSource, NamedLinks, Names, bind_links
 from drillrank.multihop.missing import MissingInformation
-from drillrank.multihop.path_settings import PAPER, PathSettings
-from drillrank.multihop.prior import FirstHopPrior, SharedTitles, find_named, index_titles, list_title_names
+from drillrank.multihop.path_settings import PathSettings
+from drillrank.multihop.prior import FirstHopPrior, SharedTitles, find_named_passages, index_titles, list_title_names
 from drillrank.multihop.state import CandidatePath, DocumentModel, SearchState, TokenCoverage
-from drillrank.multihop.text_links import Hyperlinks, NameMentions, TitleMentions
 from drillrank.passages import (
     Passage,
     Path,
@@ -51,14 +51,11 @@ from drillrank.passages import (
 )
 from drillrank.rerank.base import RetrievalScores, divisor
 from drillrank.rerank.promptrank import PromptRank
-from drillrank.settings import as_json, as_settings
+from drillrank.settings import Preset, as_json, as_settings, with_preset
 from drillrank.vectors import CollectionStatistics, Embed, TfidfIndex, top
 
-LINKS: tuple[LinkSource, ...] = (given_links, Hyperlinks(), TitleMentions(), NameMentions())
-"""What passages say about each other themselves."""
 FORMAT, PASSAGES, SETTINGS = "drillrank path search 1", "passages.db", "search.json"
 NAMES_VERSION = 1  # raised whenever the names that links are found by change
-LEXICAL: dict[str, int] = {"hops": 3, "beam": 10, "branch": 8}  # to a unigram model a wider beam costs next to nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +174,7 @@ class PathSearch:
         embed: An encoder's specification, such as `"onnx:DIR"`, or a function from texts to an array of shape (texts,
             dimensions). Semantic similarity then counts in an own first stage, in the choice among links and, in
             addition to the words of a unigram model, in the score.
+        preset: `"paper"` searches as the paper does, in all that is not given. Give the `PromptRank` its own preset.
         settings: How paths are searched: `hops` is H, `beam` K1, `branch` L, `pairs` P, `pool` F.
 
     Raises:
@@ -201,23 +199,20 @@ class PathSearch:
         first_stage: RetrieveFunction | PassageSource | None = None,
         llm: LLM | None = None,
         embed: str | Embed | None = None,
+        preset: Preset | None = None,
         settings: PathSettings | Mapping[str, Any] = PathSettings(),
     ) -> None:
         if passages is None and first_stage is None:
             raise InvalidInput("Path search needs passages to search in, or a first_stage retriever.")
         self.prompt_rank = prompt_rank
-        self.links = LINKS if links is None else links
         self.first_stage = first_stage
         self.llm = llm
         self.embed = as_encoder(embed)
-        self.settings = as_settings(PathSettings, settings)
+        self.settings = with_preset(as_settings(PathSettings, settings), preset)
+        self.plan = self.settings.plan(is_neural=prompt_rank.language_model.reads_instructions)
+        self.links = default_links(self.settings.preset) if links is None else links
         ranker, meaning = add_embedding_model(prompt_rank, self.embed)
         self._scorer_of = partial(PathScorer, ranker, cascade=self.settings.cascade, meaning=meaning)
-        defaults = PAPER if prompt_rank.language_model.reads_instructions else LEXICAL
-        self._hops: int = self.settings.hops or defaults["hops"]
-        self._branch: int = self.settings.branch or defaults["branch"]
-        beam = self.settings.beam or defaults["beam"]
-        self._beams: tuple[int, ...] = beam if isinstance(beam, tuple) else (beam,)
         self._collection = InMemoryPassages(as_passages(passages or []), self._scorer_of, self.links)
         self._retriever = None if first_stage is None else as_source(first_stage)
         self._stored: CorpusPassages | None = None
@@ -419,10 +414,10 @@ class PathSearch:
         """`search_paths` as a generator of requests; further arguments as of `requests`."""
         check_top_n(top_n)
         check_query(query)
-        settings = self.settings
+        settings, plan = self.settings, self.plan
         if candidates is None:
-            [candidates] = yield [RetrievalRequest(query, settings.pool)]
-            candidates = as_passages(candidates)[: settings.pool]
+            [candidates] = yield [RetrievalRequest(query, plan.pool)]
+            candidates = as_passages(candidates)[: plan.pool]
         first = by_id(candidates)
         collection: InMemoryPassages | CorpusPassages = self._collection
         if self._stored is not None:
@@ -430,48 +425,50 @@ class PathSearch:
         elif not collection.by_id:
             collection = InMemoryPassages(list(first.values()), self._scorer_of, self.links)
         first_hop = FirstHopPrior(self.prompt_rank.prior, candidates, scores, self.prompt_rank.settings.prior_weight)
-        prior, scorer = settings.link_prior, collection.scorer
+        prior, scorer, surfer = plan.link_prior, collection.scorer, None
+        if prior is not None:
+            surfer = prior.build_surfer(collection.size, find_named_passages(query, collection.titles))
         state = SearchState(
             query,
             scorer.prompt_rank,
             collection.links,
             dict(first),
             {} if fetched else collection.by_id,
-            None if prior is None else prior.reader(collection.size, find_named(query, collection.titles)),
+            surfer,
             partial(collection.namesakes, query),
             TokenCoverage(scorer.document_model, query, prior.aligned if prior else 0.0),
             scorer.reads_documents,
-            collection.similarities(query) if settings.prune == "tfidf" else None,
+            collection.similarities(query) if plan.prune == "tfidf" else None,
         )
         missing_settings = missing or (settings if self.llm is not None else None)
         lacks = MissingInformation(missing_settings, query) if missing_settings else None
         pending = state.starts(first.values())
         found: list[Ranked[Path]] = []
         best: list[Ranked[Path]] = []
-        for number in range(1, self._hops + 1):
+        for number in range(1, plan.hops + 1):
             frontier = scorer.ranked(query, pending)
             if number == 1:
-                frontier = first_hop.posteriors(frontier)
-                best = [item for item in frontier if item.passage.passages[0].titled_text.strip()][: settings.pairs]
+                frontier = first_hop.rerank(frontier)
+                best = [item for item in frontier if item.passage.passages[0].titled_text.strip()][: plan.pairs]
             shorter, found = found, found + frontier
             yield [Hop(number, tuple(frontier))]
-            if number == self._hops or not frontier or (settings.hops is None and should_stop(frontier, shorter)):
+            if number == plan.hops or not frontier or (plan.stops_early and should_stop(frontier, shorter)):
                 break
-            beam = self._beams[min(number, len(self._beams)) - 1]
+            beam = plan.beam(number)
             beam_paths = [item.passage for item in frontier[:beam]]
             followed = {path.ids for path in beam_paths}
             paired = [item.passage for item in best if number == 1 and item.passage.ids not in followed]
             following = (yield from state.follow([*beam_paths, *paired], len(beam_paths)))[: len(beam_paths)]
-            lacking = (yield from lacks.after(beam_paths[0], self._branch)) if lacks else ()
+            lacking = (yield from lacks.find_passages(beam_paths[0], plan.branch)) if lacks else ()
             state.name(beam_paths, lacking)
             beside = [*lacking, *(item.passage.passages[0] for item in best if number > 1)]
-            pending = state.extended(frontier[:beam], [[*passages, *beside] for passages in following], self._branch)
+            pending = state.extended(frontier[:beam], [[*passages, *beside] for passages in following], plan.branch)
             if number == 1:
                 pending += state.pairs(best)
             if not pending:
                 break
             pending = list({one.path.ids: one for one in pending}.values())  # a pair may be linked, too
-        ordered = merge_hops(found, first_hop.counts)[:top_n]
+        ordered = merge_hops(found, first_hop.has_prior)[:top_n]
         if lacks:
             details = lacks.details() | ({"usage": usage.as_metadata()} if usage else {})
             for item in ordered:
@@ -498,7 +495,7 @@ class InMemoryPassages(EmptySource):
 
     def namesakes(self, query: str, passages: Iterable[Passage]) -> dict[str, float]:
         """How much worse than a namesake's the titles of passages fit the question, of those that do."""
-        return self._namesakes.worse(query, passages)
+        return self._namesakes.title_penalties(query, passages)
 
     def retrieve(self, query: str, n: int, /) -> list[Passage]:
         """The passages most similar to a query, or after which it is likeliest."""
@@ -553,15 +550,15 @@ class CorpusPassages:
     def namesakes(self, query: str, passages: Iterable[Passage]) -> dict[str, float]:
         """As of `InMemoryPassages`."""
         titles = {" ".join(title) for passage in passages if (title := title_match_tokens(passage))}
-        ids = [id_ for named in self.titles.of(titles).values() for id_ in named]
-        return SharedTitles(self.corpus.fetch(ids)).worse(query, passages)
+        ids = [id_ for named in self.titles.look_up(titles).values() for id_ in named]
+        return SharedTitles(self.corpus.fetch(ids)).title_penalties(query, passages)
 
     def similarities(self, _query: str) -> dict[str, float]:
         """Nothing: the corpus knows no TF-IDF."""
         raise InvalidInput('prune="tfidf" needs passages in memory: a corpus is searched by BM25.')
 
     def _names(self, links: NamedLinks, *, update: bool = False) -> Names:
-        names = self.corpus.names(f"{links!r} {NAMES_VERSION}", links.rows)
+        names = self.corpus.names(f"{links!r} {NAMES_VERSION}", links.list_names)
         if update:
             names.update()
         return names

@@ -18,7 +18,7 @@ from drillrank.errors import InvalidInput
 from drillrank.explanation import Explanation, Explanations, Term
 from drillrank.explanation.terms import PATH
 from drillrank.llm import Requests, RetrievalRequest
-from drillrank.multihop.links import Follow, Target, followed, list_targets
+from drillrank.multihop.links import FollowFunction, LinkTarget, fetch_targets, list_targets
 from drillrank.multihop.prior import RandomSurfer
 from drillrank.passages import Passage, Path, Ranked
 from drillrank.rerank.base import divisor, name_of
@@ -127,7 +127,7 @@ class SearchState:
         self,
         query: str,
         prompt_rank: PromptRank,
-        kinds: Sequence[tuple[str, Follow]],
+        kinds: Sequence[tuple[str, FollowFunction]],
         reachable: dict[str, Passage],
         pool: Mapping[str, Passage],
         reader: RandomSurfer | None,
@@ -140,7 +140,7 @@ class SearchState:
         self._query, self._prompt_rank, self._kinds, self._reader = query, prompt_rank, kinds, reader
         self._namesakes, self._aligns, self._similar = namesakes, aligns, similar
         self._weight = reader.prior.weight if reader else 0.0
-        self._targets: dict[tuple[str, ...], list[tuple[str, tuple[Target, ...] | Mapping[str, float]]]] = {}
+        self._targets: dict[tuple[str, ...], list[tuple[str, tuple[LinkTarget, ...] | Mapping[str, float]]]] = {}
         self._led_to: dict[tuple[str, ...], Sequence[Passage]] = {}  # from paths whose links have been fetched
         self._chances: dict[tuple[str, ...], list[tuple[str, Mapping[str, float]]]] = {}
         self._missing: dict[tuple[str, ...], list[str]] = {}
@@ -151,8 +151,8 @@ class SearchState:
         passages = list(passages)
         if (of := self._reader) is None:
             return [CandidatePath(Path((passage,)), 0.0) for passage in passages]
-        of.worse.update(self._namesakes(passages))
-        steps, length = of.steps([passage.id for passage in passages], ()), of.length(1)
+        of.title_penalties.update(self._namesakes(passages))
+        steps, length = of.log_steps([passage.id for passage in passages], ()), of.log_length(1)
         return [
             CandidatePath(Path((passage,)), self._weight * (step + length))
             for passage, step in zip(passages, steps, strict=True)
@@ -166,7 +166,7 @@ class SearchState:
             if location >= retrieving:
                 of_path = [target for target in of_path if not isinstance(target, RetrievalRequest)]
             targets.append(of_path)
-        reached = yield from followed(paths, targets, self._reachable, self._pool)
+        reached = yield from fetch_targets(paths, targets, self._reachable, self._pool)
         self._led_to |= zip((path.ids for path in paths), reached, strict=True)
         return reached
 
@@ -195,7 +195,7 @@ class SearchState:
         distinct = {passage.id: passage for passages in others for passage in passages}.values()
         self.residual.read([*(passage for item in beam for passage in item.passage.passages), *distinct])
         if self._reader:
-            self._reader.worse.update(self._namesakes(distinct))
+            self._reader.title_penalties.update(self._namesakes(distinct))
         longer = []
         for item, passages in zip(beam, others, strict=True):
             if passages:
@@ -277,13 +277,13 @@ class SearchState:
     def _taken(self, path: Path) -> Term:
         """How the path came to each of its passages, with what each step adds to the score, after the search."""
         of, first = self._reader, path.passages[0]
-        steps = [Term(name_of(first), self._weight * of.start(first.id) if of else 0.0, text="start")]
+        steps = [Term(name_of(first), self._weight * of.log_start(first.id) if of else 0.0, text="start")]
         for location, passage in enumerate(path.passages[1:], 1):
             before = Path(path.passages[:location])
             [log_prior] = self._steps(before, [passage.id])
             steps.append(Term(name_of(passage), log_prior, text=self._kind(before, passage.id)))
         if of:
-            steps.append(Term(LENGTH, self._weight * of.length(len(path.passages)), text="and"))
+            steps.append(Term(LENGTH, self._weight * of.log_length(len(path.passages)), text="and"))
         if of and self._aligns and len(path.passages) > 1:
             self.residual.read(path.passages)
             steps.append(Term(ALIGNED, self.residual.alignment(path), text="and"))
@@ -305,20 +305,20 @@ class SearchState:
         if self._reader is None:
             return [0.0] * len(ids)
         chances = [of for _, of in self._chances_of(path)]
-        return [self._weight * step for step in self._reader.steps(ids, chances)]
+        return [self._weight * step for step in self._reader.log_steps(ids, chances)]
 
     def _longer(self, item: Ranked[Path], passage: Passage, step: float, alignment: float) -> CandidatePath:
         """The path with one passage more."""
         path, log_prior = item.passage.with_passage(passage), item.details["log_prior"] + step
         if self._reader is not None:
-            of_length = self._reader.length(len(path.passages)) - self._reader.length(len(path.passages) - 1)
+            of_length = self._reader.log_length(len(path.passages)) - self._reader.log_length(len(path.passages) - 1)
             log_prior += self._weight * of_length
         if self._aligns:
             log_prior += alignment - self._alignments.get(item.passage.ids, 0.0)
             self._alignments[path.ids] = alignment
         return CandidatePath(path, log_prior)
 
-    def _targets_of(self, path: Path) -> list[tuple[str, tuple[Target, ...] | Mapping[str, float]]]:
+    def _targets_of(self, path: Path) -> list[tuple[str, tuple[LinkTarget, ...] | Mapping[str, float]]]:
         """Where a path's links of each kind lead; asked once, for the search, the prior and the pairs."""
         if path.ids not in self._targets:
             self._targets[path.ids] = [(kind, list_targets(follow, self._query, path)) for kind, follow in self._kinds]

@@ -9,19 +9,17 @@ several contexts, each of which scores every path anew; the paper calls it demon
 
 from __future__ import annotations
 
-import random
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any, Literal
 
 import numpy as np
 
 from drillrank.errors import InvalidInput, check_limits, check_number, check_positive
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
-from drillrank.passages import Passage, Path, check_query, read_query
+from drillrank.passages import Passage, Path, read_query
 from drillrank.prompts import Prompt, TruncatableText, TrustedText
 from drillrank.rerank.base import Ensemble as Ensemble
 from drillrank.rerank.base import (
@@ -33,8 +31,9 @@ from drillrank.rerank.base import (
     preset_formula,
     warn_unread,
 )
+from drillrank.rerank.demonstrations import Demonstration, check_demonstrations, group_demonstrations
 from drillrank.rerank.prior import Prior, check_prior
-from drillrank.settings import Settings, as_settings, check_one_of
+from drillrank.settings import Preset, Settings, as_settings, check_one_of, check_preset, with_preset
 
 # Table A1: instructions in falling order of R@2 on 128 examples of HotpotQA.
 PROMPTRANK_INSTRUCTIONS = (
@@ -50,6 +49,7 @@ PROMPTRANK_INSTRUCTIONS = (
     "Identify all documents and ask question. {path} Question:",
 )
 _MAX_PROMPT_TOKENS = (600, 1024)  # without and with demonstrations; section 3
+_PAPER_TEMPERATURE = 1.4  # section 3
 
 
 def check_instructions(instructions: Sequence[str]) -> tuple[str, ...]:
@@ -68,29 +68,34 @@ def check_instructions(instructions: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class PromptRankSettings(Settings):
-    """How prompts are made, and how much the prior counts.
+    """Settings of prompts and of the prior. None leaves a value to the preset, or to the default that is named here.
 
     Attributes:
-        demonstrations_per_prompt: How many demonstrations share a context, of different kinds where possible; more of
-            them make several contexts, each of which scores every path once.
-        max_demonstration_tokens: Tokens that each document of a demonstration keeps.
-        max_document_tokens: Tokens that each document of a path may keep.
-        max_prompt_tokens: Tokens of the prompt; the path's documents give way, demonstrations, instruction and question
-            never do. None for the paper's 600, or 1,024 with demonstrations.
-        preset: `"promptrank"` writes prompts and questions as the paper's code does (see `drillrank.rerank.base`), with
-            its cuts: no titles, a full stop behind a document that is cut, the whole prompt cut at its end, and with
-            demonstrations the first instruction alone; that code's own ensemble is "mean". `"paper"` is the same.
-        prior_weight: How much the prior counts: its log-probabilities are multiplied by it, up to a constant.
+        demonstrations_per_prompt: Number of demonstrations in one context, of different kinds where possible. More
+            demonstrations make several contexts, each of which scores every path once.
+        max_demonstration_tokens: Number of tokens to keep of each document of a demonstration.
+        max_document_tokens: Number of tokens to keep of each document of a path.
+        max_prompt_tokens: Number of tokens of the prompt. Documents of the path are truncated to fit, but
+            demonstrations, instruction and question are not. None is 600, or 1,024 with demonstrations, the paper's
+            limits.
+        formula: `"promptrank"` writes prompts and questions as the code of the authors does (see
+            `drillrank.rerank.base`): without titles, with a full stop behind a truncated document, the whole prompt
+            truncated at its end, and only the first instruction with demonstrations. None writes titles and keeps
+            instructions whole.
+        preset: `"paper"` sets what the paper fixes and the other settings leave open: `formula="promptrank"`, and for
+            `PromptRank` a temperature of 1.4.
+        prior_weight: Factor of the log-probabilities of the prior.
 
     Raises:
-        InvalidInput: a limit is below 1, or the weight is not positive.
+        InvalidInput: A limit is below 1, the weight is not positive, or the formula or preset is unknown.
     """
 
     demonstrations_per_prompt: int = 2
     max_demonstration_tokens: int = 100
     max_document_tokens: int = 230
     max_prompt_tokens: int | None = None
-    preset: str | LikelihoodFormula | None = None
+    formula: Literal["promptrank"] | LikelihoodFormula | None = None
+    preset: Preset | None = None
     prior_weight: float = 1.0
 
     def __post_init__(self) -> None:
@@ -101,6 +106,10 @@ class PromptRankSettings(Settings):
         )
         check_limits(max_prompt_tokens=self.max_prompt_tokens)
         check_number(prior_weight=self.prior_weight)
+        formula: object = self.formula
+        if formula not in ("promptrank", None) and not isinstance(formula, LikelihoodFormula):
+            raise InvalidInput(f'formula must be "promptrank", a LikelihoodFormula or None, got {formula!r:.200}.')
+        check_preset(self.preset)
         super().__post_init__()
 
 
@@ -110,25 +119,27 @@ class PromptRank(LikelihoodRanker[Path, Path]):
     `drillrank.evaluation.tune` finds good prompts, also among those that `rerank.tuning.generate_instructions` writes.
 
     Args:
-        model: A language model, or its specification. A T5 that names a limit of 512 tokens has none: load it with
+        model: A language model, or its specification. A T5 that states a limit of 512 tokens has none: load it with
             `max_length=1024`, or demonstrations leave little room for the path.
-        instructions: Prompts that hold `{path}`; the first five of the paper's Table A1 by default.
-        ensemble: How a path's scores under several prompts combine, `"max"` or `"mean"`. The prompts are all pairs of
-            an instruction and a context of demonstrations.
-        temperature: Divides the logits before the softmax; the paper finds 1.4 best for T5-XL on HotpotQA.
-        demonstrations: Questions with their gold paths, shown before every path with the same instruction, their
-            documents cut. The unigram model ignores them.
-        prior: What the first stage said of the document that a path begins with, before texts are read, as for `UPR`:
-            `"cosine"`, `"retrieval"`, or None for the paper's uniform prior. A path search multiplies it with its prior
-            over links.
-        settings: How prompts are made, and how much the prior counts.
+        instructions: Prompts with `{path}`. None is the first five of the paper's Table A1.
+        ensemble: `"max"` or `"mean"` of a path's scores under several prompts, which are all pairs of an instruction
+            and a context of demonstrations. None is `"max"`, the paper's choice.
+        temperature: Divisor of the logits before the softmax. None is 1, or with the preset 1.4, the paper's best for
+            T5-XL on HotpotQA.
+        demonstrations: Questions with their gold paths. They precede every path, with the same instruction and
+            truncated documents. The unigram model ignores them.
+        prior: Prior of a path from the first stage's score of its first document, as for `UPR`: `"cosine"` or
+            `"retrieval"`. None is the paper's uniform prior. A path search adds its own prior over links.
+        preset: `"paper"` sets what the paper fixes and the caller leaves open: the temperature, and prompts as
+            `settings.formula="promptrank"` writes them. It requires a neural model.
+        settings: Settings of prompts and of the prior.
 
     Scores are mean log-probabilities per question token, at most 0, comparable within one question only. With a prior
-    they are the posterior's, and `details` holds `log_prior`.
+    they are those of the posterior, and `details` has `log_prior`.
 
     Raises:
-        InvalidInput: an instruction without `{path}`, an unknown ensemble or prior, a temperature that is not positive,
-            an item is no demonstration, or a preset is unknown or given to the unigram model.
+        InvalidInput: An instruction lacks `{path}`, an ensemble, prior or preset is unknown, the temperature is not
+            positive, an item is not a demonstration, or a formula or preset is given to the unigram model.
 
     >>> from drillrank import Passage
     >>> turing, london = Passage("Alan Turing was born in London."), Passage("London lies on the Thames.")
@@ -142,37 +153,41 @@ class PromptRank(LikelihoodRanker[Path, Path]):
         self,
         model: str | LanguageModel = "unigram",
         *,
-        instructions: Sequence[str] = PROMPTRANK_INSTRUCTIONS[:5],
-        ensemble: Ensemble = "max",
-        temperature: float = 1.0,
+        instructions: Sequence[str] | None = None,
+        ensemble: Ensemble | None = None,
+        temperature: float | None = None,
         demonstrations: Sequence[Demonstration] = (),
         prior: Prior | None = None,
+        preset: Preset | None = None,
         settings: PromptRankSettings | Mapping[str, Any] = PromptRankSettings(),
     ) -> None:
+        self.settings = with_preset(as_settings(PromptRankSettings, settings), preset)
+        is_paper = self.settings.preset == "paper"
+        if temperature is None:
+            temperature = _PAPER_TEMPERATURE if is_paper else 1.0
+        ensemble = "max" if ensemble is None else ensemble
         check_one_of(Ensemble, ensemble=ensemble)
         check_number(temperature=temperature)
-        self.instructions = check_instructions(instructions)
         self.ensemble, self.temperature = ensemble, temperature
+        self.instructions = check_instructions(PROMPTRANK_INSTRUCTIONS[:5] if instructions is None else instructions)
         self.demonstrations = check_demonstrations(demonstrations)
-        self.prior = check_prior(prior)
-        self.settings = as_settings(PromptRankSettings, settings)
-        self.prior_weight = self.settings.prior_weight
+        self.prior, self.prior_weight = check_prior(prior), self.settings.prior_weight
         self.language_model = lm = load_language_model(model)
         if not set(self.instructions) <= set(PROMPTRANK_INSTRUCTIONS):
             warn_unread(lm, "instructions")
         if self.demonstrations:
             warn_unread(lm, "demonstrations")
-        preset = "promptrank" if self.settings.preset == "paper" else self.settings.preset
-        self._as_authors = preset == "promptrank"
-        self._formula = LikelihoodFormula("{path}") if preset is None else preset_formula(preset, lm, "{path}")
-        # Empty for a model that ignores them: to score each context would cost time for equal numbers.
-        shown = self.demonstrations if lm.reads_instructions else ()
-        self._contexts = demonstration_contexts(shown, self.settings.demonstrations_per_prompt)
-        self._max_prompt_tokens = self.settings.max_prompt_tokens or _MAX_PROMPT_TOKENS[bool(shown)]
-        if self._as_authors:
+        formula = self.settings.formula or ("promptrank" if is_paper else None)
+        self._follows_authors = formula == "promptrank"
+        self._formula = LikelihoodFormula("{path}") if formula is None else preset_formula(formula, lm, "{path}")
+        # A model that ignores demonstrations would score every context alike.
+        demonstrations = self.demonstrations if lm.reads_instructions else ()
+        self._contexts = group_demonstrations(demonstrations, self.settings.demonstrations_per_prompt)
+        self._max_prompt_tokens = self.settings.max_prompt_tokens or _MAX_PROMPT_TOKENS[bool(demonstrations)]
+        if self._follows_authors:
             self._formula = replace(self._formula, max_prompt_tokens=self._max_prompt_tokens)
-        # Whether the first instruction stands for all: none is read, or the authors' code goes on to contexts.
-        self._reads_one = not lm.reads_instructions or (self._as_authors and bool(shown))
+        # One instruction represents all if none is read. The authors' code shows demonstrations under the first one.
+        self._uses_first_instruction = not lm.reads_instructions or (self._follows_authors and bool(demonstrations))
 
     def with_model(self, model: LanguageModel) -> PromptRank:
         """The same with another language model."""
@@ -204,7 +219,7 @@ class PromptRank(LikelihoodRanker[Path, Path]):
         contexts, scored = max(len(self._contexts), 1), []
         for group in self.likelihoods(query, paths):
             scores = list(map(attrgetter("mean" if self._formula.reduce == "mean" else "total"), group))
-            if self._reads_one:
+            if self._uses_first_instruction:
                 scores *= len(self.instructions)
             scored.append([scores[start : start + contexts] for start in range(0, len(scores), contexts)])
         return scored
@@ -220,12 +235,12 @@ class PromptRank(LikelihoodRanker[Path, Path]):
     def _shown(self) -> list[tuple[str, Prompt]]:
         """Instructions, each with its demonstrations, which stand first, so that all paths share them."""
         limit, shown = self.settings.max_demonstration_tokens, []
-        for instruction in self.instructions[: 1 if self._reads_one else None]:
+        for instruction in self.instructions[: 1 if self._uses_first_instruction else None]:
             wording = instruction.replace("{path}", self._formula.template)
             for context in self._contexts or [()]:
                 parts: list[str | TruncatableText] = []
                 for item in context:  # nothing of it gives way, and documents and question are data
-                    prompt = path_prompt(self._shortened(item.path, limit), wording)
+                    prompt = build_path_prompt(self._shortened(item.path, limit), wording)
                     target = self._formula.target_text(item.question, self.language_model)
                     parts += [part.text if isinstance(part, TruncatableText) else part for part in prompt] + [
                         f" {target} "
@@ -235,16 +250,16 @@ class PromptRank(LikelihoodRanker[Path, Path]):
 
     def _prompts_of(self, path: Path, /) -> list[Prompt]:
         limit = self.settings.max_document_tokens
-        path = self._shortened(path, limit) if self._as_authors else path
-        return [(*shown, *path_prompt(path, instruction, limit)) for instruction, shown in self._shown]
+        path = self._shortened(path, limit) if self._follows_authors else path
+        return [(*shown, *build_path_prompt(path, instruction, limit)) for instruction, shown in self._shown]
 
     def _shortened(self, path: Path, most: int) -> Path:
         """The path's documents without their ends; with the authors' preset as their code has it."""
         documents = []
         for passage in path.passages:
-            text = passage.text if self._as_authors else passage.titled_text
+            text = passage.text if self._follows_authors else passage.titled_text
             cut = self.language_model.first_tokens(text, most)
-            stop = self._as_authors and cut != text and not cut.strip().endswith(".")
+            stop = self._follows_authors and cut != text and not cut.strip().endswith(".")
             documents.append(Passage(f"{cut}. " if stop else cut))
         return Path(tuple(documents))
 
@@ -263,113 +278,12 @@ class PromptRank(LikelihoodRanker[Path, Path]):
         return shares
 
 
-@dataclass(frozen=True, slots=True)
-class Demonstration:
-    """A question and the path that answers it.
-
-    Attributes:
-        path: The gold path, in reading order.
-        question: The question.
-        kind: Type of the question, such as "bridge" or "comparison"; a context mixes kinds. None is a kind, too.
-
-    Raises:
-        InvalidInput: the path is not a `Path`, the question is blank, or the kind is not a string.
-    """
-
-    path: Path
-    question: str
-    kind: str | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.path, Path):
-            raise InvalidInput(f"A demonstration's path is a Path, not a {type(self.path).__name__}.")
-        check_query(self.question)
-        if not isinstance(self.kind, str | None):
-            raise InvalidInput(f"A demonstration's kind is a string or None, not {self.kind!r:.200}.")
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Demonstration:
-        """One from `dataclasses.asdict`, as JSON has it.
-
-        Raises:
-            InvalidInput: a part is missing or cannot be used.
-        """
-        try:
-            passages = [Passage(**{**one, "links": tuple(one.get("links", ()))}) for one in given["path"]["passages"]]
-            return cls(Path(tuple(passages)), given["question"], given.get("kind"))
-        except (KeyError, TypeError, AttributeError) as problem:
-            message = f"A demonstration has a path of passages and a question; not {given!r:.200}."
-            raise InvalidInput(message) from problem
-
-
-def sample_demonstrations(labelled: Sequence[Demonstration], count: int, *, seed: int = 0) -> list[Demonstration]:
-    """Choose demonstrations at random, as many of each kind as of any other where there are enough.
-
-    Args:
-        labelled: What to choose from.
-        count: How many; the paper finds 8 best, two in each of four contexts.
-        seed: The same seed chooses the same ones.
-
-    Raises:
-        InvalidInput: `count` is below 1, or there are not that many.
-
-    >>> path = Path((Passage("Basel lies on the Rhine."),))
-    >>> bridges = [Demonstration(path, f"Bridge {i}?", "bridge") for i in range(9)]
-    >>> comparisons = [Demonstration(path, f"Comparison {i}?", "comparison") for i in range(2)]
-    >>> [item.kind for item in sample_demonstrations(bridges + comparisons, 4)].count("comparison")
-    2
-    """
-    check_positive(count=count)
-    labelled = check_demonstrations(labelled)
-    if count > len(labelled):
-        raise InvalidInput(f"{count} demonstrations cannot be chosen from {len(labelled)}.")
-    chance = random.Random(seed)
-    by_kind = _by_kind(labelled)
-    kinds = list(by_kind.values())
-    chance.shuffle(kinds)  # if the kinds do not divide the count, chance says which of them has one more
-    for items in kinds:
-        chance.shuffle(items)
-    rounds = max(map(len, kinds))
-    return [items[i] for i in range(rounds) for items in kinds if i < len(items)][:count]
-
-
-def demonstration_contexts(
-    demonstrations: Sequence[Demonstration], per_context: int = 2
-) -> list[tuple[Demonstration, ...]]:
-    """Divide demonstrations into contexts of different kinds, as far as the kinds allow it.
-
-    Every demonstration stands in one context. The last context holds fewer if the number does not divide evenly.
-    Demonstrations of one kind stay in the given order.
-
-    Raises:
-        InvalidInput: `per_context` is below 1, or an item is no demonstration.
-
-    >>> path = Path((Passage("Basel lies on the Rhine."),))
-    >>> four = [Demonstration(path, f"{kind}?", kind) for kind in ("bridge", "bridge", "comparison", "comparison")]
-    >>> [[item.kind for item in context] for context in demonstration_contexts(four)]
-    [['bridge', 'comparison'], ['bridge', 'comparison']]
-    """
-    check_positive(demonstrations_per_prompt=per_context)
-    left = _by_kind(check_demonstrations(demonstrations))
-    contexts = []
-    while any(left.values()):
-        context: list[Demonstration] = []
-        shown: Counter[str | None] = Counter()
-        while len(context) < per_context and any(left.values()):
-            # The kind shown least so far; of several, the one with most left, or the later contexts would lack others.
-            kind = min((kind for kind in left if left[kind]), key=lambda kind: (shown[kind], -len(left[kind])))
-            context.append(left[kind].pop(0))
-            shown[kind] += 1
-        contexts.append(tuple(context))
-    return contexts
-
-
-def path_prompt(path: Path, instruction: str, max_document_tokens: int | None = None) -> Prompt:
+def build_path_prompt(path: Path, instruction: str, max_document_tokens: int | None = None) -> Prompt:
     """`Document: d1 Document: d2 ...` in its place in the instruction; blank documents are left out.
 
     >>> from drillrank.prompts import prompt_text
     >>> path = Path((Passage("a", title="T"), Passage(" "), Passage("b")))
-    >>> prompt_text(path_prompt(path, "{path} Ask. Question:"))
+    >>> prompt_text(build_path_prompt(path, "{path} Ask. Question:"))
     'Document: T a Document: b Ask. Question:'
     """
     before, after = instruction.split("{path}")
@@ -379,22 +293,3 @@ def path_prompt(path: Path, instruction: str, max_document_tokens: int | None = 
             parts.append(" Document: " if len(parts) > 1 else "Document: ")
             parts.append(TruncatableText(passage.titled_text, max_document_tokens))
     return (*parts, TrustedText(after))
-
-
-def check_demonstrations(demonstrations: Sequence[Demonstration]) -> tuple[Demonstration, ...]:
-    """The demonstrations.
-
-    Raises:
-        InvalidInput: an item is no demonstration.
-    """
-    for position, item in enumerate(demonstrations):
-        if not isinstance(cast("object", item), Demonstration):
-            raise InvalidInput(f"Demonstration {position} is a {type(item).__name__}, not a Demonstration.")
-    return tuple(demonstrations)
-
-
-def _by_kind(demonstrations: Sequence[Demonstration]) -> dict[str | None, list[Demonstration]]:
-    by_kind: dict[str | None, list[Demonstration]] = {}
-    for item in demonstrations:
-        by_kind.setdefault(item.kind, []).append(item)
-    return by_kind
