@@ -26,7 +26,7 @@ from drillrank.frameworks.inputs import clean_question, finite_score
 from drillrank.frameworks.metadata import PREFIX, describe_details, describe_explanation
 from drillrank.frameworks.sections import select_candidates
 from drillrank.passages import Ranking
-from drillrank.rerank.base import RetrievalScores
+from drillrank.rerank.prior import RetrievalScores
 from drillrank.rerank.upr import UPR_PROMPT
 from langchain_ext._filters import DocumentFilter
 from langchain_ext._records import passage_of

@@ -27,10 +27,9 @@ from drillrank.explanation.explanations import explains
 from drillrank.frameworks.constructors import check_positional, describe_unknown_argument, is_default, render_value
 from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.passages import Passage, Ranked, Ranking, check_top_n
-from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.brmgr import BRMGR, BRMGRPreset
 from drillrank.rerank.formula import LikelihoodFormula
-from drillrank.rerank.prior import Prior
+from drillrank.rerank.prior import Prior, RetrievalScores
 from drillrank.rerank.relevance import MonoT5, Relevance
 from drillrank.rerank.scales import ScoreScale, selected
 from drillrank.rerank.upr import UPR, UPR_PROMPT

@@ -20,16 +20,17 @@ from drillrank.likelihood import LanguageModel, Likelihood, Request, SumOfExpert
 from drillrank.likelihood.encoder import MEANING
 from drillrank.passages import Item, Passage, Path, Ranked, Ranking, as_passages, check_top_n, ranked, read_query
 from drillrank.prompts import Prompt, TruncatableText, prompt_text
-from drillrank.rerank.explaining import Shares as Shares
-from drillrank.rerank.explaining import explain_likelihood, mean_likelihood
-from drillrank.rerank.explaining import name_of as name_of
-from drillrank.rerank.formula import LikelihoodFormula as LikelihoodFormula
-from drillrank.rerank.formula import preset_formula as preset_formula
-from drillrank.rerank.formula import warn_unread as warn_unread
-from drillrank.rerank.prior import FirstStage, Prior, first_stage, posteriors, scores_by_question
-from drillrank.rerank.prior import RetrievalScores as RetrievalScores
-from drillrank.rerank.prior import Scored as Scored
-from drillrank.rerank.prior import divisor as divisor
+from drillrank.rerank.explaining import Shares, explain_likelihood, mean_likelihood
+from drillrank.rerank.formula import LikelihoodFormula
+from drillrank.rerank.prior import (
+    FirstStage,
+    Prior,
+    RetrievalScores,
+    Scored,
+    first_stage,
+    posteriors,
+    scores_by_question,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self

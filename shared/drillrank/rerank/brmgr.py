@@ -29,7 +29,8 @@ from drillrank.likelihood import LanguageModel, Request, load_language_model
 from drillrank.likelihood.relevance import check_likelihood_of_texts
 from drillrank.passages import Passage, Ranked, Ranking, as_passages, check_top_n, ranked, read_query
 from drillrank.prompts import Prompt, TruncatableText, TrustedText, check_question_templates, split_at_question
-from drillrank.rerank.base import AsksModel, in_worker, name_of
+from drillrank.rerank.base import AsksModel, in_worker
+from drillrank.rerank.explaining import name_of
 from drillrank.rerank.formula import PRESETS
 from drillrank.rerank.prior import (
     Prior,
