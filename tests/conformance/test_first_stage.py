@@ -76,7 +76,7 @@ def test_where_no_score_is_brought_the_order_counts_in_langchain_and_for_paths(h
 def test_missing_scores_count_as_average_ones_and_what_is_no_cosine_or_prior_is_refused(host, name):
     missing = found(host, name, [0.9, None, 0.1, 0.6, 0.2], prior="cosine")
     assert missing == [TEXTS[place] for place in (0, 3, 1, 4, 2)]
-    with pytest.raises(InvalidInput, match=r'is 17\.5, which is no cosine: give prior="retrieval"'):
+    with pytest.raises(InvalidInput, match=r'must be a cosine, .* got 17\.5\. Set prior="retrieval"'):
         found(host, name, [0.5, 17.5], prior="cosine")
     with pytest.raises(InvalidInput, match="prior"):
         reranker(host, name, prior="uniform")

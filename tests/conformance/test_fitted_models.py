@@ -11,7 +11,7 @@ from drillrank import vectors
 from drillrank.drilldown.question_terms import LevelIndex
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
-from drillrank.likelihood.unigram import Collection
+from drillrank.likelihood.unigram import CollectionModel
 from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 
 TEXTS = ["Basel lies on the Rhine.", "Zurich lies on a lake.", "A cat sat on the Rhine's bank."]
@@ -83,8 +83,10 @@ def indexed(monkeypatch):
 
     for cls in (vectors.TfidfIndex, vectors.BM25Index, LevelIndex):
         counted(cls)
-    of = Collection.of
-    monkeypatch.setattr(Collection, "of", lambda texts, *rest: found.append(("Collection", texts)) or of(texts, *rest))
+    of = CollectionModel.of
+    monkeypatch.setattr(
+        CollectionModel, "of", lambda texts, *rest: found.append(("Collection", texts)) or of(texts, *rest)
+    )
     return found
 
 

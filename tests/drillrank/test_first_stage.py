@@ -13,7 +13,7 @@ from scipy.optimize import nnls
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import Likelihood, UnigramModel
 from drillrank.passages import Passage
-from drillrank.rerank.prior import FirstStage, posteriors
+from drillrank.rerank.prior import FirstStageScores, posteriors
 from drillrank.rerank.upr import UPR
 from tests.drillrank.helpers import refuses
 
@@ -86,7 +86,7 @@ def test_words_and_meaning_are_taken_out_of_a_ranking_and_meaning_alone_of_a_cos
     given_, words, meaning = (list(map(float, column)) for column in zip(*rows, strict=True))
     scores = [-float(place) for place in range(len(rows))] if kind == "order" else [score / 10 for score in given_]
     prior = "cosine" if kind == "cosine" else "retrieval"
-    stage = FirstStage.read(prior, [Passage("a")] * len(rows), None if kind == "order" else scores)
+    stage = FirstStageScores.read(prior, [Passage("a")] * len(rows), None if kind == "order" else scores)
     scored = [((word + meant) / 5, {"tokens": 5, "log_meaning": meant}) for _, word, meant in rows]
     own, *known = (np.array(logs_of(values)) for values in (scores, words, meaning))
     parts = [(part - part.mean()) / (part.std() or 1) for part in (own, *known[prior == "cosine" :])]
@@ -139,9 +139,9 @@ def test_a_missing_score_says_nothing_for_or_against_a_passage(query, pairs, dat
     some = [data.draw(st.sampled_from([score, None])) for score in scores]
     assume(any(score is not None for score in some))
     passages = list(map(Passage, texts))
-    logs = FirstStage.read("retrieval", passages, some).log_ranks
+    logs = FirstStageScores.read("retrieval", passages, some).log_ranks
     known = [place for place, score in enumerate(some) if score is not None]
-    alone = FirstStage.read(
+    alone = FirstStageScores.read(
         "retrieval", [passages[place] for place in known], [some[place] for place in known]
     ).log_ranks
     assert logs[known].tolist() == alone.tolist()
@@ -169,7 +169,7 @@ def test_a_cosine_is_one_more_token_of_the_question(hash_model, query, pairs, le
 
 
 PASSAGES, COSINE = [Passage("a", id="one"), Passage("b", id="two")], UPR(Unasked(), prior="cosine")
-NO_COSINE = r"passage 1 \(id 'two'\) is .*, which is no cosine: give .* other scales\.$"
+NO_COSINE = r"passage 1 \(id 'two'\) must be a cosine, .* other scales\.$"
 test_what_is_no_cosine_is_refused = refuses(
     *((lambda wrong=wrong: COSINE.rank("red fox", PASSAGES, scores=[0.5, wrong]), NO_COSINE) for wrong in (17.5, -1.1)),
     *((lambda nothing=nothing: COSINE.rank("red fox", PASSAGES, scores=nothing), "needs scores, the cosine")

@@ -13,7 +13,7 @@ from drillrank import D3, parse_document
 from drillrank.drilldown.hierarchical_scores import score_index
 from drillrank.drilldown.question_terms import IndexedParagraph, LevelIndex
 from drillrank.likelihood import EmbeddingModel
-from drillrank.likelihood.unigram import Collection
+from drillrank.likelihood.unigram import CollectionModel
 from drillrank.text import terms
 from tests.benchmarks.contracts import contracts, found, rankers
 from tests.drillrank.helpers import paragraph_d3
@@ -43,7 +43,7 @@ def test_scores_are_those_of_the_formulas(given_documents, question):
     asked = terms(question)
     frequencies = {word: counted(read).count(word) for word in {*counted(read)}.intersection(asked)}
     frequencies["\0"] = len(counted(read)) - sum(frequencies.values())  # all that is not asked about
-    collection = Collection(frequencies, "english")
+    collection = CollectionModel(frequencies, "english")
     named = {word for token in question.split()[1:] if token[0].isupper() for word in terms(token)}
     sizes = {number: len({text.section for text in read if text.document == number}) for number in names}
     size = math.exp(fmean(math.log(n) for n in sizes.values()))

@@ -12,7 +12,7 @@ from drillrank.drilldown.hierarchical_scores import HierarchicalScores, score_in
 from drillrank.drilldown.paragraph_scores import EMBEDDING_WEIGHTS
 from drillrank.drilldown.question_terms import IndexedParagraph, LevelIndex
 from drillrank.errors import InvalidInput
-from drillrank.likelihood.unigram import Collection
+from drillrank.likelihood.unigram import CollectionModel
 from drillrank.text import terms
 
 FARM = [
@@ -30,7 +30,7 @@ def test_passages_are_smoothed_by_their_document_and_by_their_page_if_they_have_
     tokens = [terms(text.text) for text in FARM]
     every_token = [token for text in tokens for token in text]
     frequencies = {word: every_token.count(word) for word in set(terms(question)) & set(every_token)}
-    collection = Collection(frequencies | {"\0": len(every_token) - sum(frequencies.values())}, "english")
+    collection = CollectionModel(frequencies | {"\0": len(every_token) - sum(frequencies.values())}, "english")
     for index, text in enumerate(FARM):
         own = tokens[index] + terms(" ".join(text.headings)) + terms(NAMES[text.document])
         document = [

@@ -15,7 +15,7 @@ from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.search import PathSearch
 from drillrank.multihop.sources import EmptySource, handlers
 from drillrank.passages import Passage, Path
-from drillrank.rerank.prior import FirstStage, first_stage, log_prior, posteriors
+from drillrank.rerank.prior import FirstStageScores, first_stage, log_prior, posteriors
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.upr import UPR
 from tests.drillrank.helpers import refuses
@@ -105,11 +105,11 @@ test_what_cannot_be_used_is_refused_before_a_model_is_asked = refuses(
     (lambda: COUNTS.rank("fox", [FOX, FOX.with_passage(POOL[1])], scores=[1.0, 2.0]),
      r"Paths 0 and 1 begin with the same passage \(id '0'\)"),
     (lambda: PromptRank(Unasked(), prior="cosine").rank("fox", [FOX]), "needs scores, the cosine"),
-    (lambda: PromptRank(Unasked()).rank("fox", [FOX], scores=[1.0]), "this ranker has no prior"),
+    (lambda: PromptRank(Unasked()).rank("fox", [FOX], scores=[1.0]), "This ranker has no prior"),
     (lambda: PromptRank(prior="uniform"), "prior"),
     *((lambda wrong=wrong: PathSearch(PromptRank(), POOL, settings={"link_prior": wrong}),
        "link_prior must be a PathPrior") for wrong in ("uniform", 1, True)),
-    (lambda: PLAIN.rank("fox", POOL, scores=[1.0] * 5), "this ranker has no prior"),
+    (lambda: PLAIN.rank("fox", POOL, scores=[1.0] * 5), "This ranker has no prior"),
     (lambda: PathRerank(COUNTS).rank("fox", POOL, scores=[1.0] * 4), "4 scores and 5 passages"),
 )  # fmt: skip
 
@@ -133,7 +133,7 @@ def test_the_posterior_of_a_searched_path_is_likelihood_links_and_first_stage(pa
     begun = {item.passage.ids[0]: item for item in found if len(item.passage.ids) == 1}
     assert set(begun) == {passage.id for passage in passages}
     starts = {name: item.details["log_prior"] - alone[name,].details["log_prior"] for name, item in begun.items()}
-    expected = log_prior(FirstStage.read(prior, passages, scores)).tolist()
+    expected = log_prior(FirstStageScores.read(prior, passages, scores)).tolist()
     assert [starts[passage.id] for passage in passages] == pytest.approx(expected, abs=1e-9)
     for item in found:
         plain = alone.get(item.passage.ids)

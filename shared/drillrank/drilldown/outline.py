@@ -13,7 +13,7 @@ import numpy as np
 from drillrank.corpus.documents import Unit, beginning, list_paragraphs, pieces, split_headings
 from drillrank.drilldown.question_terms import IndexedParagraph, LevelIndex
 from drillrank.errors import InvalidInput
-from drillrank.likelihood.unigram import Collection
+from drillrank.likelihood.unigram import CollectionModel
 from drillrank.passages import Passage
 from drillrank.structure import Document, breadcrumb, parse_document
 from drillrank.structure.document import has_title
@@ -231,7 +231,7 @@ class Outline:
         return self._n_title_headings[document]
 
     def index(
-        self, names: Mapping[int | str, str], language: str = "english", collection: Collection | None = None
+        self, names: Mapping[int | str, str], language: str = "english", collection: CollectionModel | None = None
     ) -> LevelIndex:
         """Count the words of all paragraphs, sections and documents.
 

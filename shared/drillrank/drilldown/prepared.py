@@ -29,7 +29,7 @@ from drillrank.drilldown.question_terms import count_stored_terms
 from drillrank.drilldown.selection import QuestionContext
 from drillrank.drilldown.trace import StepReport
 from drillrank.drilldown.versions import Date, Versions
-from drillrank.likelihood.unigram import Collection
+from drillrank.likelihood.unigram import CollectionModel
 from drillrank.vectors import Embed, Floats, Integers, embedded, top
 
 
@@ -131,7 +131,7 @@ class PreparedCorpus:
         """Ids of the documents, in the order of the corpus."""
         return self._layout.ids
 
-    def hierarchical_scores(self, question: str, mu: float, collection: Collection | None) -> HierarchicalScores:
+    def hierarchical_scores(self, question: str, mu: float, collection: CollectionModel | None) -> HierarchicalScores:
         """Return the lexical scores of the paragraphs of all documents."""
         counts = self._corpus.counts(question, self._layout)
         return HierarchicalScores(

@@ -30,7 +30,7 @@ from drillrank.drilldown.versions import Date, Versions
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.encoders import Encoder
-from drillrank.likelihood.unigram import Collection, UnigramModel
+from drillrank.likelihood.unigram import CollectionModel, UnigramModel
 from drillrank.prompts import MIN_PROMPT_ROOM, fill_template
 from drillrank.structure import Document
 from drillrank.structure.cutting import split_long_paragraph
@@ -201,7 +201,7 @@ class DocumentPreparer:
         return self._settings.unit or DEFAULT_UNIT
 
     @property
-    def _smoothing_parameters(self) -> tuple[float, Collection | None]:
+    def _smoothing_parameters(self) -> tuple[float, CollectionModel | None]:
         """μ, and p(w|C) of a lexical model that was fitted."""
         model = self._language_model
         return (model.mu, model.collection) if isinstance(model, UnigramModel) else (MU, None)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from drillrank.corpus.layout import DocumentCounts, Layout
-from drillrank.likelihood.unigram import Collection
+from drillrank.likelihood.unigram import CollectionModel
 from drillrank.text import terms
 from drillrank.vectors import Floats, Integers, sum_by_index, word_counts
 
@@ -166,7 +166,7 @@ class LevelIndex:
         names: Mapping[Any, str],
         openings: Mapping[Any, str],
         language: str = "english",
-        collection: Collection | None = None,
+        collection: CollectionModel | None = None,
     ) -> None:
         self.language = language
         sections: dict[object, int] = {}
@@ -224,7 +224,7 @@ class JoinedIndex:
     [[], [], [1]]
     """
 
-    def __init__(self, parts: Sequence[LevelIndex], collection: Collection | None = None) -> None:
+    def __init__(self, parts: Sequence[LevelIndex], collection: CollectionModel | None = None) -> None:
         self._parts = parts
         self._collection = collection
 
@@ -287,7 +287,7 @@ def count_stored_terms(
     layout: Layout,
     found_counts: DocumentCounts,
     names: Mapping[str, str],
-    collection: Collection | None = None,
+    collection: CollectionModel | None = None,
     *,
     whole_paths: bool = False,
 ) -> QuestionTermCounts:
@@ -348,11 +348,11 @@ def _drop_zeros(paragraph_indices: Integers, counts: Floats) -> Postings:
 
 
 def _collection_probabilities(
-    words: Sequence[str], texts: Sequence[Postings], lengths: Floats, language: str, collection: Collection | None
+    words: Sequence[str], texts: Sequence[Postings], lengths: Floats, language: str, collection: CollectionModel | None
 ) -> Floats:
     """Return p(w|C), shape (words,)."""
     if collection is None:
-        collection = Collection(_count_terms(words, texts, lengths), language)
+        collection = CollectionModel(_count_terms(words, texts, lengths), language)
     return collection.probability(words)
 
 

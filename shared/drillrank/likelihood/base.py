@@ -399,7 +399,7 @@ def check_texts(texts: Iterable[str] | CollectionStatistics) -> list[str]:
 
 
 def read_trained_answers(name: str, revision: str | None = None) -> TrainedAnswers | None:
-    """Read the ids in a checkpoint's `1_LogitScore/config.json`. Return None if there is no such file.
+    """Read the ids in a checkpoint's `1_LogitScore/config.json`. Return None if the file is missing.
 
     Args:
         name: Directory, or model id on the hub.

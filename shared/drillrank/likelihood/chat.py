@@ -108,7 +108,7 @@ class ServedLLM:
 def _reply(answer: Any) -> Reply:
     text = answer["choices"][0]["message"]["content"]
     if not isinstance(text, str | None):
-        raise TypeError("the content is no text")
+        raise TypeError("the content is not text")
     usage = answer.get("usage") or {}
     return Reply(text or "", prompt_tokens=usage.get("prompt_tokens"), completion_tokens=usage.get("completion_tokens"))
 

@@ -1,13 +1,13 @@
-"""A likelihood that knows words and meaning: the unigram model, and a vector of each text for one more token.
+"""Likelihood of words and meaning: the unigram model, and a vector of each text for one more token.
 
     log p(q | c) = Σ_t log mean_d p_unigram(q_t | d) + log mean_d exp(κ (cos(v_q, v_d) - 1))
 
-Meaning is one more token of the question, drawn from the documents d of a context c like any word: its vector v_q under
-a von Mises-Fisher distribution of concentration κ around the document's vector v_d, without the normaliser, which is
-the same for every document. κ is the scale at which the encoder was trained: InfoNCE is smallest where exp(κ cos(q, d))
-is proportional to p(q | d) / p(q) (van den Oord et al. 2018).
+Meaning is one more token of the question, drawn from the documents d of a context c like any word: its vector v_q has a
+von Mises-Fisher distribution of concentration κ around the document's vector v_d, without the normalizer, which is the
+same for every document. κ is the scale of the encoder's training: InfoNCE is smallest if exp(κ cos(q, d)) is
+proportional to p(q | d) / p(q) (van den Oord et al. 2018).
 
-On a user's own texts κ is the likeliest one under which a sentence s of each text finds the rest r of its own text:
+On a user's own texts, κ is the maximum likelihood estimate for retrieving the rest r of a text by its sentence s:
 
     κ = argmax Σ_i log [ exp(κ cos(s_i, r_i)) / Σ_j exp(κ cos(s_i, r_j)) ]
 """
@@ -42,34 +42,35 @@ logger = logging.getLogger(__name__)
 Floats32 = npt.NDArray[np.float32]
 Encode = Callable[[list[str]], Any]
 
-MEANING = "<meaning>"  # how the token of meaning is shown
+MEANING = "<meaning>"  # name of the token of meaning
 KAPPA = 20.0  # κ of encoders trained at the usual temperature of 0.05
-KAPPA_STATIC = 10.0  # of means of token vectors, which tell less: chosen on first halves of NQ and SQuAD
-LEAST, MOST = 30, 500  # texts of two sentences or more, for an estimate of κ
+KAPPA_STATIC = 10.0  # of means of token vectors, which are less precise: chosen on first halves of NQ and SQuAD
+LEAST, MOST = 30, 500  # texts of at least two sentences, for an estimate of κ
 BOUNDS = (1.0, 200.0)  # of the estimate
-_REMEMBERED = 20_000  # vectors of texts that were not indexed: 30 MB at 384 dimensions
+_MAX_CACHED = 20_000  # vectors of texts that were not indexed: 30 MB at 384 dimensions
 _SUFFIX = ".vectors.npz"
 
 
 class EmbeddingModel(LanguageModel):
-    """Words and meaning: the unigram model and any function from texts to vectors. No training.
+    """Words and meaning: the unigram model and any function from texts to vectors, without training.
 
-    Scores are natural log-probabilities of the target's stemmed words and of one token more, `<meaning>`, whose
-    log-probability lies between -2 κ and 0. Each text is embedded once, of those that were not fitted the latest 20,000
-    are remembered; `fit` indexes texts. A temperature divides κ, as it divides the logits of other models. A document
-    without text has cosine 0 to everything.
+    Scores are natural log-probabilities of the target's stemmed words and of one more token, `<meaning>`, whose
+    log-probability is between -2 κ and 0. Each text is embedded once. `fit` indexes texts, and of other texts the
+    latest 20,000 are cached. A temperature divides κ, as it divides the logits of other models. A document without text
+    has cosine 0 to everything.
 
     Args:
-        embed: An encoder's specification, or a function from texts to one vector each. A method `questions` embeds the
-            questions, if there is one.
-        words: The unigram model; None makes one.
-        kappa: κ, the concentration; `"fit"` takes the one under which a sentence of each fitted text finds the rest
-            of its text best, for encoders of unknown scale (20 until `fit`).
-        directory: Where the vectors of fitted texts are kept; a new process reads them there. One encoder each.
+        embed: An encoder's specification, or a function from texts to one vector each. Its method `questions`, if it
+            has one, embeds questions.
+        words: The unigram model; None creates one.
+        kappa: κ, the concentration. `"fit"` estimates it from the fitted texts, for encoders of unknown scale. It is 20
+            until `fit`.
+        directory: Directory for the vectors of fitted texts, from which a new process reads them. Each encoder needs a
+            directory of its own.
 
     Raises:
-        InvalidInput: `embed` is not a function or a specification, κ cannot be used, or there is not one finite vector
-            per text.
+        InvalidInput: `embed` is not a function or a specification, κ cannot be used, or `embed` does not return one
+            finite vector per text.
 
     >>> topics = ("river", "lake"), ("novel", "book")
     >>> model = EmbeddingModel(lambda texts: [[any(w in t for w in topic) for topic in topics] for t in texts])
@@ -105,36 +106,38 @@ class EmbeddingModel(LanguageModel):
 
     @property
     def spec(self) -> str:
-        """`"st:"` or `"m2v:"` and the encoder's name; of a function, and once fitted, a name that cannot be loaded."""
+        """`"st:"` or `"m2v:"` and the encoder's name; for a function or once fitted, a name that cannot be loaded."""
         if not isinstance(self._embed, Encoder):
             return "embed:<a function>"
         return f"{self._embed.kind}:{self._embed.name if self.wants_fit else UNSAVED}"
 
     @property
     def options(self) -> dict[str, Any]:
-        """Those of `sentence_transformer` or `model2vec`; of a function none."""
+        """Options of `sentence_transformer` or `model2vec`; empty for a function."""
         if not isinstance(self._embed, Encoder):
             return {}
         of_words = {"mu": self._words.mu, "language": self.language}
         return {"kappa": self._kappa_given, **of_words, "directory": self._directory, **self._embed.options}
 
     def fit(self, texts: Iterable[str] | CollectionStatistics) -> Self:
-        """Take p(w|C) from these texts, and encode them; with `kappa="fit"`, find κ.
+        """Take p(w|C) from these texts, and encode them. With `kappa="fit"`, estimate κ.
 
-        Of texts of which there are statistics alone, each is encoded when it is first scored.
+        If only statistics of texts are given, each text is encoded when it is first scored.
 
         Raises:
-            InvalidInput: an item is not a string, or κ is to be found and there are no texts.
+            InvalidInput: An item is not a string, or `kappa="fit"` and there are only statistics.
         """
         words = UnigramModel(self._words.mu, self.language)
         if isinstance(texts, CollectionStatistics):
             if self._kappa_given == "fit":
-                raise InvalidInput('kappa="fit" needs texts, and there are statistics alone: fit before, or say 20.')
+                raise InvalidInput(
+                    'kappa="fit" needs texts, got statistics only. Fit the model before or set kappa=20.'
+                )
             self._words, self.wants_fit = words.fit(texts), False
             return self
         checked = check_texts(texts)
         words.fit(checked)
-        self._documents.index(checked)  # may fail: then the model is as it was
+        self._documents.index(checked)  # if this fails, the model is unchanged
         self._words, self.wants_fit = words, False
         if self._kappa_given == "fit":
             self.kappa = fitted_concentration(checked, self._targets.of, self._documents.of, otherwise=KAPPA)
@@ -142,20 +145,20 @@ class EmbeddingModel(LanguageModel):
         return self
 
     def fitted(self, texts: Iterable[str] | CollectionStatistics) -> Self:
-        """A copy that has embedded these texts, and is fitted with them if this one has not been fitted."""
+        """Return a copy that has embedded these texts, and is fitted to them if this model was not fitted."""
         model = copy(self)
         if model.wants_fit:
             return model.fit(texts)
-        if not isinstance(texts, CollectionStatistics):  # which hold no texts to embed
+        if not isinstance(texts, CollectionStatistics):  # which contain no texts to embed
             model._documents.index(check_texts(texts))
         return model
 
     def first_tokens(self, text: str, count: int) -> str:
-        """The text up to the end of its word number `count`, as for the unigram model."""
+        """Return the text up to the end of its word number `count`, as for the unigram model."""
         return self._words.first_tokens(text, count)
 
     def document_log_probs(self, target: str, texts: Sequence[str], /) -> npt.NDArray[np.float64]:
-        """Log-probabilities of the target's words and meaning under each text alone, shape (texts, words + 1)."""
+        """Return log-probabilities of the target's words and meaning under each text, shape (texts, words + 1)."""
         words = self._words.document_log_probs(target, texts)
         cosines = self._documents.of(texts).astype(np.float64) @ self._targets.of([target])[0].astype(np.float64)
         return np.column_stack([words, self.kappa * (np.clip(cosines, -1.0, 1.0) - 1.0)])
@@ -165,14 +168,16 @@ class EmbeddingModel(LanguageModel):
     ) -> list[Likelihood]:
         """Compute log-probabilities of words and meaning for checked requests."""
         if include_eos:
-            raise InvalidInput("A model of words and meaning has no end-of-sequence token: leave include_eos out.")
+            raise InvalidInput(
+                "A model of words and meaning has no end-of-sequence token, got include_eos=True. Remove include_eos."
+            )
         words = self._words.log_likelihood(requests, temperature=temperature)
         texts, sizes, _ = documents_of(requests)
         row = {target: number for number, target in enumerate(dict.fromkeys(request.target for request in requests))}
-        location = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-        cosines = self._documents.of([*location]).astype(np.float64) @ self._targets.of([*row]).astype(np.float64).T
+        text_row = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        cosines = self._documents.of([*text_row]).astype(np.float64) @ self._targets.of([*row]).astype(np.float64).T
         targets = np.repeat([row[request.target] for request in requests], sizes)
-        of_each = self.kappa / temperature * (np.clip(cosines[[location[text] for text in texts], targets], -1, 1) - 1)
+        of_each = self.kappa / temperature * (np.clip(cosines[[text_row[text] for text in texts], targets], -1, 1) - 1)
         logs = np.logaddexp.reduceat(of_each, np.cumsum([0, *sizes[:-1]])) - np.log(sizes)
         return [
             Likelihood([*word.tokens, MEANING], np.append(word.log_probs, log), word.total + log, word.cut_tokens)
@@ -180,7 +185,7 @@ class EmbeddingModel(LanguageModel):
         ]
 
     def __copy__(self) -> Self:
-        """With the same vectors, so that no copy embeds a text again."""
+        """Return a copy with the same vectors, which embeds no text again."""
         model = type(self).__new__(type(self))
         model.__dict__ |= self.__dict__ | {"_documents": self._documents.branch()}
         return model
@@ -199,23 +204,23 @@ def sentence_transformer(
     trust_remote_code: bool = False,
     show_progress: bool = False,
 ) -> EmbeddingModel:
-    """Words and meaning by any sentence-transformers encoder, which is loaded at its first use: `"st:<name>"`.
+    """Build a model of words and meaning by a sentence-transformers encoder, loaded at its first use: `"st:<name>"`.
 
     Args:
         name: Model id or directory.
         kappa: κ, as for `EmbeddingModel`.
         mu: μ of the unigram model.
-        language: That of the unigram model.
-        directory: Where the vectors of fitted texts are kept, as for `EmbeddingModel`.
-        device: As for `SentenceTransformer`; None takes the best that is there.
-        batch_size: Texts that are encoded together.
+        language: Language of the unigram model.
+        directory: Directory for the vectors of fitted texts, as for `EmbeddingModel`.
+        device: Device, as for `SentenceTransformer`; None uses the best available one.
+        batch_size: Number of texts that are encoded together.
         revision: Branch, tag or commit of the model.
-        trust_remote_code: Whether code that comes with the model may run. Leave it False.
-        show_progress: Whether a bar on standard error counts what has been encoded.
+        trust_remote_code: True to run code that comes with the model. Keep it False unless you trust its author.
+        show_progress: True to show a progress bar on standard error.
 
     Raises:
         MissingExtra: sentence-transformers is not installed.
-        InvalidInput: an option cannot be used.
+        InvalidInput: An option cannot be used.
     """
     loaded_with = {"device": device, "revision": revision, "trust_remote_code": trust_remote_code}
     encoder = SentenceTransformerEncoder(name, batch_size=batch_size, show_progress=show_progress, **loaded_with)
@@ -231,40 +236,40 @@ def model2vec(
     directory: str | os.PathLike[str] | None = None,
     show_progress: bool = False,
 ) -> EmbeddingModel:
-    """Words and meaning without torch, by a model2vec model, which is loaded at its first use: `"m2v:<name>"`.
+    """Build a model of words and meaning by a model2vec model, without torch, loaded at its first use: `"m2v:<name>"`.
 
-    Such a model is a table with a vector for each token; that of a text is their mean, so the order of words is lost.
-    It takes some 30 MB, and embeds thousands of passages a second on one core.
+    Such a model is a table with a vector for each token. The vector of a text is their mean, so the order of words is
+    lost. The table takes about 30 MB, and embeds thousands of passages per second on one core.
 
     Args:
         name: Model id, such as `minishlab/potion-retrieval-32M`, or directory.
-        kappa: κ, as for `EmbeddingModel`; 10 unless given, because a mean of token vectors tells less than an encoder.
+        kappa: κ, as for `EmbeddingModel`; 10 by default, because a mean of token vectors is less precise.
         mu: μ of the unigram model.
-        language: That of the unigram model.
-        directory: Where the vectors of fitted texts are kept, as for `EmbeddingModel`.
-        show_progress: Whether a bar on standard error counts what has been embedded.
+        language: Language of the unigram model.
+        directory: Directory for the vectors of fitted texts, as for `EmbeddingModel`.
+        show_progress: True to show a progress bar on standard error.
 
     Raises:
         MissingExtra: model2vec is not installed.
-        InvalidInput: an option cannot be used.
+        InvalidInput: An option cannot be used.
     """
     encoder = Model2VecEncoder(name, show_progress=show_progress)
     return EmbeddingModel(encoder, UnigramModel(mu, language), kappa=kappa, directory=directory)
 
 
 class SentenceVectors:
-    """Unit vectors by text, each text encoded once: indexed ones are kept for good, others if among the latest.
+    """Unit vectors by text. Each text is encoded once. Indexed vectors are kept, the latest of the others cached.
 
-    Safe to share between threads; one thread encodes at a time.
+    It is safe to share between threads. One thread encodes at a time.
 
     Args:
-        encode: From texts to one vector each.
-        directory: Where indexed vectors are kept, a file for each call of `index`; None keeps them in memory only,
-            and so does, with a warning, a directory that cannot be written. Vectors of
-            another encoder must lie in another directory.
+        encode: Function from texts to one vector each.
+        directory: Directory for indexed vectors, with one file for each call of `index`. None keeps them in memory
+            only, and so does, with a warning, a directory that cannot be written. Each encoder needs a directory of its
+            own.
 
     Raises:
-        InvalidInput: the directory holds files that are not vectors.
+        InvalidInput: The directory contains files that are not vectors.
 
     >>> vectors = SentenceVectors(lambda texts: [[len(text), 1.0] for text in texts])
     >>> vectors.of(["a", "bcd", "a"]).tolist()[1] == vectors.of(["bcd"]).tolist()[0]
@@ -275,18 +280,18 @@ class SentenceVectors:
         self._encode = encode
         self._directory = None if directory is None else Path(directory)
         self._indexed: dict[bytes, Floats32] = {}
-        self._latest: dict[bytes, Floats32] = {}  # those that were looked up last at the end
+        self._latest: dict[bytes, Floats32] = {}  # the last used are at the end
         self._lock = threading.Lock()
         if self._directory is not None and self._directory.is_dir():
             for file in sorted(self._directory.glob(f"*{_SUFFIX}")):
                 self._indexed.update(_read(file))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Without vectors: they are made again, or read in their directory."""
+        """Return the arguments without vectors, which are computed again or read from their directory."""
         return SentenceVectors, (self._encode, self._directory)
 
     def branch(self) -> SentenceVectors:
-        """The same vectors for a collection of its own: what it indexes is kept as long as it is used itself.
+        """Return a copy with the same vectors for another collection. What the copy indexes is kept with the copy.
 
         >>> encoded = []
         >>> vectors = SentenceVectors(lambda texts: [encoded.append(text) or [1.0] for text in texts])
@@ -294,51 +299,51 @@ class SentenceVectors:
         >>> vectors.branch().of(["a"]).tolist(), encoded
         ([[1.0]], ['a'])
         """
-        vectors = object.__new__(SentenceVectors)  # with the same latest ones, and the same lock
+        vectors = object.__new__(SentenceVectors)  # with the same cache and the same lock
         vectors.__dict__ |= self.__dict__ | {"_indexed": dict(self._indexed)}
         return vectors
 
     def index(self, texts: Iterable[str]) -> None:
-        """Encode what is new among the texts, and keep all of them."""
+        """Encode the new texts, and keep the vectors of all."""
         by_key = {_key(text): text for text in texts}
         with self._lock:
-            found = self._found({key: text for key, text in by_key.items() if key not in self._indexed})
-            self._indexed.update(found)
-        if found and self._directory is not None:
-            _write(self._directory, found)
+            vectors = self._look_up({key: text for key, text in by_key.items() if key not in self._indexed})
+            self._indexed.update(vectors)
+        if vectors and self._directory is not None:
+            _write(self._directory, vectors)
 
     def of(self, texts: Sequence[str]) -> Floats32:
-        """The texts' unit vectors, shape (texts, dimensions), float32; a blank text has the zero vector."""
+        """Return unit vectors, shape (texts, dimensions), float32. A blank text has the zero vector."""
         keys = [_key(text) for text in texts]
         with self._lock:
-            found = self._found(dict(zip(keys, texts, strict=True)))
-        return np.stack([found[key] for key in keys])
+            vectors = self._look_up(dict(zip(keys, texts, strict=True)))
+        return np.stack([vectors[key] for key in keys])
 
-    def _found(self, texts: dict[bytes, str]) -> dict[bytes, Floats32]:
-        """Vectors by key; those that are new are encoded, and remembered."""
-        known = {key: self._indexed.get(key, self._latest.get(key)) for key in texts}
-        found = {key: vector for key, vector in known.items() if vector is not None}
-        if new := {key: text for key, text in texts.items() if key not in found}:
-            found |= zip(new, self._encoded(list(new.values())), strict=True)
+    def _look_up(self, texts: dict[bytes, str]) -> dict[bytes, Floats32]:
+        """Return vectors by key. New texts are encoded, and their vectors cached."""
+        vector_or_none = {key: self._indexed.get(key, self._latest.get(key)) for key in texts}
+        vectors = {key: vector for key, vector in vector_or_none.items() if vector is not None}
+        if new := {key: text for key, text in texts.items() if key not in vectors}:
+            vectors |= zip(new, self._encode_texts(list(new.values())), strict=True)
         for key in texts:
             if key in self._latest or key not in self._indexed:
-                self._latest[key] = self._latest.pop(key, found[key])
-        while len(self._latest) > _REMEMBERED:
+                self._latest[key] = self._latest.pop(key, vectors[key])
+        while len(self._latest) > _MAX_CACHED:
             del self._latest[next(iter(self._latest))]
-        return found
+        return vectors
 
-    def _encoded(self, texts: list[str]) -> Floats32:
-        """Unit vectors, checked."""
+    def _encode_texts(self, texts: list[str]) -> Floats32:
+        """Encode texts, check the vectors, and scale them to length 1."""
         vectors = np.array(self._encode(texts), dtype=np.float32)
         if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
             raise InvalidInput(
-                f"The encoder gave an array of shape {vectors.shape} for {len(texts)} texts: one vector of finite "
-                "numbers each is wanted."
+                f"The encoder must return one vector of finite numbers per text, got an array of shape {vectors.shape} "
+                f"for {len(texts)} texts."
             )
-        known = next(chain(self._indexed.values(), self._latest.values()), vectors[0])
-        if len(known) != vectors.shape[1]:
+        other = next(chain(self._indexed.values(), self._latest.values()), vectors[0])
+        if len(other) != vectors.shape[1]:
             raise InvalidInput(
-                f"The encoder's vectors have {vectors.shape[1]} numbers, those at hand {len(known)}: give each "
+                f"The encoder's vectors have {vectors.shape[1]} numbers, but earlier ones have {len(other)}. Give each "
                 "encoder a directory of its own."
             )
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -353,19 +358,19 @@ def fitted_concentration(
     documents: Callable[[Sequence[str]], Floats32],
     otherwise: float,
 ) -> float:
-    """κ by maximum likelihood, on at most 500 of the texts, evenly spread.
+    """Estimate κ by maximum likelihood, on at most 500 of the texts, evenly spread.
 
     Args:
-        texts: Passages; those of one sentence tell nothing.
-        questions: From sentences to unit vectors.
-        documents: From the rests of the texts to unit vectors.
-        otherwise: κ where fewer than 30 texts have two sentences; a `DrillrankWarning` says so.
+        texts: Passages. Those of one sentence are not used.
+        questions: Function from sentences to unit vectors.
+        documents: Function from the rests of the texts to unit vectors.
+        otherwise: κ if fewer than 30 texts have two sentences, with a `DrillrankWarning`.
     """
     from drillrank.structure.cutting import sentences  # loads what parses documents
 
     split = [(text, spans) for text in dict.fromkeys(texts) if len(spans := sentences(text)) > 1]
     if len(split) < LEAST:
-        warn(f"kappa stays {otherwise}: only {len(split)} texts have two sentences or more, {LEAST} are needed.")
+        warn(f"kappa stays {otherwise}: only {len(split)} texts have at least two sentences. Fit at least {LEAST}.")
         return otherwise
     chosen = [split[number] for number in np.linspace(0, len(split) - 1, min(len(split), MOST)).astype(int)]
     held_out = [spans[len(spans) // 2] for _, spans in chosen]
@@ -373,7 +378,7 @@ def fitted_concentration(
     rests = [f"{text[:start]}{text[end:]}" for (text, _), (start, end) in zip(chosen, held_out, strict=True)]
     cosines = questions(chosen_sentences).astype(np.float64) @ documents(rests).astype(np.float64).T
     low, high = BOUNDS
-    while high - low > 1e-9 * high:  # the likelihood is concave in κ: where it no longer rises, it is largest
+    while high - low > 1e-9 * high:  # the likelihood is concave in κ, so its maximum has slope 0
         kappa = (low + high) / 2
         chances = np.exp(kappa * (cosines - cosines.max(axis=1, keepdims=True)))
         expected = (chances * cosines).sum(axis=1) / chances.sum(axis=1)
@@ -386,15 +391,15 @@ def _key(text: str) -> bytes:
 
 
 def _write(directory: Path, vectors: dict[bytes, Floats32]) -> None:
-    """A new file. Where none can be written, the vectors serve this process alone."""
+    """Write a new file. If that fails, warn, and keep the vectors for this process only."""
     keys = np.frombuffer(b"".join(vectors), dtype=np.uint8).reshape(-1, 16)
     try:
         with replace_file(directory / f"{hashlib.blake2b(keys.tobytes(), digest_size=8).hexdigest()}{_SUFFIX}") as file:
             np.savez(file, keys=keys, vectors=np.stack(list(vectors.values())))
     except OSError as cause:
         warn(
-            f"{len(vectors)} vectors cannot be kept in {str(directory)!r:.200}, and are made again by the next "
-            f"process: {cause!s:.200}."
+            f"{len(vectors)} vectors cannot be kept in {str(directory)!r:.200}, so the next process computes them "
+            f"again: {cause!s:.200}."
         )
 
 
@@ -405,5 +410,5 @@ def _read(file: Path) -> dict[bytes, Floats32]:
         return {key.tobytes(): vector for key, vector in zip(keys, vectors.astype(np.float32), strict=True)}
     except Exception as error:
         raise InvalidInput(
-            f"{str(file)!r:.200} holds no vectors: {error!s:.200}. Delete it, and they are made again."
+            f"{str(file)!r:.200} contains no vectors: {error!s:.200}. Delete it; they are computed again."
         ) from error

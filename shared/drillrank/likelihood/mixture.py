@@ -52,8 +52,8 @@ class SumOfExperts(LanguageModel):
         weights: Weight of each expert, a positive number; None gives all of them 1.
 
     Raises:
-        InvalidInput: There is no expert, one is not a language model, a weight is not a positive number, or experts
-            that count words do so in different languages.
+        InvalidInput: The list of experts is empty, one is not a language model, a weight is not a positive number, or
+            experts that count words do so in different languages.
 
     >>> from drillrank.likelihood import UnigramModel
     >>> model = SumOfExperts([UnigramModel(mu=100), UnigramModel(mu=1000)], [1, 2])

@@ -120,7 +120,7 @@ class RerankServerModel(RelevanceModel):
         address: `http://host:port/rerank#model`, or any address that ends with `/rerank`, such as
             `https://api.cohere.com/v2/rerank#rerank-v3.5`.
         api: Kind of the server: `"tei"`, `"vllm"`, `"infinity"`, `"cohere"`, `"jina"` or `"voyage"`. None recognizes
-            the hosts of Cohere, Jina and Voyage, and is `"vllm"` otherwise.
+            Cohere, Jina and Voyage by their addresses, and is `"vllm"` otherwise.
         scores: Scale of the server's scores: `"logit"` or `"probability"`. With None, text-embeddings-inference and
             Infinity are asked for logits, and the others return probabilities.
         api_key_env: Environment variable with the API key; no key is sent if it is not set.

@@ -110,7 +110,7 @@ class ServedModel(TokenModel):
         """Compute the likelihoods of checked requests on the server."""
         if not self.server.likelihood:
             raise LacksCapability(
-                f"{self.server.engine} returns probabilities of its own output only, so there is no likelihood of a "
+                f"{self.server.engine} returns probabilities of its own output only, not the likelihood of a "
                 'question. Rank with Relevance(model, preset="yes-no"), or serve the model by vLLM or SGLang.'
             )
         if temperature != 1:

@@ -4,14 +4,14 @@
     p(w|c) = mean over the documents d of a path c of p(w|d)
     p(w|C) = (cf(w) + κ p(w|English)) / (|C| + κ)
 
-Only the documents of a prompt are evidence: instructions, prefixes and demonstrations say nothing about w. A
-temperature acts on each document's distribution, p(w|d)^(1/T) / Σ_v p(v|d)^(1/T), before the mean.
+Only the documents of a prompt count. Instructions, prefixes and demonstrations have no effect. A temperature acts on
+each document's distribution, p(w|d)^(1/T) / Σ_v p(v|d)^(1/T), before the mean.
 
-General English, or another language, stands in for κ words of the collection: it decides where the collection is small,
-and fades where it is large. The candidates of one question are a poor collection: retrieval chose them because they
-hold the question's words, so those look common. The counts come with the package, so that scores do not depend on what
-else is installed: the frequencies of pyspellchecker 0.9.1 (MIT licence), which `tools/stems.py` added up over words
-with the same stem. Of other languages, the common stems are listed.
+General English, or another language, counts as κ words of the collection: it dominates a small collection, and fades in
+a large one. The candidates of one question are a poor collection, because retrieval chose them by the question's words,
+so these words look common. The counts are part of the package, so that scores do not depend on other packages: the
+frequencies of pyspellchecker 0.9.1 (MIT licence), which `tools/stems.py` added up over words with the same stem. For
+other languages, only common stems are listed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-UNSAVED = "<fitted and not saved>"  # in the place of a directory
+UNSAVED = "<fitted and not saved>"  # in place of a directory
 FILE = "unigram.json"
 FORMAT, VERSION = "drillrank unigram", 1
 LISTED = {"english", "dutch", "french", "german", "italian", "portuguese", "russian", "spanish"}
@@ -52,16 +52,16 @@ _NOTHING = TruncatableText("")  # the document of a prompt without documents: on
 
 
 class UnigramModel(LanguageModel):
-    """Dirichlet-smoothed unigram model: exact, instant, no download; knows no synonyms and no word order.
+    """Dirichlet-smoothed unigram model: exact, instant, no download. It ignores synonyms and word order.
 
     Scores are natural log-probabilities of the target's stemmed words. p(w|C) comes from general English and, after
-    `fit`, from the fitted texts; without it, from the documents offered for the same target in the same call.
+    `fit`, from the fitted texts. Without `fit`, it comes from the documents for the same target in the same call.
 
     Args:
-        mu: μ, the weight of the collection in words: larger trusts long passages more evenly. Zhai & Lafferty find
-            500 to 10,000 for long documents; passages of about 100 words want less.
-        language: Whose Snowball stemmer words go through, or `"none"`: one of `drillrank.text.LANGUAGES`. Chinese,
-            Japanese and other scripts without spaces are told by their characters, whatever it is.
+        mu: μ, the weight of the collection in words. A larger μ makes the length of a passage matter less. Zhai &
+            Lafferty find 500 to 10,000 for long documents; passages of about 100 words need less.
+        language: Language of the Snowball stemmer, or `"none"`: one of `drillrank.text.LANGUAGES`. Chinese, Japanese
+            and other scripts without spaces are recognized by their characters with every language.
 
     Raises:
         InvalidInput: `mu` is not positive, or the language is unknown.
@@ -81,18 +81,18 @@ class UnigramModel(LanguageModel):
         check_number(1e-7, mu=mu)
         self.mu = float(mu)
         self.language = check_language(language)
-        self.collection: Collection | None = None  # p(w|C), once fitted
+        self.collection: CollectionModel | None = None  # p(w|C), once fitted
         self._directory: str | None = None  # where this collection is saved
 
     @classmethod
     def load(cls, directory: str, mu: float | None = None, language: str | None = None) -> UnigramModel:
-        """The model that `save` wrote; `"unigram:<directory>"` names it for `load_language_model`.
+        """Return the model that `save` wrote; `"unigram:<directory>"` names it for `load_language_model`.
 
-        A file that has not changed is read once. `mu` takes the place of the saved μ.
+        A file that has not changed is read once. `mu` replaces the saved μ.
 
         Raises:
-            InvalidInput: nothing is saved there, the file cannot be used or is of another language than the one that is
-                asked for, or `mu` is not positive.
+            InvalidInput: Nothing is saved there, the file cannot be used or is of another language than `language`, or
+                `mu` is not positive.
         """
         folder = Path(directory).expanduser().absolute()
         try:
@@ -100,22 +100,23 @@ class UnigramModel(LanguageModel):
         except (OSError, ValueError) as cause:
             raise InvalidInput(
                 f"No unigram model is saved in {directory!r:.200}: {cause!s:.200}. "
-                "UnigramModel().fit(texts).save(directory) saves one."
+                "Save one with UnigramModel().fit(texts).save(directory)."
             ) from cause
         saved_mu, collection = _read(folder / FILE, state.st_mtime_ns, state.st_size)
         if language not in (None, collection.language):
             raise InvalidInput(
-                f"The unigram model in {directory!r:.200} was fitted on {collection.language}: not {language!r:.200}."
+                f"The unigram model in {directory!r:.200} was fitted on {collection.language}, got language="
+                f"{language!r:.200}. Remove language."
             )
         model = cls(saved_mu if mu is None else mu, collection.language)
         model.collection, model.wants_fit, model._directory = collection, False, str(folder)
         return model
 
     def save(self, directory: str | os.PathLike[str]) -> str:
-        """Write μ and the collection's word counts, not its texts, as JSON; the specification that loads them again.
+        """Write μ and the collection's word counts, not its texts, as JSON, and return the model's specification.
 
         Raises:
-            InvalidInput: the model has not been fitted, or the directory cannot be written.
+            InvalidInput: The model was not fitted, or the directory cannot be written.
 
         >>> from tempfile import TemporaryDirectory
         >>> from drillrank import load_language_model
@@ -125,7 +126,7 @@ class UnigramModel(LanguageModel):
         True
         """
         if self.collection is None:
-            raise InvalidInput('There is nothing to save before fit(texts): "unigram" names an unfitted model.')
+            raise InvalidInput('The model was not fitted, so it cannot be saved. Call fit(texts), or use "unigram".')
         folder = Path(directory).expanduser().absolute()
         content = {"format": FORMAT, "version": VERSION, "analyzer": ANALYZER, "language": self.language}
         content |= {"mu": self.mu, "counts": dict(self.collection.frequencies)}
@@ -139,33 +140,35 @@ class UnigramModel(LanguageModel):
 
     @property
     def spec(self) -> str:
-        """`"unigram"`; once fitted and saved `"unigram:<directory>"`; in between a name that cannot be loaded."""
+        """`"unigram"`, or `"unigram:<directory>"` once fitted and saved; in between a name that cannot be loaded."""
         return "unigram" if self.collection is None else f"unigram:{self._directory or UNSAVED}"
 
     @property
     def options(self) -> dict[str, Any]:
-        """The option `mu`, and `language` where it is not English."""
+        """Option `mu`, and `language` if it is not English."""
         return {"mu": self.mu} | ({} if self.language == "english" else {"language": self.language})
 
     def fit(self, texts: Iterable[str] | CollectionStatistics) -> Self:
         """Take p(w|C) from these texts, each distinct one once, and index them; or from their statistics alone.
 
-        Scoring an indexed text needs no tokenisation. A new `fit` replaces the statistics.
+        Scoring an indexed text needs no tokenization. A new `fit` replaces the statistics.
 
         Raises:
-            InvalidInput: an item is not a string, or the statistics are of another language.
+            InvalidInput: An item is not a string, or the statistics are of another language.
         """
         if not isinstance(texts, CollectionStatistics):
-            self.collection = Collection.of(check_texts(texts), self.language)
+            self.collection = CollectionModel.of(check_texts(texts), self.language)
         elif texts.language == self.language:
-            self.collection = Collection(texts.occurrences, self.language)
+            self.collection = CollectionModel(texts.occurrences, self.language)
         else:
-            raise InvalidInput(f"The model is {self.language}, and the words were counted as {texts.language}.")
+            raise InvalidInput(
+                f"The model's language is {self.language}, but the words were counted as {texts.language}. Use one."
+            )
         self.wants_fit, self._directory = False, None
         return self
 
     def first_tokens(self, text: str, count: int) -> str:
-        """The text up to the end of its word number `count`; punctuation is no word.
+        """Return the text up to the end of its word number `count`. Punctuation does not count.
 
         >>> UnigramModel().first_tokens("Who, me? Yes, you!", 3)
         'Who, me? Yes'
@@ -173,7 +176,7 @@ class UnigramModel(LanguageModel):
         return _first_words(text, count)
 
     def document_log_probs(self, target: str, texts: Sequence[str], /) -> Floats:
-        """Log p(w|d) of the target's words under each text alone, shape (texts, words).
+        """Return log p(w|d) of the target's words under each text alone, shape (texts, words).
 
         >>> model = UnigramModel().fit(["The Rhine is a river.", "Basel is a town."])
         >>> model.document_log_probs("a river", ["Basel is a town.", "The Rhine is a river."]).argmax(axis=0).tolist()
@@ -186,7 +189,7 @@ class UnigramModel(LanguageModel):
     ) -> list[Likelihood]:
         """Compute the log-probabilities of the targets' words. Requests with one target are a collection."""
         if include_eos:
-            raise InvalidInput("The unigram model has no end-of-sequence token: leave include_eos out.")
+            raise InvalidInput("The unigram model has no end-of-sequence token. Remove include_eos=True.")
         by_target: dict[str, list[int]] = {}
         for position, request in enumerate(requests):
             by_target.setdefault(request.target, []).append(position)
@@ -200,14 +203,14 @@ class UnigramModel(LanguageModel):
                 log_probs = np.logaddexp.reduceat(log_probs, starts) - np.log(sizes)[:, None]
                 matched = np.logical_or.reduceat(matched, starts)
             totals = log_probs.sum(axis=1).tolist()
-            found = map(Likelihood, repeat(of_target), log_probs, totals, cut, matched.tolist())
-            results.update(zip(positions, found, strict=True))
+            likelihoods = map(Likelihood, repeat(of_target), log_probs, totals, cut, matched.tolist())
+            results.update(zip(positions, likelihoods, strict=True))
         return [results[position] for position in range(len(requests))]
 
     def _document_log_probs(
         self, of_target: list[str], texts: Sequence[str], temperature: float
     ) -> tuple[Floats, npt.NDArray[np.bool_]]:
-        """Log p(w|d), shape (texts, words), and whether a text holds one of the words, shape (texts,)."""
+        """Return log p(w|d), shape (texts, words), and True for texts with one of the words, shape (texts,)."""
         language, collection = self.language, self.collection
         distinct = dict.fromkeys(texts)
         new = [text for text in distinct if text not in collection.rows] if collection else list(distinct)
@@ -217,8 +220,8 @@ class UnigramModel(LanguageModel):
         tf = tf.reshape(len(new), len(of_target))
         lengths = np.array(list(map(len, tokens)), dtype=np.float64)
         if collection is None:
-            collection = Collection(Counter(chain.from_iterable(tokens)), language)
-        else:  # each word that only the document has takes the unseen class's share: the sum over all words stays 1
+            collection = CollectionModel(Counter(chain.from_iterable(tokens)), language)
+        else:  # each word that only the document has gets the share of an unseen word, so that the sum stays 1
             unknown = [sum(not collection.knows(word) for word in count) for count in counted]
             lengths += self.mu * collection.unseen * np.array(unknown, dtype=np.float64)
         indexed = [text for text in distinct if text in collection.rows] if len(new) < len(distinct) else []
@@ -238,20 +241,20 @@ class UnigramModel(LanguageModel):
         return log_probs, tf.max(axis=1, initial=0.0) > 0
 
 
-class Collection:
-    """The collection language model p(w|C).
+class CollectionModel:
+    """Language model of the collection, p(w|C).
 
-    A word that neither the collection nor the language's list knows has the probability `unseen`; p(w|C) adds up to 1
-    over the words of both and one unseen word.
+    A word that is neither in the collection nor in the language's list has the probability `unseen`. p(w|C) adds up to
+    1 over the words of both and one unseen word.
 
     Attributes:
-        frequencies: cf(w), how often each word occurs.
-        language: Whose list of words stands behind them.
-        rows: The number of each text that is indexed.
-        unseen: Probability of a word that is not known.
+        frequencies: cf(w), the number of occurrences of each word.
+        language: Language of the list of words.
+        rows: Row of each indexed text.
+        unseen: Probability of an unseen word.
     """
 
-    _columns: Mapping[str, int]  # of what is indexed, as are these two
+    _columns: Mapping[str, int]  # of the indexed texts, as the next two
     _by_word: SparseMatrix
     _lengths: Floats
 
@@ -264,8 +267,8 @@ class Collection:
         self.unseen = UNLISTED * self._scale
 
     @classmethod
-    def of(cls, texts: Iterable[str], language: str) -> Collection:
-        """Of texts, each distinct one once, with an index: how often a text holds a word needs no look into it."""
+    def of(cls, texts: Iterable[str], language: str) -> CollectionModel:
+        """Count each distinct text once, and index the counts by text and word."""
         rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         counts, columns = word_counts(terms(text, language) for text in rows)
         collection = cls(dict(zip(columns, map(int, counts.column_sums().tolist()), strict=True)), language)
@@ -274,30 +277,30 @@ class Collection:
         return collection
 
     def counts_of(self, indexed: Sequence[str], of_target: Sequence[str]) -> tuple[Floats, Floats]:
-        """How often each indexed text holds each word, shape (texts, words), and its words, shape (texts,)."""
+        """Return the counts of words in indexed texts, shape (texts, words), and their lengths, shape (texts,)."""
         rows = np.array([self.rows[text] for text in indexed])
-        location = np.full(len(self.rows), -1)
-        location[rows] = np.arange(len(rows))
+        table_row = np.full(len(self.rows), -1)  # of each indexed text; -1 if it is not in the table
+        table_row[rows] = np.arange(len(rows))
         table = np.zeros((len(rows), len(of_target)))
         for column, word in enumerate(of_target):
             if (term := self._columns.get(word)) is not None:
                 start, end = self._by_word.bounds[term], self._by_word.bounds[term + 1]
-                places = location[self._by_word.columns[start:end]]
-                wanted = places >= 0
-                table[places[wanted], column] = self._by_word.data[start:end][wanted]
+                table_rows = table_row[self._by_word.columns[start:end]]
+                is_in_table = table_rows >= 0
+                table[table_rows[is_in_table], column] = self._by_word.data[start:end][is_in_table]
         return table, self._lengths[rows]
 
     def probability(self, of_words: Iterable[str]) -> Floats:
-        """p(w|C), shape (words,)."""
+        """Return p(w|C), shape (words,)."""
         cf, general = self.frequencies, self._general
         return self._scale * np.array([cf.get(word, 0) / KAPPA + general.get(word, UNLISTED) for word in of_words])
 
     def knows(self, word: str) -> bool:
-        """Whether p(w|C) counts the word among its own, and not as unseen."""
+        """Return True unless the word is unseen."""
         return word in self.frequencies or word in self._general
 
     def log_power_sums(self, counts: Iterable[Mapping[str, int]], mu: float, power: float) -> Floats:
-        """Of each document, log of Σ (tf(w, d) + μ p(w|C))^power over the words known here, its own, and one unseen."""
+        """Return log Σ (tf(w, d) + μ p(w|C))^power of each document, over seen words, its own words, and one unseen."""
         everywhere = float(np.logaddexp.reduce(power * self._logs)) + power * math.log(mu)  # of an empty document
         sums = []
         for count in counts:
@@ -311,14 +314,14 @@ class Collection:
 
     @cached_property
     def _logs(self) -> Floats:
-        known = [*self._general, *sorted(self.frequencies.keys() - self._general.keys())]  # sums never vary
-        logs: Floats = np.log(np.append(self.probability(known), self.unseen))
+        seen_words = [*self._general, *sorted(self.frequencies.keys() - self._general.keys())]  # sums never vary
+        logs: Floats = np.log(np.append(self.probability(seen_words), self.unseen))
         return logs
 
 
 @lru_cache(maxsize=4)
 def background(language: str = "english") -> Mapping[str, float]:
-    """p(w|English), or of another language: the probability of each listed stem; they add up to 1.
+    """Return p(w|English), or that of another language: the probability of each listed stem. The sum is 1.
 
     A language without a list has the English one.
 
@@ -335,19 +338,19 @@ def background(language: str = "english") -> Mapping[str, float]:
 
 
 @lru_cache(maxsize=8)
-def _read(path: Path, _modified: int, _size: int) -> tuple[float, Collection]:
-    """μ and the collection that were saved."""
+def _read(path: Path, _modified: int, _size: int) -> tuple[float, CollectionModel]:
+    """Read μ and the collection from a file."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as cause:
-        raise InvalidInput(f"{str(path)!r:.200} is no saved unigram model: {cause!s:.200}.") from cause
+        raise InvalidInput(f"{str(path)!r:.200} is not a saved unigram model: {cause!s:.200}. Save one.") from cause
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InvalidInput(f"{str(path)!r:.200} is no saved unigram model: save one with UnigramModel.save.")
-    for name, known in (("version", VERSION), ("analyzer", ANALYZER)):
-        if content.get(name) != known:
+        raise InvalidInput(f"{str(path)!r:.200} is not a saved unigram model. Save one with UnigramModel.save.")
+    for name, expected in (("version", VERSION), ("analyzer", ANALYZER)):
+        if content.get(name) != expected:
             raise InvalidInput(
-                f"{str(path)!r:.200} has {name} {content.get(name)!r:.200}, and this drillrank reads {known}: fit and "
-                "save the model again."
+                f"{str(path)!r:.200} has {name} {content.get(name)!r:.200}, but this drillrank reads {expected}. Fit "
+                "and save the model again."
             )
     mu: Any = content.get("mu")
     counts: Any = content.get("counts")
@@ -355,17 +358,17 @@ def _read(path: Path, _modified: int, _size: int) -> tuple[float, Collection]:
     are_counts = isinstance(counts, dict) and all(type(count) is int and 0 < count < 2**53 for count in counts.values())
     if type(mu) not in (int, float) or language not in LANGUAGES or not are_counts:
         raise InvalidInput(
-            f"{str(path)!r:.200} is damaged: mu is a number, language one that there is, counts whole numbers from 1 "
-            "on by word."
+            f"{str(path)!r:.200} is damaged: mu must be a number, language a known one, and counts positive whole "
+            "numbers by word. Fit and save the model again."
         )
-    return float(mu), Collection(counts, str(language))
+    return float(mu), CollectionModel(counts, str(language))
 
 
 def documents_of(requests: Sequence[Request]) -> tuple[list[str], list[int], list[int]]:
-    """The documents of all prompts in one flat list, shortened to their budgets, an empty one where there is none.
+    """Return the documents of all prompts, truncated to their budgets. A prompt without any gets an empty one.
 
     Returns:
-        Their texts; how many each prompt has; and how many words of each prompt's were left out.
+        Texts of the documents, number of documents of each prompt, and number of words truncated from each prompt.
     """
     texts: list[str] = []
     sizes, cut = [], []

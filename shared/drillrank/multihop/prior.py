@@ -30,7 +30,7 @@ from drillrank.errors import InvalidInput
 from drillrank.multihop.links import Names, NameTable
 from drillrank.multihop.mentions import weigh_question_words
 from drillrank.passages import PARENTHETICAL, Passage, Path, Ranked, ranked, title_match_tokens
-from drillrank.rerank.prior import NO_PRIOR, FirstStage, Prior, RetrievalScores, check_paired, divisor, posteriors
+from drillrank.rerank.prior import NO_PRIOR, FirstStageScores, Prior, RetrievalScores, check_paired, divisor, posteriors
 from drillrank.text import name_tokens, terms
 
 
@@ -246,13 +246,13 @@ class FirstHopPrior:
         has_prior: True if there is a prior.
 
     Raises:
-        InvalidInput: As for `FirstStage.read`, or there are scores, but no prior.
+        InvalidInput: As for `FirstStageScores.read`, or there are scores, but no prior.
     """
 
     def __init__(
         self, prior: Prior | None, candidates: Sequence[Passage], scores: RetrievalScores | None, weight: float = 1.0
     ) -> None:
-        self._first_stage: FirstStage | None = None
+        self._first_stage: FirstStageScores | None = None
         self._index_by_id: dict[str, int] = {}
         self.has_prior = prior is not None
         if prior is None:
@@ -265,7 +265,9 @@ class FirstHopPrior:
             self._index_by_id.setdefault(passage.id, index)
         indices = self._index_by_id.values()
         distinct_scores = None if scores is None else [scores[index] for index in indices]
-        self._first_stage = FirstStage.read(prior, [candidates[index] for index in indices], distinct_scores, weight)
+        self._first_stage = FirstStageScores.read(
+            prior, [candidates[index] for index in indices], distinct_scores, weight
+        )
 
     def rerank(self, paths: Sequence[Ranked[Path]]) -> list[Ranked[Path]]:
         """Return all paths of one passage with the prior in their scores, best first.

@@ -23,7 +23,7 @@ from drillrank.prompts import Prompt, TruncatableText, prompt_text
 from drillrank.rerank.explaining import Shares, explain_likelihood, mean_likelihood
 from drillrank.rerank.formula import LikelihoodFormula
 from drillrank.rerank.prior import (
-    FirstStage,
+    FirstStageScores,
     Prior,
     RetrievalScores,
     Scored,
@@ -81,7 +81,7 @@ class Candidates(Generic[Item]):
 
     query: str
     items: Sequence[Item]
-    first_stage: FirstStage | None = None
+    first_stage: FirstStageScores | None = None
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class Ranker(AsksModel, ABC, Generic[Rankable, Item]):
             )
         questions, item_lists = list(map(read_query, queries)), list(map(self._candidates, passage_lists))
         check_top_n(top_n)
-        stages: list[FirstStage | None] = [None] * n_lists
+        stages: list[FirstStageScores | None] = [None] * n_lists
         if scores is not None or self.prior == "cosine":
             stages = [
                 first_stage(self.prior, items, item_scores, self.prior_weight)

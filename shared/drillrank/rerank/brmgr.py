@@ -120,8 +120,8 @@ class BRMGR(AsksModel):
         guard: Drop generated passages that no retrieved one supports (see `support`). True requires a support of 0.9; a
             number from 0 to 1 sets the minimum support. The guard scores every generated passage with every retrieved
             one.
-        preset: `"brmgr"` or `"paper"`, which are the same, as there is no public code: the paper's wording, no prior,
-            and equation 5 on the question alone with every model.
+        preset: `"brmgr"` or `"paper"`, which are the same, because public code does not exist: the paper's wording, no
+            prior, and equation 5 on the question alone with every model.
         settings: Settings for reading and pairing passages.
 
     The score of a pair, and of both its passages, is the sum of two mean log-probabilities: at most 0, comparable
@@ -479,7 +479,7 @@ def support(
     means = iter([likelihood.mean for likelihood in model.log_likelihood(requests)])
     supports = []
     for _ in targets:
-        alone, itself = next(means), next(means)
-        explained = max((next(means) - alone for _ in retrieved), default=0.0)
-        supports.append(min(explained / (itself - alone), 1.0) if itself > alone else 0.0)
+        by_question, by_itself = next(means), next(means)
+        explained = max((next(means) - by_question for _ in retrieved), default=0.0)
+        supports.append(min(explained / (by_itself - by_question), 1.0) if by_itself > by_question else 0.0)
     return supports

@@ -1,7 +1,7 @@
-"""Instructions to tune PromptRank over, written by a T5; `drillrank.evaluation.tune` finds the best of them.
+"""Instructions for PromptRank, written by a T5. `drillrank.evaluation.tune` finds the best of them.
 
-The T5 fills <X> and <Y> in "Task: <X> documents <Y> question based on them. Question:"; then "Task:" and "based on
-them", which only steer it, are dropped.              Khalifa et al. (2023), sections 2.2 and A.2; Gao et al. (2021)
+The T5 fills <X> and <Y> in "Task: <X> documents <Y> question based on them. Question:". Then "Task:" and "based on
+them", which only guide it, are removed.              Khalifa et al. (2023), sections 2.2 and A.2; Gao et al. (2021)
 """
 
 from __future__ import annotations
@@ -13,75 +13,79 @@ from typing import Any
 from drillrank.errors import InvalidInput, check_positive, warn
 from drillrank.likelihood import HuggingFaceModel, load_language_model
 
-# Section 2.2 and A.2: a span-filling T5 completes <X> and <Y>; then "based on them" is dropped.
+# Section 2.2 and A.2: a span-filling T5 completes <X> and <Y>; then "based on them" is removed.
 INSTRUCTION_SEARCH_TEMPLATES = (
     "Task: <X> documents <Y> question based on them. Question:",
     "Task: <X> previous documents and <Y> question based on them. Question:",
 )
 _SENTINELS = ("<extra_id_0>", "<extra_id_1>", "<extra_id_2>")
-_AT_ONCE = 50  # samples of one batch
+_BATCH_SIZE = 50  # samples
 _MAX_TOKENS = 30  # of both fillings
-_PATIENCE = 5  # samples drawn for each instruction wanted, at most: most are repetitions at the end
+_MAX_SAMPLES = 5  # per instruction: most samples are repetitions at the end
 
 
 def generate_instructions(
     model: str | HuggingFaceModel, count: int = 200, *, top_k: int = 10, seed: int = 0
 ) -> list[str]:
-    """Let a T5 write instructions by filling the paper's templates, half of the samples each.
+    """Let a T5 write instructions by filling the paper's two templates, each for half of the samples.
 
-    The template with "previous documents" puts the instruction after the path, the other one before it.
+    The template with "previous documents" gives instructions after the path, the other one instructions before it.
 
     Args:
         model: A T5 trained to fill spans (`"hf:google-t5/t5-base"`), or any encoder-decoder model with T5's sentinel
-            tokens. Its weights are loaded for this alone, in float32, also those of a model that is ready for scoring.
-        count: Distinct instructions wanted.
-        top_k: Tokens to sample from at each step.
+            tokens. Its weights are loaded again in float32, also those of a model that is ready for scoring.
+        count: Number of distinct instructions.
+        top_k: Number of tokens to sample from at each step.
         seed: The same seed writes the same instructions on the same machine.
 
     Returns:
-        Instructions with `{path}`, in the order in which they were sampled; fewer than `count`, with a warning, if
-        the model repeats itself.
+        Instructions with `{path}`, in the order in which they were sampled. If the model repeats itself, there are
+        fewer than `count`, with a warning.
 
     Raises:
-        InvalidInput: the model has no sentinel tokens or is no encoder-decoder model, or wrote nothing that fits.
+        InvalidInput: The model has no sentinel tokens or is not an encoder-decoder model, or wrote nothing usable.
         MissingExtra: torch or transformers is not installed.
     """
     check_positive(count=count, top_k=top_k)
-    filler, found = load_language_model(model), dict[str, None]()
+    filler, instructions = load_language_model(model), dict[str, None]()
     if not isinstance(filler, HuggingFaceModel):
-        raise InvalidInput(f"Instructions are written by an encoder-decoder model, hf:..., not {filler.spec!r:.200}.")
+        raise InvalidInput(
+            f"Instructions require an encoder-decoder model, got {filler.spec!r:.200}. Use a T5, such as "
+            "hf:google-t5/t5-base."
+        )
     fillings = _filler(filler, top_k)
     templates = INSTRUCTION_SEARCH_TEMPLATES
-    for draw in range(0, -(-count * _PATIENCE // _AT_ONCE), len(templates)):
+    for draw in range(0, -(-count * _MAX_SAMPLES // _BATCH_SIZE), len(templates)):
         drawn = [
             [_instruction(template, *pair) for pair in fillings(template, seed + draw + number)]
             for number, template in enumerate(templates)
         ]
-        found |= dict.fromkeys(wording for pair in zip_longest(*drawn) for wording in pair if wording)
-        if len(found) >= count:
-            return list(found)[:count]
-    if not found:
-        raise InvalidInput(f"{filler.spec!r:.200} wrote no instruction: it fills no spans. Take a T5, which does.")
-    message = f"{filler.spec!r:.200} wrote {len(found)} different instructions, not {count}: a larger top_k may help."
-    warn(message)
-    return list(found)
+        instructions |= dict.fromkeys(wording for pair in zip_longest(*drawn) for wording in pair if wording)
+        if len(instructions) >= count:
+            return list(instructions)[:count]
+    if not instructions:
+        raise InvalidInput(f"{filler.spec!r:.200} fills no spans, so it wrote no instruction. Use a T5.")
+    warn("The model wrote fewer different instructions than count. A larger top_k may help.")
+    return list(instructions)
 
 
 def _filler(lm: HuggingFaceModel, top_k: int) -> Callable[[str, int], list[tuple[str, str]]]:
-    """From a template and a seed to fillings of one batch; what does not follow T5's format is left out."""
+    """Return a function from a template and a seed to a batch of fillings. Other output than T5's format is dropped."""
     import torch
     import transformers
 
     name, options = lm.spec.removeprefix("hf:"), lm.options
-    # An engine in half precision has a wider head than the rest, and hooks on it while it scores: take another.
+    # An engine in half precision has a wider head than the rest, and hooks on it while it scores: load another one.
     engine = HuggingFaceModel(name, **{**options, "dtype": "float32"}).engine
     tokenizer: Any = transformers.AutoTokenizer.from_pretrained(
         name, revision=options["revision"], trust_remote_code=options["trust_remote_code"]
     )
-    known = tokenizer.get_vocab()
-    if not engine.model.config.is_encoder_decoder or any(name not in known for name in _SENTINELS):
-        raise InvalidInput(f"{lm.spec!r:.200} is no encoder-decoder model with T5's sentinel tokens <extra_id_0> ....")
-    first, second, third = (known[name] for name in _SENTINELS)
+    vocabulary = tokenizer.get_vocab()
+    if not engine.model.config.is_encoder_decoder or any(name not in vocabulary for name in _SENTINELS):
+        raise InvalidInput(
+            f"{lm.spec!r:.200} is not an encoder-decoder model with T5's sentinel tokens <extra_id_0> .... Use a T5."
+        )
+    first, second, third = (vocabulary[name] for name in _SENTINELS)
 
     def draw(template: str, seed: int) -> list[tuple[str, str]]:
         text = template.replace("<X>", _SENTINELS[0]).replace("<Y>", _SENTINELS[1])
@@ -92,30 +96,30 @@ def _filler(lm: HuggingFaceModel, top_k: int) -> Callable[[str, int], list[tuple
                 **tokenizer(text, return_tensors="pt").to(engine.device),
                 do_sample=True,
                 top_k=top_k,
-                num_return_sequences=_AT_ONCE,
+                num_return_sequences=_BATCH_SIZE,
                 max_new_tokens=_MAX_TOKENS,
             )
-        found = []
+        fillings = []
         for ids in written.tolist():
-            _, filled = _parted(ids, first)
-            of_x, filled = _parted(filled, second)
-            of_y, _ = _parted(filled, third)
-            x, y = (" ".join(tokenizer.decode(part, skip_special_tokens=True).split()) for part in (of_x, of_y))
+            _, rest = _split_at(ids, first)
+            x_ids, rest = _split_at(rest, second)
+            y_ids, _ = _split_at(rest, third)
+            x, y = (" ".join(tokenizer.decode(part, skip_special_tokens=True).split()) for part in (x_ids, y_ids))
             if x and y and "{path}" not in x + y:
-                found.append((x, y))
-        return found
+                fillings.append((x, y))
+        return fillings
 
     return draw
 
 
-def _parted(ids: list[int], sentinel: int) -> tuple[list[int], list[int]]:
-    """What stands before and what stands after a token."""
-    location = ids.index(sentinel) if sentinel in ids else len(ids)
-    return ids[:location], ids[location + 1 :]
+def _split_at(ids: list[int], sentinel: int) -> tuple[list[int], list[int]]:
+    """Return the tokens before and after the first occurrence of a token."""
+    sentinel_index = ids.index(sentinel) if sentinel in ids else len(ids)
+    return ids[:sentinel_index], ids[sentinel_index + 1 :]
 
 
 def _instruction(template: str, x: str, y: str) -> str:
-    """The template with its fillings, without what steers the model, and with the path in its place."""
+    """Return the template with its fillings and `{path}`, without the parts that guide the model."""
     text = template.replace("Task: ", "").replace(" based on them", "")
     before, question, after = text.rpartition("Question:")
     path_first = "previous documents" in template

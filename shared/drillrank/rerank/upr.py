@@ -160,9 +160,9 @@ class UPR(LikelihoodRanker[Passage | str, Passage]):
         first_expert = model.experts[0]
         if self.read is None and (first_expert.is_neural or not model.is_neural):
             return None
-        whole = copy(self)
-        whole.read, whole._two_stages = "all", None
-        return TwoStageRanker(whole.with_model(first_expert), whole, self.read or READ)
+        whole_sum = copy(self)
+        whole_sum.read, whole_sum._two_stages = "all", None
+        return TwoStageRanker(whole_sum.with_model(first_expert), whole_sum, self.read or READ)
 
     def _prompts_of(self, item: Passage, /) -> list[Prompt]:
         before, separator, after = self._template_parts
