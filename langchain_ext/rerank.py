@@ -185,7 +185,9 @@ class RelevanceRerank(RelevanceFields, LikelihoodCompressor):
     """Reranks documents by the probability that a language model calls them relevant, with the prompt of its training.
 
     Args:
-        model: A `load_language_model` specification, or a language model. It must compute next-token probabilities.
+        model: A `load_language_model` specification, or a language model. It must compute next-token probabilities, or
+            score relevance without a prompt, as cross-encoders (`"ce:<model>"`) and rerank servers
+            (`"http://host:port/rerank#<model>"`) do.
         top_n: Maximum number of results; None returns all documents.
         score: Scale of the new scores: `"log_likelihood"`, the logarithm of P(relevant) or its log-odds;
             `"probability"`, P(relevant); or `"softmax"`, the share in the sum of all P(relevant).
@@ -198,7 +200,7 @@ class RelevanceRerank(RelevanceFields, LikelihoodCompressor):
         settings: Further settings, `langchain_ext.settings.RelevanceRerankSettings` or a mapping of its fields.
 
     Raises:
-        LacksCapability: The model cannot compute next-token probabilities, such as the unigram model.
+        LacksCapability: The model can do neither, such as the unigram model.
         InvalidInput: The query is blank, or a setting cannot be used.
 
     >>> reranker = RelevanceRerank("hf:Qwen/Qwen3-Reranker-0.6B", preset="qwen3-reranker", score="probability")

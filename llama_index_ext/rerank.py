@@ -166,7 +166,9 @@ class RelevanceRerank(RelevanceFields, LikelihoodRerank):
     """Reranks nodes by the probability that a language model calls them relevant, with the prompt of its training.
 
     Args:
-        model: A `load_language_model` specification, or a language model. It must compute next-token probabilities.
+        model: A `load_language_model` specification, or a language model. It must compute next-token probabilities, or
+            score relevance without a prompt, as cross-encoders (`"ce:<model>"`) and rerank servers
+            (`"http://host:port/rerank#<model>"`) do.
         top_n: Maximum number of results; None returns all nodes.
         score: Scale of the new scores: `"log_likelihood"`, the logarithm of P(relevant) or its log-odds;
             `"probability"`, P(relevant); or `"softmax"`, the share in the sum of all P(relevant).
@@ -179,7 +181,7 @@ class RelevanceRerank(RelevanceFields, LikelihoodRerank):
         settings: Further settings, `llama_index_ext.settings.RelevanceRerankSettings` or a mapping of its fields.
 
     Raises:
-        LacksCapability: The model cannot compute next-token probabilities, such as the unigram model.
+        LacksCapability: The model can do neither, such as the unigram model.
         InvalidInput: The query is missing or blank, or a setting cannot be used.
 
     >>> reranker = RelevanceRerank("hf:Qwen/Qwen3-Reranker-0.6B", preset="qwen3-reranker", score="probability")

@@ -59,8 +59,13 @@ def test_json_is_json(code):
     json.loads(code)
 
 
+@pytest.mark.parametrize("code", of_kind("toml"))
+def test_toml_is_toml(code):
+    assert tomllib.loads(code)
+
+
 def test_blocks_are_of_kinds_that_are_checked():
-    assert {kind for _, _, kind, _ in BLOCKS} <= {"python", "diff", "json", "bash"}
+    assert {kind for _, _, kind, _ in BLOCKS} <= {"python", "diff", "json", "bash", "toml"}
 
 
 @pytest.mark.parametrize("code", of_kind("bash"))

@@ -160,6 +160,7 @@ class RerankServerModel(RelevanceModel):
         retries: int = 5,
         show_progress: bool = False,
     ) -> None:
+        options = {name: value for name, value in locals().items() if name not in ("self", "address")}
         httpx = require("httpx", "server")
         split_address(address)
         url, _, self._model = address.partition("#")
@@ -180,17 +181,7 @@ class RerankServerModel(RelevanceModel):
         check_connection(timeout=timeout, retries=retries, concurrency=concurrency)
         self._address = address
         self._scores: Scores = scores or self._api.scores
-        self._options: dict[str, Any] = {
-            "api": api,
-            "scores": scores,
-            "api_key_env": api_key_env,
-            "documents_per_request": documents_per_request,
-            "characters_per_request": characters_per_request,
-            "concurrency": concurrency,
-            "timeout": timeout,
-            "retries": retries,
-            "show_progress": show_progress,
-        }
+        self._options: dict[str, Any] = options | {"api": api}
         client = partial(HTTPClient, root, api_key_env=api_key_env, timeout=timeout)
         self._client = PerProcess(partial(client, retries=retries, concurrency=concurrency))
 

@@ -126,7 +126,7 @@ def test_of_relevance(kind, transform, folders, server):
     found = add_up(ranking, model)
     for item, entry in zip(found, ranking, strict=True):
         assert item.tokens == ()
-        assert "no contribution of a token" in item.note
+        assert "no contributions of its tokens" in item.note
         odds = item.term(ODDS)
         assert odds.value == pytest.approx(entry.details["log_odds"])
         if transform == "logit":
