@@ -67,7 +67,7 @@ def test_where_no_score_is_brought_the_order_counts_in_langchain_and_for_paths(h
         hits = host.rerank(component, QUERY, *(host.hit(host.record(text), None) for text in texts))
         assert [one.text for one in hits] == texts
         assert (hits[0].score > hits[1].score) == (host is LangChain or name == "PromptRankRerank")
-    with pytest.raises(InvalidInput, match="needs scores, the cosine"):
+    with pytest.raises(InvalidInput, match="needs the cosine"):
         found(host, name, [None] * len(TEXTS), prior="cosine")
 
 

@@ -172,7 +172,7 @@ PASSAGES, COSINE = [Passage("a", id="one"), Passage("b", id="two")], UPR(Unasked
 NO_COSINE = r"passage 1 \(id 'two'\) must be a cosine, .* other scales\.$"
 test_what_is_no_cosine_is_refused = refuses(
     *((lambda wrong=wrong: COSINE.rank("red fox", PASSAGES, scores=[0.5, wrong]), NO_COSINE) for wrong in (17.5, -1.1)),
-    *((lambda nothing=nothing: COSINE.rank("red fox", PASSAGES, scores=nothing), "needs scores, the cosine")
+    *((lambda nothing=nothing: COSINE.rank("red fox", PASSAGES, scores=nothing), "needs the cosine")
       for nothing in (None, [None, None])),
 )  # fmt: skip
 
@@ -187,7 +187,7 @@ def test_a_score_that_is_no_finite_number_is_refused_and_its_passage_named(score
     place = min(place, len(scores))
     scores.insert(place, wrong)
     passages = [Passage("a red fox", id=f"fox-{number}") for number in range(len(scores))]
-    with pytest.raises(InvalidInput, match=rf"passage {place} \(id 'fox-{place}'\) is"):
+    with pytest.raises(InvalidInput, match=rf"passage {place} \(id 'fox-{place}'\) must be"):
         UPR(Unasked(), prior="retrieval").rank("red fox", passages, scores=scores)
 
 

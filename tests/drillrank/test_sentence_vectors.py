@@ -64,7 +64,7 @@ def test_each_text_is_encoded_once_indexed_or_not():
 
 
 def test_of_texts_that_are_not_indexed_the_latest_are_remembered(monkeypatch):
-    monkeypatch.setattr(encoder, "_REMEMBERED", 2)
+    monkeypatch.setattr(encoder, "_MAX_CACHED", 2)
     asked = Asked()
     vectors = SentenceVectors(asked)
     vectors.index(["for", "good"])
@@ -160,7 +160,7 @@ def test_it_is_the_likeliest_for_the_middle_sentences_and_the_rests_of_500_texts
 @pytest.mark.parametrize("number", [0, 1, 29])
 def test_below_thirty_texts_of_two_sentences_there_is_none(number):
     texts = [*texts_of(number), *(f"One sentence {i}." for i in range(40))]
-    with pytest.warns(DrillrankWarning, match=rf"stays 7\.0: only {number} texts .* 30 are needed") as caught:
+    with pytest.warns(DrillrankWarning, match=rf"stays 7\.0: only {number} texts .* at least 30") as caught:
         assert fitted_concentration(texts, None, None, otherwise=7.0) == 7.0
     assert len(caught) == 1
 
