@@ -48,8 +48,8 @@ AREAS = {
         " drillrank/neural/trusted_wording",
     ),
     "paths": Area(
-        "multihop/search multihop/state multihop/prior multihop/hyperlinks multihop/mentions multihop/aliases"
-        " multihop/missing rerank/prior",
+        "multihop/search multihop/beam multihop/path_scorer multihop/prior multihop/hyperlinks multihop/mentions"
+        " multihop/aliases multihop/missing rerank/prior",
         "path_search path_prior path_pairs path_missing path_scope path_starts path_growing scale links links_in_texts"
         " mentions twins explanation corpus_paths first_stage",
     ),

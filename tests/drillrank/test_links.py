@@ -20,7 +20,8 @@ from drillrank.multihop.links import (
 )
 from drillrank.multihop.mentions import TitleMentions
 from drillrank.multihop.path_rerank import PathRerank
-from drillrank.multihop.search import PathSearch, as_source, handlers
+from drillrank.multihop.search import PathSearch
+from drillrank.multihop.sources import as_source, handlers
 from drillrank.passages import Passage, Path, by_id
 from drillrank.rerank.promptrank import PromptRank
 from tests.drillrank.helpers import refuses
@@ -156,7 +157,7 @@ test_what_is_no_link_and_no_source_is_refused = refuses(
        "A link must lead to an id")
       for to in (7, None, ["a"], ("a",))),
     (lambda: named_links(["title"]), "got 'title'"),
-    *((lambda source=source: as_source(source), "retrieves nothing") for source in (7, "retriever", None, object())),
+    *((lambda source=source: as_source(source), "must be a function") for source in (7, "retriever", None, object())),
 )  # fmt: skip
 
 

@@ -17,7 +17,8 @@ from drillrank.multihop.links import passage_links
 from drillrank.multihop.missing import parse_missing_query
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.prior import PathPrior
-from drillrank.multihop.search import PathSearch, handlers
+from drillrank.multihop.search import PathSearch
+from drillrank.multihop.sources import handlers
 from drillrank.passages import Passage
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.text import WORD

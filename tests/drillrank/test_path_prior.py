@@ -15,8 +15,8 @@ from drillrank.evaluation.metrics import recall_all
 from drillrank.likelihood import UnigramModel
 from drillrank.multihop.link_names import named_links
 from drillrank.multihop.mentions import NameMentions, TitleMentions
+from drillrank.multihop.path_scorer import TokenCoverage
 from drillrank.multihop.prior import PathPrior, check_rank_prior, find_named_passages, index_titles
-from drillrank.multihop.state import TokenCoverage
 from drillrank.passages import Passage, Path
 from tests.drillrank.helpers import refuses
 from tests.registers import pages, questions
@@ -55,19 +55,18 @@ def test_what_a_path_and_one_passage_more_explain(texts):
     for aligned in (0.0, 0.6):
         residual = TokenCoverage(model, "red fox river", aligned)
         residual.read(passages)
-        totals, alignments = residual.longer(path, others)
+        totals, alignments = residual.score_extensions(path, others)
         assert alignments.tolist() == pytest.approx([aligned * gain for gain in gains])
         assert totals.tolist() == pytest.approx(
             [mean + aligned * gain for mean, gain in zip(means, gains, strict=True)]
         )
-        assert residual.alignment(path.with_passage(others[0])) == pytest.approx(alignments[0])
     explained, left, ordered = -np.inf, list(zip(passages, np.log(chances), strict=True)), []
     while left:  # first the one that explains most, then what adds most
         best = max(range(len(left)), key=lambda at: np.maximum(explained, left[at][1]).sum().round(9))
         passage, own = left.pop(best)
         explained = np.maximum(explained, own)
         ordered.append(passage)
-    assert residual.by_gain(Path(tuple(passages))) == ordered
+    assert residual.order_by_gain(Path(tuple(passages))) == ordered
 
 
 def test_the_arithmetic():
