@@ -10,7 +10,7 @@ import sys
 from .data import data_folder
 
 _ALL = (
-    "multihop cascade path_prior linking readme reranking tuned first_stage never_worse hipporag generated papers "
+    "multihop path_prior linking readme reranking tuned first_stage never_worse hipporag generated papers "
     "papers_d3 papers_promptrank papers_mc papers_brmgr readers drilldown views folders folder_german small_folders "
     "readme_folder flat_headings stores d3_stores financebench which_document all_reports not_here contracts "
     "loaded_pages pdf_folder filtered_views neural_speed quantised encoders corpus_scale growing_pool store_scale "

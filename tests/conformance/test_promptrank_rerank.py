@@ -132,7 +132,7 @@ def test_unknown_links_are_refused(host, links):
 
 @both_frameworks
 def test_settings_of_the_search_survive_json_and_reach_it(host):
-    search = {"hops": 3, "beam": 2, "branch": 1, "pairs": 0, "link_prior": PathPrior(jump=0.1), "cascade": 7}
+    search = {"hops": 3, "beam": 2, "branch": 1, "pairs": 0, "link_prior": PathPrior(jump=0.1)}
     budgets = {"demonstrations_per_prompt": 1, "max_document_tokens": 5, "max_prompt_tokens": 40}
     again = host.again(host.ext.PromptRankRerank(settings={**search, **budgets}))
     assert {name: getattr(again.settings, name) for name in (*search, *budgets)} == {**search, **budgets}

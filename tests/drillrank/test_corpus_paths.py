@@ -16,7 +16,7 @@ from drillrank.likelihood.encoder import EmbeddingModel
 from drillrank.llm import run
 from drillrank.multihop.links import passage_links
 from drillrank.multihop.prior import PathPrior
-from drillrank.multihop.search import EmptySource, handlers
+from drillrank.multihop.sources import EmptySource, handlers
 from tests.drillrank.conftest import HashModel
 from tests.examples import examples
 from tests.linked_passages import first_stage, linked_passages, questions
@@ -26,9 +26,6 @@ def corpus_of(passages, file=None):
     corpus = Corpus(file)
     corpus.add(passages)
     return corpus
-
-
-CASCADE = {"link_prior": PathPrior(named=0.9), "cascade": 3}
 
 
 def same(found, expected):
@@ -41,12 +38,21 @@ def same(found, expected):
 @settings(max_examples=examples(20))
 @given(
     st.integers(0, 10_000),
-    st.sampled_from([{}, {"hops": 3, "pairs": 0}, {"link_prior": None}, {"beam": 1, "pairs": 8}, CASCADE]),
+    st.sampled_from(
+        [
+            {},
+            {"hops": 3, "pairs": 0},
+            {"link_prior": None},
+            {"beam": 1, "pairs": 8},
+            {"link_prior": PathPrior(named=0.9)},
+        ]
+    ),
+    st.booleans(),
 )
-def test_paths_and_scores_are_those_of_a_search_in_memory(seed, options):
+def test_paths_and_scores_are_those_of_a_search_in_memory(seed, options, is_lexical):
     passages = list(linked_passages(60, seed=seed))
     passages += [Passage(passages[0].text, id="copy", title=passages[0].title, links=("p3",))]
-    ranker = PromptRank(HashModel() if "cascade" in options else "unigram")
+    ranker = PromptRank("unigram" if is_lexical else HashModel())
     options = {"links": passage_links, "settings": {"pool": 12, **options}}
     alone = PathSearch(ranker, passages, first_stage=first_stage(passages), **options)
     stored = PathSearch(ranker, first_stage=corpus_of(passages), **options)

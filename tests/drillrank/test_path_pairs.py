@@ -1,4 +1,4 @@
-"""Unlinked pairs, the prior and the cascade in path search, and how many paths the model scores."""
+"""Unlinked pairs and the prior in path search, and how many paths the model scores."""
 
 from __future__ import annotations
 
@@ -147,21 +147,6 @@ def test_what_a_retrieval_brings_is_no_link_to_the_prior(hash_model):
     jumps, prior = priors(passages, RetrievedLinks(2)), priors(stated, [passage_links, RetrievedLinks(2)])
     assert jumps[("a", "b")] == jumps[("b", "c")] < prior[("a", "b")]
     assert prior[("b", "c")] == pytest.approx(jumps[("b", "c")])
-
-
-@given(graphs(max_size=8), st.integers(1, 10), st.integers(1, 3))
-def test_a_cascade_asks_the_model_for_the_chosen_only_and_loses_nothing(hash_model, passages, cascade, hops):
-    model = hash_model()
-    search = PathSearch(ranker(model), passages, settings={"hops": hops, "beam": 3, "branch": 2, "cascade": cascade})
-    told = []
-    ranking = search.search(QUERY, on_hop=told.append)
-    assert {item.passage.id for item in ranking} >= {passage.id for passage in passages}
-    assert len(model.requests) == sum(min(cascade, len(hop.paths)) for hop in told)
-    for hop in told:
-        scores = [item.score for item in hop.paths]
-        assert scores == sorted(scores, reverse=True)
-        assert all("model" not in item.details for item in hop.paths[:cascade])
-        assert all(item.details["model"] == "unigram" for item in hop.paths[cascade:])
 
 
 @given(graphs(), st.integers(1, 9), st.integers(1, 3))

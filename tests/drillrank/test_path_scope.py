@@ -16,7 +16,7 @@ from drillrank.frameworks.paths import GivenPassages, NamedRecords
 from drillrank.llm import run
 from drillrank.multihop.links import passage_links
 from drillrank.multihop.mentions import TitleMentions
-from drillrank.multihop.search import handlers
+from drillrank.multihop.sources import handlers
 from drillrank.passages import by_id
 
 TITLES = ["Ada Holm", "Ada Holm Pier", "The Pier", "Pier (film)", "d1", ""]

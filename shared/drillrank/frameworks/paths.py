@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar
 
 from drillrank.drilldown.last_used import LastUsed
 from drillrank.errors import InvalidInput, WarnOnce, warn
-from drillrank.explanation import Explanation
+from drillrank.explanation import Explainable, Explanation
 from drillrank.explanation.explanations import explains
 from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.metadata import describe_path
@@ -36,7 +36,9 @@ from drillrank.llm import FunctionRequest, LookupRequest, Requests, RetrievalReq
 from drillrank.multihop.link_names import LinkName, default_link_names, named_links
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.prior import check_rank_prior
-from drillrank.multihop.search import EmptySource, Hop, PathSearch
+from drillrank.multihop.result import Hop
+from drillrank.multihop.search import PathSearch
+from drillrank.multihop.sources import EmptySource
 from drillrank.passages import Passage, Ranking, by_id, stable_uuid
 from drillrank.rerank.base import RetrievalScores
 from drillrank.settings import with_preset
@@ -317,7 +319,7 @@ def rank_linked(
     for item in ranking:
         if item.details["position"] >= len(passages):
             item.details["reached"] = records.record_by_name[item.passage.id]
-    return ranking
+    return Explainable(ranking, ranking.why)
 
 
 # Retrieval

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from drillrank.explanation import Explainable
 from drillrank.llm import Requests, run
 from drillrank.multihop.links import LinkSource
 from drillrank.multihop.path_settings import PathSettings
-from drillrank.multihop.search import EmptySource, OnHop, PassageSource, PathSearch, handlers
-from drillrank.passages import Passage, Ranked, Ranking, as_passages, by_id, check_query, check_top_n
+from drillrank.multihop.result import OnHop, PathResult, PathTrace
+from drillrank.multihop.search import PathSearch
+from drillrank.multihop.sources import EmptySource, PassageSource, handlers
+from drillrank.passages import Passage, Ranked, as_passages, by_id, check_query, check_top_n
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.settings import Preset
@@ -73,7 +75,7 @@ class PathRerank:
         scores: RetrievalScores | None = None,
         source: PassageSource | None = None,
         on_hop: OnHop | None = None,
-    ) -> Ranking[Passage]:
+    ) -> PathResult[Passage]:
         """All passages by falling score, the maximum over their paths.
 
         Those of one path come in the order of their own posterior, as in `PathSearch`; other ties keep the input order.
@@ -105,7 +107,7 @@ class PathRerank:
         scores: RetrievalScores | None = None,
         source: PassageSource | None = None,
         on_hop: OnHop | None = None,
-    ) -> Ranking[Passage]:
+    ) -> PathResult[Passage]:
         """As `rank`, without blocking the event loop."""
         return await self.prompt_rank.language_model.run_in_worker(
             partial(self.rank, query, passages, top_n, scores=scores, source=source, on_hop=on_hop)
@@ -118,13 +120,13 @@ class PathRerank:
         top_n: int | None = None,
         *,
         scores: RetrievalScores | None = None,
-    ) -> Requests[Ranking[Passage]]:
+    ) -> Requests[PathResult[Passage]]:
         """The same as a generator of requests, for `drillrank.llm.run` and `arun`."""
         check_query(query)
         check_top_n(top_n)
         given = as_passages(passages)
         if not given:
-            return Explainable()
+            return PathResult((), PathTrace(query))
         distinct = by_id(given)
         found = yield from self.path_search.requests(query, candidates=given, scores=scores)
         best = {item.passage.id: item for item in found}
@@ -144,4 +146,4 @@ class PathRerank:
             )
             for rank, location in enumerate(order, start=1)
         ]
-        return Explainable(ordered, found.why)
+        return replace(found, ranking=tuple(ordered))

@@ -77,8 +77,6 @@ class PathSettings(Settings):
         link_prior: Prior of a path before its texts are read: a reader follows links, or jumps. A mapping becomes a
             `PathPrior`. None scores by the likelihood alone, as in the paper. `"default"` is `PathPrior()`, or what
             the preset says.
-        cascade: Number of paths of each hop that the model scores. The embedded unigram model chooses them. None for
-            all.
         prune: Rule that chooses the links to follow: those after which the question is likeliest (`"residual"`), or
             those whose passages are most similar to the question (`"tfidf"`, the paper's rule). None is `"residual"`.
         pool: F, number of passages of the first stage.
@@ -102,7 +100,6 @@ class PathSettings(Settings):
     branch: int | None = None
     pairs: int | None = None
     link_prior: PathPrior | Literal["default"] | None = "default"
-    cascade: int | None = None
     prune: Prune | None = None
     pool: int = 100
     preset: Preset | None = None
@@ -115,7 +112,7 @@ class PathSettings(Settings):
             object.__setattr__(self, "link_prior", PathPrior.from_dict(link_prior))
         elif link_prior != "default" and not isinstance(link_prior, PathPrior | None):
             raise InvalidInput(f'link_prior must be a PathPrior, None or "default", got {link_prior!r:.200}.')
-        check_limits(hops=self.hops, branch=self.branch, cascade=self.cascade)
+        check_limits(hops=self.hops, branch=self.branch)
         check_positive(pool=self.pool)
         if self.beam is not None:
             for beam in self.beam if isinstance(self.beam, tuple) and self.beam else [self.beam]:
