@@ -53,15 +53,11 @@ def test_memory_store_and_corpus_have_the_same_paths_and_scores(seed, pairs, is_
     over_corpus = PathSearch(ranker, first_stage=corpus, **options)
     for question in questions(passages, 2, seed=seed):
         expected = in_memory.search_paths(question)
-        expected_links = [
-            (links.path.ids, [passage.id for passage in links.passages]) for links in expected.trace.links
-        ]
         assert len(expected.trace.hops) > 1
         for result in (fetch_paths(in_memory, store, question), over_corpus.search_paths(question)):
             assert [item.passage.ids for item in result] == [item.passage.ids for item in expected]
             assert [item.score for item in result] == pytest.approx([item.score for item in expected], abs=1e-6)
-            links = [(links.path.ids, [passage.id for passage in links.passages]) for links in result.trace.links]
-            assert links == expected_links
+            assert list_links(result) == list_links(expected)
 
 
 def test_a_fetched_passage_is_scored_by_the_statistics_of_the_collection(hash_model):
