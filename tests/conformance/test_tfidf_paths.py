@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from drillrank import Passage, PathSearch, PromptRank
-from drillrank.multihop.path_rerank import named_links
+from drillrank.multihop.link_names import named_links
 from tests.conformance.frameworks import both_frameworks
 
 _WORDS = [

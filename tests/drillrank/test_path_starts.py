@@ -108,7 +108,7 @@ test_what_cannot_be_used_is_refused_before_a_model_is_asked = refuses(
     (lambda: PromptRank(Unasked()).rank("fox", [FOX], scores=[1.0]), "this ranker has no prior"),
     (lambda: PromptRank(prior="uniform"), "prior"),
     *((lambda wrong=wrong: PathSearch(PromptRank(), POOL, settings={"link_prior": wrong}),
-       "link_prior is a PathPrior or None") for wrong in ("uniform", 1, True)),
+       "link_prior must be a PathPrior") for wrong in ("uniform", 1, True)),
     (lambda: PLAIN.rank("fox", POOL, scores=[1.0] * 5), "this ranker has no prior"),
     (lambda: PathRerank(COUNTS).rank("fox", POOL, scores=[1.0] * 4), "4 scores and 5 passages"),
 )  # fmt: skip

@@ -219,8 +219,10 @@ def _component_by_name(name: str, settings: dict[str, Any], corpus: Collection, 
         return lambda query: d3.retrieve(query, documents)
     if not corpus.passages:
         raise InvalidInput("PathSearch searches a corpus: give one.")
-    of_paths = {key: named.pop(key) for key in setting_defaults(PromptRank).keys() & named.keys()}
-    prompt_rank = PromptRank(model, **keyword_arguments(PromptRank, of_paths))
+    prompt_names, search_names = setting_defaults(PromptRank).keys(), setting_defaults(PathSearch).keys()
+    of_prompts = {key: named[key] for key in prompt_names & named.keys()}
+    named = {key: value for key, value in named.items() if key not in prompt_names - search_names}  # both take a preset
+    prompt_rank = PromptRank(model, **keyword_arguments(PromptRank, of_prompts))
     links = [named["links"]] if isinstance(named.get("links"), str) else named.get("links")
     if isinstance(links, Sequence) and all(isinstance(name, str) for name in links):
         named["links"] = named_links(links)  # as the hosts have them, and a command line can give them

@@ -28,12 +28,12 @@ from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.metadata import describe_path
 from drillrank.frameworks.models import FrameworkEmbedding
 from drillrank.frameworks.sections import deduplicate_sections, warn_missing
-from drillrank.frameworks.settings import PathRetrieverSettings
+from drillrank.frameworks.settings import LinkedRecordSettings, PathRetrieverSettings
 from drillrank.frameworks.shared import MAX_INDEXES, CachedValue, get_or_compute, list_visible
 from drillrank.frameworks.stored_vectors import StoredVectors
 from drillrank.likelihood import LanguageModel
 from drillrank.llm import FunctionRequest, LookupRequest, Requests, RetrievalRequest, Usage
-from drillrank.multihop.link_names import LinkName, named_links
+from drillrank.multihop.link_names import LinkName, default_link_names, named_links
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.prior import check_rank_prior
 from drillrank.multihop.result import Hop
@@ -41,6 +41,7 @@ from drillrank.multihop.search import PathSearch
 from drillrank.multihop.sources import EmptySource
 from drillrank.passages import Passage, Ranking, by_id, stable_uuid
 from drillrank.rerank.base import RetrievalScores
+from drillrank.settings import with_preset
 from drillrank.structure.record_store import (
     RecordStore,
     get_request,
@@ -294,7 +295,8 @@ class StoreSearch(Generic[RecordT]):
 
 def build_path_rerank(component: Any, embed: Embed | None) -> PathRerank:
     """Return the path reranker of a `PromptRankRerank`. With a source, each path also leads to what that finds."""
-    settings, links = component.settings, component.links
+    settings: LinkedRecordSettings = with_preset(component.settings, component.preset)
+    links = default_link_names(settings.preset) if component.links is None else component.links
     return PathRerank(
         settings.prompt_rank(component.language_model, component.prior),
         links=named_links(links if component.source is None else (*links, "retrieval"), settings.links_key),
@@ -364,8 +366,8 @@ class PathRetrieval(Generic[RecordT]):
         records: Records that may be linked to, although the source does not find them.
         model: Language model that scores paths.
         stores: Stores, for no question in particular.
-        settings: Settings of the search.
-        links: Kinds of links, by name.
+        settings: Settings of the search, with the preset of the component.
+        links: Kinds of links, by name. None takes those of the preset, or else those that texts state.
         embed: Function from texts to vectors. None takes the vectors of the index, if it has one for each of the
             `records`, so that no record has to be embedded, and else matches terms alone.
         index_embed: Embedding model of the index behind the source. None without one.
@@ -386,7 +388,7 @@ class PathRetrieval(Generic[RecordT]):
         stores: PathStores[RecordT],
         *,
         settings: PathRetrieverSettings,
-        links: Sequence[LinkName],
+        links: Sequence[LinkName] | None,
         embed: Embed | None,
         index_embed: Embed | None = None,
         missing_prompt: Callable[..., str] | None,
@@ -396,11 +398,11 @@ class PathRetrieval(Generic[RecordT]):
         check_rank_prior(settings.prior)
         if isinstance(links, str):
             raise InvalidInput(f"links must be a list of names, got {links!r:.200}. Write [{links!r:.200}].")
-        if embed is None and settings.use_index_vectors and isinstance(index_embed, FrameworkEmbedding):
+        if embed is None and settings.uses_index_vectors and isinstance(index_embed, FrameworkEmbedding):
             embed = StoredVectors(index_embed)
         self._records, self._names = records, stores.name_records(records)
         self._prompt_rank, self._settings = settings.prompt_rank(model, settings.prior), settings
-        self._links = named_links(links, settings.links_key)
+        self._links = named_links(default_link_names(settings.preset) if links is None else links, settings.links_key)
         self._embed = embed
         self._missing = None if missing_prompt is None else replace(settings, missing_prompt=missing_prompt)
         self._explain, self._index_fields = explain, index_fields

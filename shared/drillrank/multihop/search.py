@@ -38,16 +38,22 @@ from drillrank.multihop.beam import (
     rank_passages,
     rank_paths,
 )
-from drillrank.multihop.collection import CorpusPassages, InMemoryPassages
 from drillrank.multihop.explaining import explain_paths
 from drillrank.multihop.link_names import default_links
 from drillrank.multihop.links import LinkSource
 from drillrank.multihop.missing import MissingInformation
 from drillrank.multihop.path_scorer import PathScorer, TokenCoverage, add_embedding_model
 from drillrank.multihop.path_settings import PathSettings
-from drillrank.multihop.prior import FirstHopPrior, find_named_passages
+from drillrank.multihop.prior import FirstHopPrior, RandomSurfer, find_named_passages
 from drillrank.multihop.result import CandidatePath, FollowedLinks, Hop, OnHop, PathResult, PathTrace, StopReason
-from drillrank.multihop.sources import PassageSource, RetrieveFunction, as_source, handlers
+from drillrank.multihop.sources import (
+    CorpusPassages,
+    InMemoryPassages,
+    PassageSource,
+    RetrieveFunction,
+    as_source,
+    handlers,
+)
 from drillrank.passages import Passage, Path, Ranked, as_passages, by_id, check_query, check_top_n
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
@@ -232,7 +238,8 @@ class PathSearch:
             LLMFailure: A call failed or its answer has no word, and `on_failure` says to raise.
         """
         usage = Usage()
-        return run(self.requests(query, top_n, usage=usage), self.llm, handlers(self.source, on_hop), usage=usage)
+        answering = handlers(self._retriever or self._collection, on_hop)
+        return run(self.requests(query, top_n, usage=usage), self.llm, answering, usage=usage)
 
     async def asearch(
         self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None
@@ -351,6 +358,13 @@ class PathSearch:
             is_known = False
         statistics = collection.statistics if is_known and plan.prune == "tfidf" else None
         prior, scorer = plan.link_prior, collection.scorer
+        surfer = None
+        if prior is not None:
+            surfer = RandomSurfer(prior, collection.size, find_named_passages(query, collection.titles))
+        first_hop = None
+        if self.prompt_rank.prior is not None or scores is not None:
+            weight = self.prompt_rank.settings.prior_weight
+            first_hop = FirstHopPrior(self.prompt_rank.prior, candidates, scores, weight)
         asks = missing or (self.settings if self.llm is not None else None)
         return SearchScope(
             question=query,
@@ -359,11 +373,10 @@ class PathSearch:
             kinds=collection.links,
             pool={} if fetched else collection.by_id,
             fetched=first,
-            surfer=None
-            if prior is None
-            else prior.build_surfer(collection.size, find_named_passages(query, collection.titles)),
+            surfer=surfer,
+            weight=prior.weight if prior else 0.0,
             title_penalties=collection.title_penalties,
-            first_hop=FirstHopPrior(self.prompt_rank.prior, candidates, scores, self.prompt_rank.settings.prior_weight),
+            first_hop=first_hop,
             coverage=TokenCoverage(scorer.document_model, query, prior.aligned if prior else 0.0),
             branch=plan.branch,
             prunes_by_tfidf=plan.prune == "tfidf",
@@ -384,7 +397,7 @@ class PathSearch:
             # 2. Score the paths jointly: the likelihood of the question after them, and their prior.
             scored = scope.scorer.rank(scope.question, candidates)
             if not hops:
-                scored = scope.first_hop.rerank(scored)
+                scored = scored if scope.first_hop is None else scope.first_hop.rerank(scored)
                 best = [item for item in scored if item.passage.passages[0].titled_text.strip()][: plan.pairs]
             candidate_by_ids |= {candidate.path.ids: candidate for candidate in candidates}
             hops.append(Hop(len(hops) + 1, tuple(scored)))
@@ -393,7 +406,7 @@ class PathSearch:
             if stop_reason := find_stop_reason(hops, plan.hops, is_open=plan.stops_early):
                 break
             # 4. Prune to the K1 best paths. Follow their links, and those of passages to pair.
-            beam = scored[: plan.beam(len(hops))]
+            beam = scored[: plan.beams[min(len(hops), len(plan.beams)) - 1]]
             followed = yield from follow_links(scope, beam, best if len(hops) == 1 else [])
             links += followed
             # 5. Extend each by the L best passages. Longer paths may go on to the best passages of the first hop, too.

@@ -1,4 +1,4 @@
-"""Demonstrations: questions with their gold paths, shown before a path."""
+"""Demonstrations: questions with their gold paths, which precede the path in a prompt."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from drillrank.passages import Passage, Path, check_query
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """A question and the path that answers it.
+    """Question with the path that answers it.
 
     Attributes:
         path: The gold path, in reading order.
         question: The question.
-        kind: Type of the question, such as "bridge" or "comparison"; a context mixes kinds. None is a kind, too.
+        kind: Type of the question, such as "bridge" or "comparison". A context has different kinds. None counts as a
+            kind.
 
     Raises:
-        InvalidInput: the path is not a `Path`, the question is blank, or the kind is not a string.
+        InvalidInput: The path is not a `Path`, the question is blank, or the kind is not a string.
     """
 
     path: Path
@@ -31,36 +32,37 @@ class Demonstration:
 
     def __post_init__(self) -> None:
         if not isinstance(self.path, Path):
-            raise InvalidInput(f"A demonstration's path is a Path, not a {type(self.path).__name__}.")
+            raise InvalidInput(f"path of a demonstration must be a Path, got a {type(self.path).__name__}.")
         check_query(self.question)
         if not isinstance(self.kind, str | None):
-            raise InvalidInput(f"A demonstration's kind is a string or None, not {self.kind!r:.200}.")
+            raise InvalidInput(f"kind of a demonstration must be a string or None, got {self.kind!r:.200}.")
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Demonstration:
-        """One from `dataclasses.asdict`, as JSON has it.
+    def from_dict(cls, fields: Mapping[str, Any]) -> Demonstration:
+        """Convert a mapping of field names, such as parsed JSON, to a demonstration.
 
         Raises:
-            InvalidInput: a part is missing or cannot be used.
+            InvalidInput: A field is missing, or its value cannot be used.
         """
         try:
-            passages = [Passage(**{**one, "links": tuple(one.get("links", ()))}) for one in given["path"]["passages"]]
-            return cls(Path(tuple(passages)), given["question"], given.get("kind"))
+            passages = [Passage(**{**row, "links": tuple(row.get("links", ()))}) for row in fields["path"]["passages"]]
+            return cls(Path(tuple(passages)), fields["question"], fields.get("kind"))
         except (KeyError, TypeError, AttributeError) as problem:
-            message = f"A demonstration has a path of passages and a question; not {given!r:.200}."
-            raise InvalidInput(message) from problem
+            raise InvalidInput(
+                f"A demonstration must have a path with passages and a question, got {fields!r:.200}."
+            ) from problem
 
 
 def sample_demonstrations(labelled: Sequence[Demonstration], count: int, *, seed: int = 0) -> list[Demonstration]:
-    """Choose demonstrations at random, as many of each kind as of any other where there are enough.
+    """Sample demonstrations at random, with equal numbers of all kinds if there are enough.
 
     Args:
-        labelled: What to choose from.
-        count: How many; the paper finds 8 best, two in each of four contexts.
-        seed: The same seed chooses the same ones.
+        labelled: Demonstrations to choose from.
+        count: Number of demonstrations to return. The paper's best is 8, two in each of four contexts.
+        seed: Seed of the random numbers.
 
     Raises:
-        InvalidInput: `count` is below 1, or there are not that many.
+        InvalidInput: `count` is below 1, or above the number of demonstrations.
 
     >>> path = Path((Passage("Basel lies on the Rhine."),))
     >>> bridges = [Demonstration(path, f"Bridge {i}?", "bridge") for i in range(9)]
@@ -71,27 +73,27 @@ def sample_demonstrations(labelled: Sequence[Demonstration], count: int, *, seed
     check_positive(count=count)
     labelled = check_demonstrations(labelled)
     if count > len(labelled):
-        raise InvalidInput(f"{count} demonstrations cannot be chosen from {len(labelled)}.")
-    chance = random.Random(seed)
-    by_kind = _by_kind(labelled)
-    kinds = list(by_kind.values())
-    chance.shuffle(kinds)  # if the kinds do not divide the count, chance says which of them has one more
-    for items in kinds:
-        chance.shuffle(items)
-    rounds = max(map(len, kinds))
-    return [items[i] for i in range(rounds) for items in kinds if i < len(items)][:count]
+        raise InvalidInput(f"count must be at most {len(labelled)}, the number of demonstrations, got {count}.")
+    generator = random.Random(seed)
+    demonstrations_by_kind = _group_by_kind(labelled)
+    groups = list(demonstrations_by_kind.values())
+    generator.shuffle(groups)  # if the kinds do not divide the count, some have one more at random
+    for group in groups:
+        generator.shuffle(group)
+    largest = max(map(len, groups))
+    return [group[i] for i in range(largest) for group in groups if i < len(group)][:count]
 
 
 def group_demonstrations(
     demonstrations: Sequence[Demonstration], per_context: int = 2
 ) -> list[tuple[Demonstration, ...]]:
-    """Divide demonstrations into contexts of different kinds, as far as the kinds allow it.
+    """Divide demonstrations into contexts, each with different kinds if possible.
 
-    Every demonstration stands in one context. The last context holds fewer if the number does not divide evenly.
-    Demonstrations of one kind stay in the given order.
+    Every demonstration is in one context. The last context is smaller if the number does not divide evenly.
+    Demonstrations of one kind keep their order.
 
     Raises:
-        InvalidInput: `per_context` is below 1, or an item is no demonstration.
+        InvalidInput: `per_context` is below 1, or an item is not a demonstration.
 
     >>> path = Path((Passage("Basel lies on the Rhine."),))
     >>> four = [Demonstration(path, f"{kind}?", kind) for kind in ("bridge", "bridge", "comparison", "comparison")]
@@ -99,34 +101,40 @@ def group_demonstrations(
     [['bridge', 'comparison'], ['bridge', 'comparison']]
     """
     check_positive(demonstrations_per_prompt=per_context)
-    left = _by_kind(check_demonstrations(demonstrations))
+    remaining = _group_by_kind(check_demonstrations(demonstrations))
     contexts = []
-    while any(left.values()):
+    while any(remaining.values()):
         context: list[Demonstration] = []
-        shown: Counter[str | None] = Counter()
-        while len(context) < per_context and any(left.values()):
-            # The kind shown least so far; of several, the one with most left, or the later contexts would lack others.
-            kind = min((kind for kind in left if left[kind]), key=lambda kind: (shown[kind], -len(left[kind])))
-            context.append(left[kind].pop(0))
-            shown[kind] += 1
+        n_by_kind: Counter[str | None] = Counter()
+        while len(context) < per_context and any(remaining.values()):
+            # The rarest kind in this context; of several, the most frequent one in the rest, so that later contexts
+            # have it, too.
+            kind = min(
+                (kind for kind in remaining if remaining[kind]),
+                key=lambda kind: (n_by_kind[kind], -len(remaining[kind])),
+            )
+            context.append(remaining[kind].pop(0))
+            n_by_kind[kind] += 1
         contexts.append(tuple(context))
     return contexts
 
 
 def check_demonstrations(demonstrations: Sequence[Demonstration]) -> tuple[Demonstration, ...]:
-    """The demonstrations.
+    """Check that all items are demonstrations, and return them.
 
     Raises:
-        InvalidInput: an item is no demonstration.
+        InvalidInput: An item is not a demonstration.
     """
     for position, item in enumerate(demonstrations):
         if not isinstance(cast("object", item), Demonstration):
-            raise InvalidInput(f"Demonstration {position} is a {type(item).__name__}, not a Demonstration.")
+            raise InvalidInput(
+                f"demonstrations must contain Demonstration objects, got a {type(item).__name__} at {position}."
+            )
     return tuple(demonstrations)
 
 
-def _by_kind(demonstrations: Sequence[Demonstration]) -> dict[str | None, list[Demonstration]]:
-    by_kind: dict[str | None, list[Demonstration]] = {}
+def _group_by_kind(demonstrations: Sequence[Demonstration]) -> dict[str | None, list[Demonstration]]:
+    demonstrations_by_kind: dict[str | None, list[Demonstration]] = {}
     for item in demonstrations:
-        by_kind.setdefault(item.kind, []).append(item)
-    return by_kind
+        demonstrations_by_kind.setdefault(item.kind, []).append(item)
+    return demonstrations_by_kind

@@ -1,10 +1,12 @@
 """PromptRank: the score of a path of documents is the likelihood of the question after it.
 
-Score_q(c) = mean_t log p(q_t | q_<t, τ_c),   τ_c = demonstrations, the path's documents and an instruction
-combined over several instructions and contexts of demonstrations by max or mean     Khalifa et al. (2023), section 2
+    Score_q(c) = mean_t log p(q_t | q_<t, τ_c),   τ_c = demonstrations, the path's documents and an instruction
 
-Demonstrations are questions with their gold paths. A prompt has room for few of them, so that more are spread over
-several contexts, each of which scores every path anew; the paper calls it demonstration ensembling (sections 2.3, 3.1).
+Scores under several instructions and contexts of demonstrations are combined by max or mean.
+                                                                                   Khalifa et al. (2023), section 2
+
+Demonstrations are questions with their gold paths. A prompt has room for few of them, so more of them are divided into
+several contexts, each of which scores every path. The paper calls this demonstration ensembling (sections 2.3, 3.1).
 """
 
 from __future__ import annotations
@@ -53,16 +55,20 @@ _PAPER_TEMPERATURE = 1.4  # section 3
 
 
 def check_instructions(instructions: Sequence[str]) -> tuple[str, ...]:
-    """Instructions for paths, each with `{path}` once.
+    """Check that each instruction of a list contains `{path}` once, and return them.
 
     Raises:
-        InvalidInput: none is given, or one does not hold `{path}` exactly once.
+        InvalidInput: The list is empty, or an instruction does not contain `{path}` exactly once.
     """
     if isinstance(instructions, str) or not instructions:
-        raise InvalidInput(f"Instructions are a non-empty list of strings, not {instructions!r:.200}.")
+        raise InvalidInput(
+            f"instructions must be a non-empty list of strings, got {instructions!r:.200}. Pass such a list."
+        )
     for instruction in instructions:
         if not isinstance(instruction, str) or instruction.count("{path}") != 1:
-            raise InvalidInput(f"An instruction holds {{path}} exactly once; not {instruction!r:.200}.")
+            raise InvalidInput(
+                f"An instruction must contain {{path}} once, got {instruction!r:.200}. Insert it where the path goes."
+            )
     return tuple(instructions)
 
 
@@ -190,96 +196,98 @@ class PromptRank(LikelihoodRanker[Path, Path]):
         self._uses_first_instruction = not lm.reads_instructions or (self._follows_authors and bool(demonstrations))
 
     def with_model(self, model: LanguageModel) -> PromptRank:
-        """The same with another language model."""
+        """Return a ranker with another language model and the same other arguments."""
         names = ("instructions", "ensemble", "temperature", "demonstrations", "prior", "settings")
         return type(self)(model, **{name: getattr(self, name) for name in names})
 
     def likelihoods(self, query: str, paths: Iterable[Path]) -> list[list[Likelihood]]:
-        """Of the question's tokens after each path, for each instruction and each context of demonstrations.
+        """Return the likelihood of the question after each path, for each instruction and context of demonstrations.
 
         Raises:
-            InvalidInput: the query is blank.
+            InvalidInput: The query is blank.
         """
         return self._answers([read_query(query)], [self._candidates(paths)])[0]
 
     def score_paths(self, query: str, paths: Sequence[Path]) -> list[Scored]:
         """Score each path by the likelihood alone, in the order of the paths.
 
-        The details are `tokens` (of the question), `reduce` (`"mean"`, or `"sum"` with a formula that adds up),
-        `cut_tokens`, `path` (the ids of its passages), `nothing_matched` (no path holds a word of the question) and,
-        with an `st:` model, `log_meaning`.
+        The details are `tokens` (number of tokens in the question), `reduce` (`"mean"`, or `"sum"` with a formula that
+        adds up), `cut_tokens` (number of tokens that were truncated), `path` (ids of its passages), `nothing_matched`
+        (True if no path contains a word of the question) and, with an `st:` model, `log_meaning`.
         """
         return self._scored(paths, self.likelihoods(query, paths))
 
     def score_prompts(self, query: str, paths: Sequence[Path]) -> list[list[list[float]]]:
-        """Scores of each path under each prompt, before they are combined: shape (paths, instructions, contexts).
+        """Return the score of each path under each prompt: shape (paths, instructions, contexts).
 
         Without demonstrations there is one context.
         """
-        contexts, scored = max(len(self._contexts), 1), []
-        for group in self.likelihoods(query, paths):
-            scores = list(map(attrgetter("mean" if self._formula.reduce == "mean" else "total"), group))
+        n_contexts, scores_by_path = max(len(self._contexts), 1), []
+        for likelihoods in self.likelihoods(query, paths):
+            scores = list(map(attrgetter("mean" if self._formula.reduce == "mean" else "total"), likelihoods))
             if self._uses_first_instruction:
                 scores *= len(self.instructions)
-            scored.append([scores[start : start + contexts] for start in range(0, len(scores), contexts)])
-        return scored
+            scores_by_path.append([scores[start : start + n_contexts] for start in range(0, len(scores), n_contexts)])
+        return scores_by_path
 
-    def _candidates(self, given: Iterable[Path], /) -> list[Path]:
-        paths = list(given)
+    def _candidates(self, candidates: Iterable[Path], /) -> list[Path]:
+        paths = list(candidates)
         for position, path in enumerate(paths):
             if not isinstance(path, Path):
-                raise InvalidInput(f"Item {position} is a {type(path).__name__}, not a Path.")
+                raise InvalidInput(f"Item {position} is a {type(path).__name__}, not a Path. Pass paths.")
         return paths
 
     @cached_property
-    def _shown(self) -> list[tuple[str, Prompt]]:
-        """Instructions, each with its demonstrations, which stand first, so that all paths share them."""
-        limit, shown = self.settings.max_demonstration_tokens, []
+    def _prompt_starts(self) -> list[tuple[str, Prompt]]:
+        """Each instruction with each context of its demonstrations. They precede the path, so all paths share them."""
+        starts = []
         for instruction in self.instructions[: 1 if self._uses_first_instruction else None]:
-            wording = instruction.replace("{path}", self._formula.template)
+            template = instruction.replace("{path}", self._formula.template)
             for context in self._contexts or [()]:
                 parts: list[str | TruncatableText] = []
-                for item in context:  # nothing of it gives way, and documents and question are data
-                    prompt = build_path_prompt(self._shortened(item.path, limit), wording)
-                    target = self._formula.target_text(item.question, self.language_model)
-                    parts += [part.text if isinstance(part, TruncatableText) else part for part in prompt] + [
-                        f" {target} "
-                    ]
-                shown.append((wording, tuple(parts)))
-        return shown
+                for demonstration in context:
+                    path = self._truncate(demonstration.path, self.settings.max_demonstration_tokens)
+                    question = self._formula.target_text(demonstration.question, self.language_model)
+                    # Documents become strings, which no budget truncates.
+                    prompt = build_path_prompt(path, template)
+                    parts += [part.text if isinstance(part, TruncatableText) else part for part in prompt]
+                    parts.append(f" {question} ")
+                starts.append((template, tuple(parts)))
+        return starts
 
     def _prompts_of(self, path: Path, /) -> list[Prompt]:
         limit = self.settings.max_document_tokens
-        path = self._shortened(path, limit) if self._follows_authors else path
-        return [(*shown, *build_path_prompt(path, instruction, limit)) for instruction, shown in self._shown]
+        path = self._truncate(path, limit) if self._follows_authors else path
+        return [(*start, *build_path_prompt(path, template, limit)) for template, start in self._prompt_starts]
 
-    def _shortened(self, path: Path, most: int) -> Path:
-        """The path's documents without their ends; with the authors' preset as their code has it."""
+    def _truncate(self, path: Path, max_tokens: int) -> Path:
+        """Truncate the documents of a path. The authors' code omits titles and marks a truncation with a full stop."""
         documents = []
         for passage in path.passages:
             text = passage.text if self._follows_authors else passage.titled_text
-            cut = self.language_model.first_tokens(text, most)
-            stop = self._follows_authors and cut != text and not cut.strip().endswith(".")
-            documents.append(Passage(f"{cut}. " if stop else cut))
+            truncated = self.language_model.first_tokens(text, max_tokens)
+            needs_stop = self._follows_authors and truncated != text and not truncated.strip().endswith(".")
+            documents.append(Passage(f"{truncated}. " if needs_stop else truncated))
         return Path(tuple(documents))
 
     def _shares(self, query: str, paths: Sequence[Path]) -> Sequence[Shares]:
-        """None for models that read whole paths."""
+        """Return the share of each document of a path in each token. Empty for models that read whole paths."""
         if self.language_model.reads_instructions:
             return ()
-        alone = self.likelihoods(query, [Path((passage,)) for path in paths for passage in path.passages])
-        if any(likelihood.parts for [likelihood] in alone):  # tokens of several experts
+        single = self.likelihoods(query, [Path((passage,)) for path in paths for passage in path.passages])
+        if any(likelihood.parts for [likelihood] in single):  # tokens of several experts
             return ()
-        probabilities, shares = iter([np.exp(likelihood.log_probs) for [likelihood] in alone]), []
+        probabilities, shares = iter([np.exp(likelihood.log_probs) for [likelihood] in single]), []
         for path in paths:
-            of_path = np.array([next(probabilities) for _ in path.passages])
-            of_path /= of_path.sum(axis=0)
-            shares.append(list(zip(map(name_of, path.passages), of_path, strict=True)) if len(of_path) > 1 else [])
+            path_shares = np.array([next(probabilities) for _ in path.passages])  # [n_passages, n_query_tokens]
+            path_shares /= path_shares.sum(axis=0)
+            has_several = len(path_shares) > 1
+            shares.append(list(zip(map(name_of, path.passages), path_shares, strict=True)) if has_several else [])
         return shares
 
 
 def build_path_prompt(path: Path, instruction: str, max_document_tokens: int | None = None) -> Prompt:
-    """`Document: d1 Document: d2 ...` in its place in the instruction; blank documents are left out.
+    """Fill the `{path}` of an instruction with `Document: d1 Document: d2 ...`. Blank documents are left out.
 
     >>> from drillrank.prompts import prompt_text
     >>> path = Path((Passage("a", title="T"), Passage(" "), Passage("b")))

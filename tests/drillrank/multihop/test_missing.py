@@ -1,4 +1,4 @@
-"""An LLM names what the best path of a hop still lacks: how it is asked, how its answer is read, what becomes of it."""
+"""An LLM names what the best path of a hop lacks: the prompt, the answer, and the passages that are retrieved."""
 
 from __future__ import annotations
 
@@ -111,15 +111,26 @@ def test_no_answer_breaks_the_search(answer):
     assert {item.details["missing"] for item in found} == {(query,) if query else ()}
 
 
-def test_what_is_named_is_found_and_linked_to():
-    assert "holm" not in {item.passage.id for item in search(None).search(QUERY)}  # nothing links to it
+def test_a_passage_without_links_is_not_reached_without_an_llm():
+    assert "holm" not in {item.passage.id for item in search(None).search(QUERY)}
+
+
+def test_a_named_passage_is_retrieved_and_linked_to():
+    items = search(Says("article on Ada Holm", "nothing"), hops=3).search(QUERY)
+    details = {item.passage.id: item.details for item in items}
+    assert details["holm"]["path"] == ("film", "holm")
+
+
+@pytest.mark.parametrize("method", [PathSearch.search, PathSearch.search_paths])
+def test_details_tell_the_queries_and_the_calls(method):
+    ranking = method(search(Says("article on Ada Holm", "nothing"), hops=3), QUERY)
+    assert ranking[0].details["missing"] == ("article on Ada Holm",)
+    assert ranking[0].details["usage"]["llm_calls"] == 2
+
+
+def test_the_prompt_has_the_documents_and_the_question():
     llm = Says("article on Ada Holm", "nothing")
-    found = {item.passage.id: item for item in search(llm, hops=3).search(QUERY)}
-    assert found["holm"].details["path"] == ("film", "holm")
-    assert found["holm"].details["missing"] == ("article on Ada Holm",)
-    assert found["holm"].details["usage"]["llm_calls"] == 2
-    paths = search(Says("article on Ada Holm", "nothing"), hops=3).search_paths(QUERY)
-    assert paths[0].details["usage"]["llm_calls"] == 2
+    search(llm, hops=3).search(QUERY)
     assert FILM.text in llm.prompts[0]
     assert QUERY in llm.prompts[0]
 
@@ -140,41 +151,61 @@ def test_a_named_passage_is_as_near_as_a_linked_one():
         assert step == pytest.approx((0.5 / others + 0.5 / len(by_id)) * longer, rel=1e-9)
 
 
-def test_nothing_missing_ends_the_asking_and_not_the_search():
+def test_nothing_missing_ends_the_calls():
     llm = Says("Nothing.")
-    found, silent = (search(one, hops=3).search(QUERY) for one in (llm, None))
+    search(llm, hops=3).search(QUERY)
     assert len(llm.prompts) == 1
-    assert [(item.passage.id, item.score) for item in found] == [(item.passage.id, item.score) for item in silent]
 
 
-def test_the_same_query_is_not_retrieved_twice_and_long_documents_are_shown_with_their_beginning():
+def test_nothing_missing_does_not_end_the_search():
+    rankings = [search(llm, hops=3).search(QUERY) for llm in (Says("Nothing."), None)]
+    one, other = ([(item.passage.id, item.score) for item in ranking] for ranking in rankings)
+    assert one == other
+
+
+def search_long(llm):
+    """Search with a long document first, and return the queries of the retrievals."""
     retrieved, long = [], Passage("The Silent Pier, a port. " * 4000, id="long")
 
     def first_stage(query, n):
         retrieved.append(query)
         return [long, *POOL[-3:]]
 
-    llm = Says("Ada Holm")
     PathSearch(PromptRank(), first_stage=first_stage, llm=llm, settings={"hops": 4}).search(QUERY)
-    assert retrieved == [QUERY, "Ada Holm"]
+    return retrieved
+
+
+def test_the_same_query_is_not_retrieved_twice():
+    assert search_long(Says("Ada Holm")) == [QUERY, "Ada Holm"]
+
+
+def test_long_documents_are_shown_with_their_beginning():
+    llm = Says("Ada Holm")
+    search_long(llm)
     assert [len(prompt) < 8000 for prompt in llm.prompts] == [True] * 3
 
 
-def test_failed_calls_leave_the_links_and_are_told():
+def test_a_failed_call_leaves_the_links_and_is_told():
     llm = Says(OSError("no answer"), "article on Ada Holm")
     with pytest.warns(DrillrankWarning, match=r"continues by links alone.*\(OSError\)"):
-        found = search(llm, hops=3, on_failure="fallback").search(QUERY)
-    assert "OSError: no answer" in found[0].details["problems"][0]
-    assert found[0].details["missing"] == ("article on Ada Holm",)
-    for on_failure in (None, "raise"):
-        with pytest.raises(LLMFailure, match=r"name what is missing \(path search\): OSError: no answer"):
-            search(Says(OSError("no answer")), on_failure=on_failure).search(QUERY)
+        ranking = search(llm, hops=3, on_failure="fallback").search(QUERY)
+    assert "OSError: no answer" in ranking[0].details["problems"][0]
+    assert ranking[0].details["missing"] == ("article on Ada Holm",)
 
 
-def test_an_answer_without_a_word_leaves_the_links_or_raises():
+@pytest.mark.parametrize("on_failure", [None, "raise"])
+def test_a_failed_call_raises(on_failure):
+    with pytest.raises(LLMFailure, match=r"name what is missing \(path search\): OSError: no answer"):
+        search(Says(OSError("no answer")), on_failure=on_failure).search(QUERY)
+
+
+def test_an_answer_without_a_word_leaves_the_links():
     with pytest.warns(DrillrankWarning, match=r"continues by links alone.*\(UnusableAnswer\)"):
-        found = search(Says("..."), hops=2).search(QUERY)
-    assert found[0].details["problems"] == ("missing: it has no word",)
+        ranking = search(Says("..."), hops=2).search(QUERY)
+    assert ranking[0].details["problems"] == ("missing: it has no word",)
+
+
+def test_an_answer_without_a_word_raises_on_request():
     with pytest.raises(UnusableAnswer, match="no word"):
         search(Says("..."), on_failure="raise").search(QUERY)
 

@@ -1,4 +1,4 @@
-"""Where links come from, and how they are fetch_targets wherever the passages are."""
+"""Where links come from, and how they are followed wherever the passages are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from drillrank.likelihood import UnigramModel
 from drillrank.llm import LookupRequest, RetrievalRequest, run
-from drillrank.multihop.link_names import named_links
 from drillrank.multihop.links import (
     MetadataLinks,
     RetrievedLinks,
@@ -130,12 +129,26 @@ def all_targets(links, path, query=QUERY):
     return [target for _, follow in links for target in list_targets(follow, query, path)]
 
 
-def test_combined_sources_keep_their_order():
+def test_combined_links_keep_their_order():
     path = Path([Passage("a", links=("x", "y", "x"))])
     assert all_targets(bind_links([passage_links, lambda _: ["z", "y", "w"]], []), path) == ["x", "y", "z", "y", "w"]
+
+
+def test_no_links_have_no_kind():
     assert bind_links([], []) == []
+
+
+def test_nested_lists_of_links_are_flattened():
     assert [kind for kind, _ in bind_links([[passage_links], [MetadataLinks()]], [])] == ["link", "metadata"]
-    source = as_source(lambda query, n: [Passage(query)] * n)  # a plain retriever function fetches nothing
+
+
+def test_no_links_given_are_those_of_the_passage():
+    [(kind, follow)] = bind_links(None, [])
+    assert (kind, list(follow("", Path([Passage("a", links=("x",))])))) == ("link", ["x"])
+
+
+def test_a_retriever_function_is_a_source_that_fetches_nothing():
+    source = as_source(lambda query, n: [Passage(query)] * n)
     assert (len(source.retrieve("a", 2)), list(source.fetch(["a"]))) == (2, [])
 
 
@@ -153,10 +166,8 @@ test_what_is_no_link_and_no_source_is_refused = refuses(
     *((lambda n=n: RetrievedLinks(n), "n must") for n in (0, -1, "3")),
     *((lambda links=links: PathSearch(PromptRank(), ["text"], links=links), "links must be a function")
       for links in ("titles", 7, [passage_links, 7], {passage_links}, TitleMentions, RetrievedLinks)),
-    *((lambda to=to: PathSearch(PromptRank(), ["text"], links=lambda _: [to]).search("text"),
-       "A link must lead to an id")
+    *((lambda to=to: PathSearch(PromptRank(), ["text"], links=lambda _: [to]).search("text"), "must lead to an id")
       for to in (7, None, ["a"], ("a",))),
-    (lambda: named_links(["title"]), "got 'title'"),
     *((lambda source=source: as_source(source), "must be a function") for source in (7, "retriever", None, object())),
 )  # fmt: skip
 
@@ -167,14 +178,6 @@ def test_a_function_may_tell_its_ids_in_any_form(kind):
     links = lambda passage: kind(["river"] if passage is fox else [])  # noqa: E731
     paths = PathSearch(PromptRank(), [fox, river], links=links).search_paths("Which fox crossed a river?")
     assert paths[0].passage.ids == ("fox", "river")
-
-
-def test_names_of_links():
-    passage = Passage("It is in [Bern](b.md).", links=("x",), metadata={"see": "y"})
-    pool = [Passage("a", id="b", metadata={"file_name": "b.md"}), Passage("a", id="t", title="It is in")]
-    names = ["relationships", "metadata", "hyperlinks", "titles", "retrieval"]
-    found = all_targets(bind_links(named_links(names, metadata_key="see"), pool), Path([passage]), "who?")
-    assert found == ["x", "y", "b", "t", RetrievalRequest("who? It is in [Bern](b.md).", 4)]
 
 
 @pytest.mark.parametrize(
