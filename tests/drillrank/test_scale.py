@@ -24,7 +24,7 @@ from drillrank.rerank.upr import UPR
 from drillrank.text import terms
 from tests.examples import examples
 
-from .test_path_search import INSTRUCTION, graphs
+from .multihop.test_search import INSTRUCTION, graphs
 
 SCALES = ("log_likelihood", "probability", "softmax")
 
