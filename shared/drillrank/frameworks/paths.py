@@ -269,8 +269,8 @@ class StoreSearch(Generic[RecordT]):
         if chunks is None:
             if stores.knows_all_ids:
                 raise InvalidInput("store finds no documents by id. Pass another store.")
-            given = [(id_, self.given_by_name[id_]) for id_ in ids]
-            return [(id_, self.records.add(stores.to_passage(record, id_), record)) for id_, record in given]
+            pairs = [(id_, self.given_by_name[id_]) for id_ in ids]
+            return [(id_, self.records.add(stores.to_passage(record, id_), record)) for id_, record in pairs]
         fetched = [(id_, chunk) for chunk in chunks if (id_ := stores.own_id(chunk.record))]
         self.missing_ids |= {id_ for id_ in ids if id_ in self.given_by_name}.difference(id_ for id_, _ in fetched)
         permitted = set(map(id, stores.access_filter.filter_fetched(chunk.record for _, chunk in fetched)))

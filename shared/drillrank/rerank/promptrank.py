@@ -12,6 +12,7 @@ several contexts, each of which scores every path. The paper calls this demonstr
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
@@ -190,9 +191,12 @@ class PromptRank(LikelihoodRanker[Path, Path]):
         self._uses_first_instruction = not lm.reads_instructions or (self._follows_authors and bool(demonstrations))
 
     def with_model(self, model: LanguageModel) -> PromptRank:
-        """Return a ranker with another language model and the same other arguments."""
-        names = ("instructions", "ensemble", "temperature", "demonstrations", "prior", "settings")
-        return type(self)(model, **{name: getattr(self, name) for name in names})
+        """Return a copy with another language model of the same kind, such as one that was fitted."""
+        ranker = copy(self)
+        ranker.language_model = model
+        if model is not self.language_model:
+            ranker.__dict__.pop("_prompt_starts", None)  # demonstrations are truncated by the model's tokens
+        return ranker
 
     def likelihoods(self, query: str, paths: Iterable[Path]) -> list[list[Likelihood]]:
         """Return the likelihood of the question after each path, for each instruction and context of demonstrations.
