@@ -39,7 +39,8 @@ AREAS = {
     "scoring": Area(
         "likelihood/unigram likelihood/encoder rerank/base rerank/two_stages rerank/prior",
         "unigram saved_unigram scale first_stage sentence_vectors rankers upr"
-        " sums two_stages explanation drillrank/multihop/corpus_sources drillrank/multihop/first_hop brmgr likelihood_presets"
+        " sums two_stages explanation drillrank/multihop/corpus_sources drillrank/multihop/first_hop brmgr"
+        " likelihood_presets"
         " twins golden_scores drillrank/neural/encoders drillrank/rerank/promptrank",
     ),
     "budgets": Area(
