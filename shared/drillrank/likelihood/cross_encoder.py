@@ -190,7 +190,8 @@ class _LoadedEncoder:
 
     def count_overflow(self, pair: tuple[str, str]) -> int:
         """Return the number of tokens by which a pair exceeds what the model reads."""
-        longest = self.model.max_seq_length
+        has_new_name = hasattr(self.model, "max_seq_length")  # since sentence-transformers 6
+        longest = self.model.max_seq_length if has_new_name else self.model.max_length
         if longest is None or sum(map(len, pair)) < longest:  # a token has at least one character
             return 0
         return max(0, len(self.tokenizer(*pair, truncation=False, verbose=False)["input_ids"]) - int(longest))
