@@ -169,6 +169,8 @@ class Tfidf:
 
     Attributes:
         vectors: Vectors of the texts, shape [n_texts, n_words].
+        columns: Column index of each word.
+        idf: Inverse document frequency of each word, shape [n_words].
 
     >>> weights = Tfidf([["red", "fox"], ["blue", "whale"], []])
     >>> weights.vectors.shape
@@ -178,18 +180,18 @@ class Tfidf:
     """
 
     def __init__(self, texts: Iterable[Sequence[str]]) -> None:
-        counts, self._columns = word_counts(texts)
-        document_frequencies = np.bincount(counts.columns, minlength=len(self._columns))
-        self._idf = np.log((1 + counts.shape[0]) / (1 + document_frequencies)) + 1
+        counts, self.columns = word_counts(texts)
+        document_frequencies = np.bincount(counts.columns, minlength=len(self.columns))
+        self.idf: Floats = np.log((1 + counts.shape[0]) / (1 + document_frequencies)) + 1
         self.vectors: SparseMatrix = self._weighted(counts)
 
     def transform(self, texts: Iterable[Sequence[str]]) -> SparseMatrix:
         """Return vectors of other texts, shape [n_texts, n_words]. They ignore words outside the vocabulary."""
-        words_in_vocabulary = ([word for word in words if word in self._columns] for words in texts)
-        return self._weighted(_count_in_columns(words_in_vocabulary, self._columns))
+        words_in_vocabulary = ([word for word in words if word in self.columns] for words in texts)
+        return self._weighted(_count_in_columns(words_in_vocabulary, self.columns))
 
     def _weighted(self, counts: SparseMatrix) -> SparseMatrix:
-        weights = counts.data * self._idf[counts.columns]
+        weights = counts.data * self.idf[counts.columns]
         lengths = np.sqrt(replace(counts, data=weights * weights).row_sums())
         return replace(counts, data=weights / lengths[counts.rows])
 
@@ -229,9 +231,17 @@ class TfidfIndex:
 
     def scores(self, query: str) -> Floats:
         """Return the cosine of the query and each text, between 0 and 1, shape [n_texts]."""
-        vector = self._weights.transform([terms(query, self._language)])
-        postings = self._by_word.select_rows(vector.columns)
-        return sum_by_index(postings.columns, postings.data * vector.data[postings.rows], self._by_word.width)
+        postings, columns = self._by_word, self._weights.columns
+        counts = Counter(term for term in terms(query, self._language) if term in columns)
+        term_columns = sorted(map(columns.__getitem__, counts))
+        count_by_column = {columns[term]: n_occurrences for term, n_occurrences in counts.items()}
+        weights = np.array([count_by_column[column] for column in term_columns]) * self._weights.idf[term_columns]
+        scores = np.zeros(postings.width)
+        # Sums run in the order of the columns, so that they have the same rounding errors as those of scikit-learn.
+        for column, weight in zip(term_columns, weights / np.sqrt(np.cumsum(weights * weights)[-1:]), strict=True):
+            start, end = postings.bounds[column], postings.bounds[column + 1]
+            scores[postings.columns[start:end]] += postings.data[start:end] * weight
+        return scores
 
 
 class TfidfQuery:

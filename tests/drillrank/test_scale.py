@@ -24,7 +24,7 @@ from drillrank.rerank.upr import UPR
 from drillrank.text import terms
 from tests.examples import examples
 
-from .test_path_search import INSTRUCTION, graphs
+from .multihop.test_search import INSTRUCTION, graphs
 
 SCALES = ("log_likelihood", "probability", "softmax")
 
@@ -93,7 +93,7 @@ def holds_on_every_scale(ranking):
 @settings(max_examples=examples(100))
 @given(graphs(), QUERIES, OPTIONS, FORMULAS, st.sampled_from(["max", "mean"]), st.booleans())
 def test_of_paths(hash_model, passages, query, options, formula, ensemble, lexical):
-    asked = {"instructions": [INSTRUCTION, "{path} Ask:"], "settings": {"preset": formula}}
+    asked = {"instructions": [INSTRUCTION, "{path} Ask:"], "settings": {"formula": formula}}
     dear = PromptRank(ensemble=ensemble, **({} if lexical else {"model": hash_model(), **asked}))
     holds_on_every_scale(PathRerank(dear, links=passage_links, settings=options).rank(query, passages))
 
@@ -132,7 +132,7 @@ def test_a_sum_and_a_mean_give_one_posterior(hash_model, passages, query):
     tokens = len(query.split())
     mean = LikelihoodFormula("{path}")
     rankers = [
-        PromptRank(hash_model(), instructions=[INSTRUCTION], settings={"preset": formula})
+        PromptRank(hash_model(), instructions=[INSTRUCTION], settings={"formula": formula})
         for formula in (mean, replace(mean, reduce="sum"))
     ]
     rankings = [PathSearch(ranker, passages).search_paths(query) for ranker in rankers]

@@ -33,8 +33,9 @@ class SearchScope:
         pool: Passages that links may lead to without being fetched, by id.
         fetched: Passages of the first stage and fetched ones, by id. `follow_links` adds to it.
         surfer: Prior of steps. None if there is none.
+        weight: Weight of the prior, 0 without one.
         title_penalties: Function from passages to the penalties of those with a namesake that fits better, by id.
-        first_hop: Prior of the first stage.
+        first_hop: Prior of the first stage. None if there is none.
         coverage: Log-probability of each token of the question after each passage.
         branch: L, the number of passages by which each path is extended.
         prunes_by_tfidf: True if the similarity to the question chooses among links, False if the likelihood does.
@@ -50,19 +51,15 @@ class SearchScope:
     pool: Mapping[str, Passage]
     fetched: dict[str, Passage]
     surfer: RandomSurfer | None
+    weight: float
     title_penalties: Callable[[str, Iterable[Passage]], Mapping[str, float]]
-    first_hop: FirstHopPrior
+    first_hop: FirstHopPrior | None
     coverage: TokenCoverage
     branch: int
     prunes_by_tfidf: bool
     statistics: CollectionStatistics | None
     warned: WarnOnce
     missing: MissingInformation | None
-
-    @property
-    def weight(self) -> float:
-        """Weight of the prior, 0 without one."""
-        return self.surfer.prior.weight if self.surfer else 0.0
 
 
 def initial_paths(scope: SearchScope) -> list[CandidatePath]:
@@ -328,7 +325,7 @@ def rank_paths(scope: SearchScope, trace: PathTrace, usage: Usage | None) -> lis
     paths = [item for hop in trace.hops for item in hop.paths]
     nothing_matched = all(item.details["nothing_matched"] for item in paths)
     lowest = min((item.score for item in paths), default=0.0)
-    keeps_first = scope.first_hop.has_prior
+    keeps_first = scope.first_hop is not None
     scores = [
         lowest if nothing_matched and not (keeps_first and len(item.passage.passages) == 1) else item.score
         for item in paths

@@ -1,4 +1,4 @@
-"""Ranks given passages by the paths that their own links form."""
+"""Reranking of passages by the paths that their links form."""
 
 from __future__ import annotations
 
@@ -21,22 +21,21 @@ from drillrank.vectors import Embed
 
 
 class PathRerank:
-    """Orders passages by their best path of linked passages among the given ones, and beyond if told where.
+    """Reranker of passages by their best path of linked passages.
 
     Passages that share an id share their links and their score. `path_search` does the work.
 
     Args:
         prompt_rank: Scores the paths, as for `PathSearch`.
-        links: One kind of links, or several, whose targets are combined; the passages' own links, their hyperlinks and
-            the titles and names that they mention by default.
-        corpus: Passages that may be linked to though they are not among the given ones. They also give a lexical
-            model that has not been fitted its statistics; without them, the given ones do.
+        links: Kinds of links to follow, as for `PathSearch`.
+        corpus: Passages that may be linked to though they are not among the passages to rank. A lexical model that is
+            not fitted takes its statistics from them, or else from the passages to rank.
         embed: As for `PathSearch`.
         preset: As for `PathSearch`.
-        settings: How paths are searched.
+        settings: Settings of the search.
 
     Raises:
-        InvalidInput: a setting cannot be used, or two passages of the corpus share an id.
+        InvalidInput: A setting is invalid, or two passages of the corpus share an id.
 
     >>> turing = Passage("Alan Turing was born in Maida Vale.", title="Alan Turing", id="turing")
     >>> vale = Passage("It is a residential district of London.", title="Maida Vale", id="vale")
@@ -63,7 +62,7 @@ class PathRerank:
 
     @property
     def counts_first_stage(self) -> bool:
-        """Whether scores of the first stage count."""
+        """True if scores of the first stage count."""
         return self.prompt_rank.prior is not None
 
     def rank(
@@ -76,24 +75,24 @@ class PathRerank:
         source: PassageSource | None = None,
         on_hop: OnHop | None = None,
     ) -> PathResult[Passage]:
-        """All passages by falling score, the maximum over their paths.
+        """Rank passages by the maximum score over their paths, best first.
 
-        Those of one path come in the order of their own posterior, as in `PathSearch`; other ties keep the input order.
+        Passages of one path are ordered by what each adds, as in `PathSearch`. Other ties keep the input order.
 
         Args:
             query: The question.
-            passages: What is reranked.
-            top_n: How many to return; None returns all.
-            scores: The first stage's score of each passage, for a prior that counts it; as for `UPR.rank`.
-            source: Where linked passages come from that are neither given nor in the corpus.
-            on_hop: Is told of every hop.
+            passages: Passages to rank.
+            top_n: Maximum number of passages; None for all.
+            scores: Score of each passage by the first stage, for a prior that counts scores; as for `UPR.rank`.
+            source: Source of linked passages that are neither among the passages to rank nor in the corpus.
+            on_hop: Callback that receives every hop.
 
         Returns:
-            The given passages, and those that were reached over links alone: in the input order these come after the
-            given ones, so that their `details["position"]` is beyond them.
+            The passages, and those that links lead to. The `details["position"]` of the latter are the indices after
+            those of the input.
 
         Raises:
-            InvalidInput: the query is blank, `top_n` is below 1, or a score cannot be used.
+            InvalidInput: The query is blank, `top_n` is below 1, or a score is invalid.
         """
         requests = self.requests(query, passages, top_n, scores=scores)
         return run(requests, handlers=handlers(source or EmptySource(), on_hop))
@@ -108,7 +107,7 @@ class PathRerank:
         source: PassageSource | None = None,
         on_hop: OnHop | None = None,
     ) -> PathResult[Passage]:
-        """As `rank`, without blocking the event loop."""
+        """Rank without blocking the event loop; see `rank`."""
         return await self.prompt_rank.language_model.run_in_worker(
             partial(self.rank, query, passages, top_n, scores=scores, source=source, on_hop=on_hop)
         )
@@ -121,29 +120,23 @@ class PathRerank:
         *,
         scores: RetrievalScores | None = None,
     ) -> Requests[PathResult[Passage]]:
-        """The same as a generator of requests, for `drillrank.llm.run` and `arun`."""
+        """Return `rank` as a generator of requests, for `drillrank.llm.run` and `arun`."""
         check_query(query)
         check_top_n(top_n)
-        given = as_passages(passages)
-        if not given:
+        candidates = as_passages(passages)
+        if not candidates:
             return PathResult((), PathTrace(query))
-        distinct = by_id(given)
-        found = yield from self.path_search.requests(query, candidates=given, scores=scores)
-        best = {item.passage.id: item for item in found}
-        items = [*given, *(item.passage for item in found if item.passage.id not in distinct)]
+        ids = by_id(candidates)
+        result = yield from self.path_search.requests(query, candidates=candidates, scores=scores)
+        best = {item.passage.id: item for item in result}
+        items = [*candidates, *(item.passage for item in result if item.passage.id not in ids)]
 
-        def key(location: int) -> tuple[float, int]:
-            item = best[items[location].id]
+        def sort_key(index: int) -> tuple[float, int]:
+            item = best[items[index].id]
             return -item.score, 0 if item.details["nothing_matched"] else item.rank
 
-        order = sorted(range(len(items)), key=key)[:top_n]
-        ordered = [
-            Ranked(
-                items[location],
-                best[items[location].id].score,
-                rank,
-                best[items[location].id].details | {"position": location},
-            )
-            for rank, location in enumerate(order, start=1)
-        ]
-        return replace(found, ranking=tuple(ordered))
+        ranking = []
+        for rank, index in enumerate(sorted(range(len(items)), key=sort_key)[:top_n], start=1):
+            item = best[items[index].id]
+            ranking.append(Ranked(items[index], item.score, rank, item.details | {"position": index}))
+        return replace(result, ranking=tuple(ranking))

@@ -9,6 +9,7 @@ residual question, decide where the path goes on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -36,19 +37,21 @@ class DocumentModel(Protocol):
         ...
 
 
+@dataclass
 class TokenCoverage:
     """Log-probability of each token of a question after each passage. Each passage is read once.
 
-    Args:
+    Attributes:
         model: Fitted model.
-        query: The question.
+        question: The question.
         aligned: α.
     """
 
-    def __init__(self, model: DocumentModel, query: str, aligned: float = 0.0) -> None:
-        self._model, self._query, self._aligned = model, query, aligned
-        self._row_by_id: dict[str, int] = {}
-        self._log_probs: Floats = np.empty((0, 0))  # [n_texts, n_tokens]
+    model: DocumentModel
+    question: str
+    aligned: float = 0.0
+    _row_by_id: dict[str, int] = field(default_factory=dict)
+    _log_probs: Floats = field(default_factory=lambda: np.empty((0, 0)))  # [n_texts, n_tokens]
 
     def read(self, passages: Iterable[Passage]) -> None:
         """Score passages that have not been read, in one call of the model. Equal texts are scored once."""
@@ -56,7 +59,7 @@ class TokenCoverage:
         if texts := dict.fromkeys([passage.titled_text for passage in new]):
             first_row = len(self._log_probs)
             row_by_text = dict(zip(texts, range(first_row, first_row + len(texts)), strict=True))
-            log_probs = self._model.document_log_probs(self._query, list(texts))
+            log_probs = self.model.document_log_probs(self.question, list(texts))
             self._log_probs = np.concatenate([self._log_probs, log_probs]) if first_row else log_probs
             self._row_by_id |= {passage.id: row_by_text[passage.titled_text] for passage in new}
 
@@ -71,7 +74,7 @@ class TokenCoverage:
         added = self._log_probs[[self._row_by_id[passage.id] for passage in passages]]  # [n_passages, n_tokens]
         means = np.logaddexp(np.logaddexp.reduce(of_path), added) - np.log(len(of_path) + 1)
         gains = np.maximum(of_path.max(axis=0), added) - means
-        return (means + self._aligned * gains).sum(axis=1), self._aligned * gains.sum(axis=1)
+        return (means + self.aligned * gains).sum(axis=1), self.aligned * gains.sum(axis=1)
 
     def order_by_gain(self, path: Path) -> list[Passage]:
         """Return the passages of a path: first the one that explains most, then the one that adds most, and so on."""

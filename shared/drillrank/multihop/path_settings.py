@@ -44,14 +44,6 @@ class PathPlan:
     prune: Prune
     pool: int
 
-    def beam(self, hop: int) -> int:
-        """Return K of a hop. Hops count from 1.
-
-        >>> [PathSettings(beam=(9, 5)).plan(is_neural=True).beam(hop) for hop in (1, 2, 3)]
-        [9, 5, 5]
-        """
-        return self.beams[min(hop, len(self.beams)) - 1]
-
 
 _NEURAL = PathPlan(
     hops=2, stops_early=True, beams=(5,), branch=3, pairs=6, link_prior=PathPrior(), prune="residual", pool=100

@@ -52,7 +52,7 @@ class PathPrior:
     Raises:
         InvalidInput: A share is not between 0 and 1, or another value is out of range.
 
-    >>> surfer = PathPrior().build_surfer(1000, {"turing"})
+    >>> surfer = RandomSurfer(PathPrior(), 1000, {"turing"})
     >>> surfer.log_start("turing") > surfer.log_start("vale")
     True
     >>> links = [{"vale": 0.5, "london": 0.5}]
@@ -90,15 +90,6 @@ class PathPrior:
         for name, maximum in (("namesake", math.inf), ("aligned", 1.0), ("weight", math.inf)):
             if not isinstance(value := getattr(self, name), int | float) or not 0 <= value <= maximum:
                 raise InvalidInput(f"{name} must be a number from 0 to {maximum:g}, got {value!r:.200}.")
-
-    def build_surfer(self, n_passages: int, named_ids: Collection[str]) -> RandomSurfer:
-        """Return the random surfer of one question.
-
-        Args:
-            n_passages: N, number of passages.
-            named_ids: Ids of the passages that the question names.
-        """
-        return RandomSurfer(self, n_passages, named_ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,9 +234,6 @@ class FirstHopPrior:
         scores: Scores of the candidates. None if they are unknown.
         weight: Factor of the log-prior.
 
-    Attributes:
-        has_prior: True if there is a prior.
-
     Raises:
         InvalidInput: As for `FirstStage.read`, or there are scores, but no prior.
     """
@@ -255,7 +243,6 @@ class FirstHopPrior:
     ) -> None:
         self._first_stage: FirstStage | None = None
         self._index_by_id: dict[str, int] = {}
-        self.has_prior = prior is not None
         if prior is None:
             if scores is not None:
                 raise InvalidInput(NO_PRIOR)

@@ -38,16 +38,22 @@ from drillrank.multihop.beam import (
     rank_passages,
     rank_paths,
 )
-from drillrank.multihop.collection import CorpusPassages, InMemoryPassages
 from drillrank.multihop.explaining import explain_paths
 from drillrank.multihop.link_names import default_links
 from drillrank.multihop.links import LinkSource
 from drillrank.multihop.missing import MissingInformation
 from drillrank.multihop.path_scorer import PathScorer, TokenCoverage, add_embedding_model
 from drillrank.multihop.path_settings import PathSettings
-from drillrank.multihop.prior import FirstHopPrior, find_named_passages
+from drillrank.multihop.prior import FirstHopPrior, RandomSurfer, find_named_passages
 from drillrank.multihop.result import CandidatePath, FollowedLinks, Hop, OnHop, PathResult, PathTrace, StopReason
-from drillrank.multihop.sources import PassageSource, RetrieveFunction, as_source, handlers
+from drillrank.multihop.sources import (
+    CorpusPassages,
+    InMemoryPassages,
+    PassageSource,
+    RetrieveFunction,
+    as_source,
+    handlers,
+)
 from drillrank.passages import Passage, Path, Ranked, as_passages, by_id, check_query, check_top_n
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
@@ -58,35 +64,34 @@ FORMAT, PASSAGES, SETTINGS = "drillrank path search 1", "passages.db", "search.j
 
 
 class PathSearch:
-    """Finds the passages that answer a question together, by searching paths of linked passages.
+    """Retriever of passages that answer a question together, by a search for paths of linked passages.
 
-    Per question, the model scores F + K1 · L · (H - 1) + P · (P - 1) / 2 paths at most, none twice. With `hops=None`
-    the search ends after a hop whose best path is less likely than the best shorter one.
+    Per question, the model scores at most F + K1 · L · (H - 1) + P · (P - 1) / 2 paths, each of them once. With
+    `hops=None` the search ends after a hop whose best path is less likely than the best shorter one.
 
     Args:
-        prompt_rank: Scores the paths. A copy of a lexical model that has not been fitted is fitted with `passages`; if
-            there are none, with the candidates of each question. Its `prior` of the first stage counts, too: by the
-            order of what the first stage brought, or by `scores` of given candidates.
-        passages: The pool, indexed once: with TF-IDF, or, where something reads meaning (`"st:..."`, `embed`), by that.
-        links: Where a path goes on; several kinds are combined. None takes each passage's own
-            `links`, its hyperlinks, and the titles and names that it mentions.
-        first_stage: A retriever to use in place of that index. Links are then followed within `passages` and what the
-            retriever returned, or fetches. Without `passages` it may be a `Corpus`, which also knows statistics and
-            titles of all that it holds: then scores are those of a search with all of it in memory. It finds by
-            BM25; meaning, where something reads it, scores and chooses links. What changes in the corpus counts at
-            once. Names that links are found by are kept in it.
-        llm: Names what the best path of each hop but the last still lacks, in one short call; what the first stage
-            finds for that is linked to, L passages at most. A function from prompt to answer, sync or async, or an
-            object with `complete`. None asks nobody.
-        embed: An encoder's specification, such as `"onnx:DIR"`, or a function from texts to an array of shape (texts,
-            dimensions). Semantic similarity then counts in an own first stage, in the choice among links and, in
-            addition to the words of a unigram model, in the score.
+        prompt_rank: Scores the paths. If its model is lexical and not fitted, a copy is fitted with `passages`, or with
+            the candidates of each question. Its `prior` of the first stage counts, too: by the order of the candidates,
+            or by the `scores` of given candidates.
+        passages: Passages to search in. They are indexed once, by embeddings if a model or `embed` embeds texts, or
+            else by TF-IDF.
+        links: Kinds of links to follow. None for the passages' own `links`, hyperlinks, and mentions of titles and of
+            names.
+        first_stage: Retriever to use in place of that index. Links are followed within `passages` and the passages that
+            the retriever returns or fetches. Without `passages` it may be a `Corpus`, which has statistics and titles
+            of all its passages: scores are those of a search in memory, and changes of the corpus count at once. It
+            retrieves by BM25. Names by which links are found are stored in it.
+        llm: Names what the best path of each hop but the last still lacks, in one short call. At most L passages that
+            the first stage retrieves for it are linked. A function from prompt to answer, sync or async, or an object
+            with `complete`. None for no LLM.
+        embed: Specification of an encoder, such as `"onnx:DIR"`, or a function from texts to an array of shape
+            [n_texts, n_dimensions]. Semantic similarity then counts in the own first stage, in the choice among links
+            and, in addition to the words of a unigram model, in the score.
         preset: `"paper"` searches as the paper does, in all that is not given. Give the `PromptRank` its own preset.
-        settings: How paths are searched: `hops` is H, `beam` K1, `branch` L, `pairs` P, `pool` F.
+        settings: Settings of the search: `hops` is H, `beam` K1, `branch` L, `pairs` P, `pool` F.
 
     Raises:
-        InvalidInput: neither passages nor a first stage is given, two passages share an id, or a setting cannot be
-            used.
+        InvalidInput: Neither passages nor a first stage is given, two passages share an id, or a setting is invalid.
 
     >>> turing = Passage("Alan Turing was born in Maida Vale.", id="turing", links=("vale",))
     >>> vale = Passage("Maida Vale is a residential district of London.", id="vale")
@@ -110,7 +115,7 @@ class PathSearch:
         settings: PathSettings | Mapping[str, Any] = PathSettings(),
     ) -> None:
         if passages is None and first_stage is None:
-            raise InvalidInput("Path search needs passages to search in, or a first_stage retriever.")
+            raise InvalidInput("Path search needs passages or first_stage, got neither. Pass one of them.")
         self.prompt_rank = prompt_rank
         self.first_stage = first_stage
         self.llm = llm
@@ -128,9 +133,9 @@ class PathSearch:
             self._stored = CorpusPassages(self._retriever, self._build_scorer, self.links)
 
     def add(self, passages: Iterable[Passage | str]) -> None:
-        """Add passages, or change those whose id is there: in the corpus where that is the first stage.
+        """Add passages, or replace those with the same ids. If the first stage is a corpus, the corpus is changed.
 
-        A corpus grows at the cost of what is added; passages in memory are indexed anew.
+        A corpus takes time proportional to the new passages. Passages in memory are indexed from scratch.
 
         >>> search = PathSearch(PromptRank(), first_stage=Corpus())
         >>> search.add([Passage("a fox", id="1", links=("2",)), Passage("a river", id="2")])
@@ -142,25 +147,25 @@ class PathSearch:
             self._stored.corpus.add(as_passages(passages))
             self._stored.update()
         else:
-            found = self._collection.by_id | by_id(as_passages(passages))
-            self._collection = InMemoryPassages(list(found.values()), self._build_scorer, self.links)
+            passage_by_id = self._collection.by_id | by_id(as_passages(passages))
+            self._collection = InMemoryPassages(list(passage_by_id.values()), self._build_scorer, self.links)
 
     def remove(self, ids: Iterable[str]) -> None:
-        """Remove passages; ids that are not there are passed over."""
+        """Remove passages. Unknown ids are ignored."""
         if self._stored is not None:
             self._stored.corpus.remove(ids)
         else:
-            gone = set(ids)
-            left = [passage for name, passage in self._collection.by_id.items() if name not in gone]
-            self._collection = InMemoryPassages(left, self._build_scorer, self.links)
+            removed_ids = set(ids)
+            remaining = [passage for id_, passage in self._collection.by_id.items() if id_ not in removed_ids]
+            self._collection = InMemoryPassages(remaining, self._build_scorer, self.links)
 
     def save(self, directory: str | os.PathLike[str]) -> None:
-        """Write the passages, the names that links are found by, and the settings.
+        """Write the passages, the names by which links are found, and the settings.
 
-        Models, and links, retrievers and prompts that are code, are not written: `load` is given them again.
+        Models, and links, retrievers and prompts that are code, are not written. Pass them to `load` again.
 
         Raises:
-            InvalidInput: a passage or a setting is nothing for JSON, or the directory cannot be written.
+            InvalidInput: A passage or a setting cannot be written as JSON, or the directory cannot be written.
         """
         folder = FilePath(directory).expanduser()
         saved = {"format": FORMAT, "in_memory": self._stored is None, "settings": as_json(self.settings)}
@@ -181,15 +186,16 @@ class PathSearch:
     def load(
         cls, directory: str | os.PathLike[str], prompt_rank: PromptRank | None = None, **options: Any
     ) -> PathSearch:
-        """The search that `save` wrote; a change of its passages on disk is a change of the saved ones.
+        """Load a search that `save` wrote. Changes of a search over a corpus change the saved passages.
 
         Args:
-            directory: Where it was written.
-            prompt_rank: As for a new search; None takes the embedded model.
-            **options: `links`, `llm`, `embed` and `settings`, as for a new search; without settings the saved ones.
+            directory: Directory of the saved search.
+            prompt_rank: As for a new search. None for the embedded model.
+            **options: `links`, `llm`, `embed` and `settings`, as for a new search. Without settings, the saved ones
+                count.
 
         Raises:
-            InvalidInput: no search is saved there, or it cannot be read.
+            InvalidInput: No search is saved there, or it cannot be read.
 
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as directory:
@@ -209,35 +215,36 @@ class PathSearch:
             raise InvalidInput(f"No path search can be read from {str(directory)!r:.200}: {cause!s:.200}.") from cause
         ranker = PromptRank() if prompt_rank is None else prompt_rank
         corpus = Corpus(folder / PASSAGES, language=ranker.language_model.language)
-        given: dict[str, Any] = {"passages": list(corpus)} if in_memory else {"first_stage": corpus}
-        return cls(ranker, **given, **options)
+        source: dict[str, Any] = {"passages": list(corpus)} if in_memory else {"first_stage": corpus}
+        return cls(ranker, **source, **options)
 
     def search(self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None) -> PathResult[Passage]:
-        """Rank every passage that lies on a scored path.
+        """Rank every passage of a scored path.
 
         Args:
             query: The question.
-            top_n: How many passages to return; None returns all.
-            on_hop: Is told of every hop, with its scored paths.
+            top_n: Maximum number of passages; None for all.
+            on_hop: Callback that receives every hop with its scored paths.
 
         Returns:
-            Passages by falling score, the maximum over their paths: the path's mean log-likelihood of the question,
-            plus its log-prior divided by the question's tokens. Those of one path come in the order of their own
-            posterior, that of all paths that hold them. `details` tells of a passage's best path: `path` (its ids),
-            `log_prior`, `tokens` of the question, and `cut_tokens`; with an LLM also of the search: `missing` (the
-            queries that it named), `usage`, and `problems` if a call failed.
+            Passages, best first. The score of a passage is the maximum over its paths: the path's mean log-likelihood
+            of the question, plus its log-prior divided by the number of tokens in the question. Passages of one path
+            are ordered by what each adds. `details` describes the best path: `path` (ids of its passages),
+            `log_prior`, `tokens` of the question, and `cut_tokens`. With an LLM it also has `missing` (queries that
+            the LLM named), `usage`, and `problems` if a call failed.
 
         Raises:
-            InvalidInput: the query is blank, or `top_n` is below 1.
+            InvalidInput: The query is blank, or `top_n` is below 1.
             LLMFailure: A call failed or its answer has no word, and `on_failure` says to raise.
         """
         usage = Usage()
-        return run(self.requests(query, top_n, usage=usage), self.llm, handlers(self.source, on_hop), usage=usage)
+        answering = handlers(self._retriever or self._collection, on_hop)
+        return run(self.requests(query, top_n, usage=usage), self.llm, answering, usage=usage)
 
     async def asearch(
         self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None
     ) -> PathResult[Passage]:
-        """As `search`, without blocking the event loop: an LLM that can be awaited is, all else runs on threads."""
+        """Search without blocking the event loop: an asynchronous LLM is awaited, and all else runs on threads."""
 
         async def tell(hop: Hop) -> None:
             if on_hop is not None:
@@ -247,15 +254,14 @@ class PathSearch:
         return await arun(self.requests(query, top_n, usage=usage), self.llm, answering, usage=usage)
 
     def search_many(self, queries: Sequence[str], top_n: int | None = None) -> list[PathResult[Passage]]:
-        """`search` for each question, one after the other.
+        """Search for each question, one after the other.
 
-        A hop scores all paths of its question in one pass, hundreds of them, and waits for the links of the hop
-        before: there is no batch left that the next question could fill.
+        A hop scores all paths of its question in one pass, and waits for the links of the hop before.
         """
         return [self.search(query, top_n) for query in queries]
 
     def search_paths(self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None) -> PathResult[Path]:
-        """The scored paths themselves, partial ones too, best first; arguments, details and errors as of `search`.
+        """Rank the scored paths themselves, shorter ones included. Arguments and errors are those of `search`.
 
         >>> passages = [Passage("a fox", id="1", links=("2",)), Passage("a river", id="2")]
         >>> [best, *_] = PathSearch(PromptRank(), passages).search_paths("Which fox crossed a river?")
@@ -266,12 +272,10 @@ class PathSearch:
         return run(self.path_requests(query, top_n, usage=usage), self.llm, handlers(self.source, on_hop), usage=usage)
 
     def explain(self, query: str, ranking: Sequence[Ranked[Any]]) -> Explanations:
-        """Why passages or paths stand where they stand; of its own, `ranking.explain()` tells it.
-
-        It searches once more, to know which links lead along the paths.
+        """Explain the ranks of passages or paths. A result of the search does so without a new search: `explain()`.
 
         Raises:
-            InvalidInput: the entries are not of such a search.
+            InvalidInput: The entries are not of such a search.
         """
         return replace(self.search_paths(query), ranking=tuple(ranking)).explain()
 
@@ -351,6 +355,13 @@ class PathSearch:
             is_known = False
         statistics = collection.statistics if is_known and plan.prune == "tfidf" else None
         prior, scorer = plan.link_prior, collection.scorer
+        surfer = None
+        if prior is not None:
+            surfer = RandomSurfer(prior, collection.size, find_named_passages(query, collection.titles))
+        first_hop = None
+        if self.prompt_rank.prior is not None or scores is not None:
+            weight = self.prompt_rank.settings.prior_weight
+            first_hop = FirstHopPrior(self.prompt_rank.prior, candidates, scores, weight)
         asks = missing or (self.settings if self.llm is not None else None)
         return SearchScope(
             question=query,
@@ -359,11 +370,10 @@ class PathSearch:
             kinds=collection.links,
             pool={} if fetched else collection.by_id,
             fetched=first,
-            surfer=None
-            if prior is None
-            else prior.build_surfer(collection.size, find_named_passages(query, collection.titles)),
+            surfer=surfer,
+            weight=prior.weight if prior else 0.0,
             title_penalties=collection.title_penalties,
-            first_hop=FirstHopPrior(self.prompt_rank.prior, candidates, scores, self.prompt_rank.settings.prior_weight),
+            first_hop=first_hop,
             coverage=TokenCoverage(scorer.document_model, query, prior.aligned if prior else 0.0),
             branch=plan.branch,
             prunes_by_tfidf=plan.prune == "tfidf",
@@ -384,7 +394,7 @@ class PathSearch:
             # 2. Score the paths jointly: the likelihood of the question after them, and their prior.
             scored = scope.scorer.rank(scope.question, candidates)
             if not hops:
-                scored = scope.first_hop.rerank(scored)
+                scored = scored if scope.first_hop is None else scope.first_hop.rerank(scored)
                 best = [item for item in scored if item.passage.passages[0].titled_text.strip()][: plan.pairs]
             candidate_by_ids |= {candidate.path.ids: candidate for candidate in candidates}
             hops.append(Hop(len(hops) + 1, tuple(scored)))
@@ -393,7 +403,7 @@ class PathSearch:
             if stop_reason := find_stop_reason(hops, plan.hops, is_open=plan.stops_early):
                 break
             # 4. Prune to the K1 best paths. Follow their links, and those of passages to pair.
-            beam = scored[: plan.beam(len(hops))]
+            beam = scored[: plan.beams[min(len(hops), len(plan.beams)) - 1]]
             followed = yield from follow_links(scope, beam, best if len(hops) == 1 else [])
             links += followed
             # 5. Extend each by the L best passages. Longer paths may go on to the best passages of the first hop, too.

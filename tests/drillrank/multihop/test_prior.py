@@ -13,7 +13,7 @@ from drillrank import PathSearch, PromptRank
 from drillrank.likelihood import UnigramModel
 from drillrank.multihop.mentions import NameMentions, TitleMentions
 from drillrank.multihop.path_scorer import TokenCoverage
-from drillrank.multihop.prior import PathPrior, check_rank_prior, find_named_passages, index_titles
+from drillrank.multihop.prior import PathPrior, RandomSurfer, check_rank_prior, find_named_passages, index_titles
 from drillrank.passages import Passage, Path
 from tests.drillrank.helpers import refuses
 
@@ -32,7 +32,7 @@ def test_every_step_of_the_walk_is_a_distribution_over_the_passages(jump, share,
     named, links = data.draw(some), data.draw(some)
     weights = data.draw(st.dictionaries(st.sampled_from(sorted(ids)), SHARES))
     mentions = [{name: weight / sum(weights.values()) for name, weight in weights.items()}] if weights else []
-    surfer = PathPrior(jump, share).build_surfer(len(ids), named)
+    surfer = RandomSurfer(PathPrior(jump, share), len(ids), named)
     for kinds in ([], alike(links), mentions, alike(links) + mentions):
         assert np.exp(surfer.log_steps(ids, kinds)).sum() == pytest.approx(1)
 
@@ -66,18 +66,18 @@ def test_what_a_path_and_one_passage_more_explain(texts):
 
 
 def test_the_arithmetic():
-    surfer = PathPrior(jump=0.2, named=0.4).build_surfer(100, {"a", "b"})
+    surfer = RandomSurfer(PathPrior(jump=0.2, named=0.4), 100, {"a", "b"})
     assert math.exp(surfer.log_start("a")) == pytest.approx(0.4 / 2 + 0.6 / 100)
     assert math.exp(surfer.log_step("c", alike(["c", "d"]))) == pytest.approx(0.8 / 2 + 0.2 * 0.6 / 100)
     assert math.exp(surfer.log_step("c", [{"a": 1.0}, {"c": 0.25, "d": 0.75}])) == pytest.approx(
         0.8 / 8 + 0.2 * 0.6 / 100
     )
-    assert math.exp(PathPrior(jump=0.2).build_surfer(100, ()).log_step("c", alike(["d"]))) == pytest.approx(0.2 / 100)
+    assert math.exp(RandomSurfer(PathPrior(jump=0.2), 100, ()).log_step("c", alike(["d"]))) == pytest.approx(0.2 / 100)
 
 
 @given(SHARES, SHARES)
 def test_lengths_of_paths_are_a_distribution(single, longer):
-    surfer = PathPrior(single=single, longer=longer).build_surfer(10, ())
+    surfer = RandomSurfer(PathPrior(single=single, longer=longer), 10, ())
     assert math.exp(surfer.log_length(1)) == pytest.approx(single)
     assert sum(math.exp(surfer.log_length(count)) for count in range(1, 4000)) == pytest.approx(1)
 

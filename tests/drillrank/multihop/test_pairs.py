@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from drillrank.likelihood import UnigramModel
 from drillrank.multihop.links import RetrievedLinks, passage_links
 from drillrank.multihop.mentions import NameMentions
-from drillrank.multihop.prior import PathPrior
+from drillrank.multihop.prior import PathPrior, RandomSurfer
 from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage
 from drillrank.rerank.promptrank import PromptRank
 
-from .test_path_search import QUERY, graphs, ranker, scored_prompts
+from .test_search import QUERY, graphs, ranker, scored_prompts
 
 NUMBERS = {"hops": st.integers(1, 4), "pool": st.integers(1, 8), "beam": st.integers(1, 4), "branch": st.integers(1, 3)}
 OPTIONS = st.fixed_dictionaries({**NUMBERS, "pairs": st.integers(0, 5), "link_prior": st.none() | st.just(PathPrior())})
@@ -113,7 +113,7 @@ def test_scores_are_posteriors(hash_model, passages, titles, hops):
     )
     with_prior, alone = (search.search_paths(question) for search in searches)
     likelihood = {item.passage.ids: item.score for item in alone}
-    reader = prior.build_surfer(len(passages), [p.id for p in passages if p.title in ("Red Fox", "River")])
+    reader = RandomSurfer(prior, len(passages), [p.id for p in passages if p.title in ("Red Fox", "River")])
     known = {passage.id: passage for passage in passages}
     for item in with_prior:
         ids = item.passage.ids
