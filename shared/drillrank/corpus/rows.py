@@ -43,8 +43,7 @@ def _read_metadata(stored: str) -> dict[str, Any]:
     """Return metadata as `list_paragraphs` makes them, with tuples in place of JSON's lists."""
     metadata: dict[str, Any] = json.loads(stored)
     metadata |= {name: tuple(metadata[name]) for name in ("section_path", "pages") if name in metadata}
-    if "section_paths" in metadata:
-        metadata["section_paths"] = tuple(map(tuple, metadata["section_paths"]))
+    metadata |= {name: tuple(map(tuple, metadata[name])) for name in ("section_paths", "links") if name in metadata}
     if "paragraph_spans" in metadata:
         metadata["paragraph_spans"] = tuple(ParagraphSpan(*map(int, span)) for span in metadata["paragraph_spans"])
     return metadata
