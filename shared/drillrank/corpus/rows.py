@@ -29,6 +29,12 @@ def read_next_passages(database: sqlite3.Connection, after: int, limit: int) -> 
     return list(zip(numbers, read_passages(database, "number", numbers), strict=True))
 
 
+def read_numbers(database: sqlite3.Connection, ids: Iterable[str]) -> dict[str, int]:
+    """Return the numbers of passages by id. Unknown ids are skipped."""
+    query = "SELECT id, number FROM passages WHERE id = ?"
+    return {id_: number for key in ids for id_, number in database.execute(query, (key,))}
+
+
 def read_document_passages(database: sqlite3.Connection, id_: str) -> list[Passage]:
     """Return the passages of a document in order. Metadata are those of `list_paragraphs`."""
     query = f"SELECT passages.id, title, text, links, metadata {PASSAGES_OF_DOCUMENT} ORDER BY number"

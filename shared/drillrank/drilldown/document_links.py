@@ -14,10 +14,10 @@ from __future__ import annotations
 import math
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
@@ -30,6 +30,7 @@ from drillrank.text import terms
 from drillrank.vectors import Integers
 
 LinkKind = Literal["link", "title", "name"]
+ValueT = TypeVar("ValueT")
 
 CONTEXT = 4.0  # a, as in path search
 MIN_TITLE_INFORMATION = 12.0  # nats; a title or heading with less is an ordinary word, such as "Overview"
@@ -49,8 +50,15 @@ _DRIVE = re.compile(r"^[A-Za-z]:(?=[\\/])")
 class LinkedPassages(Protocol):
     """Passages of documents that may link to each other. A position counts the passages of all documents."""
 
-    names: Sequence[str]
-    document_of: Integers
+    @property
+    def document_names(self) -> Sequence[str]:
+        """Names of the documents; "" for a name that is not known."""
+        ...
+
+    @property
+    def document_of(self) -> Integers:
+        """Index of each passage's document, ascending, shape (passages,)."""
+        ...
 
     def read(self, positions: Sequence[int], /) -> Sequence[Passage]:
         """Return passages with readable text. Their metadata may have `links` and `section_paths`."""
@@ -63,6 +71,50 @@ class LinkedPassages(Protocol):
     def find_terms(self, words: Sequence[str], /) -> Sequence[Integers]:
         """Return the ascending positions of the passages that contain each term."""
         ...
+
+
+class OutlinePassages:
+    """Passages of documents in memory.
+
+    Args:
+        passages: All passages, with readable text.
+        names: Name of each document; "" if it is not known.
+        document_of: Index of each passage's document, ascending, shape (passages,).
+        find_texts: Function from terms to the positions of the passages that contain each.
+        language: Language of the stemmer.
+    """
+
+    def __init__(
+        self,
+        passages: Sequence[Passage],
+        names: Sequence[str],
+        document_of: Integers,
+        find_texts: Callable[[Sequence[str]], Sequence[Integers]],
+        language: str,
+    ) -> None:
+        self.document_names, self.document_of = names, document_of
+        self._passages, self._find_texts, self._language = passages, find_texts, language
+
+    @cached_property
+    def _headings(self) -> dict[str, dict[int, float]]:
+        """Positions and weights of the passages under each heading."""
+        headings: dict[str, dict[int, float]] = {}
+        for position, passage in enumerate(self._passages):
+            for name, weight in list_heading_names(passage, self._language):
+                headings.setdefault(name, {})[position] = weight
+        return headings
+
+    def read(self, positions: Sequence[int], /) -> Sequence[Passage]:
+        """Return passages."""
+        return [self._passages[position] for position in positions]
+
+    def find_headings(self, words: Sequence[str], /) -> Iterator[tuple[int, int, Mapping[int, float]]]:
+        """Yield the headings among some terms; of those with one start, the longest."""
+        return find_phrases(words, self._headings)
+
+    def find_terms(self, words: Sequence[str], /) -> Sequence[Integers]:
+        """Return the positions of the passages that contain each term."""
+        return self._find_texts(words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +164,7 @@ class DocumentLinks:
 
     @cached_property
     def _files(self) -> FileNames:
-        return FileNames(self._passages.names, self._language)
+        return FileNames(self._passages.document_names, self._language)
 
     def find_steps(self, question: str, position: int) -> list[LinkStep]:
         """Return the steps from a passage to other documents, in the order of their positions.
@@ -286,16 +338,9 @@ class FileNames:
 
     def find_mentions(self, words: Sequence[str]) -> Iterator[tuple[int, int, list[int]]]:
         """Yield start, end and documents of each file name that a text mentions without its ending, given its terms."""
-        for start in range(len(words)):
-            for end in range(min(start + self._max_terms, len(words)), start, -1):
-                if documents := self._documents_by_title.get(" ".join(words[start:end])):
-                    if len(documents) <= _MAX_TITLE_DOCUMENTS:
-                        yield start, end, documents
-                    break
-
-    @cached_property
-    def _max_terms(self) -> int:
-        return max((title.count(" ") + 1 for title in self._documents_by_title), default=0)
+        for start, end, documents in find_phrases(words, self._documents_by_title):
+            if len(documents) <= _MAX_TITLE_DOCUMENTS:
+                yield start, end, documents
 
     def _exactly(self, path: str) -> list[int]:
         return next((found for key in _file_keys(path) if (found := self._documents_by_key.get(key))), [])[:1]
@@ -348,15 +393,30 @@ def _has_same_suffix(link: str, path: str) -> bool:
 # --- Titles and names
 
 
+def find_phrases(words: Sequence[str], values: Mapping[str, ValueT]) -> Iterator[tuple[int, int, ValueT]]:
+    """Yield start, end and value of the longest phrase of at most 12 terms at each start.
+
+    >>> list(find_phrases(["the", "rain", "gauge"], {"rain": 1, "rain gauge": 2}))
+    [(1, 3, 2)]
+    """
+    for start in range(len(words)) if values else ():
+        for end in range(min(start + _MAX_TITLE_TERMS, len(words)), start, -1):
+            if (value := values.get(" ".join(words[start:end]))) is not None:
+                yield start, end, value
+                break
+
+
 def list_heading_names(passage: Passage, language: str) -> Iterator[NameRow]:
     """Yield the headings of a passage as terms, with 1 for one above all others, else 0.5. Ordinary words are left out.
 
-    >>> passage = Passage("", metadata={"section_paths": [("Rain gauge", "Overview"), ("Rain gauge", "Reed switch")]})
+    >>> passage = Passage("", metadata={"section_paths": [("Rain gauge", "Use it"), ("Rain gauge", "Reed switch")]})
     >>> list(list_heading_names(passage, "english"))
     [('rain gaug', 1.0), ('reed switch', 0.5)]
     """
-    headings = {heading: 1.0 if depth == 0 else 0.5
-                for path in section_paths(passage) for depth, heading in reversed([*enumerate(path)])}
+    headings: dict[str, float] = {}
+    for path in section_paths(passage):
+        for depth, heading in enumerate(path):
+            headings.setdefault(heading, 1.0 if depth == 0 else 0.5)
     for heading, weight in headings.items():
         words = terms(heading, language)
         if len(words) <= _MAX_TITLE_TERMS and is_telling(words, MIN_TITLE_INFORMATION, language):
@@ -369,7 +429,7 @@ def list_names(passage: Passage, language: str) -> dict[tuple[str, ...], str]:
     Words without a capital are names if the language hardly has them, such as those of machines.
 
     >>> list(list_names(Passage("It sends to cader, and Bettina Okafor of Cold Harbour knows the way."), "english"))
-    [('cader',), ('bettina',), ('okafor',), ('cold', 'harbour')]
+    [('cader',), ('bettina',), ('okafor',), ('harbour',)]
     """
     names: dict[tuple[str, ...], str] = {}
     run: list[str] = []
@@ -402,7 +462,8 @@ def list_names(passage: Passage, language: str) -> dict[tuple[str, ...], str]:
 def section_paths(passage: Passage) -> Collection[Sequence[str]]:
     """Return the heading paths of all sections in a passage."""
     metadata = passage.metadata
-    paths: Collection[Sequence[str]] = metadata.get("section_paths") or [metadata.get("section_path") or ()]
+    own_path = metadata.get("section_path") or ((passage.title,) if passage.title else ())
+    paths: Collection[Sequence[str]] = metadata.get("section_paths") or [own_path]
     return paths
 
 

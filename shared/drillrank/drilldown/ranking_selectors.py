@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -109,15 +110,22 @@ class LikelihoodSelector:
         yield from ()  # no LLM requests
         scorer = context.likelihoods.scorer
         scores = context.likelihoods.score(paragraphs)
-        order = np.argsort(-scores.means, kind="stable").tolist()
         # The posterior is that of the texts themselves, as for the documents of a corpus that are not read.
         n_best = context.top_n or context.n_best or scorer.count_best(scores.own_totals)
+        if context.paths:
+            row_by_index = {paragraph.index: row for row, paragraph in enumerate(paragraphs)}
+            scores = scores.with_paths(context.paths, row_by_index)
+        start_by_row = scores.list_path_rows()
+        order = np.argsort(-scores.means, kind="stable").tolist()
 
         best: dict[Paragraph, ScoredParagraph] = {}
         for rank, repeating_ranks in self._group(paragraphs, order, n_best).items():
             score, details = scores[order[rank]]
             also_at = tuple(paragraphs[order[other]].passage.metadata for other in repeating_ranks)
-            extra = {"also_at": also_at} if also_at else {}
+            extra: dict[str, Any] = {"also_at": also_at} if also_at else {}
+            if order[rank] in start_by_row:
+                start = context.outline.paragraphs[start_by_row[order[rank]]]
+                extra["path"] = start.passage.id, paragraphs[order[rank]].passage.id
             best[paragraphs[order[rank]]] = ScoredParagraph(score, {**details, **extra})
         kept = best
         if self.follows_references and scorer.is_lexical:
