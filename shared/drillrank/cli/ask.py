@@ -155,10 +155,11 @@ def ask_files(
     def report(files: PreparedCorpus) -> QuestionEvidence:
         result = _retrieve(d3, files, question, size)
         line_numbers = LineNumbers(corpus)
+        rank_by_id = {item.passage.id: item.rank for item in result}
         return QuestionEvidence(
             question,
             result.found,
-            tuple(FileEvidence.from_ranked(item, corpus.names, line_numbers) for item in result),
+            tuple(FileEvidence.from_ranked(item, corpus.names, line_numbers, rank_by_id) for item in result),
             result.confidence,
             result.scoring,
             _explain_with_file_names(result, corpus.names) if explain else None,

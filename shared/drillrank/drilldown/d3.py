@@ -93,8 +93,8 @@ class D3:
     - `also_at`: Metadata of near-duplicates that were left out, without an LLM: nine of ten words are equal, and all
       numbers.
     - `path`, `link`: Ids of two passages of different documents, the second of which this one is: the first one leads
-      there. `link` has the `kind` (`"link"`, `"title"` or `"name"`) and the `text` of what leads there, and `path_gain`
-      is what it adds to the total (`D3Settings.hops`).
+      there. `link` has the `kind` (`"link"`, `"title"` or `"name"`) and the `text` of what leads there, and the
+      `document` of the first one. `path_gain` is what it adds to the total (`D3Settings.hops`).
     - `matched`: True if the paragraph or its headings contain a question word.
     - `nothing_matched`: True if no paragraph contains one, so that the order is that of the documents. False with an
       LLM or an encoder.

@@ -126,6 +126,7 @@ class LikelihoodSelector:
             if order[rank] in start_by_row:
                 start = context.outline.paragraphs[start_by_row[order[rank]]]
                 extra["path"] = start.passage.id, paragraphs[order[rank]].passage.id
+                extra["link"] = {**details["link"], "document": context.outline.section(start).path[0]}
             best[paragraphs[order[rank]]] = ScoredParagraph(score, {**details, **extra})
         kept = best
         if self.follows_references and scorer.is_lexical:
