@@ -66,8 +66,8 @@ class FolderTools:
 
         `finding` says how likely they answer it. If `found` is false, the files seem to speak of other subjects; ask
         once more in other words before you say that there is nothing. If `found` is absent, read the passages: the
-        answer may be in them or near them. `best` is the paragraph of a passage that speaks most of the question. `from` says which
-        passage of another file leads there, and by what link, title or name.
+        answer may be in them or near them. `best` is the paragraph of a passage that speaks most of the question.
+        `from` says which passage of another file leads there, and by what link, title or name.
 
         Args:
             question: Question in words that the files may use.

@@ -313,8 +313,8 @@ class D3:
         has_own_prompts = settings.section_prompt is not None or settings.paragraph_prompt is not None
         if settings.hops == 2 and strategy != "likelihood":
             raise InvalidInput(
-                f"hops=2 requires evidence that likelihood ranks, got paragraphs={strategy!r:.200}. Remove hops, or leave "
-                "out the LLM."
+                f"hops=2 requires evidence that likelihood ranks, got paragraphs={strategy!r:.200}. Remove hops, "
+                "or leave out the LLM."
             )
         follows_schemas = getattr(self.llm, "takes_schemas", False) and not has_own_prompts
         return replace(

@@ -206,7 +206,9 @@ class DocumentLinks:
                     yield _Mention("link", text or target, self._find_section(linked, fragment))
         for target, text in links:
             if target.startswith("[["):
-                for _, _, positions in self._passages.find_headings(terms(target[2:].partition("#")[0], self._language)):
+                for _, _, positions in self._passages.find_headings(
+                    terms(target[2:].partition("#")[0], self._language)
+                ):
                     yield _Mention("link", text, np.array(sorted(positions), dtype=np.intp))
 
     def _find_section(self, document: int, fragment: str) -> Integers:
@@ -232,10 +234,17 @@ class DocumentLinks:
                 covered_until = end
                 is_title = [positions[target] == 1.0 for target in targets.tolist()]
                 whole = [self._find_section(linked, "") for linked in {*document_of[targets[is_title]].tolist()}]
-                yield _Mention("title", " ".join(words[start:end]), np.unique(np.concatenate([targets, *whole])))
-        for start, end, documents in self._files.find_mentions(words):
+                title = self._read_heading(words[start:end], int(targets[0]))
+                yield _Mention("title", title, np.unique(np.concatenate([targets, *whole])))
+        for _, _, documents in self._files.find_mentions(words):
             whole = [self._find_section(linked, "") for linked in documents]
-            yield _Mention("title", " ".join(words[start:end]), np.concatenate(whole))
+            yield _Mention("title", self._files.title(documents[0]), np.concatenate(whole))
+
+    def _read_heading(self, words: Sequence[str], position: int) -> str:
+        """Return the heading of a passage that has these terms."""
+        [passage] = self._passages.read([position])
+        headings = (heading for path in section_paths(passage) for heading in path)
+        return next((one for one in headings if terms(one, self._language) == words), " ".join(words))
 
     def _find_names(self, question: str, passage: Passage) -> Iterator[_Mention]:
         in_question = frozenset(terms(question, self._language))
@@ -289,7 +298,6 @@ class FileNames:
 
     def __init__(self, names: Sequence[str], language: str) -> None:
         self._paths = [_normalize(name) for name in names]
-        self._language = language
         self._documents_by_key: dict[str, list[int]] = {}
         self._documents_by_stem: dict[str, list[int]] = {}
         self._documents_by_title: dict[str, list[int]] = {}
@@ -300,7 +308,7 @@ class FileNames:
                 self._documents_by_key.setdefault(key, []).append(document)
             stem = posixpath.basename(_without_suffix(path))
             self._documents_by_stem.setdefault(stem, []).append(document)
-            words = terms(stem.replace("_", " ").replace("-", " "), language)
+            words = terms(self.title(document), language)
             if stem not in _INDEX_STEMS and is_telling(words, MIN_TITLE_INFORMATION, language):
                 self._documents_by_title.setdefault(" ".join(words), []).append(document)
 
@@ -336,6 +344,10 @@ class FileNames:
             )
         return [(linked, fragment) for linked in documents]
 
+    def title(self, document: int) -> str:
+        """Return the name of a document without folder and ending, as a text mentions it."""
+        return posixpath.basename(_without_suffix(self._paths[document])).replace("_", " ").replace("-", " ")
+
     def find_mentions(self, words: Sequence[str]) -> Iterator[tuple[int, int, list[int]]]:
         """Yield start, end and documents of each file name that a text mentions without its ending, given its terms."""
         for start, end, documents in find_phrases(words, self._documents_by_title):
@@ -354,7 +366,8 @@ class FileNames:
         candidates = [
             linked
             for linked in self._documents_by_stem.get(stem, ())
-            if f"/{_without_suffix(self._paths[linked])}".endswith(ending) and _has_same_suffix(path, self._paths[linked])
+            if f"/{_without_suffix(self._paths[linked])}".endswith(ending)
+            and _has_same_suffix(path, self._paths[linked])
         ]
         if unique and len(candidates) > 1:
             return []
@@ -441,7 +454,11 @@ def list_names(passage: Passage, language: str) -> dict[tuple[str, ...], str]:
         is_capital = word[:1].isupper() or word[:1].isdigit()
         if run and (not is_capital or gap.strip(" ") or not gap):
             words = tuple(term for part in run for term in terms(part, language))
-            if len(run) > 1 and 1 < len(words) <= _MAX_TITLE_TERMS and is_telling(words, MIN_NAME_INFORMATION, language):
+            if (
+                len(run) > 1
+                and 1 < len(words) <= _MAX_TITLE_TERMS
+                and is_telling(words, MIN_NAME_INFORMATION, language)
+            ):
                 names.setdefault(words, " ".join(run))
             run = []
         if match is None:

@@ -34,7 +34,7 @@ ALIGNED = 0.75  # α, as in path search
 # `tests.benchmarks.folders`, where one-place questions limit them.
 STEP_WEIGHT = 2.0  # λ
 KIND_BONUS: Mapping[LinkKind, float] = {"link": 2.0, "title": 0.0, "name": -3.0}  # b, nats
-COSINE_WEIGHT = 10.0  # κ'
+COSINE_WEIGHT = 30.0  # κ'
 N_STARTS = 3  # best passages whose links are followed
 N_ENDS = 3  # documents that the links of one passage lead to
 MAX_PATHS = 4  # of one question

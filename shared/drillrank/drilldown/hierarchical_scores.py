@@ -172,7 +172,8 @@ class HierarchicalScores:
             - penalties
             for postings, in_sections in zip(counts.paragraphs, self._in_sections, strict=True)
         ]
-        return np.stack(parts, axis=1) + self._document_evidence[:, counts.document_of[sections]].T
+        likelihoods: Floats = np.stack(parts, axis=1) + self._document_evidence[:, counts.document_of[sections]].T
+        return likelihoods
 
     def complement_gains(self, best_index: int, candidate_indices: Integers, stop_words: Collection[str]) -> Floats:
         """Return how much each candidate adds to what the best paragraph says about the question.

@@ -201,7 +201,9 @@ class PreparedCorpus:
     @cached_property
     def _heading_names(self) -> StoredNames:
         language = self._corpus.language
-        return self._corpus.names(f"headings {HEADINGS_VERSION} {language}", partial(list_heading_names, language=language))
+        return self._corpus.names(
+            f"headings {HEADINGS_VERSION} {language}", partial(list_heading_names, language=language)
+        )
 
     def likeliest_documents(self, question: str, totals: Floats, as_of: Date | None, n: int) -> list[int]:
         """Return the indices of the `n` likeliest documents, in the order of the corpus."""

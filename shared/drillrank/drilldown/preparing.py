@@ -147,7 +147,12 @@ class DocumentPreparer:
         scorer = self._make_scorer(tree, scores, joined_index.frequencies, has_vectors=vectors is not None)
         ids = list(dict.fromkeys(section.path[0] for section in tree.sections))
         return PreparedDocuments(
-            tree, scorer, ids, names, versions, path_finder=self._make_outline_path_finder(tree, ids, names, joined_index)
+            tree,
+            scorer,
+            ids,
+            names,
+            versions,
+            path_finder=self._make_outline_path_finder(tree, ids, names, joined_index),
         )
 
     def _make_outline_path_finder(
@@ -227,8 +232,7 @@ class DocumentPreparer:
         )
         start_and_end = np.searchsorted(corpus_indices, [(path.start, path.end) for path in corpus_paths]).tolist()
         paths = [
-            replace(path, start=start, end=end)
-            for path, (start, end) in zip(corpus_paths, start_and_end, strict=True)
+            replace(path, start=start, end=end) for path, (start, end) in zip(corpus_paths, start_and_end, strict=True)
         ]
         return PreparedDocuments(tree, scorer, corpus.ids, corpus.names, corpus.versions, n_best, paths=paths)
 

@@ -17,18 +17,20 @@ _MARKDOWN = re.compile(
     r"\[(?P<text>[^\[\]]{0,300})\](?:\([ \t]{0,9}(?:<(?P<angled>[^<>\n]{1,500})>|(?P<plain>[^\s()<>]{1,500}))"
     r"|\[(?P<label>[^\[\]\n]{0,100})\])"
 )
-_MARKDOWN_DEFINITION = re.compile(r"^ {0,3}\[(?P<label>[^\[\]\n]{1,100})\]:[ \t]{0,9}<?(?P<target>[^\s<>]{1,500})", re.M)
+_MARKDOWN_DEFINITION = re.compile(
+    r"^ {0,3}\[(?P<label>[^\[\]\n]{1,100})\]:[ \t]{0,9}<?(?P<target>[^\s<>]{1,500})", re.MULTILINE
+)
 _WIKI = re.compile(r"\[\[(?P<target>[^\[\]|\s][^\[\]|\n]{0,300})(?:\|(?P<text>[^\[\]\n]{1,300}))?\]\]")
 _ANCHOR = re.compile(
     r"<a\s(?:[^<>]{0,500}?\s)?href\s{0,9}=\s{0,9}(?:\"(?P<double>[^\"<>]{1,500})\"|'(?P<single>[^'<>]{1,500})'"
     r"|(?P<bare>[^\s\"'<>]{1,500}))[^<>]{0,500}>(?P<text>[^<]{0,300})",
-    re.I,
+    re.IGNORECASE,
 )
 _RST = re.compile(
     r"(?::(?P<role>doc|ref):)?`(?:(?P<text>[^`<>]{1,300}?)\s{0,9}<(?P<target>[^`<>\n]{1,500})>|(?P<name>[^`<>]{1,300}))`"
     r"(?P<mark>_{0,2})"
 )
-_RST_DEFINITION = re.compile(r"^\.\. _`?(?P<label>[^`:\n]{1,100})`?:[ \t]{1,9}(?P<target>\S{1,500})", re.M)
+_RST_DEFINITION = re.compile(r"^\.\. _`?(?P<label>[^`:\n]{1,100})`?:[ \t]{1,9}(?P<target>\S{1,500})", re.MULTILINE)
 
 
 class Hyperlink(NamedTuple):
@@ -55,7 +57,7 @@ def find_hyperlinks(source: str, format_name: str) -> list[Hyperlink]:
         source: Text of the document.
         format_name: Name of the format of the text.
 
-    >>> [link.target for link in find_hyperlinks("See [care](care.md#daily), [[Oak tree|oaks]], [a] and [b][1].", "text")]
+    >>> [link.target for link in find_hyperlinks("See [care](care.md#daily), [[Oak tree|oaks]] and [a].", "text")]
     ['care.md#daily', '[[Oak tree']
     >>> find_hyperlinks("See :doc:`the guide <guide/start>`.", "rst")
     [Hyperlink(start=4, target='guide/start', text='the guide')]
