@@ -226,7 +226,8 @@ class D3:
         n_wanted = top_n if top_n or max_tokens is None else count_candidates(max_tokens)
         prepared = self._prepare_for(question, documents, n_wanted)
         reports: list[StepReport] = []
-        # Leave out outdated versions, and keep the likeliest documents.
+
+        # Leave out outdated versions, follow links to other documents, and keep the likeliest documents.
         outdated = prepared.find_outdated(question, self._as_of)
         paths = prepared.find_paths(question, outdated)
         context = self._make_context(question, prepared, n_wanted, paths, reports, on_step)

@@ -59,6 +59,11 @@ class EvidencePath:
     kind: LinkKind
     text: str
 
+    @property
+    def is_joined(self) -> bool:
+        """True if the path explains the question better than its first passage, so that both stand together."""
+        return self.gain >= 0
+
 
 @dataclass(frozen=True)
 class PathFinder:
@@ -114,10 +119,10 @@ def _path_score(path: EvidencePath, scores: QuestionScores) -> float:
 
 
 def _has_unexplained_word(lexical: HierarchicalScores, position: int, language: str) -> bool:
-    """Return True if a passage lacks a content word of the question that another passage has."""
+    """Return True if a passage lacks a content word of the question."""
     stop_words = read_stop_words(language)
     return any(
-        word not in stop_words and len(posted) and position not in posted
+        word not in stop_words and position not in posted
         for word, (posted, _) in zip(lexical.words, lexical.counts.paragraphs, strict=True)
     )
 

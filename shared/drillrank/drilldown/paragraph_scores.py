@@ -306,9 +306,10 @@ class ParagraphScores:
                 details.paths[end] = path, gain
         return replace(self, totals=totals, _details=details)
 
-    def list_path_rows(self) -> dict[int, int]:
-        """Return the index of the first paragraph of each path, by the row of its last paragraph."""
-        return {row: path.start for row, (path, _) in self._details.paths.items()}
+    @property
+    def path_by_row(self) -> Mapping[int, EvidencePath]:
+        """Path of each paragraph that ranks by the score of a path, by its row."""
+        return {row: path for row, (path, _) in self._details.paths.items()}
 
     def details(self, row: int) -> dict[str, Any]:
         """Return the details of one paragraph, without its total.
