@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank import D3, Corpus, Passage, parse_document
+from drillrank.cli import main
+from drillrank.cli.mcp import FolderTools
 from drillrank.drilldown.document_links import FileNames, list_heading_names, list_names
 from drillrank.errors import InvalidInput
 from drillrank.structure.hyperlinks import find_hyperlinks
@@ -284,3 +288,58 @@ def test_html_and_rst_files_link_each_other(tmp_path: Path):
     prepared = d3.prepare([read_document(path) for path in paths], ["a.html", "sub/b.rst"])
     [_, second] = d3.retrieve("What is in the sacks that the mill grinds?", prepared, 2)
     assert second.details["link"] == {"kind": "link", "text": "the farm", "document": 0}
+
+
+# --- The command line and the tools of agents
+
+
+@pytest.fixture
+def wiki(tmp_path, monkeypatch, own_cache, wide) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, text in WIKI.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def run_ask(capsys, *words: str) -> str:
+    main(["ask", "wiki", QUESTION, "--embed", "none", *words])
+    return str(capsys.readouterr().out)
+
+
+def test_ask_prints_from_where_a_link_leads(wiki, capsys):
+    assert "\n2. and from there, by the link “the other kind”: wiki/parts/wind.md:" in run_ask(capsys, "--hops", "2")
+    assert "and from" not in run_ask(capsys, "--hops", "1")
+
+
+def test_ask_has_the_path_as_json(wiki, capsys):
+    for _ in range(2):  # read, then cached
+        evidence = json.loads(run_ask(capsys, "--hops", "2", "--json"))["evidence"]
+        assert [item.get("from") for item in evidence[:2]] == [
+            None,
+            {"file": "wiki/sites/harbour.md", "kind": "link", "text": "the other kind", "rank": 1},
+        ]
+    assert "here" in run_ask(capsys, "--hops", "2", "--explain")
+
+
+def test_a_moved_folder_is_followed_by_its_new_names(wiki, capsys):
+    run_ask(capsys, "--hops", "2")
+    os.rename("wiki/parts", "wiki/things")
+    assert "wind.md" in run_ask(capsys, "--hops", "2").partition("\n2. ")[2].partition("\n")[0]  # by its unique name
+    os.rename("wiki/things/wind.md", "wiki/things/air.md")
+    assert "and from there, by the link" not in run_ask(capsys, "--hops", "2")
+
+
+@pytest.mark.parametrize("value", ["0", "3", "two"])
+def test_bad_hops_of_a_command(wiki, capsys, value):
+    assert main(["ask", "wiki", QUESTION, "--hops", value]) == 2
+    assert "--hops" in capsys.readouterr().err
+
+
+def test_agents_get_the_path(wiki):
+    tools = FolderTools(D3())
+    evidence = tools.ask(QUESTION, hops=2)["evidence"]
+    assert evidence[1]["from"] == {"file": "wiki/sites/harbour.md", "kind": "link", "text": "the other kind", "rank": 1}
+    assert all("from" not in item for item in tools.ask(QUESTION, hops=1)["evidence"])
+    with pytest.raises(InvalidInput, match="hops"):
+        tools.ask(QUESTION, hops=7)

@@ -371,8 +371,8 @@ class FileNames:
         ]
         if unique and len(candidates) > 1:
             return []
-        own = self._paths[document]
-        return sorted(candidates, key=lambda linked: -len(posixpath.commonprefix([own, self._paths[linked]])))[:1]
+        base = self._paths[document]
+        return sorted(candidates, key=lambda linked: -len(posixpath.commonprefix([base, self._paths[linked]])))[:1]
 
 
 def _normalize(name: str) -> str:

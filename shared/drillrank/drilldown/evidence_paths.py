@@ -135,9 +135,9 @@ def _extend(
         return
     positions = np.array([step.position for step in steps])
     likelihoods = scores.lexical.token_log_likelihoods(np.append(start, positions))  # [1 + n_steps, n_tokens]
-    own, others = likelihoods[0], likelihoods[1:]
-    means = np.logaddexp(own, others) - np.log(2)
-    gains: Floats = ((1 - ALIGNED) * means + ALIGNED * np.maximum(own, others) - own).sum(axis=1)
+    of_start, of_ends = likelihoods[0], likelihoods[1:]
+    means = np.logaddexp(of_start, of_ends) - np.log(2)
+    gains: Floats = ((1 - ALIGNED) * means + ALIGNED * np.maximum(of_start, of_ends) - of_start).sum(axis=1)
     gains += STEP_WEIGHT * np.log([step.chance for step in steps])
     gains += [KIND_BONUS[step.kind] for step in steps]
     if scores.cosines is not None:
