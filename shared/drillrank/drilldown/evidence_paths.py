@@ -91,7 +91,7 @@ class PathFinder:
             may_read: Function from the index of a document to False if it must not be read.
         """
         lexical = scores.lexical
-        if self.hops == 1 or not lexical.any_matched:
+        if self.hops == 1 or not lexical.any_matched or lexical.counts.n_documents < 2:
             return []
         counts = lexical.counts
         document_of = counts.document_of[counts.section_of]

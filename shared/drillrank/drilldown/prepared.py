@@ -18,7 +18,7 @@ import numpy as np
 from drillrank.corpus import Corpus, CorpusError
 from drillrank.corpus.names import StoredNames
 from drillrank.corpus.vectors import embedding_text
-from drillrank.drilldown.document_links import list_heading_names
+from drillrank.drilldown.document_links import DocumentLinks, list_heading_names
 from drillrank.drilldown.evidence_paths import EvidencePath, PathFinder
 from drillrank.drilldown.hierarchical_scores import HierarchicalScores, log_posteriors
 from drillrank.drilldown.outline import Outline, OutlineSection, Section, stored_sections
@@ -164,6 +164,11 @@ class PreparedCorpus:
         )
 
     # --- Links between documents (`document_links.LinkedPassages`)
+
+    @cached_property
+    def document_links(self) -> DocumentLinks:
+        """Links between the documents."""
+        return DocumentLinks(self, self._corpus.language)
 
     @property
     def document_names(self) -> Sequence[str]:

@@ -11,7 +11,7 @@ import numpy as np
 from drillrank.corpus import Corpus
 from drillrank.corpus.documents import DEFAULT_UNIT, Unit
 from drillrank.corpus.vectors import embedding_text
-from drillrank.drilldown.document_links import DocumentLinks, LinkedPassages, OutlinePassages
+from drillrank.drilldown.document_links import DocumentLinks, OutlinePassages
 from drillrank.drilldown.evidence_paths import EvidencePath, PathFinder
 from drillrank.drilldown.hierarchical_scores import MU, score_index
 from drillrank.drilldown.last_used import LastUsed
@@ -169,11 +169,10 @@ class DocumentPreparer:
             index.find_texts,
             self._language_model.language,
         )
-        return self._make_path_finder(passages)
+        return self._make_path_finder(DocumentLinks(passages, self._language_model.language))
 
-    def _make_path_finder(self, passages: LinkedPassages) -> PathFinder:
-        language = self._language_model.language
-        return PathFinder(DocumentLinks(passages, language), language, self._settings.hops)
+    def _make_path_finder(self, links: DocumentLinks) -> PathFinder:
+        return PathFinder(links, self._language_model.language, self._settings.hops)
 
     def prepare_corpus(
         self,
@@ -220,7 +219,7 @@ class DocumentPreparer:
 
         corpus_paths: list[EvidencePath] = []
         if settings.follows_links:
-            corpus_paths = self._make_path_finder(corpus).find(
+            corpus_paths = self._make_path_finder(corpus.document_links).find(
                 question, scores, lambda document: not corpus.find_outdated([document], question, as_of)
             )
             positions = [position for path in corpus_paths for position in (path.start, path.end)]
