@@ -273,7 +273,8 @@ def run(
     >>> run(shout(), str.upper, {RetrievalRequest: lambda request: [request.query] * request.n})
     ('HELLO', ['who?', 'who?'])
     """
-    check_positive(workers=workers)
+    if workers != 1:
+        check_positive(workers=workers)
     driver = _SyncDriver(llm, handlers, usage, workers, on_reply)
     return driver.drive(requests, usage)  # type: ignore[no-any-return]
 

@@ -199,7 +199,8 @@ def check_query(query: str) -> str:
     """
     if not isinstance(query, str) or not query.strip():
         raise InvalidInput(f"A query must be a string that is not blank, got {query!r:.200}.")
-    check_surrogates(query, "The query")
+    if not query.isascii():
+        check_surrogates(query, "The query")
     return query
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -109,6 +110,21 @@ class CollectionStatistics:
     def __len__(self) -> int:
         return self.n_texts
 
+    @classmethod
+    def count(cls, texts: Iterable[str], language: str = "english") -> CollectionStatistics:
+        """Count the terms of texts.
+
+        >>> CollectionStatistics.count(["a red fox", "foxes"]).document_frequencies["fox"]
+        2
+        """
+        document_frequencies, occurrences = Counter[str](), Counter[str]()
+        n_texts_by_text = Counter(texts)
+        for text, n_texts in n_texts_by_text.items():
+            term_counts = Counter(terms(text, language))
+            document_frequencies.update(dict.fromkeys(term_counts, n_texts))
+            occurrences.update(term_counts)
+        return cls(n_texts_by_text.total(), document_frequencies, occurrences, language)
+
 
 def sum_by_index(indices: Integers, values: Floats, size: int) -> Floats:
     """Return the sum of the values with each index, added in their order, shape [size].
@@ -153,6 +169,8 @@ class Tfidf:
 
     Attributes:
         vectors: Vectors of the texts, shape [n_texts, n_words].
+        columns: Column index of each word.
+        idf: Inverse document frequency of each word, shape [n_words].
 
     >>> weights = Tfidf([["red", "fox"], ["blue", "whale"], []])
     >>> weights.vectors.shape
@@ -162,18 +180,18 @@ class Tfidf:
     """
 
     def __init__(self, texts: Iterable[Sequence[str]]) -> None:
-        counts, self._columns = word_counts(texts)
-        document_frequencies = np.bincount(counts.columns, minlength=len(self._columns))
-        self._idf = np.log((1 + counts.shape[0]) / (1 + document_frequencies)) + 1
+        counts, self.columns = word_counts(texts)
+        document_frequencies = np.bincount(counts.columns, minlength=len(self.columns))
+        self.idf: Floats = np.log((1 + counts.shape[0]) / (1 + document_frequencies)) + 1
         self.vectors: SparseMatrix = self._weighted(counts)
 
     def transform(self, texts: Iterable[Sequence[str]]) -> SparseMatrix:
         """Return vectors of other texts, shape [n_texts, n_words]. They ignore words outside the vocabulary."""
-        words_in_vocabulary = ([word for word in words if word in self._columns] for words in texts)
-        return self._weighted(_count_in_columns(words_in_vocabulary, self._columns))
+        words_in_vocabulary = ([word for word in words if word in self.columns] for words in texts)
+        return self._weighted(_count_in_columns(words_in_vocabulary, self.columns))
 
     def _weighted(self, counts: SparseMatrix) -> SparseMatrix:
-        weights = counts.data * self._idf[counts.columns]
+        weights = counts.data * self.idf[counts.columns]
         lengths = np.sqrt(replace(counts, data=weights * weights).row_sums())
         return replace(counts, data=weights / lengths[counts.rows])
 
@@ -213,9 +231,54 @@ class TfidfIndex:
 
     def scores(self, query: str) -> Floats:
         """Return the cosine of the query and each text, between 0 and 1, shape [n_texts]."""
-        vector = self._weights.transform([terms(query, self._language)])
-        postings = self._by_word.select_rows(vector.columns)
-        return sum_by_index(postings.columns, postings.data * vector.data[postings.rows], self._by_word.width)
+        postings, columns = self._by_word, self._weights.columns
+        counts = Counter(term for term in terms(query, self._language) if term in columns)
+        term_columns = sorted(map(columns.__getitem__, counts))
+        count_by_column = {columns[term]: n_occurrences for term, n_occurrences in counts.items()}
+        weights = np.array([count_by_column[column] for column in term_columns]) * self._weights.idf[term_columns]
+        scores = np.zeros(postings.width)
+        # Sums run in the order of the columns, so that they have the same rounding errors as those of scikit-learn.
+        for column, weight in zip(term_columns, weights / np.sqrt(np.cumsum(weights * weights)[-1:]), strict=True):
+            start, end = postings.bounds[column], postings.bounds[column + 1]
+            scores[postings.columns[start:end]] += postings.data[start:end] * weight
+        return scores
+
+
+class TfidfQuery:
+    """TF-IDF vector of a query by the statistics of a collection. It scores any text, also of other collections.
+
+    Texts of the collection are ranked as by `TfidfIndex`. A term that the collection does not contain weighs most.
+
+    Args:
+        query: The query.
+        statistics: Statistics of the collection, with document frequencies.
+
+    >>> query = TfidfQuery("foxes", CollectionStatistics.count(["a red fox", "a blue whale"]))
+    >>> query.scores(["a fox in a town", "a blue whale"]).round(2).tolist()
+    [0.43, 0.0]
+    """
+
+    def __init__(self, query: str, statistics: CollectionStatistics) -> None:
+        self._statistics = statistics
+        self._query_weights = self._weigh(query)
+
+    def scores(self, texts: Iterable[str]) -> Floats:
+        """Return the cosine of the query and each text, between 0 and 1, shape [n_texts]."""
+        cosines = []
+        for text in texts:
+            weights = self._weigh(text)
+            cosines.append(sum(weight * weights.get(term, 0.0) for term, weight in self._query_weights.items()))
+        return np.array(cosines, dtype=np.float64)
+
+    def _weigh(self, text: str) -> dict[str, float]:
+        """Return the vector of a text, of unit length, as weights by term."""
+        statistics = self._statistics
+        weights = {}
+        for term, n_occurrences in Counter(terms(text, statistics.language)).items():
+            n_texts_with_term = statistics.document_frequencies.get(term, 0)
+            weights[term] = n_occurrences * (math.log((1 + statistics.n_texts) / (1 + n_texts_with_term)) + 1)
+        length = math.hypot(*weights.values()) or 1.0
+        return {term: weight / length for term, weight in weights.items()}
 
 
 class BM25Index:

@@ -89,6 +89,8 @@ def deduplicate_sections(
         Chunks, best first, and the ids of sections whose raw record was deleted. If it is unknown whether a record was
         deleted, the best hit of the section represents it.
     """
+    if all(hit.view is None for hit in hits):  # drillrank cut none of them
+        return list(hits), []
     raw_by_id = first_raw_by_id(hits)
     view_ids = [hit.id for hit in hits if hit.view is not None and hit.id not in raw_by_id]
     fetched, store_answers = (yield from fetch_raw_sections(store, view_ids)) if view_ids else ({}, False)

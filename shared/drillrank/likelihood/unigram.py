@@ -377,6 +377,11 @@ def documents_of(requests: Sequence[Request]) -> tuple[list[str], list[int], lis
         lengths = [_count_words(part.text) for part in parts]
         if room is not None:
             room -= sum(_count_words(part) for part in request.prompt if isinstance(part, str))
+        fits = room is None or sum(lengths) <= room
+        if fits and all(limit is None or n_words <= limit for n_words, limit in zip(lengths, limits, strict=True)):
+            texts += [part.text for part in parts]
+            cut.append(0)
+            continue
         budgets = allot(lengths, limits, room)
         texts += [_first_words(part.text, keep) for part, keep in zip(parts, budgets, strict=True)]
         cut.append(sum(lengths) - sum(budgets))

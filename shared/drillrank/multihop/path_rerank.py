@@ -1,82 +1,41 @@
-"""Ranks given passages by the paths that their own links form."""
+"""Reranking of passages by the paths that their links form."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
-from drillrank.errors import InvalidInput
-from drillrank.explanation import Explainable
 from drillrank.llm import Requests, run
-from drillrank.multihop.links import LinkSource, MetadataLinks, RetrievedLinks, given_links
+from drillrank.multihop.links import LinkSource
 from drillrank.multihop.path_settings import PathSettings
-from drillrank.multihop.search import LINKS, EmptySource, OnHop, PassageSource, PathSearch, handlers
-from drillrank.multihop.text_links import Hyperlinks, NameMentions, ReferenceLinks, TitleMentions
-from drillrank.passages import Passage, Ranked, Ranking, as_passages, by_id, check_query, check_top_n
+from drillrank.multihop.result import OnHop, PathResult, PathTrace
+from drillrank.multihop.search import PathSearch
+from drillrank.multihop.sources import EmptySource, PassageSource, handlers
+from drillrank.passages import Passage, Ranked, as_passages, by_id, check_query, check_top_n
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
+from drillrank.settings import Preset
 from drillrank.vectors import Embed
-
-TextLinkName = Literal["metadata", "hyperlinks", "titles", "names", "references"]
-LinkName = Literal[TextLinkName, "relationships", "retrieval"]
-LINKS_IN_TEXTS: tuple[Literal["metadata", "hyperlinks", "titles", "names"], ...] = (
-    "metadata",
-    "hyperlinks",
-    "titles",
-    "names",
-)
-"""What passages say about each other themselves."""
-
-
-def named_links(names: Iterable[LinkName], metadata_key: str = "links") -> tuple[LinkSource, ...]:
-    """Links by name, for configurations.
-
-    Args:
-        names: `"metadata"` (ids under `metadata_key`), `"hyperlinks"`, `"titles"` (mentions of another one's title),
-            `"names"` (mentions of a name that another one mentions, too), `"references"` (such as
-            "see Section 8", within one document), `"relationships"` (`Passage.links`),
-            `"retrieval"` (a second retrieval, with the passage in the query).
-        metadata_key: Metadata key with linked ids.
-
-    Raises:
-        InvalidInput: a name is unknown.
-
-    >>> [type(links).__name__ for links in named_links(["metadata", "titles"])]
-    ['MetadataLinks', 'TitleMentions']
-    """
-    known: dict[str, LinkSource] = {
-        "metadata": MetadataLinks(metadata_key),
-        "hyperlinks": Hyperlinks(),
-        "titles": TitleMentions(),
-        "names": NameMentions(),
-        "references": ReferenceLinks(),
-        "relationships": given_links,
-        "retrieval": RetrievedLinks(),
-    }
-    names = tuple(names)
-    for name in names:
-        if name not in known:
-            raise InvalidInput(f"Links are some of {', '.join(known)}; not {name!r:.200}.")
-    return tuple(known[name] for name in names)
 
 
 class PathRerank:
-    """Orders passages by their best path of linked passages among the given ones, and beyond if told where.
+    """Reranker of passages by their best path of linked passages.
 
     Passages that share an id share their links and their score. `path_search` does the work.
 
     Args:
         prompt_rank: Scores the paths, as for `PathSearch`.
-        links: One kind of links, or several, whose targets are combined; the passages' own links, their hyperlinks and
-            the titles and names that they mention by default.
-        corpus: Passages that may be linked to though they are not among the given ones. They also give a lexical
-            model that has not been fitted its statistics; without them, the given ones do.
+        links: Kinds of links to follow, as for `PathSearch`.
+        corpus: Passages that may be linked to though they are not among the passages to rank. A lexical model that is
+            not fitted takes its statistics from them, or else from the passages to rank.
         embed: As for `PathSearch`.
-        settings: How paths are searched.
+        preset: As for `PathSearch`.
+        settings: Settings of the search.
 
     Raises:
-        InvalidInput: a setting cannot be used, or two passages of the corpus share an id.
+        InvalidInput: A setting is invalid, or two passages of the corpus share an id.
 
     >>> turing = Passage("Alan Turing was born in Maida Vale.", title="Alan Turing", id="turing")
     >>> vale = Passage("It is a residential district of London.", title="Maida Vale", id="vale")
@@ -90,19 +49,20 @@ class PathRerank:
         self,
         prompt_rank: PromptRank,
         *,
-        links: LinkSource | Sequence[LinkSource] = LINKS,
+        links: LinkSource | Sequence[LinkSource] | None = None,
         corpus: Iterable[Passage | str] = (),
         embed: str | Embed | None = None,
+        preset: Preset | None = None,
         settings: PathSettings | Mapping[str, Any] = PathSettings(),
     ) -> None:
         self.prompt_rank = prompt_rank
         self.path_search = PathSearch(
-            prompt_rank, corpus, links=links, first_stage=EmptySource(), embed=embed, settings=settings
+            prompt_rank, corpus, links=links, first_stage=EmptySource(), embed=embed, preset=preset, settings=settings
         )
 
     @property
     def counts_first_stage(self) -> bool:
-        """Whether scores of the first stage count."""
+        """True if scores of the first stage count."""
         return self.prompt_rank.prior is not None
 
     def rank(
@@ -114,25 +74,25 @@ class PathRerank:
         scores: RetrievalScores | None = None,
         source: PassageSource | None = None,
         on_hop: OnHop | None = None,
-    ) -> Ranking[Passage]:
-        """All passages by falling score, the maximum over their paths.
+    ) -> PathResult[Passage]:
+        """Rank passages by the maximum score over their paths, best first.
 
-        Those of one path come in the order of their own posterior, as in `PathSearch`; other ties keep the input order.
+        Passages of one path are ordered by what each adds, as in `PathSearch`. Other ties keep the input order.
 
         Args:
             query: The question.
-            passages: What is reranked.
-            top_n: How many to return; None returns all.
-            scores: The first stage's score of each passage, for a prior that counts it; as for `UPR.rank`.
-            source: Where linked passages come from that are neither given nor in the corpus.
-            on_hop: Is told of every hop.
+            passages: Passages to rank.
+            top_n: Maximum number of passages; None for all.
+            scores: Score of each passage by the first stage, for a prior that counts scores; as for `UPR.rank`.
+            source: Source of linked passages that are neither among the passages to rank nor in the corpus.
+            on_hop: Callback that receives every hop.
 
         Returns:
-            The given passages, and those that were reached over links alone: in the input order these come after the
-            given ones, so that their `details["position"]` is beyond them.
+            The passages, and those that links lead to. The `details["position"]` of the latter are the indices after
+            those of the input.
 
         Raises:
-            InvalidInput: the query is blank, `top_n` is below 1, or a score cannot be used.
+            InvalidInput: The query is blank, `top_n` is below 1, or a score is invalid.
         """
         requests = self.requests(query, passages, top_n, scores=scores)
         return run(requests, handlers=handlers(source or EmptySource(), on_hop))
@@ -146,8 +106,8 @@ class PathRerank:
         scores: RetrievalScores | None = None,
         source: PassageSource | None = None,
         on_hop: OnHop | None = None,
-    ) -> Ranking[Passage]:
-        """As `rank`, without blocking the event loop."""
+    ) -> PathResult[Passage]:
+        """Rank without blocking the event loop; see `rank`."""
         return await self.prompt_rank.language_model.run_in_worker(
             partial(self.rank, query, passages, top_n, scores=scores, source=source, on_hop=on_hop)
         )
@@ -159,30 +119,24 @@ class PathRerank:
         top_n: int | None = None,
         *,
         scores: RetrievalScores | None = None,
-    ) -> Requests[Ranking[Passage]]:
-        """The same as a generator of requests, for `drillrank.llm.run` and `arun`."""
+    ) -> Requests[PathResult[Passage]]:
+        """Return `rank` as a generator of requests, for `drillrank.llm.run` and `arun`."""
         check_query(query)
         check_top_n(top_n)
-        given = as_passages(passages)
-        if not given:
-            return Explainable()
-        distinct = by_id(given)
-        found = yield from self.path_search.requests(query, candidates=given, scores=scores)
-        best = {item.passage.id: item for item in found}
-        items = [*given, *(item.passage for item in found if item.passage.id not in distinct)]
+        candidates = as_passages(passages)
+        if not candidates:
+            return PathResult((), PathTrace(query))
+        ids = by_id(candidates)
+        result = yield from self.path_search.requests(query, candidates=candidates, scores=scores)
+        best = {item.passage.id: item for item in result}
+        items = [*candidates, *(item.passage for item in result if item.passage.id not in ids)]
 
-        def key(location: int) -> tuple[float, int]:
-            item = best[items[location].id]
+        def sort_key(index: int) -> tuple[float, int]:
+            item = best[items[index].id]
             return -item.score, 0 if item.details["nothing_matched"] else item.rank
 
-        order = sorted(range(len(items)), key=key)[:top_n]
-        ordered = [
-            Ranked(
-                items[location],
-                best[items[location].id].score,
-                rank,
-                best[items[location].id].details | {"position": location},
-            )
-            for rank, location in enumerate(order, start=1)
-        ]
-        return Explainable(ordered, found.why)
+        ranking = []
+        for rank, index in enumerate(sorted(range(len(items)), key=sort_key)[:top_n], start=1):
+            item = best[items[index].id]
+            ranking.append(Ranked(items[index], item.score, rank, item.details | {"position": index}))
+        return replace(result, ranking=tuple(ranking))
