@@ -186,7 +186,7 @@ class PreparedCorpus:
 
     def find_headings(self, words: Sequence[str], /) -> Iterator[tuple[int, int, Mapping[int, float]]]:
         """Yield the headings among some terms. The corpus stores the headings of all its passages for this."""
-        mentions = self._heading_names.mentions(words)
+        mentions = self._heading_names.find_mentions(words)
         number_by_id = self._corpus.numbers({id_ for _, _, weight_by_id in mentions for id_ in weight_by_id})
         end_of_last = 0
         for start, end, weight_by_id in mentions:
