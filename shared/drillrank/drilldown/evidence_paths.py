@@ -9,7 +9,7 @@ A path generates the question as a mixture of its passages. A reader mostly know
 P(p' | p, q) is the probability that a reader who knows the question follows the link (`document_links`), and b
 depends on its kind. A path that
 explains the question better than its first passage does, G >= 0, stands together in the ranking: its second passage
-has the score of the first one, less a gap that no other score fits into. Otherwise the second passage ranks by the
+has the score of the first one, less a very small gap. Otherwise the second passage ranks by the
 score of the path.
 """
 
