@@ -6,11 +6,10 @@
     S'(p')    = max(S(p'), min(S(p) + G(p, p'), S(p)))
 
 A path generates the question as a mixture of its passages. A reader mostly knows which passage explains which word (α).
-P(p' | p, q) is the probability that a reader who knows the question follows the link (`document_links`), and b
-depends on its kind. A path that
-explains the question better than its first passage does, G >= 0, stands together in the ranking: its second passage
-has the score of the first one, less a very small gap. Otherwise the second passage ranks by the
-score of the path.
+P(p' | p, q) is the probability that a reader who knows the question follows the link (`document_links`), and b depends
+on its kind. A path that explains the question better than its first passage does, G >= 0, stands together in the
+ranking: its second passage has the score of the first one, less a very small gap. Otherwise the second passage ranks by
+the score of the path.
 """
 
 from __future__ import annotations
