@@ -155,10 +155,11 @@ def ask_files(
     def report(files: PreparedCorpus) -> QuestionEvidence:
         result = _retrieve(d3, files, question, size)
         line_numbers = LineNumbers(corpus)
+        rank_by_id = {item.passage.id: item.rank for item in result}
         return QuestionEvidence(
             question,
             result.found,
-            tuple(FileEvidence.from_ranked(item, corpus.names, line_numbers) for item in result),
+            tuple(FileEvidence.from_ranked(item, corpus.names, line_numbers, rank_by_id) for item in result),
             result.confidence,
             result.scoring,
             _explain_with_file_names(result, corpus.names) if explain else None,
@@ -182,7 +183,7 @@ def _retrieve(d3: D3, files: PreparedCorpus, question: str, size: EvidenceSize) 
     result = d3.retrieve(question, files, top_n, max_tokens=size.max_tokens)
     if d3.llm is not None or d3.embed is not None:
         return result
-    has_unmatched = any(not item.details.get("matched", True) for item in result)
+    has_unmatched = not all(map(_is_match, result))
     if has_unmatched and not _is_nothing_matched(result) and top_n is not None and len(result) == top_n:
         result = d3.retrieve(question, files, top_n + _N_SPARE, max_tokens=size.max_tokens)
     entries = enumerate(_select_matches(result)[:top_n], start=1)
@@ -190,10 +191,15 @@ def _retrieve(d3: D3, files: PreparedCorpus, question: str, size: EvidenceSize) 
 
 
 def _select_matches(result: EvidenceResult) -> list[Ranked[Passage]]:
-    """Return the evidence that has a word of the question; all of it if only texts that are not in it have one."""
+    """Return the matching evidence; all of it if only texts that are not in it have a word of the question."""
     if _is_nothing_matched(result):
         return []
-    return [item for item in result if item.details.get("matched", True)] or list(result)
+    return [item for item in result if _is_match(item)] or list(result)
+
+
+def _is_match(item: Ranked[Passage]) -> bool:
+    """Return True if evidence has a word of the question, or if a link of other evidence leads to it."""
+    return item.details.get("matched", True) or "link" in item.details
 
 
 def _is_nothing_matched(result: EvidenceResult) -> bool:

@@ -94,6 +94,11 @@ _finder_options = _options(
     click.option(
         "--unit", type=click.Choice(["passage", "paragraph"]), help="Unit of evidence: a passage or one paragraph."
     ),
+    click.option(
+        "--hops",
+        type=click.IntRange(1, 2),
+        help="2 follows links, titles and names to other files, 1 does not. By default, where words are left open.",
+    ),
     click.option("--preset", type=click.Choice(["paper"]), help="Use the method of the paper as published."),
     click.option("--settings", metavar="FILE", help="Settings of D3, as `drillrank tune` writes them."),
     _trust,

@@ -60,12 +60,14 @@ class FolderTools:
         max_tokens: int | None = None,
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
+        hops: int | None = None,
     ) -> dict[str, Any]:
         """Find the passages that answer a question, best first, each with its file, pages or lines, and section.
 
         `finding` says how likely they answer it. If `found` is false, the files seem to speak of other subjects; ask
         once more in other words before you say that there is nothing. If `found` is absent, read the passages: the
         answer may be in them or near them. `best` is the paragraph of a passage that speaks most of the question.
+        `from` says which passage of another file leads there, and by what link, title or name.
 
         Args:
             question: Question in words that the files may use.
@@ -74,12 +76,15 @@ class FolderTools:
             max_tokens: Size of all passages together, in tokens.
             include: Patterns such as *.md or notes/: only matching files are read.
             exclude: Patterns of files that are not read.
+            hops: 2 for questions that need two files: links of the best passages are followed. 1 follows none.
         """
         check_query(question)
         size = EvidenceSize(top_n, max_tokens)
         d3 = self._d3
-        if as_of is not None:
-            d3 = D3(d3.llm, d3.language_model, embed=d3.embed, settings=replace(d3.settings, as_of=as_of))
+        overrides: dict[str, Any] = {"as_of": as_of, "hops": hops}
+        overrides = {name: value for name, value in overrides.items() if value is not None}
+        if overrides:
+            d3 = D3(d3.llm, d3.language_model, embed=d3.embed, settings=replace(d3.settings, **overrides))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", DrillrankWarning)
             sources, skipped = self._sources(include, exclude)

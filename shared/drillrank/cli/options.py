@@ -36,6 +36,7 @@ class FinderOptions:
         embed: Specification of the encoder, or "none"; None for the default encoder.
         unit: Unit of evidence, "paragraph" or "passage"; None for the default of `D3Settings`.
         preset: "paper" for the method as published; None for the defaults.
+        hops: 2 to follow links to other files, 1 not to; None follows them where the best passage leaves words open.
     """
 
     model: str | None = None
@@ -47,6 +48,7 @@ class FinderOptions:
     embed: str | None = None
     unit: str | None = None
     preset: str | None = None
+    hops: int | None = None
 
     def build(self) -> D3:
         """Return D3 with these options. Print which encoder it has, if the user named none.
@@ -62,7 +64,7 @@ class FinderOptions:
             from drillrank.evaluation.settings_file import load_settings
 
             arguments = load_settings(self.settings, "D3", model=lm, trust=self.trust_settings)
-        options = {"as_of": self.as_of, "unit": self.unit, "preset": self.preset}
+        options = {"as_of": self.as_of, "unit": self.unit, "preset": self.preset, "hops": self.hops}
         overrides: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         if overrides:
             settings = as_settings(D3Settings, arguments["settings"]) if "settings" in arguments else None

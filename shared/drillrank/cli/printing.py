@@ -16,6 +16,7 @@ from drillrank.structure.pages import page_range
 _N_NAMED = 3  # versions, or places of the same text, that are named
 _TEXT_CHARACTERS = 5 * EXCERPT_CHARACTERS
 _REST_CHARACTERS = 3 * EXCERPT_CHARACTERS  # of a passage, in addition to its best paragraph
+_LINK_CHARACTERS = 60
 _NOTHING_MATCHED = "Nothing matched: no paragraph has a word of the question, or the LLM chose none."
 _LEGEND = (
     "Best first; the number is the mean log-likelihood of the question's words, given the text, and similarity with an "
@@ -43,7 +44,8 @@ def print_evidence(result: QuestionEvidence) -> None:
 def _print_item(item: FileEvidence) -> None:
     """Print evidence with its location, its versions and other places of the same text."""
     out = terminal.console
-    out.print(f"\n{item.rank}. {_describe_location(item)} [dim]{item.score:.3f}[/dim]", soft_wrap=True)
+    location = f"{_describe_step(item)}{_describe_location(item)}"
+    out.print(f"\n{item.rank}. {location} [dim]{item.score:.3f}[/dim]", soft_wrap=True)
     if item.best is None:
         _print_indented(one_line(shorten(item.text, _TEXT_CHARACTERS)))
     else:
@@ -74,6 +76,18 @@ def _join_first(items: Iterable[str]) -> str:
     all_items = list(items)
     more = f" and {len(all_items) - _N_NAMED} more" if len(all_items) > _N_NAMED else ""
     return ", ".join(all_items[:_N_NAMED]) + more
+
+
+def _describe_step(item: FileEvidence) -> str:
+    """Return what leads to evidence from another file, as markup; empty if nothing does."""
+    step = item.reached
+    if step is None:
+        return ""
+    if step.rank is None:
+        start = one_line(step.file)
+    else:
+        start = "there" if step.rank == item.rank - 1 else f"number {step.rank}"
+    return f"and from {start}, by the {step.kind} “{one_line(shorten(step.text, _LINK_CHARACTERS))}”: "
 
 
 def _describe_location(item: FileEvidence) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from drillrank.cli.lines import LineNumbers
@@ -52,6 +53,40 @@ class BestParagraph:
 
 
 @dataclass(frozen=True, slots=True)
+class PathStep:
+    """What leads from a passage of another file to some evidence.
+
+    Attributes:
+        file: Name of the other file as the user knows it.
+        kind: `"link"`, `"title"` or `"name"`: a hyperlink, a title that the passage mentions, or a name in both.
+        text: Text of the link, title or name.
+        rank: Rank of the passage; None if it is not in the result.
+    """
+
+    file: str
+    kind: str
+    text: str
+    rank: int | None = None
+
+    @classmethod
+    def from_ranked(
+        cls, item: Ranked[Passage], names: Mapping[str, str], rank_by_id: Mapping[str, int]
+    ) -> PathStep | None:
+        """Return what leads to a passage; None if nothing does.
+
+        Args:
+            item: Passage of a document, as `D3` returns it.
+            names: Names of the files, by the ids of their documents.
+            rank_by_id: Ranks of the results, by the ids of their passages.
+        """
+        link = item.details.get("link")
+        if link is None:
+            return None
+        rank = rank_by_id.get(item.details["path"][0])
+        return cls(names[link["document"]], link["kind"], link["text"], rank)
+
+
+@dataclass(frozen=True, slots=True)
 class FileEvidence:
     """Evidence for a question in a file.
 
@@ -68,6 +103,7 @@ class FileEvidence:
         version: Date or number of this version of the file; None if it has no versions.
         other_versions: Names of the other versions.
         same_text: Places with the same text.
+        reached: What leads here from a passage of another file; None if nothing does.
     """
 
     rank: int
@@ -82,15 +118,23 @@ class FileEvidence:
     version: str | None = None
     other_versions: tuple[str, ...] = ()
     same_text: tuple[FileLocation, ...] = ()
+    reached: PathStep | None = None
 
     @classmethod
-    def from_ranked(cls, item: Ranked[Passage], names: Mapping[str, str], line_numbers: LineNumbers) -> FileEvidence:
+    def from_ranked(
+        cls,
+        item: Ranked[Passage],
+        names: Mapping[str, str],
+        line_numbers: LineNumbers,
+        rank_by_id: Mapping[str, int] = MappingProxyType({}),
+    ) -> FileEvidence:
         """Return a ranked passage under the name of its file.
 
         Args:
             item: Passage of a document, as `D3` returns it.
             names: Names of the files, by the ids of their documents.
             line_numbers: Line numbers in the text files.
+            rank_by_id: Ranks of the results, by the ids of their passages.
         """
         metadata, details = item.passage.metadata, item.details
         document_id = metadata["document"]
@@ -109,6 +153,7 @@ class FileEvidence:
             version=details.get("version"),
             other_versions=tuple(details.get("other_versions", ())),
             same_text=tuple(FileLocation(names[other["document"]], _as_range(other.get("pages"))) for other in others),
+            reached=PathStep.from_ranked(item, names, rank_by_id),
         )
 
     def to_json(self) -> JsonRecord:
@@ -129,6 +174,7 @@ class FileEvidence:
                 "lines": self.lines,
                 "span": self.span,
                 "section": self.section,
+                "from": self.reached and _compact(asdict(self.reached)),
                 "best": best and _compact(best),
                 "text": self.text,
                 "version": self.version,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -235,6 +235,16 @@ class Corpus:
         """Count the query's words in the passages of a layout, their headings and the beginnings of documents."""
         with self._store.transaction() as database:
             return layout.count_in_layout(database, terms(query, self.language), layout_)
+
+    def term_counts(self, words: Sequence[str], layout_: Layout, /) -> DocumentCounts:
+        """Count terms, which are stemmed already, as `counts` does."""
+        with self._store.transaction() as database:
+            return layout.count_in_layout(database, words, layout_)
+
+    def numbers(self, ids: Iterable[str], /) -> dict[str, int]:
+        """Return the numbers of passages by id. Unknown ids are ignored."""
+        with self._store.transaction() as database:
+            return rows.read_numbers(database, ids)
 
     def statistics(self) -> CollectionStatistics:
         """Return statistics of all titled texts, for `LanguageModel.fit`. Their size grows with the vocabulary."""

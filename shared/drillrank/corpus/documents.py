@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ from drillrank.passages import Passage
 from drillrank.structure import Document, Section, breadcrumb, file_key, read_document
 from drillrank.structure.cutting import split_long_paragraph
 from drillrank.structure.document import document_to_json, has_title
+from drillrank.structure.hyperlinks import Hyperlink, find_hyperlinks
 from drillrank.structure.passages import cut_passages
 from drillrank.text import check_surrogates, without_surrogates
 from drillrank.text_digests import text_digests
@@ -31,7 +33,7 @@ SectionPaths = Sequence[tuple[str, ...]]
 Unit = Literal["paragraph", "passage"]
 """Unit of evidence: a paragraph, as in the paper, or a passage of `drillrank.structure.passages`."""
 DEFAULT_UNIT: Unit = "passage"
-CUT_VERSION = 2  # of the rules by which documents are cut, here and in `drillrank.structure`
+CUT_VERSION = 3  # of the rules by which documents are cut, here and in `drillrank.structure`
 BEGINNING = 1000  # characters that a question may take from the beginning of a document to refer to it
 
 
@@ -170,10 +172,12 @@ def list_paragraphs(
 
     Long paragraphs are split (`drillrank.structure.cutting`). Metadata are `document`, its id, `section_path`, `start`
     and `end`, and `pages`, the numbers of the first and the last page, if the document has pages. Passages also have
-    `paragraph_spans` (`structure.packing.ParagraphSpan`) and, if there are several, `section_paths`.
+    `paragraph_spans` (`structure.packing.ParagraphSpan`) and, if there are several, `section_paths`. Units with
+    hyperlinks have `links`: the target and the text of each.
     """
+    links = find_hyperlinks(document.text, document.format)
     if unit == "passage":
-        yield from _list_passages(document, id_)
+        yield from _list_passages(document, id_, links)
         return
     for section, block in document.paragraphs():
         metadata: dict[str, Any] = {
@@ -184,6 +188,7 @@ def list_paragraphs(
         }
         if pages := document.page_numbers(block.start, block.end):
             metadata["pages"] = pages
+        metadata |= _links_between(links, block.start, block.end)
         title, text = breadcrumb(section.path), document.readable(block)
         source = Passage(document.slice(block), id=f"{id_}:{block.start}", title=title, metadata=metadata)
         for part, readable in split_long_paragraph(
@@ -192,7 +197,15 @@ def list_paragraphs(
             yield section, part, readable
 
 
-def _list_passages(document: Document, id_: int | str) -> Iterator[tuple[Section, Passage, Passage]]:
+def _links_between(links: Sequence[Hyperlink], start: int, end: int) -> dict[str, Any]:
+    """Return the metadata of a unit with hyperlinks, given its span and the links of the document, in order."""
+    first, last = (bisect_left(links, offset, key=lambda link: link.start) for offset in (start, end))
+    return {"links": tuple((link.target, link.text) for link in links[first:last])} if last > first else {}
+
+
+def _list_passages(
+    document: Document, id_: int | str, links: Sequence[Hyperlink]
+) -> Iterator[tuple[Section, Passage, Passage]]:
     """Yield the passages of a document in the shape of `list_paragraphs`. The title has every heading of the passage.
 
     Parts of one block with markup have equal spans. `part` in their metadata distinguishes them.
@@ -210,6 +223,7 @@ def _list_passages(document: Document, id_: int | str) -> Iterator[tuple[Section
             metadata["pages"] = passage.pages
         if passage.headings and passage.headings != (passage.section_path,):
             metadata["section_paths"] = passage.headings
+        metadata |= _links_between(links, passage.start, passage.end)
         passage_id = f"{id_}:{passage.start}"
         if number := n_by_start[passage.start]:
             passage_id, metadata["part"] = f"{passage_id}:{number}", str(number)

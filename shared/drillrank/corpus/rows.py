@@ -29,6 +29,12 @@ def read_next_passages(database: sqlite3.Connection, after: int, limit: int) -> 
     return list(zip(numbers, read_passages(database, "number", numbers), strict=True))
 
 
+def read_numbers(database: sqlite3.Connection, ids: Iterable[str]) -> dict[str, int]:
+    """Return the numbers of passages by id. Unknown ids are skipped."""
+    query = "SELECT id, number FROM passages WHERE id = ?"
+    return {id_: number for key in ids for id_, number in database.execute(query, (key,))}
+
+
 def read_document_passages(database: sqlite3.Connection, id_: str) -> list[Passage]:
     """Return the passages of a document in order. Metadata are those of `list_paragraphs`."""
     query = f"SELECT passages.id, title, text, links, metadata {PASSAGES_OF_DOCUMENT} ORDER BY number"
@@ -43,8 +49,7 @@ def _read_metadata(stored: str) -> dict[str, Any]:
     """Return metadata as `list_paragraphs` makes them, with tuples in place of JSON's lists."""
     metadata: dict[str, Any] = json.loads(stored)
     metadata |= {name: tuple(metadata[name]) for name in ("section_path", "pages") if name in metadata}
-    if "section_paths" in metadata:
-        metadata["section_paths"] = tuple(map(tuple, metadata["section_paths"]))
+    metadata |= {name: tuple(map(tuple, metadata[name])) for name in ("section_paths", "links") if name in metadata}
     if "paragraph_spans" in metadata:
         metadata["paragraph_spans"] = tuple(ParagraphSpan(*map(int, span)) for span in metadata["paragraph_spans"])
     return metadata

@@ -30,6 +30,7 @@ from drillrank.corpus import Corpus
 from drillrank.drilldown.budget import Budget
 from drillrank.drilldown.condensing import SectionSummarizer
 from drillrank.drilldown.confidence import EncoderScale, judge, match_question, measure_encoder
+from drillrank.drilldown.evidence_paths import EvidencePath
 from drillrank.drilldown.explaining import explain_evidence
 from drillrank.drilldown.llm_selectors import LLMSelector
 from drillrank.drilldown.outline import OutlineSection, Paragraph
@@ -91,6 +92,9 @@ class D3:
     - `section_score`, `section_rank`: Score and rank of its section, without an LLM.
     - `also_at`: Metadata of near-duplicates that were left out, without an LLM: nine of ten words are equal, and all
       numbers.
+    - `path`, `link`: Ids of two passages of different documents, the second of which this one is: the first one leads
+      there. `link` has the `kind` (`"link"`, `"title"` or `"name"`) and the `text` of what leads there, and the
+      `document` of the first one. `path_gain` is what it adds to the total (`D3Settings.hops`).
     - `matched`: True if the paragraph or its headings contain a question word.
     - `nothing_matched`: True if no paragraph contains one, so that the order is that of the documents. False with an
       LLM or an encoder.
@@ -222,10 +226,11 @@ class D3:
         n_wanted = top_n if top_n or max_tokens is None else count_candidates(max_tokens)
         prepared = self._prepare_for(question, documents, n_wanted)
         reports: list[StepReport] = []
-        context = self._make_context(question, prepared, n_wanted, reports, on_step)
 
-        # Leave out outdated versions, and keep the likeliest documents.
+        # Leave out outdated versions, follow links to other documents, and keep the likeliest documents.
         outdated = prepared.find_outdated(question, self._as_of)
+        paths = prepared.find_paths(question, outdated)
+        context = self._make_context(question, prepared, n_wanted, paths, reports, on_step)
         candidate_sections = prepared.select_sections(context, outdated, self.settings.max_documents)
 
         # 1. and 2. Summarize the sections, and choose the relevant ones by their names and summaries.
@@ -307,6 +312,11 @@ class D3:
                 "Pass llm."
             )
         has_own_prompts = settings.section_prompt is not None or settings.paragraph_prompt is not None
+        if settings.hops == 2 and strategy != "likelihood":
+            raise InvalidInput(
+                f"hops=2 requires evidence that likelihood ranks, got paragraphs={strategy!r:.200}. Remove hops, "
+                "or leave out the LLM."
+            )
         follows_schemas = getattr(self.llm, "takes_schemas", False) and not has_own_prompts
         return replace(
             settings,
@@ -352,6 +362,7 @@ class D3:
         question: str,
         prepared: PreparedDocuments,
         top_n: int | None,
+        paths: Sequence[EvidencePath],
         reports: list[StepReport],
         on_step: OnStep | None,
     ) -> QuestionContext:
@@ -371,7 +382,7 @@ class D3:
         if self.llm is not None:
             budget.check_room(*make_prompts(settings))
         likelihoods = Likelihoods(prepared.scorer, question)
-        return QuestionContext(prepared.outline, likelihoods, budget, report, top_n, prepared.n_best)
+        return QuestionContext(prepared.outline, likelihoods, budget, report, top_n, prepared.n_best, paths)
 
     def _find_confidence(
         self, trace: Trace, prepared: PreparedDocuments, ranking: Sequence[Ranked[Passage]]

@@ -92,6 +92,9 @@ class _ParagraphNodes:
         self._guards = set(trace.guard_paragraphs)
         self._evidence = set(trace.evidence)
         self._followed = {paragraph for paragraph, scored in trace.scores.items() if "followed" in scored.details}
+        self._links = {
+            paragraph: scored.details["link"] for paragraph, scored in trace.scores.items() if "link" in scored.details
+        }
         self._behind = trace.scores.keys() - self._evidence
         self._reasons: dict[Paragraph, str] = {}
         for selection in trace.paragraph_selections:
@@ -106,6 +109,8 @@ class _ParagraphNodes:
             why = self._reasons.get(paragraph, NO_ALTERNATIVE)
             if paragraph in self._followed:
                 why = "referred to by the evidence above it"
+            if link := self._links.get(paragraph):
+                why = f"{why}; a better passage leads here by the {link['kind']} {on_one_line(link['text'], 40)!r}"
             if paragraph in self._guards:
                 why = f"outside, found by the guard; {why}"
             if paragraph in self._behind:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from itertools import islice
 
@@ -15,7 +15,10 @@ from drillrank.structure.references import Label, caption_label, heading_labels,
 
 
 def follow_references(
-    context: QuestionContext, best: Mapping[Paragraph, ScoredParagraph], totals: Mapping[Paragraph, float]
+    context: QuestionContext,
+    best: Mapping[Paragraph, ScoredParagraph],
+    totals: Mapping[Paragraph, float],
+    path_starts: Collection[int] = (),
 ) -> dict[Paragraph, ScoredParagraph]:
     """Insert, after each of the best paragraphs, the likeliest paragraph that it refers to.
 
@@ -25,12 +28,13 @@ def follow_references(
         context: The question.
         best: The best paragraphs, best first.
         totals: Total score of each candidate. Only candidates are inserted.
+        path_starts: Indices of paragraphs that already lead to one of another document, right behind them.
 
     Returns:
         At most `top_n` paragraphs, best first.
     """
     scored: dict[Paragraph, ScoredParagraph] = {}
-    for paragraph, source in islice(_with_targets(context.outline, best, totals), context.top_n):
+    for paragraph, source in islice(_with_targets(context.outline, best, totals, path_starts), context.top_n):
         if source is None:
             scored[paragraph] = best[paragraph]
             continue
@@ -46,7 +50,10 @@ def follow_references(
 
 
 def _with_targets(
-    outline: Outline, best: Mapping[Paragraph, ScoredParagraph], totals: Mapping[Paragraph, float]
+    outline: Outline,
+    best: Mapping[Paragraph, ScoredParagraph],
+    totals: Mapping[Paragraph, float],
+    path_starts: Collection[int],
 ) -> Iterator[tuple[Paragraph, Paragraph | None]]:
     """Yield each best paragraph with None, then the paragraph that it refers to with the best one. None comes twice."""
     seen: set[Paragraph] = set()
@@ -56,7 +63,7 @@ def _with_targets(
             continue
         seen.add(paragraph)
         yield paragraph, None
-        labels = references(paragraph.passage.text)
+        labels = references(paragraph.passage.text) if paragraph.index not in path_starts else ()
         if not labels:
             continue
         path = outline.section(paragraph).path

@@ -161,6 +161,20 @@ class HierarchicalScores:
         context: Floats = self._sums[paragraph_indices] - own_likelihoods
         return context
 
+    def token_log_likelihoods(self, paragraph_indices: Integers) -> Floats:
+        """Return the part of S that each token of the question has in some paragraphs, shape (paragraphs, words)."""
+        counts = self.counts
+        sections = counts.section_of[paragraph_indices]
+        penalties = np.log1p(counts.lengths[paragraph_indices] / self._unit_mu)
+        parts = [
+            np.log(in_sections[sections])
+            + np.log1p(look_up_counts(paragraph_indices, postings) / (self._unit_mu * in_sections[sections]))
+            - penalties
+            for postings, in_sections in zip(counts.paragraphs, self._in_sections, strict=True)
+        ]
+        likelihoods: Floats = np.stack(parts, axis=1) + self._document_evidence[:, counts.document_of[sections]].T
+        return likelihoods
+
     def complement_gains(self, best_index: int, candidate_indices: Integers, stop_words: Collection[str]) -> Floats:
         """Return how much each candidate adds to what the best paragraph says about the question.
 

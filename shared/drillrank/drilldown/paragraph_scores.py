@@ -16,7 +16,7 @@ S(p) + β Σ_t max(0, g_t(p) - g_t(best)), where g_t(p) is what the occurrences 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,6 +26,7 @@ import numpy as np
 
 from drillrank.corpus.documents import Unit
 from drillrank.drilldown.confidence import read_stop_words
+from drillrank.drilldown.evidence_paths import EvidencePath
 from drillrank.drilldown.hierarchical_scores import MU, HierarchicalScores, log_posteriors
 from drillrank.drilldown.question_scores import EMBEDDING_WEIGHTS, QuestionScores
 from drillrank.explanation import Explanation, Term
@@ -45,6 +46,7 @@ TEMPERATURE = 2.0  # T
 EXPECTED = 2.0  # m
 FUSED_TEMPERATURE = 2.5  # T with embeddings
 COMPLEMENT = "adds to the best passage"
+REACHED = "a better passage leads here"
 COMPLEMENT_WEIGHT = 0.2  # β. HotpotQA gains up to 1; on the tuning folder, one-place questions lose from .25
 N_COMPLEMENTS = 10  # passages that may complement the best one
 MIN_GAP = 1e-6  # between the best passage and its complement
@@ -215,7 +217,7 @@ class ParagraphScorer:
                 parts = (
                     Term("section and document", item.details["context"]),
                     *self._embedding_terms(question, index),
-                    *_complement_terms(item),
+                    *_gain_terms(item),
                 )
                 explanations.append(explain_likelihood(item, next(likelihoods), nothing, model=self._lm, parts=parts))
             else:
@@ -227,14 +229,15 @@ class ParagraphScorer:
 
     def _explain_term_statistics(self, question: str, item: Ranked[Passage], paragraph_index: int) -> Explanation:
         scores, corpus_index = self.question_scores(question), int(self._corpus_indices[paragraph_index])
+        gains = _gain_terms(item)
         moved = item.details["total"] - float(scores.totals[corpus_index])
         reason = FOLLOWED if "followed" in item.details else UNREAD
-        moves = [Term(reason, moved)] if moved and {"followed", "read"} & item.details.keys() else []
-        moves = moves or _complement_terms(item)
+        if moved and {"followed", "read"} & item.details.keys():
+            gains = [Term(reason, moved)]
         terms = (
             *scores.lexical.explain(corpus_index),
             *self._embedding_terms(question, paragraph_index),
-            *moves,
+            *gains,
         )
         return Explanation(item.rank, item.score, item.passage.title, terms, max(item.details["tokens"], 1))
 
@@ -283,12 +286,38 @@ class ParagraphScores:
             totals[row] -= gain
         return totals
 
+    def with_paths(self, paths: Sequence[EvidencePath], row_by_index: Mapping[int, int]) -> ParagraphScores:
+        """Return scores in which the last paragraph of a path ranks by the score of the path, behind the first one.
+
+        Args:
+            paths: Paths, best first.
+            row_by_index: Row of each paragraph that may be evidence, by its index.
+        """
+        details, totals = copy(self._details), self.totals.copy()
+        details.paths = {}
+        for path in paths:
+            start, end = row_by_index.get(path.start), row_by_index.get(path.end)
+            if start is None or end is None:
+                continue
+            # Paths from one paragraph keep their order.
+            limit = self.totals[start] - (1 + len(details.paths)) * MIN_GAP
+            gain = float(min(self.totals[start] + path.gain, limit) - totals[end])
+            if gain > 0:
+                totals[end] += gain
+                details.paths[end] = path, gain
+        return replace(self, totals=totals, _details=details)
+
+    @property
+    def path_by_row(self) -> Mapping[int, EvidencePath]:
+        """Path of each paragraph that ranks by the score of a path, by its row."""
+        return {row: path for row, (path, _) in self._details.paths.items()}
+
     def details(self, row: int) -> dict[str, Any]:
         """Return the details of one paragraph, without its total.
 
         Keys: `tokens` and `nothing_matched`; `matched` with the unigram model; the details of `UPR` with a neural
         model; `cosine` and `section_cosine` with an embedding; `read`, False, if the paragraph was not read;
-        `complement`, what a passage gains because it adds to the best one.
+        `complement`, what a passage gains because it adds to the best one; `link` and `path_gain` at the end of a path.
         """
         return {"tokens": self.n_tokens, **self._details.of_row(row)}
 
@@ -305,6 +334,7 @@ class _Details:
         self.by_model: dict[int, dict[str, Any]] = {}
         self.unread: set[int] = set()
         self.complements: dict[int, float] = {}
+        self.paths: dict[int, tuple[EvidencePath, float]] = {}  # with the gain of the total
 
     def of_row(self, row: int) -> dict[str, Any]:
         details: dict[str, Any] = {"nothing_matched": self.nothing_matched}
@@ -314,12 +344,16 @@ class _Details:
             details |= {"cosine": cosine, "section_cosine": section_cosine, "nothing_matched": False}
         if gain := self.complements.get(row):
             details["complement"] = gain
+        if row in self.paths:
+            path, path_gain = self.paths[row]
+            details |= {"link": {"kind": path.kind, "text": path.text}, "path_gain": path_gain}
         return {**details, **({"read": False} if row in self.unread else {})}
 
 
-def _complement_terms(item: Ranked[Passage]) -> list[Term]:
-    """Return the term of S that a passage gains because it adds to the best one."""
-    return [Term(COMPLEMENT, item.details["complement"])] if "complement" in item.details else []
+def _gain_terms(item: Ranked[Passage]) -> list[Term]:
+    """Return the terms of S that a passage gains because it adds to the best one, and because a link leads to it."""
+    names = (("complement", COMPLEMENT), ("path_gain", REACHED))
+    return [Term(name, item.details[key]) for key, name in names if key in item.details]
 
 
 def group_near_duplicates(texts: Iterable[str], most: int) -> dict[int, list[int]]:

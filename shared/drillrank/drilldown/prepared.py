@@ -6,16 +6,20 @@ that of the same documents in memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from drillrank.corpus import Corpus, CorpusError
+from drillrank.corpus.names import StoredNames
 from drillrank.corpus.vectors import embedding_text
+from drillrank.drilldown.document_links import DocumentLinks, list_heading_names
+from drillrank.drilldown.evidence_paths import EvidencePath, PathFinder
 from drillrank.drilldown.hierarchical_scores import HierarchicalScores, log_posteriors
 from drillrank.drilldown.outline import Outline, OutlineSection, Section, stored_sections
 from drillrank.drilldown.paragraph_scores import (
@@ -25,12 +29,15 @@ from drillrank.drilldown.paragraph_scores import (
     maximize_expected_f1,
 )
 from drillrank.drilldown.question_scores import EmbeddingWeights, ParagraphVectors, QuestionScorer
-from drillrank.drilldown.question_terms import count_stored_terms
+from drillrank.drilldown.question_terms import count_stored_terms, find_stored_texts
 from drillrank.drilldown.selection import QuestionContext
 from drillrank.drilldown.trace import StepReport
 from drillrank.drilldown.versions import Date, Versions
 from drillrank.likelihood.unigram import CollectionModel
+from drillrank.passages import Passage
 from drillrank.vectors import Embed, Floats, Integers, embedded, top
+
+HEADINGS_VERSION = 1  # of the rule by which the corpus stores headings
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,8 @@ class PreparedDocuments:
         versions: Knows which documents are versions of one.
         n_best: Number of paragraphs that maximize the expected F1 over more documents than these; None if these are
             all.
+        path_finder: Finds paths between the documents, if all of them are in the outline.
+        paths: Paths for the question, by paragraph indices of the outline, if there is no `path_finder`.
     """
 
     outline: Outline
@@ -53,6 +62,8 @@ class PreparedDocuments:
     names: Mapping[Any, str] = field(default_factory=dict)
     versions: Versions = field(default_factory=lambda: Versions({}, lambda _: ()))
     n_best: int | None = None
+    path_finder: PathFinder | None = None
+    paths: Sequence[EvidencePath] = ()
 
     def with_cosines(self, cosines: Floats) -> PreparedDocuments:
         """Return the documents for one question whose cosines are known without an encoder.
@@ -68,6 +79,18 @@ class PreparedDocuments:
     def find_outdated(self, question: str, as_of: Date | None) -> set[int | str]:
         """Return the documents not to read: older versions, and documents later than `as_of`."""
         return self.versions.find_outdated({section.path[0] for section in self.outline.sections}, question, as_of)
+
+    def find_paths(self, question: str, outdated: AbstractSet[int | str]) -> Sequence[EvidencePath]:
+        """Return paths of paragraphs from different documents that explain a question, best first.
+
+        Args:
+            question: The question.
+            outdated: Documents to leave out.
+        """
+        if self.path_finder is None:
+            return self.paths
+        scores = self.scorer.question_scores(question)
+        return self.path_finder.find(question, scores, lambda index: self.documents[index] not in outdated)
 
     def select_sections(
         self, context: QuestionContext, outdated: AbstractSet[int | str], max_documents: int | None
@@ -140,11 +163,58 @@ class PreparedCorpus:
             self._corpus.unit,
         )
 
+    # --- Links between documents (`document_links.LinkedPassages`)
+
+    @cached_property
+    def document_links(self) -> DocumentLinks:
+        """Links between the documents."""
+        return DocumentLinks(self, self._corpus.language)
+
+    @property
+    def document_names(self) -> Sequence[str]:
+        """Names of the documents, in the order of `ids`."""
+        return [self.names[id_] for id_ in self._layout.ids]
+
+    @cached_property
+    def document_of(self) -> Integers:
+        """Index of each paragraph's document, shape (paragraphs,)."""
+        return self._layout.document_of[self._layout.section_of]
+
+    def read(self, positions: Sequence[int], /) -> Sequence[Passage]:
+        """Return paragraphs."""
+        return self._corpus.passages_by_number(self._layout.numbers(np.array(positions, dtype=np.int64)))
+
+    def find_headings(self, words: Sequence[str], /) -> Iterator[tuple[int, int, Mapping[int, float]]]:
+        """Yield the headings among some terms. The corpus stores the headings of all its passages for this."""
+        mentions = self._heading_names.find_mentions(words)
+        number_by_id = self._corpus.numbers({id_ for _, _, weight_by_id in mentions for id_ in weight_by_id})
+        end_of_last = 0
+        for start, end, weight_by_id in mentions:
+            if start < end_of_last:
+                continue
+            ids = [id_ for id_ in weight_by_id if id_ in number_by_id]
+            positions, is_inside = self._layout.places(np.array([number_by_id[id_] for id_ in ids], dtype=np.int64))
+            weights = [weight_by_id[id_] for id_, inside in zip(ids, is_inside, strict=True) if inside]
+            if weights:
+                end_of_last = end
+                yield start, end, dict(zip(positions.tolist(), weights, strict=True))
+
+    def find_terms(self, words: Sequence[str], /) -> Sequence[Integers]:
+        """Return the positions of the paragraphs that contain each term."""
+        return find_stored_texts(self._layout, self._corpus.term_counts(words, self._layout))
+
+    @cached_property
+    def _heading_names(self) -> StoredNames:
+        language = self._corpus.language
+        return self._corpus.names(
+            f"headings {HEADINGS_VERSION} {language}", partial(list_heading_names, language=language)
+        )
+
     def likeliest_documents(self, question: str, totals: Floats, as_of: Date | None, n: int) -> list[int]:
         """Return the indices of the `n` likeliest documents, in the order of the corpus."""
         document_of = self._layout.document_of[self._layout.section_of]
         order = top(log_posteriors(totals, document_of, TEMPERATURE), len(self._layout.ids))
-        return sorted(islice((index for index in order if not self._outdated([index], question, as_of)), n))
+        return sorted(islice((index for index in order if not self.find_outdated([index], question, as_of)), n))
 
     def documents_with_best_paragraphs(
         self,
@@ -179,7 +249,7 @@ class PreparedCorpus:
             n_result = top_n or maximize_expected_f1(totals[current], temperature=temperature)
             best = [index for index in top(of_current, max(n_needed, n_result + 1)) if current[index]]
             documents = set(document_of[best].tolist())
-            if late := self._outdated(documents, question, as_of):
+            if late := self.find_outdated(documents, question, as_of):
                 outdated |= late
                 continue
             texts = (
@@ -191,7 +261,8 @@ class PreparedCorpus:
                 return sorted(documents), n_result
             n_needed = 4 * len(best)  # texts repeat each other: look further
 
-    def _outdated(self, documents: Iterable[int], question: str, as_of: Date | None) -> set[int]:
+    def find_outdated(self, documents: Iterable[int], question: str, as_of: Date | None) -> set[int]:
+        """Return those of some documents, given by index, that must not be read."""
         ids = self._layout.ids
         return {index for index in documents if self.versions.find_outdated([ids[index]], question, as_of)}
 

@@ -11,6 +11,8 @@ import numpy as np
 from drillrank.corpus import Corpus
 from drillrank.corpus.documents import DEFAULT_UNIT, Unit
 from drillrank.corpus.vectors import embedding_text
+from drillrank.drilldown.document_links import DocumentLinks, OutlinePassages
+from drillrank.drilldown.evidence_paths import EvidencePath, PathFinder
 from drillrank.drilldown.hierarchical_scores import MU, score_index
 from drillrank.drilldown.last_used import LastUsed
 from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, number_section, outline
@@ -144,7 +146,33 @@ class DocumentPreparer:
         scores = QuestionScorer(score_lexically, vectors, self._weights)
         scorer = self._make_scorer(tree, scores, joined_index.frequencies, has_vectors=vectors is not None)
         ids = list(dict.fromkeys(section.path[0] for section in tree.sections))
-        return PreparedDocuments(tree, scorer, ids, names, versions)
+        return PreparedDocuments(
+            tree,
+            scorer,
+            ids,
+            names,
+            versions,
+            path_finder=self._make_outline_path_finder(tree, ids, names, joined_index),
+        )
+
+    def _make_outline_path_finder(
+        self, tree: Outline, ids: Sequence[int | str], names: Mapping[int | str, str], index: JoinedIndex
+    ) -> PathFinder | None:
+        """Return the finder of paths in an outline; None if other settings exclude paths."""
+        if not self._settings.follows_links:
+            return None
+        index_by_id = {id_: document for document, id_ in enumerate(ids)}
+        passages = OutlinePassages(
+            [paragraph.passage for paragraph in tree.paragraphs],
+            [names.get(id_, "") for id_ in ids],
+            np.array([index_by_id[tree.section(paragraph).path[0]] for paragraph in tree.paragraphs], dtype=np.intp),
+            index.find_texts,
+            self._language_model.language,
+        )
+        return self._make_path_finder(DocumentLinks(passages, self._language_model.language))
+
+    def _make_path_finder(self, links: DocumentLinks) -> PathFinder:
+        return PathFinder(links, self._language_model.language, self._settings.hops)
 
     def prepare_corpus(
         self,
@@ -189,12 +217,23 @@ class DocumentPreparer:
             )
             n_best = None if is_neural else n_result
 
+        corpus_paths: list[EvidencePath] = []
+        if settings.follows_links:
+            corpus_paths = self._make_path_finder(corpus.document_links).find(
+                question, scores, lambda document: not corpus.find_outdated([document], question, as_of)
+            )
+            positions = [position for path in corpus_paths for position in (path.start, path.end)]
+            documents = sorted({*documents, *corpus.document_of[positions].tolist()})
         sections, corpus_indices = corpus.read_sections(documents)
         tree = Outline(sections, whole_paths=bool(settings.whole_paths))
         scorer = self._make_scorer(
             tree, lambda _: scores, lexical.frequencies, corpus_indices, has_vectors=vectors is not None
         )
-        return PreparedDocuments(tree, scorer, corpus.ids, corpus.names, corpus.versions, n_best)
+        start_and_end = np.searchsorted(corpus_indices, [(path.start, path.end) for path in corpus_paths]).tolist()
+        paths = [
+            replace(path, start=start, end=end) for path, (start, end) in zip(corpus_paths, start_and_end, strict=True)
+        ]
+        return PreparedDocuments(tree, scorer, corpus.ids, corpus.names, corpus.versions, n_best, paths=paths)
 
     @property
     def _unit(self) -> Unit:

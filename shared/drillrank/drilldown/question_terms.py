@@ -189,6 +189,15 @@ class LevelIndex:
         """Count each term in the paragraphs without headings."""
         return self._texts.frequencies()
 
+    def find_texts(self, words: Sequence[str]) -> list[Integers]:
+        """Return the indices of the paragraphs that contain each term, headings left out."""
+        return [self._texts.find(word)[0] for word in words]
+
+    @property
+    def n_paragraphs(self) -> int:
+        """Number of paragraphs."""
+        return len(self._section_of)
+
     def count(self, question: str) -> QuestionTermCounts:
         """Count the terms of a question in all paragraphs."""
         words = terms(question, self.language)
@@ -234,6 +243,14 @@ class JoinedIndex:
         for part in self._parts:
             total.update(part.frequencies())
         return dict(sorted(total.items()))
+
+    def find_texts(self, words: Sequence[str]) -> list[Integers]:
+        """Return the indices of the paragraphs that contain each term, headings left out."""
+        starts = _list_starts(part.n_paragraphs for part in self._parts)
+        return [
+            _join_indices(indices, starts)
+            for indices in zip(*(part.find_texts(words) for part in self._parts), strict=True)
+        ]
 
     def count(self, question: str) -> QuestionTermCounts:
         """Count the terms of a question in all paragraphs."""
@@ -303,8 +320,7 @@ def count_stored_terms(
     """
     texts, titled = [], []
     for word, (paragraph_indices, counts) in enumerate(found_counts.entries[0]):
-        heading_indices = layout.headings_of[paragraph_indices]
-        in_headings, hidden = (look_up_counts(heading_indices, found_counts.entries[level][word]) for level in (1, 2))
+        in_headings, hidden = _count_headings(layout, found_counts, word)
         texts.append(_drop_zeros(paragraph_indices, counts - in_headings - hidden))
         titled.append((paragraph_indices, counts) if whole_paths else _drop_zeros(paragraph_indices, counts - hidden))
     in_headings, hidden = (layout.lengths[level][layout.headings_of] for level in (1, 2))
@@ -328,6 +344,23 @@ def count_stored_terms(
         _count_unique_terms(stored_names, layout.language),
         capitalized_mask(question, found_counts.words, layout.language),
     )
+
+
+def find_stored_texts(layout: Layout, found_counts: DocumentCounts) -> list[Integers]:
+    """Return the indices of the paragraphs that contain each term, headings left out, as `find_texts` in memory."""
+    positions = []
+    for word, (paragraph_indices, counts) in enumerate(found_counts.entries[0]):
+        in_headings, hidden = _count_headings(layout, found_counts, word)
+        positions.append(paragraph_indices[counts > in_headings + hidden])
+    return positions
+
+
+def _count_headings(layout: Layout, found_counts: DocumentCounts, word: int) -> tuple[Floats, Floats]:
+    """Count a term in the headings of the paragraphs that contain it, and in headings that name a whole document."""
+    paragraph_indices, _ = found_counts.entries[0][word]
+    heading_indices = layout.headings_of[paragraph_indices]
+    in_headings, hidden = (look_up_counts(heading_indices, found_counts.entries[level][word]) for level in (1, 2))
+    return in_headings, hidden
 
 
 def look_up_counts(paragraph_indices: Integers, postings: Postings) -> Floats:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -109,20 +110,33 @@ class LikelihoodSelector:
         yield from ()  # no LLM requests
         scorer = context.likelihoods.scorer
         scores = context.likelihoods.score(paragraphs)
-        order = np.argsort(-scores.means, kind="stable").tolist()
         # The posterior is that of the texts themselves, as for the documents of a corpus that are not read.
         n_best = context.top_n or context.n_best or scorer.count_best(scores.own_totals)
+        if context.paths:
+            row_by_index = {paragraph.index: row for row, paragraph in enumerate(paragraphs)}
+            scores = scores.with_paths(context.paths, row_by_index)
+            ends = tuple(paragraphs[row].passage.id for row in scores.path_by_row)
+            context.report(StepReport("links", len(context.paths), ends))
+        order = np.argsort(-scores.means, kind="stable").tolist()
+        best_indices = {paragraphs[row].index for row in order[:n_best]}
+        joined = [path for path in scores.path_by_row.values() if path.is_joined and path.start in best_indices]
+        if context.top_n is None:  # no path is cut
+            n_best += len(joined)
 
         best: dict[Paragraph, ScoredParagraph] = {}
         for rank, repeating_ranks in self._group(paragraphs, order, n_best).items():
             score, details = scores[order[rank]]
             also_at = tuple(paragraphs[order[other]].passage.metadata for other in repeating_ranks)
-            extra = {"also_at": also_at} if also_at else {}
+            extra: dict[str, Any] = {"also_at": also_at} if also_at else {}
+            if path := scores.path_by_row.get(order[rank]):
+                start = context.outline.paragraphs[path.start]
+                extra["path"] = start.passage.id, paragraphs[order[rank]].passage.id
+                extra["link"] = {**details["link"], "document": context.outline.section(start).path[0]}
             best[paragraphs[order[rank]]] = ScoredParagraph(score, {**details, **extra})
         kept = best
         if self.follows_references and scorer.is_lexical:
             totals = dict(zip(paragraphs, scores.totals.tolist(), strict=True))
-            kept = follow_references(context, best, totals)
+            kept = follow_references(context, best, totals, {path.start for path in joined})
 
         in_document_order = sorted(kept, key=lambda paragraph: paragraph.index)
         report = report_paragraphs("likelihood", paragraphs, list(kept))

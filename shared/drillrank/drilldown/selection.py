@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from drillrank.drilldown.budget import Budget
+from drillrank.drilldown.evidence_paths import EvidencePath
 from drillrank.drilldown.outline import Outline, Paragraph, Section
 from drillrank.drilldown.paragraph_scores import ParagraphScorer, ParagraphScores
 from drillrank.drilldown.trace import Selection, StepReport
@@ -73,6 +74,7 @@ class QuestionContext:
         report: Callback, called with the report of each step.
         top_n: Maximum number of paragraphs; None for as many as a selector finds relevant.
         n_best: Number of paragraphs that maximize the expected F1 over all documents, if only some are in the outline.
+        paths: Paths of two paragraphs from different documents, by paragraph indices, best first.
     """
 
     outline: Outline
@@ -81,6 +83,7 @@ class QuestionContext:
     report: Callable[[StepReport], object]
     top_n: int | None = None
     n_best: int | None = None
+    paths: Sequence[EvidencePath] = ()
 
     @property
     def question(self) -> str:

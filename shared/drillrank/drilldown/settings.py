@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from drillrank.corpus.documents import DEFAULT_UNIT, Unit
+from drillrank.drilldown.evidence_paths import Hops
 from drillrank.drilldown.prompts import (
     PARAGRAPH_JSON_PROMPT,
     PARAGRAPH_PROMPT,
@@ -58,6 +59,10 @@ class D3Settings(Settings):
             Otherwise the first represents all, and its `also_at` lists the others.
         follow: True to insert what a paragraph refers to, such as "see Section 4", right behind it. Lexical scores
             alone must decide. Its `followed` is the id of the paragraph that refers to it.
+        hops: 2 follows the links of the best passages to other documents, without an LLM: hyperlinks, and mentions of
+            titles, headings, file names and rare names (`evidence_paths`). 1 follows none. None follows those of the
+            best passage if it lacks content words of the question. Passages that a link leads to have the details
+            `path` and `link`. The paper follows none.
         guard_tokens: Number of tokens of likely paragraphs outside the chosen sections that become candidates too. A
             summary may omit them. 0 for none.
         summarizer: Summarizer of sections: None takes sentences of the text, or a function from texts to summaries, or
@@ -104,6 +109,7 @@ class D3Settings(Settings):
     as_of: str | None = None
     repeats: bool = False
     follow: bool = True
+    hops: Hops | None = None
     guard_tokens: int = 0
     summarizer: SummarizeBy = None
     summary_words: int = 36
@@ -133,6 +139,8 @@ class D3Settings(Settings):
         for name, flag in (("repeats", self.repeats), ("follow", self.follow)):
             if not isinstance(flag, bool):
                 raise InvalidInput(f"{name} must be True or False, got {flag!r:.200}.")
+        if self.hops not in (1, 2, None) or isinstance(self.hops, bool | float):
+            raise InvalidInput(f"hops must be 1, 2 or None, got {self.hops!r:.200}. Give 2 to follow links.")
         if not isinstance(self.whole_paths, bool | None):
             raise InvalidInput(f"whole_paths must be True, False or None, got {self.whole_paths!r:.200}.")
         if self.monot5 is not None and not isinstance(self.monot5, MonoT5 | Relevance):
@@ -174,6 +182,13 @@ class D3Settings(Settings):
             summarize_above=0 if self.summarize_above is None else self.summarize_above,
             sections_by=self.sections_by or "names",
         )
+
+    @property
+    def follows_links(self) -> bool:
+        """True if links to other documents may be followed. By default, passages follow them and paragraphs do not."""
+        if self.paragraphs not in ("likelihood", None) or self.hops == 1:
+            return False
+        return self.hops == 2 or (self.unit == "passage" and self.preset is None)
 
     @property
     def prompts(self) -> tuple[Template, Template]:

@@ -42,8 +42,8 @@ class StepReport:
     """Summary of a step, for callbacks and events.
 
     Attributes:
-        kind: `"documents"`, `"sections"`, `"guard"`, `"summaries"`, `"one by one"`, `"paragraphs"`, `"monot5"` or
-            `"likelihood"`.
+        kind: `"documents"`, `"sections"`, `"guard"`, `"links"`, `"summaries"`, `"one by one"`, `"paragraphs"`,
+            `"monot5"` or `"likelihood"`.
         n_candidates: Number of documents, sections or paragraphs to choose from.
         chosen: Names of the chosen documents and sections, or ids of the chosen paragraphs.
         problems: What went wrong and what was done instead. Empty if all went well.
