@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from drillrank.errors import InvalidInput, invalid_input, require
-from drillrank.likelihood.local import LocalModel
-from drillrank.likelihood.process import require_torch, settle_threads
+from drillrank.likelihood.base import PrefixEstimate, Request
+from drillrank.likelihood.local import LocalModel, PrefixCacheOptions, TokenSequence, make_sequences
+from drillrank.likelihood.prefix_files import parse_bytes
+from drillrank.likelihood.process import PerProcess, require_torch, settle_threads
 from drillrank.likelihood.tokenizer import TextTokenizer
+from drillrank.progress import OnProgress, progress_bar
+from drillrank.settings import check_one_of
 
 if TYPE_CHECKING:
     import torch
@@ -17,6 +29,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_loading_lock = PerProcess(threading.Lock)
+_BATCHES = 4  # after which another caller may have its turn while prefixes are computed
 _DTYPES = ("auto", "float32", "bfloat16", "float16")
 _RESERVED = ("config", "dtype", "torch_dtype", "revision", "trust_remote_code", "output_loading_info")
 
@@ -38,6 +52,13 @@ class HuggingFaceModel(LocalModel["TorchEngine"]):
         chat: Whether each prompt is the user's turn of a conversation and what is scored the assistant's, by the
             tokenizer's chat template: for models that were tuned to chat. Rankers of relevance decide for themselves.
         show_progress: Whether a bar on standard error counts what has been read.
+        prefix_cache: Size of a cache in memory for what the model computes of a prompt up to the question, such as
+            `"1 GB"`. Further questions about the same passages then cost little. None is no cache.
+        prefix_cache_dir: Folder in which the cache outlives the process, and which processes may share. Only its owner
+            can read it, because it contains what the passages say.
+        prefix_cache_disk: Size of the files in the folder.
+        prefix_cache_dtype: `"auto"` keeps the model's dtype. `"int8"` takes half of bfloat16's bytes, and changes
+            scores: see docs/neural-models.md.
 
     Scores are natural log-probabilities per token of the model's own vocabulary. They do not depend on who else asks.
     Within one call, passages are computed in batches, whose shapes change the last digits: by some 1e-6 a token in
@@ -63,12 +84,22 @@ class HuggingFaceModel(LocalModel["TorchEngine"]):
         trust_remote_code: bool = False,
         chat: bool = False,
         show_progress: bool = False,
+        prefix_cache: str | int | None = None,
+        prefix_cache_dir: str | None = None,
+        prefix_cache_disk: str | int = "10 GB",
+        prefix_cache_dtype: Literal["auto", "int8"] = "auto",
     ) -> None:
         if dtype not in _DTYPES:
             raise InvalidInput(f"dtype is one of {', '.join(_DTYPES)}; not {dtype!r:.200}.")
         model_kwargs = dict(model_kwargs or {})
         if taken := [option for option in _RESERVED if option in model_kwargs]:
             raise InvalidInput(f"model_kwargs cannot hold {', '.join(taken)}: give the model's own options, as dtype=.")
+        if prefix_cache is None and prefix_cache_dir is not None:
+            raise InvalidInput('prefix_cache_dir needs a size in memory. Add prefix_cache="1 GB".')
+        if prefix_cache is not None:
+            parse_bytes("prefix_cache", prefix_cache)
+        parse_bytes("prefix_cache_disk", prefix_cache_disk)
+        check_one_of(Literal["auto", "int8"], prefix_cache_dtype=prefix_cache_dtype)
         require_torch("hf")
         require("transformers", "hf")
         super().__init__(name, locals())
@@ -103,7 +134,89 @@ class HuggingFaceModel(LocalModel["TorchEngine"]):
         ):  # decoders are as fast in bfloat16, and nearer to float32
             logger.info("On a CPU, CTranslate2 in int8 is faster: drillrank.likelihood.ct2.convert.")
         window = options["max_length"] or longest_input(config, host)
-        return TorchEngine(model, tokenizer, window=window, batch_tokens=options["batch_tokens"])
+        return TorchEngine(
+            model,
+            tokenizer,
+            window=window,
+            batch_tokens=options["batch_tokens"],
+            prefix_cache=self._prefix_cache_options(),
+        )
+
+    def estimate_prefixes(self, requests: Iterable[Request]) -> PrefixEstimate:
+        """Implement `LanguageModel.estimate_prefixes`."""
+        return self._worker.run(self._estimate_prefixes, list(requests))
+
+    def keep_prefixes(self, requests: Iterable[Request], on_progress: OnProgress | None = None) -> PrefixEstimate:
+        """Implement `LanguageModel.keep_prefixes`. Between batches, other callers get their turns."""
+        started = perf_counter()
+        sequences, estimate = self._worker.run(self._measure_prefixes, list(requests))
+        if not estimate.fits:
+            raise InvalidInput(
+                f"The prefixes of {estimate.n_prompts} prompts have {estimate.n_bytes:,} bytes, and the prefix cache "
+                f"has {estimate.max_bytes:,}. Raise prefix_cache, or prefix_cache_disk with a prefix_cache_dir, or "
+                "choose fewer passages."
+            )
+        n_done = 0
+        batches = self._worker.run(self._divide_by_tokens, sequences)
+        with progress_bar(self._options["show_progress"], "Computing prefixes") as (expect, advance):
+            expect(len(sequences))
+            for batch in batches:
+                self._worker.run(self._keep_batch, batch)
+                advance(len(batch))
+                n_done += len(batch)
+                if on_progress is not None:
+                    on_progress(n_done, len(sequences))
+        return replace(estimate, seconds=perf_counter() - started)
+
+    def _measure_prefixes(self, requests: Sequence[Request]) -> tuple[list[TokenSequence], PrefixEstimate]:
+        """Return the prompts that the cache can keep, and their size. The estimate has no time yet.
+
+        Raises:
+            LacksCapability: The model has no prefix cache.
+        """
+        engine = self._loaded()
+        if engine.prefixes is None:
+            raise self._lacks_prefix_cache()
+        prompts = [replace(request, target="") for request in self._with_chat(requests)]
+        sequences = list(filter(engine.prefixes.has_prefix, make_sequences(engine, prompts) if prompts else []))
+        n_tokens, _ = engine.prefixes.count_tokens(sequences)
+        n_bytes, max_bytes = n_tokens * engine.prefixes.token_bytes, engine.prefixes.max_bytes
+        fits = n_bytes <= max_bytes and all(map(engine.prefixes.can_keep, sequences))
+        return sequences, PrefixEstimate(len(sequences), n_tokens, n_bytes, max_bytes, fits, 0.0)
+
+    def _estimate_prefixes(self, requests: Sequence[Request]) -> PrefixEstimate:
+        sequences, estimate = self._measure_prefixes(requests)
+        prefixes = self._loaded().prefixes
+        batches = self._divide_by_tokens(sequences)
+        if prefixes is None or not batches or not estimate.fits:
+            return estimate
+        _, n_missing = prefixes.count_tokens(sequences)
+        started = perf_counter()
+        self._keep_batch(next((batch for batch in batches if prefixes.count_tokens(batch)[1]), []))
+        seconds = perf_counter() - started
+        _, n_still_missing = prefixes.count_tokens(sequences)
+        seconds_per_token = seconds / max(n_missing - n_still_missing, 1)
+        return replace(estimate, seconds=n_still_missing * seconds_per_token)
+
+    def _divide_by_tokens(self, sequences: Sequence[TokenSequence]) -> list[list[TokenSequence]]:
+        """Divide sequences into lists of similar length, of a few batches each."""
+        order = sorted(sequences, key=lambda one: len(one.source or one.ids))
+        ends = np.cumsum([len(one.source or one.ids) for one in order]) // (_BATCHES * self._loaded().batch_tokens)
+        return [[one for one, _ in group] for _, group in groupby(zip(order, ends, strict=True), key=itemgetter(1))]
+
+    def _keep_batch(self, sequences: Sequence[TokenSequence]) -> None:
+        self._loaded().keep_prefixes(sequences)
+
+    def _prefix_cache_options(self) -> PrefixCacheOptions | None:
+        options = self._options
+        if options["prefix_cache"] is None:
+            return None
+        return PrefixCacheOptions(
+            memory_bytes=parse_bytes("prefix_cache", options["prefix_cache"]),
+            is_int8=options["prefix_cache_dtype"] == "int8",
+            folder=options["prefix_cache_dir"],
+            disk_bytes=parse_bytes("prefix_cache_disk", options["prefix_cache_disk"]),
+        )
 
 
 def pretrained(kind: Any, name: str, **options: Any) -> Any:
@@ -117,11 +230,12 @@ def pretrained(kind: Any, name: str, **options: Any) -> Any:
     Raises:
         InvalidInput: the weights cannot be read, or some are missing.
     """
-    with invalid_input(
-        f"The weights of {name!r:.200} cannot be loaded",
-        'Only safetensors files are read, whole ones; model_kwargs={"use_safetensors": False} reads pickled weights, '
-        "which can run code: trust their source.",
-    ):
+    advice = (
+        'Only whole safetensors files are read. model_kwargs={"use_safetensors": False} reads pickled weights, which '
+        "can run code, so trust their source."
+    )
+    # Loading sets defaults of the whole process, so that two loads at once would mix up their weights.
+    with _loading_lock(), invalid_input(f"The weights of {name!r:.200} cannot be loaded", advice):
         model, report = kind.from_pretrained(name, output_loading_info=True, **options)
     parameters = dict(model.named_parameters())
     missing = sorted(parameters.keys() & report["missing_keys"])

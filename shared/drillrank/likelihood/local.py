@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, Generic, TypeVar
@@ -35,6 +35,7 @@ T = TypeVar("T")
 Loaded = TypeVar("Loaded", bound="Engine")
 
 _STEPS = 32  # batches whose fixed costs are those of a full batch's tokens
+_MIN_SHARED = 64  # tokens of demonstrations that are worth a segment of a prefix of their own
 
 
 class NotFinite(DrillrankError):
@@ -52,16 +53,38 @@ class TokenSequence:
     Attributes:
         source: What the encoder reads; empty for decoder-only models.
         ids: What the decoder reads.
-        at: For each token that is wanted, the position in `ids` that predicts it.
-        wanted: The ids of these tokens.
-        cut_tokens: Tokens of documents that were left out.
+        positions: Index in `ids` of the token that predicts each target token.
+        target_ids: Ids of the target tokens.
+        cut_tokens: Number of document tokens that were truncated.
+        boundaries: Lengths of the beginnings of `ids` that other sequences may share, ascending, at most
+            `positions[0]`. Empty for encoder-decoder models.
+        n_kept: Number of boundaries up to which a prefix cache keeps states.
     """
 
     source: tuple[int, ...]
     ids: list[int]
-    at: Sequence[int]
-    wanted: list[int]
+    positions: Sequence[int]
+    target_ids: list[int]
     cut_tokens: int
+    boundaries: tuple[int, ...] = ()
+    n_kept: int = 0
+
+
+@dataclass(frozen=True)
+class PrefixCacheOptions:
+    """Sizes and folder of a prefix cache.
+
+    Attributes:
+        memory_bytes: Bytes in memory.
+        is_int8: Whether to keep keys and values in 8 bits.
+        folder: Folder of files that outlive the process, or None.
+        disk_bytes: Bytes of these files.
+    """
+
+    memory_bytes: int
+    is_int8: bool
+    folder: str | None
+    disk_bytes: int
 
 
 @dataclass(eq=False)
@@ -183,14 +206,14 @@ class LocalModel(TokenModel, Generic[Loaded]):
         return self._worker.run(self._answers, requests, logits)
 
     def _likelihoods(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
-        readings, names = _readings(self._loaded(), requests, self._end(include_eos)), self.tokenizer.token_names
+        readings, names = make_sequences(self._loaded(), requests, self._end(include_eos)), self.tokenizer.token_names
         return [
-            Likelihood([names[id_] for id_ in reading.wanted], values, float(values.sum()), reading.cut_tokens)
+            Likelihood([names[id_] for id_ in reading.target_ids], values, float(values.sum()), reading.cut_tokens)
             for reading, values in zip(readings, self._read(readings, temperature), strict=True)
         ]
 
     def _answers(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:
-        readings = _readings(self._loaded(), requests)
+        readings = make_sequences(self._loaded(), requests)
         values = self._read(readings, None if logits else 1.0)
         return [
             NextTokens(one, reading.cut_tokens, (False,) * len(one))
@@ -199,7 +222,7 @@ class LocalModel(TokenModel, Generic[Loaded]):
 
     def _read(self, readings: Sequence[TokenSequence], temperature: float | None) -> list[npt.NDArray[np.float64]]:
         """What is read; the same twice is computed once, so that ties stay ties whatever batches they fall into."""
-        keys = [(one.source, tuple(one.ids), tuple(one.at), tuple(one.wanted)) for one in readings]
+        keys = [(one.source, tuple(one.ids), tuple(one.positions), tuple(one.target_ids)) for one in readings]
         distinct = dict(zip(keys, readings, strict=True))
         engine = self._loaded()
         with progress_bar(self._options["show_progress"], "Reading") as (expect, engine.advance):
@@ -215,43 +238,86 @@ class LocalModel(TokenModel, Generic[Loaded]):
         return found
 
 
-def _readings(engine: Engine, requests: Sequence[AnyRequest], end: Sequence[int] = ()) -> list[TokenSequence]:
-    """Targets, with these ids behind them, or answers behind the prompts.
+def make_sequences(engine: Engine, requests: Sequence[AnyRequest], end_ids: Sequence[int] = ()) -> list[TokenSequence]:
+    """Convert requests to token ids: prompts with their targets, or prompts whose next token is an answer.
+
+    Args:
+        engine: The loaded model.
+        requests: Requests of one kind. An empty target is for a prompt alone.
+        end_ids: Ids behind each target.
 
     Raises:
-        InvalidInput: a target is longer than the model can write, or an answer is no token of it; or as
+        InvalidInput: A target is longer than the model can write, an answer is not a token of the model, or as
             `fit_to_budgets`.
     """
-    tokenizer, start, window = engine.tokenizer, engine.start, engine.window
-    strings: Iterable[tuple[tuple[int, ...], list[int], int, int]]  # what is read, where the target begins, tokens cut
-    if start is None:
-        strings = (((), *string) for string in as_one_string(requests, tokenizer, window, end))
-    else:
-        distinct = list(dict.fromkeys(request.target for request in requests if request.target))
-        targets = dict(zip(distinct, (tokens.ids for tokens in tokenizer.batch(distinct)), strict=True)) | {"": []}
-        room = (engine.longest_target or limits.TARGET_TOKENS) - len(start)
-        for target, ids in targets.items():
-            if len(ids) > room:
-                raise InvalidInput(
-                    f"The question, or what else is scored, has {len(ids)} tokens, and the model can write {room}: "
-                    f"shorten it, or take another model. It begins with {target[:40]!r}."
-                )
-        left = None if window is None else window - len(tokenizer.prefix) - len(tokenizer.suffix)
-        prompts = fit_to_budgets(requests, tokenizer, left, with_targets=False)
-        sources = ((*tokenizer.started(prompt.tokens.ids), *tokenizer.suffix) for prompt in prompts)
-        strings = (
-            (source, [*start, *targets[request.target], *end], len(start), prompt.cut_tokens)
-            for request, prompt, source in zip(requests, prompts, sources, strict=True)
-        )
-    answer_id, readings = cache(tokenizer.answer_id), []
-    for request, (source, ids, first, cut_tokens) in zip(requests, strings, strict=True):
-        at: Sequence[int] = range(first - 1, len(ids) - 1)
-        wanted = ids[first:]
+    sequences = []
+    answer_id = cache(engine.tokenizer.answer_id)
+    make = _make_decoder_sequences if engine.start is None else _make_encoder_sequences
+    for request, sequence in zip(requests, make(engine, requests, end_ids), strict=True):
         if isinstance(request, NextTokenRequest):
-            wanted = list(map(answer_id, request.answers))
-            at = [len(ids) - 1] * len(wanted)
-        readings.append(TokenSequence(source, ids, at, wanted, cut_tokens))
-    return readings
+            answer_ids = list(map(answer_id, request.answers))
+            positions = [len(sequence.ids) - 1] * len(answer_ids)
+            # The query is part of the prompt, mostly in front of the document. So no prefix comes again.
+            sequence = replace(sequence, positions=positions, target_ids=answer_ids, boundaries=(), n_kept=0)
+        sequences.append(sequence)
+    return sequences
+
+
+def _make_decoder_sequences(
+    engine: Engine, requests: Sequence[AnyRequest], end_ids: Sequence[int]
+) -> Iterator[TokenSequence]:
+    """Yield prompts and targets as one string each."""
+    for ids, target_start, n_cut, spans in as_one_string(requests, engine.tokenizer, engine.window, end_ids):
+        positions = range(target_start - 1, len(ids) - 1)
+        boundaries, n_kept = _find_boundaries(spans, target_start - 1)
+        yield TokenSequence((), ids, positions, ids[target_start:], n_cut, boundaries, n_kept)
+
+
+def _find_boundaries(spans: Sequence[tuple[int, int]], last: int) -> tuple[tuple[int, ...], int]:
+    """Return where prefixes that other prompts may share end, and how many of them a prefix cache keeps.
+
+    Args:
+        spans: Index of the first token of each document of a prompt, and the one behind its last.
+        last: Index of the prompt's last token, which is computed with the target.
+
+    >>> _find_boundaries([(2, 180)], 190), _find_boundaries([(2, 180), (180, 300)], 310)
+    (((180, 190), 2), ((180, 300, 310), 1))
+    """
+    if not spans:
+        return (), 0
+    (first_start, first_end), *_ = spans
+    ends = [first_start] * (first_start >= _MIN_SHARED) + [end for _, end in spans] + [last]
+    boundaries = tuple(sorted({end for end in ends if 0 < end <= last}))
+    n_first = sum(end <= first_end for end in boundaries)
+    return boundaries, len(boundaries) if len(spans) == 1 else n_first
+
+
+def _make_encoder_sequences(
+    engine: Engine, requests: Sequence[AnyRequest], end_ids: Sequence[int]
+) -> Iterator[TokenSequence]:
+    """Yield prompts for the encoder and targets for the decoder.
+
+    Raises:
+        InvalidInput: A target is longer than the model can write.
+    """
+    tokenizer, window = engine.tokenizer, engine.window
+    start_ids: list[int] = engine.start or []
+    texts = list(dict.fromkeys(request.target for request in requests if request.target))
+    ids_by_target = dict(zip(texts, (tokens.ids for tokens in tokenizer.batch(texts)), strict=True)) | {"": []}
+    max_tokens = (engine.longest_target or limits.TARGET_TOKENS) - len(start_ids)
+    for target, ids in ids_by_target.items():
+        if len(ids) > max_tokens:
+            raise InvalidInput(
+                f"The question, or another scored text, has {len(ids)} tokens, and the model can write {max_tokens}. "
+                f"It begins with {target[:40]!r}. Shorten it, or choose another model."
+            )
+    max_prompt = None if window is None else window - len(tokenizer.prefix) - len(tokenizer.suffix)
+    prompts = fit_to_budgets(requests, tokenizer, max_prompt, with_targets=False)
+    for request, prompt in zip(requests, prompts, strict=True):
+        source = (*tokenizer.started(prompt.tokens.ids), *tokenizer.suffix)
+        ids = [*start_ids, *ids_by_target[request.target], *end_ids]
+        positions = range(len(start_ids) - 1, len(ids) - 1)
+        yield TokenSequence(source, ids, positions, ids[len(start_ids) :], prompt.cut_tokens)
 
 
 def by_length(

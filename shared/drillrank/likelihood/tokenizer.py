@@ -19,7 +19,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -268,7 +268,7 @@ class Fitted:
         text: The prompt's text after shortening, without what follows it.
         tokens: The prompt and what follows it, tokenised as one string.
         in_prompt: How many of the tokens are the prompt's; a token that the target begins with is the target's.
-        lengths: Tokens of each document.
+        document_spans: Index of the first token of each document, and the one behind its last.
         over: By how many tokens the worst of all limits is exceeded; 0 or less if all are kept.
         cut_tokens: Tokens of documents that were left out.
     """
@@ -276,9 +276,30 @@ class Fitted:
     text: str
     tokens: Tokenised
     in_prompt: int
-    lengths: list[int]
+    document_spans: list[tuple[int, int]]
     over: int
     cut_tokens: int = 0
+
+    @property
+    def lengths(self) -> list[int]:
+        """Number of tokens of each document."""
+        return [end - start for start, end in self.document_spans]
+
+
+class PromptWithTarget(NamedTuple):
+    """Tokens that a decoder-only model reads.
+
+    Attributes:
+        ids: Token ids of the prompt and the target.
+        target_start: Index of the first token of the target.
+        n_cut_tokens: Number of document tokens that were truncated.
+        document_spans: Index of the first token of each document, and the one behind its last.
+    """
+
+    ids: list[int]
+    target_start: int
+    n_cut_tokens: int
+    document_spans: list[tuple[int, int]]
 
 
 def fit_to_budgets(
@@ -314,26 +335,28 @@ def as_one_string(
     requests: Sequence[AnyRequest],
     tokenizer: TextTokenizer,
     window: int | None,
-    end: Sequence[int] = (),
-) -> Iterator[tuple[list[int], int, int]]:
-    """Each prompt and its target as a decoder-only model reads them: ids, where the target begins, tokens left out.
+    end_ids: Sequence[int] = (),
+) -> Iterator[PromptWithTarget]:
+    """Yield each prompt and its target as a decoder-only model reads them.
 
     Args:
         requests: Prompts, with targets or without.
         tokenizer: Of the model.
         window: Tokens of the longest string, special ones included; None for no limit.
-        end: Ids behind the target.
+        end_ids: Ids behind the target.
 
     Raises:
         InvalidInput: a target has nothing in front of it; or as `fit_to_budgets`.
     """
-    left = None if window is None else window - len(tokenizer.prefix) - len(end)
+    left = None if window is None else window - len(tokenizer.prefix) - len(end_ids)
     for item in fit_to_budgets(requests, tokenizer, left, with_targets=bool(requests[0].target)):
         before = tokenizer.started(item.tokens.ids)
-        first = len(before) - len(item.tokens.ids) + item.in_prompt
-        if not first:
+        offset = len(before) - len(item.tokens.ids)
+        target_start = offset + item.in_prompt
+        if not target_start:
             raise InvalidInput("A decoder-only model needs some text, or a first token, in front of the target.")
-        yield [*before, *end], first, item.cut_tokens
+        spans = [(offset + start, offset + end) for start, end in item.document_spans]
+        yield PromptWithTarget([*before, *end_ids], target_start, item.cut_tokens, spans)
 
 
 def _string(prompt: Prompt, request: AnyRequest, tokenizer: TextTokenizer, with_target: bool) -> tuple[str, Marks]:
@@ -382,8 +405,9 @@ def _fitted(
             read = tokenizer(*_string(prompt, request, tokenizer, with_target))
         text = prompt_text(prompt)
         in_prompt = int(np.searchsorted(read.ends, len(text), side="right"))
-        found = [last - first for first, last in _token_spans(prompt, read)]
-        pairs = [*zip(found, limits, strict=True), (in_prompt, request.max_tokens), (len(read.ids), window)]
+        found = _token_spans(prompt, read)
+        sizes = [last - first for first, last in found]
+        pairs = [*zip(sizes, limits, strict=True), (in_prompt, request.max_tokens), (len(read.ids), window)]
         over = max((length - limit for length, limit in pairs if limit is not None), default=0)
         return Fitted(text, read, in_prompt, found, over)
 
@@ -419,17 +443,17 @@ def _too_long(request: AnyRequest, bare: Fitted, window: int | None) -> InvalidI
     target = len(bare.tokens.ids) - bare.in_prompt
     if window is not None and target >= window:
         return InvalidInput(
-            f"The question, or what else is scored, has {target} tokens, and the model reads {window} at once, the "
-            "prompt among them: shorten it, or take a model with a longer window. It begins with "
-            f"{request.target[:40]!r}."
+            f"The question, or another scored text, has {target} tokens, and the model reads {window} at once, the "
+            f"prompt included. It begins with {request.target[:40]!r}. Shorten it, or choose a model with a longer "
+            "window."
         )
     limits = {"of the prompt": request.max_tokens, "that the model reads at once": window}
     permitted = " and ".join(f"{limit} {of}" for of, limit in limits.items() if limit is not None)
     wording = max((part for part in request.prompt if isinstance(part, str)), key=len, default="")
     return InvalidInput(
-        f"Nothing would be left of the documents: the rest of the prompt has {bare.in_prompt} tokens, what follows it "
-        f"{target}, and {permitted} are allowed: shorten the instruction, the demonstrations or the question, or allow "
-        f"more tokens. The longest of them begins with {wording[:40]!r}."
+        f"Nothing would be left of the documents: the rest of the prompt has {bare.in_prompt} tokens, the text behind "
+        f"it {target}, and {permitted} are allowed. The longest part of the wording begins with {wording[:40]!r}. "
+        "Shorten the instruction, the demonstrations or the question, or allow more tokens."
     )
 
 
