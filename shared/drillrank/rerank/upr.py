@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from typing import Literal
 
 from drillrank.errors import InvalidInput, check_limits, check_number
-from drillrank.likelihood import LanguageModel, Likelihood, SumOfExperts, load_language_model
+from drillrank.likelihood import LanguageModel, Likelihood, PrefixEstimate, Request, SumOfExperts, load_language_model
 from drillrank.passages import Passage, as_passages, read_query
-from drillrank.prompts import Prompt, TruncatableText, TrustedText
+from drillrank.progress import OnProgress
+from drillrank.prompts import Prompt, TruncatableText, TrustedText, prompt_text
 from drillrank.rerank.base import (
     LikelihoodFormula,
     LikelihoodRanker,
@@ -130,6 +131,42 @@ class UPR(LikelihoodRanker[Passage | str, Passage]):
         """
         [found] = self._answers([read_query(query)], [as_passages(passages)], model=self.language_model)
         return [likelihood for [likelihood] in found]
+
+    def estimate_precompute(self, passages: Iterable[Passage | str]) -> PrefixEstimate:
+        """Estimate the bytes that `precompute` keeps and the time that it takes.
+
+        One batch of prefixes is computed to measure the time.
+
+        Raises:
+            LacksCapability: The model has no prefix cache.
+            InvalidInput: An item is not a passage.
+        """
+        return self.language_model.estimate_prefixes(self._prefix_requests(passages))
+
+    def precompute(self, passages: Iterable[Passage | str], on_progress: OnProgress | None = None) -> PrefixEstimate:
+        """Compute passages before there is a question, so that `rank` computes the question's tokens only.
+
+        Args:
+            passages: The passages.
+            on_progress: Callback that receives the number of passages done and of all passages.
+
+        Returns:
+            Size of what the prefix cache keeps of the passages, and the time that it took.
+
+        Raises:
+            LacksCapability: The model has no prefix cache, which is an option of Hugging Face models.
+            InvalidInput: An item is not a passage, or the passages do not fit into the prefix cache.
+        """
+        return self.language_model.keep_prefixes(self._prefix_requests(passages), on_progress)
+
+    def _prefix_requests(self, passages: Iterable[Passage | str]) -> list[Request]:
+        """Return the prompts of passages, without a question."""
+        prompts = [prompt for passage in as_passages(passages) for prompt in self._prompts_of(passage)]
+        limit = self._formula.max_prompt_tokens
+        if limit is not None and prompts:
+            prompts = [(TruncatableText(prompt_text(prompt)),) for prompt in prompts]
+            limit -= self._formula.counts_eos and self.language_model.include_eos_by_default
+        return [Request(prompt, "", limit) for prompt in prompts]
 
     def _prompts_of(self, passage: Passage) -> list[Prompt]:
         """A passage without a title leaves the separator out."""

@@ -14,8 +14,9 @@ import transformers
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drillrank import UPR, Passage
 from drillrank.errors import DrillrankWarning, InvalidInput, LacksCapability
-from drillrank.likelihood import HuggingFaceModel, Request, UnigramModel
+from drillrank.likelihood import HuggingFaceModel, Request, SumOfExperts, UnigramModel
 from drillrank.likelihood.prefix_memory import PrefixMemory, StateLayout
 from drillrank.prompts import TruncatableText
 from tests.drillrank.neural.conftest import byte_level, wrapped
@@ -407,3 +408,26 @@ def test_other_models_have_no_prefix_cache(model):
     for other in (model, UnigramModel()):
         with pytest.raises(LacksCapability, match="no prefix cache"):
             other.keep_prefixes([make_request("a", "b")])
+
+
+def test_upr_computes_passages_before_the_question(decoder):
+    passages = [Passage(SENTENCE * n, title="Basel" if n == 2 else "") for n in (1, 2, 3)]
+    for preset in (None, "rankify"):
+        cached = UPR(load(decoder), preset=preset)
+        assert cached.estimate_precompute(passages).fits
+        estimate = cached.precompute(passages)
+        assert (estimate.n_prompts, cached.estimate_precompute(passages).seconds) == (3, 0)
+        with counted(cached.language_model) as passes:
+            ranking = cached.rank(QUESTIONS[0], passages)
+        assert len(passes) == 1
+        expected = UPR(decoder, preset=preset).rank(QUESTIONS[0], passages)
+        assert [item.score for item in ranking] == pytest.approx([item.score for item in expected], abs=1e-4)
+
+
+def test_a_sum_keeps_prefixes_in_its_experts_that_have_a_cache(decoder):
+    passages = [SENTENCE * n for n in (1, 2)]
+    model = SumOfExperts([UnigramModel(), load(decoder)])
+    assert UPR(model).precompute(passages).n_prompts == 2
+    assert UPR(model).estimate_precompute(passages).seconds == 0
+    with pytest.raises(LacksCapability, match="no prefix cache"):
+        UPR(SumOfExperts([UnigramModel(), decoder])).precompute(passages)
