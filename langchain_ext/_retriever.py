@@ -20,7 +20,7 @@ from pydantic import field_validator
 from drillrank.errors import InvalidInput
 from drillrank.frameworks.components import ComponentFields
 from drillrank.frameworks.inputs import clean_question
-from drillrank.frameworks.metadata import copy_metadata, with_notes
+from drillrank.frameworks.metadata import copy_metadata, without_ranking
 from drillrank.likelihood import LanguageModel
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import check_top_n
@@ -127,12 +127,7 @@ class QueryRetriever(ConfiguredRetriever):
         usage, top_n = Usage(), self.top_n if top_n is None else top_n  # type: ignore[attr-defined]
         check_top_n(top_n)
         requests = self._retrieve_requests(clean_question(query), top_n, config, usage)
-        return {"requests": requests, "llm": self._framework_llm(config), "usage": usage, "workers": self._workers}
-
-    @property
-    def _workers(self) -> int:
-        """Largest number of requests at the same time."""
-        return 4
+        return {"requests": requests, "llm": self._framework_llm(config), "usage": usage}
 
     def _framework_llm(self, config: RunnableConfig) -> LLM | None:
         """Return the LLM for the prompts of a question."""
@@ -171,4 +166,4 @@ def with_score(metadata: Mapping[str, Any], key: str | None, score: float, added
         score: The score.
         added: Further metadata to add.
     """
-    return copy_metadata(metadata) if key is None else {**with_notes(metadata, {}), **added, key: score}
+    return copy_metadata(metadata) if key is None else {**without_ranking(metadata), **added, key: score}

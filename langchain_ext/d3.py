@@ -32,6 +32,7 @@ from drillrank.frameworks.sections import check_searched
 from drillrank.frameworks.settings import ResultLimit, limit_results
 from drillrank.llm import Requests, arun, run
 from drillrank.passages import check_top_n
+from drillrank.settings import with_preset
 from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
 from langchain_ext._filters import DocumentFilter, Filter
@@ -133,7 +134,7 @@ class D3Retriever(ModelFields, ConfiguredRetriever):
     @property
     def _settings(self) -> D3RetrieverSettings:
         settings: Any = self.settings  # a mapping was converted
-        return settings.with_preset(self.preset)  # type: ignore[no-any-return]
+        return with_preset(settings, self.preset)  # type: ignore[no-any-return]
 
     def _build_core(self) -> EvidenceRetrieval[Document]:
         settings = self._settings

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from operator import attrgetter
 from typing import Any, Literal
 
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
@@ -22,9 +21,11 @@ from drillrank.frameworks.inputs import clean_question
 from drillrank.frameworks.metadata import describe_explanation
 from drillrank.frameworks.paths import PathResultRecord, PathRetrieval, PathStores, build_path_rerank, rank_linked
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
-from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, PathRerank, TextLinkName
+from drillrank.multihop.link_names import TextLinkName
+from drillrank.multihop.path_rerank import PathRerank
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.prior import Prior
+from drillrank.settings import Preset, with_preset
 from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
 from langchain_ext._filters import DocumentFilter, Filter
@@ -35,28 +36,48 @@ from langchain_ext._store import LangChainStore, underlying_store
 from langchain_ext.rerank import LikelihoodCompressor
 from langchain_ext.settings import PromptRankRerankSettings, PromptRankRetrieverSettings
 
+_PRESET = 'Values for all that is left open: "paper" for those of the paper.'
+
 HOP_EVENT = "promptrank_hop"
 """Name of the custom event that each hop of a path search dispatches."""
 
 
-def _open_stores(component: Any, config: RunnableConfig | None = None, name: str = "") -> PathStores[Document]:
+@dataclass(frozen=True)
+class _DocumentStores(PathStores[Document]):
+    """Stores of a path search for one question. `config` is that of the run, and `settings` are the component's."""
+
+    settings: Any
+    config: RunnableConfig | None
+
+    def own_id(self, record: Document) -> str | None:
+        return record.id
+
+    def name_records(self, records: Sequence[Document]) -> list[str]:
+        return names_of(records)
+
+    def to_passage(self, record: Document, name: str) -> Passage:
+        return passage_of(record, name, self.settings.title_key, self.settings.metadata_fields)
+
+    def hop_event(self, hop: dict[str, Any]) -> FunctionRequest:
+        return FunctionRequest(
+            partial(dispatch_custom_event, HOP_EVENT, hop, config=self.config),
+            partial(adispatch_custom_event, HOP_EVENT, hop, config=self.config),
+        )
+
+
+def _open_stores(component: Any, config: RunnableConfig | None = None, name: str = "") -> _DocumentStores:
     """Return the stores of a component for one question. `name` is that of a component that warns of its filter."""
-    source, docstore, settings = component.source, component.store, component.settings
+    source, docstore = component.source, component.store
     access_filter = DocumentFilter(component.filters, source)
     linked_source = source if docstore is None else None
-    return PathStores(
+    return _DocumentStores(
         access_filter=access_filter,
         source=None if source is None else LangChainStore(source, access_filter, config, docstore, name),
         linked_store=LangChainStore(linked_source, DocumentFilter(None), config, docstore),
         knows_all_ids=docstore is not None,
         is_one_store=underlying_store(source) is not None,
-        own_id=attrgetter("id"),
-        name_records=names_of,
-        to_passage=partial(passage_of, title_key=settings.title_key, metadata_fields=settings.metadata_fields),
-        hop_event=lambda hop: FunctionRequest(
-            partial(dispatch_custom_event, HOP_EVENT, hop, config=config),
-            partial(adispatch_custom_event, HOP_EVENT, hop, config=config),
-        ),
+        settings=component.settings,
+        config=config,
     )
 
 
@@ -70,7 +91,8 @@ class PromptRankRerank(WithSource, LikelihoodCompressor):
         top_n: Maximum number of documents, 3 by default. None keeps all.
         links: Kinds of links between documents: `"metadata"` (ids that the metadata list under `links_key`),
             `"hyperlinks"` (Markdown and HTML, to addresses in the metadata), `"titles"` (the text mentions another
-            document's title, metadata `title_key`), `"names"` (two documents mention the same name).
+            document's title, metadata `title_key`), `"names"` (two documents mention the same name). None is these
+            four, or those of the preset.
         store: Store from which linked documents are fetched by id: a key-value store of documents, or a vector store
             with `get_by_ids`. They may enter the result. It has no default, because a reranker does not know where
             its documents come from.
@@ -82,6 +104,9 @@ class PromptRankRerank(WithSource, LikelihoodCompressor):
         embed: An embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
             texts to vectors. Its similarities count in addition to the likelihood.
         prior: Prior from the documents' scores, as for `UPRRerank`.
+        preset: `"paper"` sets what the paper fixes and other arguments leave open: prompts, temperature, ensemble,
+            search, links (`"metadata"` and `"hyperlinks"`) and the paths that each hop extends. It requires a neural
+            model. None keeps `settings.preset`.
         score: Scale of the scores, as for `UPRRerank`.
         explain: Explain the rank of each result.
         model_options: Options of the language model.
@@ -101,8 +126,9 @@ class PromptRankRerank(WithSource, LikelihoodCompressor):
     ['Alan Turing', 'Maida Vale', 'London']
     """
 
-    links: tuple[TextLinkName, ...] = Field(default=LINKS_IN_TEXTS, description="Kinds of links between documents.")
+    links: tuple[TextLinkName, ...] | None = Field(default=None, description="Kinds of links between documents.")
     prior: Prior | None = Field(default=None, description="Prior from the documents' scores, as for UPRRerank.")
+    preset: Preset | None = Field(default=None, description=_PRESET)
     store: BaseStore[str, Document] | VectorStore | None = Field(
         default=None, exclude=True, description="Store of linked documents."
     )
@@ -160,6 +186,7 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
             `source`, too.
         links: Kinds of links between documents, as for `PromptRankRerank`; also `"retrieval"`: each path leads to the
             three documents that `source` finds with the question and the path's last document as its query.
+        preset: `"paper"` as for `PromptRankRerank`. The vectors of a store then do not count by default.
         llm: Chat model or text model, or a Runnable around one, that names what the best path of each hop but the last
             lacks, with one short call and one query to `source` each. None asks no LLM.
         model: A `load_language_model` specification, or a language model.
@@ -204,9 +231,10 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
         default_factory=list, kw_only=False, description="Documents that may be linked to."
     )
     source: Retriever | VectorStore | RecordStore = Field(description="Finds the first documents of paths.")
-    links: tuple[TextLinkName | Literal["retrieval"], ...] = Field(
-        default=LINKS_IN_TEXTS, description="Kinds of links between documents."
+    links: tuple[TextLinkName | Literal["retrieval"], ...] | None = Field(
+        default=None, description="Kinds of links between documents."
     )
+    preset: Preset | None = Field(default=None, description=_PRESET)
     llm: Runnable[Any, Any] | None = Field(default=None, description="Names what a path lacks; None asks no LLM.")
     store: BaseStore[str, Document] | VectorStore | None = Field(
         default=None, exclude=True, description="Store of linked documents."
@@ -222,11 +250,11 @@ class PromptRankRetriever(ModelFields, QueryRetriever):
     )
 
     def _build_core(self) -> PathRetrieval[Document]:
-        settings: Any = self._settings
+        settings = with_preset(self._settings, self.preset)
         missing_prompt, store = step_prompt("missing_prompt", settings.missing_prompt), underlying_store(self.source)
         return PathRetrieval(
             self.documents,
-            settings.prompt_rank(self.language_model, settings.prior),
+            self.language_model,
             _open_stores(self),
             settings=settings,
             links=self.links,

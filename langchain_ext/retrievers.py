@@ -199,9 +199,8 @@ class BRMGRRetriever(BRMGRFields, ModelFields, QueryRetriever):
             **merging,
         )
 
-    @property
-    def _workers(self) -> int:
-        return int(self._settings.workers)
+    def _run_arguments(self, query: str, top_n: int | None, config: RunnableConfig) -> dict[str, Any]:
+        return {**super()._run_arguments(query, top_n, config), "workers": self._settings.workers}
 
     def _framework_llm(self, config: RunnableConfig) -> FrameworkLLM:
         return FrameworkLLM(self.llm, "write a passage", config)

@@ -193,15 +193,15 @@ def read_nodes(records: Iterable[BaseNode | NodeWithScore]) -> list[StoredChunk[
 
 
 def _read_node(node: BaseNode, score: float | None, node_by_id: Mapping[str, BaseNode]) -> StoredChunk[BaseNode]:
-    names, metadata, text = result_metadata(node.metadata), user_metadata(node.metadata), read_content(node)
-    namespace, document = str(names.get("namespace") or ""), node.ref_doc_id or node.node_id
+    metadata, text = user_metadata(node.metadata), read_content(node)
+    namespace, document = str(node.metadata.get(prefixed("namespace")) or ""), node.ref_doc_id or node.node_id
     related = {"parent_id": node.parent_node, "previous_id": node.prev_node, "next_id": node.next_node}
     fields: dict[str, Any] = {"id": node.node_id, "text": text}
     is_view = is_section(node.metadata)
     if is_view or node.ref_doc_id not in (None, node.node_id):
         fields["kind"] = "chunk"
         fields["siblings"] = {DOCUMENT: document, **({prefixed("namespace"): namespace} if namespace else {})}
-        fields |= _read_section(node, names, text) if is_view else _read_part(node, metadata, text, node_by_id)
+        fields |= _read_section(node, text) if is_view else _read_part(node, metadata, text, node_by_id)
     return StoredChunk(
         record=node,
         document=(namespace, document),
@@ -215,8 +215,9 @@ def _read_node(node: BaseNode, score: float | None, node_by_id: Mapping[str, Bas
     )
 
 
-def _read_section(node: BaseNode, names: Mapping[str, Any], text: str) -> dict[str, Any]:
+def _read_section(node: BaseNode, text: str) -> dict[str, Any]:
     """Return the fields of a view of a section that drillrank cut."""
+    names = result_metadata(node.metadata)
     view = str(names["view"])
     fields = {"id": str(names["section_id"]), "view": view, "text": text if view == "raw" else ""}
     start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)

@@ -25,12 +25,7 @@ class QueryRetriever(BaseRetriever):
         """Return the arguments of `run` and `arun` for a question."""
         usage, question = Usage(), clean_question(query_bundle.query_str)
         requests = self._retrieve_requests(question, replace(query_bundle, query_str=question), usage)
-        return {"requests": requests, "llm": self._framework_llm(), "usage": usage, "workers": self._workers}
-
-    @property
-    def _workers(self) -> int:
-        """Largest number of requests at the same time."""
-        return 4
+        return {"requests": requests, "llm": self._framework_llm(), "usage": usage}
 
     def _framework_llm(self) -> LLM | None:
         """Return the LLM for the prompts of a question."""

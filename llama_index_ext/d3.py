@@ -25,7 +25,7 @@ from drillrank.frameworks.metadata import PREFIX
 from drillrank.frameworks.sections import check_searched
 from drillrank.frameworks.settings import ResultLimit, check_switch, limit_results
 from drillrank.llm import Requests, Usage
-from drillrank.settings import as_settings
+from drillrank.settings import as_settings, with_preset
 from drillrank.structure import Document
 from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
@@ -128,7 +128,7 @@ class D3Retriever(StepPrompts, QueryRetriever):
         BaseRetriever.__init__(self, callback_manager=callback_manager, verbose=verbose)
         self.documents = documents = check_nodes(self, self.documents or [])
         check_switch(explain=self.explain)
-        self.settings = settings = as_settings(D3RetrieverSettings, self.settings).with_preset(self.preset)
+        self.settings = settings = with_preset(as_settings(D3RetrieverSettings, self.settings), self.preset)
         limit_results(self.top_n, self.max_tokens, settings)  # checks both now
         source = self.source
         if source is not None:

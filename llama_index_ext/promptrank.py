@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass
 from functools import partial
-from operator import attrgetter
 from typing import Any, Literal
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -30,15 +29,16 @@ from drillrank import LanguageModel, Passage, load_language_model
 from drillrank.explanation.explanations import explains
 from drillrank.frameworks.constructors import component
 from drillrank.frameworks.inputs import clean_question, finite_score, value_text
-from drillrank.frameworks.metadata import with_notes
+from drillrank.frameworks.metadata import without_ranking
 from drillrank.frameworks.paths import PathResultRecord, PathRetrieval, PathStores, build_path_rerank, rank_linked
 from drillrank.frameworks.settings import check_switch
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
-from drillrank.multihop.path_rerank import LINKS_IN_TEXTS, LinkName, PathRerank, TextLinkName
+from drillrank.multihop.link_names import LinkName, TextLinkName
+from drillrank.multihop.path_rerank import PathRerank
 from drillrank.passages import Ranking, check_top_n
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.prior import Prior
-from drillrank.settings import as_settings
+from drillrank.settings import Preset, as_settings, with_preset
 from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
 from llama_index_ext._filters import Filters, NodeFilter
@@ -56,26 +56,39 @@ dispatcher = get_dispatcher(__name__)
 _FOLLOWED = (NodeRelationship.NEXT, NodeRelationship.PREVIOUS, NodeRelationship.CHILD, NodeRelationship.PARENT)
 
 
-def _open_stores(component: Any, query_bundle: QueryBundle | None = None, name: str = "") -> PathStores[BaseNode]:
+@dataclass(frozen=True)
+class _NodeStores(PathStores[BaseNode]):
+    """Stores of a path search for one question. `settings` are those of the component."""
+
+    settings: Any
+
+    def own_id(self, record: BaseNode) -> str:
+        return record.node_id
+
+    def name_records(self, records: Sequence[BaseNode]) -> list[str]:
+        return [node.node_id for node in records]
+
+    def to_passage(self, record: BaseNode, name: str) -> Passage:
+        return linked_passage(record, name, self.settings.title_key, self.settings.metadata_mode)
+
+    def hop_event(self, hop: dict[str, Any]) -> FunctionRequest:
+        return FunctionRequest(partial(dispatcher.event, PathHopEvent(**hop)))
+
+
+def _open_stores(component: Any, query_bundle: QueryBundle | None = None, name: str = "") -> _NodeStores:
     """Return the stores of a component for one question. `name` is that of a component that warns of its filter."""
-    source, docstore, settings = component.source, component.store, component.settings
+    source, docstore = component.source, component.store
     access_filter = NodeFilter(component.filters, source)
     query = query_bundle or QueryBundle("")
     linked_source = source if docstore is None else None
-    return PathStores(
+    return _NodeStores(
         access_filter=access_filter,
         source=None if source is None else LlamaIndexStore(query, source, access_filter, docstore, name),
         linked_store=LlamaIndexStore(QueryBundle(""), linked_source, NodeFilter(None), docstore),
         knows_all_ids=docstore is not None,
         is_one_store=underlying_index(source) is not None,
-        own_id=_get_id,
-        name_records=lambda nodes: list(map(_get_id, nodes)),
-        to_passage=partial(linked_passage, title_key=settings.title_key, metadata_mode=settings.metadata_mode),
-        hop_event=lambda hop: FunctionRequest(partial(dispatcher.event, PathHopEvent(**hop))),
+        settings=component.settings,
     )
-
-
-_get_id = attrgetter("node_id")
 
 
 def linked_passage(node: BaseNode, id: str, title_key: str, metadata_mode: MetadataMode) -> Passage:
@@ -114,7 +127,7 @@ class PromptRankRerank(LikelihoodRerank):
         links: Kinds of links between nodes: `"metadata"` (node ids that the metadata list under `links_key`),
             `"hyperlinks"` (Markdown and HTML, to addresses in the metadata), `"titles"` (the text mentions another
             node's title, metadata `title_key`), `"names"` (two nodes mention the same name), `"relationships"` (next,
-            previous, parent and child nodes).
+            previous, parent and child nodes). None is the first four, or those of the preset.
         store: Document store, such as `index.docstore`, from which linked nodes are fetched by id. They may enter the
             result. It has no default, because a postprocessor does not know where its nodes come from.
         source: Retriever, index or record store. Each path also leads to the three nodes that it finds with the
@@ -124,6 +137,9 @@ class PromptRankRerank(LikelihoodRerank):
         embed: An embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
             texts to vectors. Its similarities count in addition to the likelihood.
         prior: Prior from the nodes' scores, as for `UPRRerank`.
+        preset: `"paper"` sets what the paper fixes and other arguments leave open: prompts, temperature, ensemble,
+            search, links (`"metadata"` and `"hyperlinks"`) and the paths that each hop extends. It requires a neural
+            model. None keeps `settings.preset`.
         score: Scale of the scores, as for `UPRRerank`.
         explain: Explain the rank of each result.
         model_options: Options of the language model.
@@ -142,10 +158,13 @@ class PromptRankRerank(LikelihoodRerank):
     ['Alan Turing', 'Maida Vale', 'London']
     """
 
-    links: tuple[TextLinkName | Literal["relationships"], ...] = Field(
-        default=LINKS_IN_TEXTS, description="Kinds of links between nodes."
+    links: tuple[TextLinkName | Literal["relationships"], ...] | None = Field(
+        default=None, description="Kinds of links between nodes."
     )
     prior: Prior | None = Field(default=None, description="Prior from the nodes' scores, as for UPRRerank.")
+    preset: Preset | None = Field(
+        default=None, description='Values for all that is left open: "paper" for those of the paper.'
+    )
     store: BaseDocumentStore | None = Field(default=None, exclude=True, description="Store of linked nodes.")
     source: BaseRetriever | VectorStoreIndex | RecordStore | None = Field(
         default=None, exclude=True, description="Finds more nodes for each path."
@@ -207,6 +226,7 @@ class PromptRankRetriever(StepPrompts, QueryRetriever):
             named or linked to. Linked nodes obey the filters of `source`, too.
         links: Kinds of links between nodes, as for `PromptRankRerank`; also `"retrieval"`: each path leads to the three
             nodes that `source` finds with the question and the path's last node as its query.
+        preset: `"paper"` as for `PromptRankRerank`. The vectors of an index then do not count by default.
         llm: LLM that names what the best path of each hop but the last lacks, with one short call and one query to
             `source` each. None asks no LLM; `Settings.llm` is not used.
         model: A `load_language_model` specification, or a language model.
@@ -252,7 +272,8 @@ class PromptRankRetriever(StepPrompts, QueryRetriever):
     source: BaseRetriever | VectorStoreIndex | RecordStore
     store: BaseDocumentStore | None = None
     filters: Filters | None = None
-    links: Sequence[LinkName] = LINKS_IN_TEXTS
+    links: Sequence[LinkName] | None = None
+    preset: Preset | None = None
     llm: LLM | None = None
     embed: BaseEmbedding | Embed | str | None = None
     model: str | LanguageModel = "unigram"
@@ -264,7 +285,7 @@ class PromptRankRetriever(StepPrompts, QueryRetriever):
 
     def __post_init__(self, callback_manager: CallbackManager | None) -> None:
         BaseRetriever.__init__(self, callback_manager=callback_manager)
-        self.settings = settings = as_settings(PromptRankRetrieverSettings, self.settings)
+        self.settings = settings = with_preset(as_settings(PromptRankRetrieverSettings, self.settings), self.preset)
         check_switch(explain=self.explain)
         check_source(self, self.source)
         self.documents = check_nodes(self, self.documents)
@@ -277,7 +298,7 @@ class PromptRankRetriever(StepPrompts, QueryRetriever):
         index = underlying_index(self.source)
         self._paths = PathRetrieval(
             self.documents,
-            settings.prompt_rank(model, settings.prior),
+            model,
             _open_stores(self),
             settings=settings,
             links=self.links,
@@ -300,5 +321,5 @@ class PromptRankRetriever(StepPrompts, QueryRetriever):
 
 
 def _build_hit(result: PathResultRecord[BaseNode]) -> NodeWithScore:
-    metadata = with_notes(result.record.metadata, result.details) | result.added_metadata
+    metadata = without_ranking(result.record.metadata) | result.added_metadata
     return NodeWithScore(node=annotate_node(result.record, metadata, result.added_metadata), score=result.score)

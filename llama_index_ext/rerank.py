@@ -26,7 +26,7 @@ from drillrank.frameworks.components import (
     UPRFields,
 )
 from drillrank.frameworks.inputs import clean_question, finite_score, value_text
-from drillrank.frameworks.metadata import RANKING_KEYS, describe_details, with_notes
+from drillrank.frameworks.metadata import RANKING_KEYS, describe_details, without_ranking
 from drillrank.passages import Ranking
 from llama_index_ext._records import annotate_node, read_content, select_hits
 from llama_index_ext.events import send_explanations
@@ -117,7 +117,7 @@ class LikelihoodRerank(RerankerComponentFields, BaseNodePostprocessor):
             hit = nodes[item.details["position"]] if reached is None else NodeWithScore(node=reached)
             node, added = hit.node, describe_details(item.details) | self._describe_hit(hit)
             if added or not RANKING_KEYS.isdisjoint(node.metadata):
-                node = annotate_node(node, with_notes(node.metadata, item.details) | added, added)
+                node = annotate_node(node, without_ranking(node.metadata) | added, added)
             results.append(NodeWithScore(node=node, score=item.score))
             explanations.append(explanation)
         if explains(self.explain):

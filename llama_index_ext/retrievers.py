@@ -228,9 +228,8 @@ class BRMGRRetriever(QueryRetriever):
             model_options=self.model_options or {}, **{name: getattr(self, name) for name in names}
         )
 
-    @property
-    def _workers(self) -> int:
-        return self._settings.workers
+    def _run_arguments(self, query_bundle: QueryBundle) -> dict[str, Any]:
+        return {**super()._run_arguments(query_bundle), "workers": self._settings.workers}
 
     def _framework_llm(self) -> FrameworkLLM:
         return self._writes

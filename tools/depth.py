@@ -56,7 +56,7 @@ def list_core_calls(folder: Path) -> dict[str, Callable[[], object]]:
     """Return the measured calls of the core and the command line, by name."""
     from drillrank import D3, UPR, Passage, PathSearch, PromptRank
     from drillrank.cli import main
-    from drillrank.multihop.text_links import TitleMentions
+    from drillrank.multihop.mentions import TitleMentions
 
     passages = [Passage(text, id=title, title=title) for title, text in TEXTS.items()]
     upr, search = UPR(), PathSearch(PromptRank(), passages, links=TitleMentions())

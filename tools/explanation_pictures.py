@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from drillrank import D3, UPR, MonoT5, Passage, PathSearch, PromptRank
-from drillrank.multihop.text_links import TitleMentions
+from drillrank.multihop.mentions import TitleMentions
 from drillrank.structure import parse_document
 from drillrank.views import MultiViewIndex, section_chunks
 

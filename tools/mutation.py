@@ -39,8 +39,8 @@ AREAS = {
     "scoring": Area(
         "likelihood/unigram likelihood/encoder rerank/base rerank/prior",
         "unigram saved_unigram scale first_stage sentence_vectors rankers upr"
-        " sums explanation corpus_paths path_starts promptrank brmgr likelihood_presets twins"
-        " golden_scores drillrank/neural/encoders",
+        " sums explanation corpus_paths path_starts brmgr likelihood_presets twins"
+        " golden_scores drillrank/neural/encoders drillrank/rerank/promptrank",
     ),
     "budgets": Area(
         "likelihood/tokenizer prompts",
@@ -48,9 +48,11 @@ AREAS = {
         " drillrank/neural/trusted_wording",
     ),
     "paths": Area(
-        "multihop/search multihop/state multihop/prior multihop/text_links multihop/missing rerank/prior",
-        "path_search path_prior path_pairs path_missing path_scope path_starts path_growing scale links links_in_texts"
-        " mentions twins explanation corpus_paths first_stage",
+        "multihop/search multihop/beam multihop/path_scorer multihop/prior multihop/hyperlinks multihop/mentions"
+        " multihop/aliases multihop/missing rerank/prior",
+        "path_search path_pairs path_scope path_starts path_growing scale twins explanation corpus_paths first_stage"
+        " drillrank/multihop/prior drillrank/multihop/registers drillrank/multihop/missing drillrank/multihop/links"
+        " drillrank/multihop/hyperlinks drillrank/multihop/mentions drillrank/multihop/aliases",
     ),
     "filters": Area(
         "frameworks/filters",

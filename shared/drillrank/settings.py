@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from drillrank.errors import InvalidInput
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 SettingsT = TypeVar("SettingsT")
+
+Preset = Literal["paper"]
+"""Name of a set of values: `"paper"` for those that the paper of a method fixes."""
 
 
 def as_settings(cls: type[SettingsT], settings: SettingsT | Mapping[str, Any]) -> SettingsT:
@@ -61,6 +64,25 @@ class Settings:
             InvalidInput: A field does not exist, or its value cannot be used.
         """
         return as_settings(cls, settings)
+
+
+def with_preset(settings: SettingsT, preset: Preset | None) -> SettingsT:
+    """Return the settings with the preset of a component; None keeps that of the settings.
+
+    Raises:
+        InvalidInput: The preset is neither "paper" nor None.
+    """
+    return settings if preset is None else replace(settings, preset=preset)  # type: ignore[type-var]  # a dataclass
+
+
+def check_preset(preset: object) -> None:
+    """Refuse a preset that is neither "paper" nor None.
+
+    Raises:
+        InvalidInput: The preset is not.
+    """
+    if preset not in ("paper", None):
+        raise InvalidInput(f'preset must be "paper" or None, got {preset!r:.200}.')
 
 
 def as_json(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -108,6 +109,21 @@ class CollectionStatistics:
 
     def __len__(self) -> int:
         return self.n_texts
+
+    @classmethod
+    def count(cls, texts: Iterable[str], language: str = "english") -> CollectionStatistics:
+        """Count the terms of texts.
+
+        >>> CollectionStatistics.count(["a red fox", "foxes"]).document_frequencies["fox"]
+        2
+        """
+        document_frequencies, occurrences = Counter[str](), Counter[str]()
+        n_texts_by_text = Counter(texts)
+        for text, n_texts in n_texts_by_text.items():
+            term_counts = Counter(terms(text, language))
+            document_frequencies.update(dict.fromkeys(term_counts, n_texts))
+            occurrences.update(term_counts)
+        return cls(n_texts_by_text.total(), document_frequencies, occurrences, language)
 
 
 def sum_by_index(indices: Integers, values: Floats, size: int) -> Floats:
@@ -216,6 +232,43 @@ class TfidfIndex:
         vector = self._weights.transform([terms(query, self._language)])
         postings = self._by_word.select_rows(vector.columns)
         return sum_by_index(postings.columns, postings.data * vector.data[postings.rows], self._by_word.width)
+
+
+class TfidfQuery:
+    """TF-IDF vector of a query by the statistics of a collection. It scores any text, also of other collections.
+
+    Texts of the collection are ranked as by `TfidfIndex`. A term that the collection does not contain weighs most.
+
+    Args:
+        query: The query.
+        statistics: Statistics of the collection, with document frequencies.
+
+    >>> query = TfidfQuery("foxes", CollectionStatistics.count(["a red fox", "a blue whale"]))
+    >>> query.scores(["a fox in a town", "a blue whale"]).round(2).tolist()
+    [0.43, 0.0]
+    """
+
+    def __init__(self, query: str, statistics: CollectionStatistics) -> None:
+        self._statistics = statistics
+        self._query_weights = self._weigh(query)
+
+    def scores(self, texts: Iterable[str]) -> Floats:
+        """Return the cosine of the query and each text, between 0 and 1, shape [n_texts]."""
+        cosines = []
+        for text in texts:
+            weights = self._weigh(text)
+            cosines.append(sum(weight * weights.get(term, 0.0) for term, weight in self._query_weights.items()))
+        return np.array(cosines, dtype=np.float64)
+
+    def _weigh(self, text: str) -> dict[str, float]:
+        """Return the vector of a text, of unit length, as weights by term."""
+        statistics = self._statistics
+        weights = {}
+        for term, n_occurrences in Counter(terms(text, statistics.language)).items():
+            n_texts_with_term = statistics.document_frequencies.get(term, 0)
+            weights[term] = n_occurrences * (math.log((1 + statistics.n_texts) / (1 + n_texts_with_term)) + 1)
+        length = math.hypot(*weights.values()) or 1.0
+        return {term: weight / length for term, weight in weights.items()}
 
 
 class BM25Index:

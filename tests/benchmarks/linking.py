@@ -9,15 +9,15 @@ from rich.table import Table
 
 from drillrank import PathSearch, PromptRank
 from drillrank.evaluation.metrics import recall_all
-from drillrank.multihop.links import LinkSource, RetrievedLinks, given_links
-from drillrank.multihop.text_links import NameMentions, TitleMentions
+from drillrank.multihop.links import LinkSource, RetrievedLinks, passage_links
+from drillrank.multihop.mentions import NameMentions, TitleMentions
 
 from .data import multihop_pool, read
 from .measure import mean_of
 
 SOURCES: dict[str, LinkSource | Sequence[LinkSource]] = {
     "none": [],
-    "the data's own": given_links,
+    "the data's own": passage_links,
     "mentions of titles alone": TitleMentions(aliases=False),
     "title mentions": TitleMentions(),
     "title mentions, inflected": TitleMentions(inflected=True),

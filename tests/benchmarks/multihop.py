@@ -20,9 +20,9 @@ from drillrank import UPR, Passage, PathSearch, PromptRank, load_language_model
 from drillrank.evaluation.metrics import exact_match, recall_all
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import LanguageModel
-from drillrank.multihop.links import RetrievedLinks, given_links
+from drillrank.multihop.links import RetrievedLinks, passage_links
+from drillrank.multihop.mentions import NameMentions, TitleMentions
 from drillrank.multihop.prior import PathPrior
-from drillrank.multihop.text_links import NameMentions, TitleMentions
 from drillrank.vectors import BM25Index, TfidfIndex, top
 
 from .data import multihop_pool, read
@@ -33,10 +33,10 @@ FIRST_STAGE = 100
 SHARES, CUTS, ANSWERS = (2, 5), (2, 10, 20), (2, 10, 20)
 NOBODY_NAMED = PathPrior(named=1e-12)
 
-TITLES: dict[str, Any] = {"links": given_links}
-PAPER: dict[str, Any] = TITLES | {"path_preset": "paper"}
+TITLES: dict[str, Any] = {"links": passage_links}
+PAPER: dict[str, Any] = TITLES | {"preset": "paper"}
 TWO_HOPS: dict[str, Any] = TITLES | {"hops": 2}
-NAMES = [given_links, TitleMentions(), NameMentions()]
+NAMES = [passage_links, TitleMentions(), NameMentions()]
 SEARCHES: dict[str, dict[str, Any]] = {
     "path search as in the paper (K1 = 5, L = 3)": PAPER,
     "  K1 = 10, L = 8": TWO_HOPS | {"pairs": 0, "link_prior": None},

@@ -18,8 +18,9 @@ from rich.table import Table
 
 from drillrank import Passage, Path, PathSearch, PromptRank
 from drillrank.evaluation.metrics import exact_match, recall_all
-from drillrank.multihop.links import given_links
-from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, Demonstration, sample_demonstrations
+from drillrank.multihop.links import passage_links
+from drillrank.rerank.demonstrations import Demonstration, sample_demonstrations
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
 from drillrank.vectors import BM25Index, TfidfIndex, top
 
 from .data import multihop_pool, read
@@ -102,7 +103,7 @@ TWO_WIKI = {
 
 def proposed(pool: Sequence[Passage], asked: Sequence[Mapping[str, Any]]) -> list[Asked]:
     """The paths of the paper's search, steered by the unigram model."""
-    search = PathSearch(PromptRank(), pool, links=given_links, settings={"path_preset": "paper"})
+    search = PathSearch(PromptRank(), pool, links=passage_links, preset="paper")
     found = []
     for one in asked:
         paths = [item.passage for item in search.search_paths(one["question"])]

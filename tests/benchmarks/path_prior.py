@@ -16,10 +16,10 @@ from rich.table import Table
 
 from drillrank import Passage, PathSearch, PromptRank
 from drillrank.evaluation.metrics import recall_all
-from drillrank.multihop.links import given_links
+from drillrank.multihop.links import passage_links
+from drillrank.multihop.mentions import NameMentions, TitleMentions
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.multihop.prior import PathPrior
-from drillrank.multihop.text_links import NameMentions, TitleMentions
 from drillrank.vectors import Floats
 from tests.registers import pages
 from tests.registers import questions as questions_on_registers
@@ -38,9 +38,9 @@ WITHOUT: dict[str, dict[str, Any]] = {
     "no price of longer paths (ρ = 0.5)": {"longer": 0.5},
     "half of the steps jump (γ = 0.5)": {"jump": 0.5},
     "the question names nothing (ν = 0)": {"named": NONE},
-    "no words around links (a = 0)": {"links": [given_links, TitleMentions(context=0), NameMentions(context=0)]},
-    "names in titles are as others (1)": {"links": [given_links, TitleMentions(), NameMentions(titled=1)]},
-    "titles alone": {"links": [given_links, TitleMentions()]},
+    "no words around links (a = 0)": {"links": [passage_links, TitleMentions(context=0), NameMentions(context=0)]},
+    "names in titles are as others (1)": {"links": [passage_links, TitleMentions(), NameMentions(titled=1)]},
+    "titles alone": {"links": [passage_links, TitleMentions()]},
 }
 
 
@@ -112,5 +112,5 @@ def with_demonstrations(dataset: str) -> tuple[list[Passage], list[dict[str, Any
                 pool.setdefault((title, text), Passage(text, title=title))
             asked.append({"question": item["question"], "gold": [pool[key].id for key in keys]})
     passages = list(pool.values())
-    mentions = TitleMentions().over(passages)
+    mentions = TitleMentions().bind(passages)
     return [Passage(p.text, id=p.id, title=p.title, links=tuple(mentions(p))) for p in passages], asked

@@ -106,7 +106,7 @@ def test_a_reranker_refuses_wrong_fields_equals_itself_alone_and_keeps_what_a_su
     reranker, other = made(host, name), made(host, name)
     for field, wrong in WRONG.items():
         if field in names_of(reranker):
-            with pytest.raises(InvalidInput, match=f"{field}|passage template|Links"):
+            with pytest.raises(InvalidInput, match=f"{field}|passage template|links"):
                 made(host, name, **{field: wrong})
             before = getattr(reranker, field)
             setattr(reranker, field, wrong)

@@ -153,5 +153,5 @@ def test_a_retriever_of_paths_counts_the_order_of_what_it_found_and_has_no_cosin
     hits = host.retrieve(paths("retrieval"), QUERY)
     assert [one.text for one in hits] == TEXTS[::-1]
     assert [one.score for one in hits] == sorted({one.score for one in hits}, reverse=True)
-    with pytest.raises(InvalidInput, match=r'knows the order .* give prior="retrieval"'):
+    with pytest.raises(InvalidInput, match=r'prior must be "retrieval" or None .* knows the order'):
         paths("cosine")

@@ -10,7 +10,7 @@ from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.likelihood import LanguageModel, Likelihood
 from drillrank.multihop.prior import PathPrior
 from drillrank.prompts import prompt_text
-from drillrank.rerank.promptrank import Demonstration
+from drillrank.rerank.demonstrations import Demonstration
 from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 
 SHOTS = (Demonstration(Path((Passage("It lies on the Rhine.", title="Basel"),)), "Where is Basel?", "bridge"),)
@@ -132,7 +132,7 @@ def test_unknown_links_are_refused(host, links):
 
 @both_frameworks
 def test_settings_of_the_search_survive_json_and_reach_it(host):
-    search = {"hops": 3, "beam": 2, "branch": 1, "pairs": 0, "link_prior": PathPrior(jump=0.1), "cascade": 7}
+    search = {"hops": 3, "beam": 2, "branch": 1, "pairs": 0, "link_prior": PathPrior(jump=0.1)}
     budgets = {"demonstrations_per_prompt": 1, "max_document_tokens": 5, "max_prompt_tokens": 40}
     again = host.again(host.ext.PromptRankRerank(settings={**search, **budgets}))
     assert {name: getattr(again.settings, name) for name in (*search, *budgets)} == {**search, **budgets}

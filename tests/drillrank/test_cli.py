@@ -93,6 +93,7 @@ MISUSES = {
     "compare missing.csv": "missing.csv cannot be read",
     "compare TOWNS --component UPPR": "No component is called 'UPPR'",
     "compare TOWNS --component UPR --component UPR": "Two components have one name",
+    'compare TOWNS --component \'{"component": "PathSearch", "preset": "paper"}\'': "unigram",
     "compare TOWNS --component x={no": "--component x is not JSON",
     "compare TOWNS --column question": "--column is OURS=THEIRS",
     "compare TOWNS --html .": "cannot be written: it is a folder",

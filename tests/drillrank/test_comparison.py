@@ -22,6 +22,7 @@ from drillrank.evaluation import compare, html_report
 from drillrank.evaluation.questions import read_corpus
 from langchain_ext import UPRRerank as LangChainUPR
 from llama_index_ext import UPRRerank as LlamaIndexUPR
+from tests.drillrank.conftest import HashModel
 from tests.examples import size
 from tests.word_files import word_file
 
@@ -485,8 +486,31 @@ def test_links_of_a_path_search_are_given_by_name(links, by):
     found = compare(rows, {"paths": {"component": "PathSearch", "links": links}}, passages, measures=["AllR@2"])
     assert found.mean("paths") == 1
     assert by in str(found.explained("paths", found.questions[0]).why)
-    with pytest.raises(InvalidInput, match=r"paths: Links are some of metadata, .*; not 'title'\."):
+    with pytest.raises(InvalidInput, match=r"paths: A kind of links must be one of metadata, .*, got 'title'\."):
         compare(rows, {"paths": {"component": "PathSearch", "links": ["title"]}}, passages)
+
+
+class WordModel(HashModel):
+    """Model of hashes whose tokens are words."""
+
+    def first_tokens(self, text, count):
+        return text if len(text.split()) <= count else " ".join(text.split()[:count])
+
+
+def test_the_paper_s_preset_of_a_path_search_sets_search_and_prompts():
+    passages = [
+        Passage("Alan Turing was born in Maida Vale.", id="turing", title="Alan Turing", links=("vale",)),
+        Passage("Maida Vale is a district. Alan Turing was born here.", id="vale", title="Maida Vale"),
+        Passage("Basel lies on the Rhine. Nobody was born.", id="basel", title="Basel"),
+    ]
+    rows = [{"question": "Which district was Turing born in?", "gold": ["turing", "vale"]}]
+    named, own = WordModel(), WordModel()
+    compare(rows, {"paths": {"component": "PathSearch", "model": named, "preset": "paper"}}, passages)
+    PathSearch(PromptRank(own, preset="paper"), passages, preset="paper").search(rows[0]["question"])
+    assert sorted(map(str, named.requests)) == sorted(map(str, own.requests))
+    assert own.requests
+    with pytest.raises(InvalidInput, match="unigram"):
+        compare(rows, {"paths": {"component": "PathSearch", "preset": "paper"}}, passages)
 
 
 def test_a_comparison_prints_its_tables_and_advice_and_money_where_tokens_are_told():

@@ -41,7 +41,8 @@ def asks(corpus):
     """All that reads what is stored, and what writes."""
     # fmt: off
     return [
-        lambda: corpus.search("fox 9", 3), lambda: corpus.fetch(["9"]), lambda: corpus.names("a", lambda _: []).of("a"),
+        lambda: corpus.search("fox 9", 3), lambda: corpus.fetch(["9"]),
+        lambda: corpus.names("a", lambda _: []).look_up("a"),
         lambda: corpus.statistics(), lambda: corpus.document("doc"), lambda: list(corpus.file_keys([Path(__file__)])),
         lambda: list(corpus), lambda: len(corpus),
         lambda: D3(settings={"unit": "paragraph"}).retrieve("fox", corpus, 3),

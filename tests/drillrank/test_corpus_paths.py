@@ -14,9 +14,9 @@ from drillrank import Corpus, Passage, PathSearch, PromptRank, parse_document
 from drillrank.errors import InvalidInput
 from drillrank.likelihood.encoder import EmbeddingModel
 from drillrank.llm import run
-from drillrank.multihop.links import given_links
+from drillrank.multihop.links import passage_links
 from drillrank.multihop.prior import PathPrior
-from drillrank.multihop.search import EmptySource, handlers
+from drillrank.multihop.sources import EmptySource, handlers
 from tests.drillrank.conftest import HashModel
 from tests.examples import examples
 from tests.linked_passages import first_stage, linked_passages, questions
@@ -26,9 +26,6 @@ def corpus_of(passages, file=None):
     corpus = Corpus(file)
     corpus.add(passages)
     return corpus
-
-
-CASCADE = {"link_prior": PathPrior(named=0.9), "cascade": 3}
 
 
 def same(found, expected):
@@ -41,13 +38,22 @@ def same(found, expected):
 @settings(max_examples=examples(20))
 @given(
     st.integers(0, 10_000),
-    st.sampled_from([{}, {"hops": 3, "pairs": 0}, {"link_prior": None}, {"beam": 1, "pairs": 8}, CASCADE]),
+    st.sampled_from(
+        [
+            {},
+            {"hops": 3, "pairs": 0},
+            {"link_prior": None},
+            {"beam": 1, "pairs": 8},
+            {"link_prior": PathPrior(named=0.9)},
+        ]
+    ),
+    st.booleans(),
 )
-def test_paths_and_scores_are_those_of_a_search_in_memory(seed, options):
+def test_paths_and_scores_are_those_of_a_search_in_memory(seed, options, is_lexical):
     passages = list(linked_passages(60, seed=seed))
     passages += [Passage(passages[0].text, id="copy", title=passages[0].title, links=("p3",))]
-    ranker = PromptRank(HashModel() if "cascade" in options else "unigram")
-    options = {"links": given_links, "settings": {"pool": 12, **options}}
+    ranker = PromptRank("unigram" if is_lexical else HashModel())
+    options = {"links": passage_links, "settings": {"pool": 12, **options}}
     alone = PathSearch(ranker, passages, first_stage=first_stage(passages), **options)
     stored = PathSearch(ranker, first_stage=corpus_of(passages), **options)
     for question in questions(passages, 3, seed=seed):
@@ -57,8 +63,8 @@ def test_paths_and_scores_are_those_of_a_search_in_memory(seed, options):
 def test_a_corpus_in_a_file_is_searched_by_threads_and_after_it_was_sent(tmp_path):
     passages = list(linked_passages(300))
     corpus = pickle.loads(pickle.dumps(corpus_of(passages, tmp_path / "corpus.db")))
-    stored = PathSearch(PromptRank(), first_stage=corpus, links=given_links)
-    in_memory = PathSearch(PromptRank(), passages, links=given_links)
+    stored = PathSearch(PromptRank(), first_stage=corpus, links=passage_links)
+    in_memory = PathSearch(PromptRank(), passages, links=passage_links)
     asked = questions(passages, 6)
     with ThreadPoolExecutor(3) as threads:
         found = list(threads.map(stored.search_paths, asked))
@@ -97,7 +103,7 @@ def by_letters(texts):
 def test_meaning_scores_and_chooses_links_as_in_memory(seed, kind):
     passages = list(linked_passages(40, seed=seed))
     ranker = PromptRank({"embed": EmbeddingModel(by_letters), "unigram": "unigram", "hash": HashModel()}[kind])
-    options = {"links": given_links, "settings": {"pool": 12, "branch": 2}}
+    options = {"links": passage_links, "settings": {"pool": 12, "branch": 2}}
     options |= {} if kind == "embed" else {"embed": by_letters}
     alone = PathSearch(ranker, passages, first_stage=first_stage(passages), **options)
     stored = PathSearch(ranker, first_stage=corpus_of(passages), **options)

@@ -73,7 +73,7 @@ def test_the_preset_of_promptrank(word_model, question, paths):
             log_probs = word_model.log_probs(f"{before}{whole} {after}", target)
             found.append(sum(log_probs) / len(log_probs))
         expected.append(sum(found) / 2)
-    ranker = PromptRank(word_model(), settings={"preset": "promptrank"}, instructions=instructions, ensemble="mean")
+    ranker = PromptRank(word_model(), settings={"formula": "promptrank"}, instructions=instructions, ensemble="mean")
     for same in (ranker, ranker.with_model(word_model())):
         assert [score for score, _ in same.score_paths(question, paths)] == pytest.approx(expected)
 
@@ -91,5 +91,5 @@ test_presets_that_cannot_be_used = refuses(
     (lambda: LikelihoodFormula("{text}", max_target_tokens=0), "max_target_tokens"),
     (lambda: UPR(HashModel(), preset="upr").rank("who?", ["a"]), "'hash' does not tell where its tokens end"),
     *((lambda preset=preset: UPR("unigram", preset=preset), "neural") for preset in UPR_PRESETS),
-    (lambda: PromptRank("unigram", settings={"preset": "promptrank"}), "neural"),
+    (lambda: PromptRank("unigram", settings={"formula": "promptrank"}), "neural"),
 )

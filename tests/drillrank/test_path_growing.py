@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from drillrank import Corpus, Passage, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
-from drillrank.multihop.path_rerank import named_links
+from drillrank.multihop.link_names import named_links
 from tests.examples import examples
 from tests.linked_passages import first_stage
 

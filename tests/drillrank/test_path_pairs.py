@@ -1,4 +1,4 @@
-"""Unlinked pairs, the prior and the cascade in path search, and how many paths the model scores."""
+"""Unlinked pairs and the prior in path search, and how many paths the model scores."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.likelihood import UnigramModel
-from drillrank.multihop.links import RetrievedLinks, given_links
+from drillrank.multihop.links import RetrievedLinks, passage_links
+from drillrank.multihop.mentions import NameMentions
 from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.search import PathSearch
-from drillrank.multihop.text_links import NameMentions
 from drillrank.passages import Passage
 from drillrank.rerank.promptrank import PromptRank
 
@@ -108,21 +108,21 @@ def test_scores_are_posteriors(hash_model, passages, titles, hops):
     options = {"hops": hops, "beam": 100, "branch": 100}
     prior = PathPrior(jump=0.3, named=0.2, single=0.1, longer=0.2, weight=1.5)
     searches = (
-        PathSearch(ranker(hash_model()), passages, links=given_links, settings={**settings, **options})
+        PathSearch(ranker(hash_model()), passages, links=passage_links, settings={**settings, **options})
         for settings in ({"link_prior": prior}, {"link_prior": None, "pairs": 0})
     )
     with_prior, alone = (search.search_paths(question) for search in searches)
     likelihood = {item.passage.ids: item.score for item in alone}
-    reader = prior.reader(len(passages), [p.id for p in passages if p.title in ("Red Fox", "River")])
+    reader = prior.build_surfer(len(passages), [p.id for p in passages if p.title in ("Red Fox", "River")])
     known = {passage.id: passage for passage in passages}
     for item in with_prior:
         ids = item.passage.ids
         steps = [
-            reader.step(there, [dict.fromkeys(links, 1 / len(links))] if links else [])
+            reader.log_step(there, [dict.fromkeys(links, 1 / len(links))] if links else [])
             for place, (here, there) in enumerate(pairwise(ids))
             for links in [{link for link in known[here].links if link in known and link not in ids[: place + 1]}]
         ]
-        whole = reader.start(ids[0]) + sum(steps) + reader.length(len(ids))
+        whole = reader.log_start(ids[0]) + sum(steps) + reader.log_length(len(ids))
         assert item.details["log_prior"] == pytest.approx(1.5 * whole)
         if ids in likelihood:  # not a pair
             assert item.score == pytest.approx(likelihood[ids] + item.details["log_prior"] / len(question.split()))
@@ -144,24 +144,9 @@ def test_what_a_retrieval_brings_is_no_link_to_the_prior(hash_model):
 
     passages = [Passage(f"fox {word}", id=word) for word in ("a", "b", "c")]
     stated = [Passage("fox a", id="a", links=("b",)), *passages[1:]]
-    jumps, prior = priors(passages, RetrievedLinks(2)), priors(stated, [given_links, RetrievedLinks(2)])
+    jumps, prior = priors(passages, RetrievedLinks(2)), priors(stated, [passage_links, RetrievedLinks(2)])
     assert jumps[("a", "b")] == jumps[("b", "c")] < prior[("a", "b")]
     assert prior[("b", "c")] == pytest.approx(jumps[("b", "c")])
-
-
-@given(graphs(max_size=8), st.integers(1, 10), st.integers(1, 3))
-def test_a_cascade_asks_the_model_for_the_chosen_only_and_loses_nothing(hash_model, passages, cascade, hops):
-    model = hash_model()
-    search = PathSearch(ranker(model), passages, settings={"hops": hops, "beam": 3, "branch": 2, "cascade": cascade})
-    told = []
-    ranking = search.search(QUERY, on_hop=told.append)
-    assert {item.passage.id for item in ranking} >= {passage.id for passage in passages}
-    assert len(model.requests) == sum(min(cascade, len(hop.paths)) for hop in told)
-    for hop in told:
-        scores = [item.score for item in hop.paths]
-        assert scores == sorted(scores, reverse=True)
-        assert all("model" not in item.details for item in hop.paths[:cascade])
-        assert all(item.details["model"] == "unigram" for item in hop.paths[cascade:])
 
 
 @given(graphs(), st.integers(1, 9), st.integers(1, 3))

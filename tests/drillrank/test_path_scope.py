@@ -12,11 +12,11 @@ from langchain_core.vectorstores import InMemoryVectorStore
 import langchain_ext
 from drillrank import Passage, PathSearch, PromptRank
 from drillrank.errors import InvalidInput
-from drillrank.frameworks.paths import GivenPassages, RecordNames
+from drillrank.frameworks.paths import GivenPassages, NamedRecords
 from drillrank.llm import run
-from drillrank.multihop.links import given_links
-from drillrank.multihop.search import handlers
-from drillrank.multihop.text_links import TitleMentions
+from drillrank.multihop.links import passage_links
+from drillrank.multihop.mentions import TitleMentions
+from drillrank.multihop.sources import handlers
 from drillrank.passages import by_id
 
 TITLES = ["Ada Holm", "Ada Holm Pier", "The Pier", "Pier (film)", "d1", ""]
@@ -53,7 +53,7 @@ def test_what_lends_its_structure_is_read_as_the_source_has_it(pool, there, hops
     records = {id_: Passage(f"record {id_}", id=id_, links=[str(int(id_) + 1)]) for id_ in there}
     first = [records.get(pool[0].id, pool[0])]
     shelf = Shelf(records.values())
-    search = PathSearch(PromptRank(), pool, links=[TitleMentions(), given_links], settings={"hops": hops})
+    search = PathSearch(PromptRank(), pool, links=[TitleMentions(), passage_links], settings={"hops": hops})
     found = run(search.requests("which record", candidates=first, fetched=True), handlers=handlers(shelf))
     for item in found:
         assert item.passage in (first[0], records.get(item.passage.id))
@@ -106,9 +106,10 @@ def test_a_source_may_call_what_it_fetches_otherwise():
 
 
 def test_names_of_records():
-    records = RecordNames(GivenPassages([Passage("same", id="a"), Passage("same", id="b"), Passage("other", id="c")]))
-    assert records.name(Passage("same", id="1")) == records.name(Passage("same", id="1")) == "a"
-    assert records.name(Passage("same", id="2")) == "2"  # another record
-    taken = records.name(Passage("same", id="a"))  # the store has one of this id, too
+    records = NamedRecords(GivenPassages([Passage("same", id="a"), Passage("same", id="b"), Passage("other", id="c")]))
+    assert [records.add(Passage("same", id="1"), record).id for record in ("first", "again")] == ["a", "a"]
+    assert records.record_by_name["a"] == "first"
+    assert records.add(Passage("same", id="2"), "another record").id == "2"
+    taken = records.add(Passage("same", id="a"), "a record of the store with this id").id
     assert taken not in ("a", "1", "2")
-    assert [records.own_id(name) for name in ("a", "2", taken, "c")] == ["1", "2", "a", "c"]
+    assert records.own_ids(["a", "2", taken, "c"]) == ["1", "2", "a", "c"]

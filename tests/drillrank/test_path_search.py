@@ -1,9 +1,8 @@
-"""The beam, the cascade, and the order of passages that paths bring."""
+"""The beam, and the order of passages that paths bring."""
 
 from __future__ import annotations
 
 import copy
-from dataclasses import asdict
 from itertools import pairwise, permutations
 
 import numpy as np
@@ -11,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel, Likelihood, UnigramModel
-from drillrank.multihop.links import given_links
+from drillrank.multihop.links import passage_links
 from drillrank.multihop.path_rerank import PathRerank
-from drillrank.multihop.path_settings import PathSettings
+from drillrank.multihop.path_scorer import PathScorer
 from drillrank.multihop.prior import PathPrior
-from drillrank.multihop.search import CandidatePath, PathScorer, PathSearch
+from drillrank.multihop.result import CandidatePath
+from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage, Path
 from drillrank.prompts import prompt_text
 from drillrank.rerank.promptrank import PromptRank
@@ -140,14 +139,6 @@ def test_foreign_and_indexed_links_compete_by_what_they_explain(hash_model):
         assert scored_prompts(model)[3:] == [whole_prompt([first, best])]
 
 
-def test_to_pruning_by_words_what_is_not_indexed_is_least_similar(hash_model):
-    start = Passage("a river", id="start", links=("far", "near"))
-    far, near = Passage(QUERY, id="far"), Passage("a red town", id="near")
-    model, settings = hash_model(), {"branch": 1, "prune": "tfidf", **PAPER}
-    PathSearch(ranker(model), [near], first_stage=lambda *_: [start, far], settings=settings).search(QUERY)
-    assert scored_prompts(model)[2:] == [whole_prompt([start, near])]
-
-
 def test_a_retriever_may_find_strings_or_nothing(hash_model):
     assert PathSearch(ranker(hash_model()), first_stage=lambda *_: []).search(QUERY) == []
     [entry] = PathSearch(ranker(hash_model()), first_stage=lambda *_: ["red fox"]).search(QUERY)
@@ -196,7 +187,7 @@ SHARED = [Passage(text, id="1") for text in "abc"]
 test_bad_arguments_are_refused_at_once = refuses(
     (lambda: PathSearch(PromptRank()), "needs passages"),
     *((lambda bad=bad: PathSearch(PromptRank(), ["a"], settings=bad), "at least 1")
-      for bad in ({"hops": 0}, {"pool": 0}, {"beam": -1}, {"branch": 0}, {"pairs": -1}, {"cascade": 0})),
+      for bad in ({"hops": 0}, {"pool": 0}, {"beam": -1}, {"branch": 0}, {"pairs": -1})),
     (lambda: PathSearch(PromptRank(), SHARED), r"must be unique, got 2 .* such as '1'"),
     (lambda: PathSearch(PromptRank(), ["same", "same"]), "must be unique, got 1 "),
     (lambda: PathSearch(PromptRank(), "text"), "Expected a list of passages"),
@@ -237,57 +228,37 @@ def test_strings_and_nothing_can_be_reranked():
     assert [item.passage.text for item in found] == ["fox", "town", "town"]
 
 
-def test_the_papers_search_by_one_word():
-    paper = PathSettings(path_preset="paper")
-    assert (paper.hops, paper.beam, paper.branch, paper.pairs, paper.link_prior) == (2, 5, 3, 0, None)
-    assert paper.prune == "tfidf"
-    assert PathSettings.from_dict({**asdict(paper), "beam": [7, 2]}).beam == (7, 2)
-    assert PathSettings(path_preset="paper", hops=3).hops == 3
-    with pytest.raises(InvalidInput, match="path_preset"):
-        PathSettings(path_preset="pap")
-
-
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=4))
 def test_each_hop_has_its_own_beam(beam):
     passages = [Passage(f"fox {i}", id=str(i), links=[str(k) for k in range(9) if k != i]) for i in range(9)]
     seen = []
     settings = {"hops": 4, "beam": beam, "branch": 1, **PAPER}
-    PathSearch(PromptRank(), passages, links=given_links, settings=settings).search("which fox?", on_hop=seen.append)
+    PathSearch(PromptRank(), passages, links=passage_links, settings=settings).search("which fox?", on_hop=seen.append)
     paths = len(passages)
     for hop in seen[1:]:
         paths = min(paths, beam[min(hop.number - 1, len(beam)) - 1])
         assert len(hop.paths) == paths
 
 
-# The cascade: what the cheap model leaves out follows the chosen paths at the cheap model's distances
+# The score of a path
 
 PRIORS = st.lists(st.floats(-9, 0), min_size=6, max_size=6)
 
 
-@given(graphs(), PRIORS, st.none() | st.integers(1, 7))
-def test_a_cascade_keeps_the_order_and_the_distances_of_the_cheap_model(hash_model, passages, priors, cascade):
+@given(graphs(), PRIORS)
+def test_a_path_scores_its_mean_log_likelihood_and_its_log_prior(hash_model, passages, priors):
     waiting = [CandidatePath(Path((passage,)), prior) for passage, prior in zip(passages, priors, strict=False)]
-    texts = [passage.text for passage in passages]
     model = hash_model()
-    found = PathScorer(ranker(model), texts, cascade).ranked(QUERY, waiting)
+    found = PathScorer(ranker(model), [passage.text for passage in passages]).rank(QUERY, waiting)
     assert sorted(item.passage.ids for item in found) == sorted(item.path.ids for item in waiting)
     scores = [item.score for item in found]
     assert scores == sorted(scores, reverse=True)
-    kept, pruned = found[:cascade], found[len(passages) if cascade is None else cascade :]
-    tokens = len(QUERY.split())
-    assert all(item.details["path"] == item.passage.ids for item in found)
-    for item in kept:
+    prior_by_ids = {item.path.ids: item.log_prior for item in waiting}
+    for item in found:
         log_probs = model.log_probs(whole_prompt(item.passage.passages), QUERY)
-        assert item.score == pytest.approx((sum(log_probs) + item.details["log_prior"]) / tokens)
-        assert "model" not in item.details
-    cheap = PathScorer(PromptRank(UnigramModel().fit(texts)), texts, None).ranked(QUERY, waiting)
-    assert [item.passage for item in pruned] == [item.passage for item in cheap[len(kept) :]]
-    for item, by_cheap in zip(pruned, cheap[len(kept) :], strict=True):
-        distance = cheap[len(kept) - 1].score - by_cheap.score
-        assert kept[-1].score - item.score == pytest.approx(distance, abs=1e-9)
-        assert item.details["model"] == "unigram"
-        assert item.details["tokens"] == tokens
-        assert item.details["log_prior"] == by_cheap.details["log_prior"]
+        assert item.details["log_prior"] == prior_by_ids[item.passage.ids]
+        assert item.score == pytest.approx((sum(log_probs) + item.details["log_prior"]) / len(QUERY.split()))
+        assert item.details["path"] == item.passage.ids
 
 
 # From scored paths to passages: which path counts, in which order its passages come, and how many hops there are

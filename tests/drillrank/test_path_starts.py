@@ -12,7 +12,8 @@ from drillrank.likelihood import UnigramModel
 from drillrank.llm import run
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.prior import PathPrior
-from drillrank.multihop.search import EmptySource, PathSearch, handlers
+from drillrank.multihop.search import PathSearch
+from drillrank.multihop.sources import EmptySource, handlers
 from drillrank.passages import Passage, Path
 from drillrank.rerank.prior import FirstStage, first_stage, log_prior, posteriors
 from drillrank.rerank.promptrank import PromptRank
@@ -107,7 +108,7 @@ test_what_cannot_be_used_is_refused_before_a_model_is_asked = refuses(
     (lambda: PromptRank(Unasked()).rank("fox", [FOX], scores=[1.0]), "this ranker has no prior"),
     (lambda: PromptRank(prior="uniform"), "prior"),
     *((lambda wrong=wrong: PathSearch(PromptRank(), POOL, settings={"link_prior": wrong}),
-       "link_prior is a PathPrior or None") for wrong in ("uniform", 1, True)),
+       "link_prior must be a PathPrior") for wrong in ("uniform", 1, True)),
     (lambda: PLAIN.rank("fox", POOL, scores=[1.0] * 5), "this ranker has no prior"),
     (lambda: PathRerank(COUNTS).rank("fox", POOL, scores=[1.0] * 4), "4 scores and 5 passages"),
 )  # fmt: skip
@@ -122,10 +123,10 @@ LINKED = [
 QUESTION = "Which district was Turing born in?"
 
 
-@given(st.permutations(LINKED), PRIORS, st.none() | st.just(PathPrior(jump=0.2)), st.sampled_from([None, 1, 2]))
-def test_the_posterior_of_a_searched_path_is_likelihood_links_and_first_stage(passages, prior, links, cascade):
+@given(st.permutations(LINKED), PRIORS, st.none() | st.just(PathPrior(jump=0.2)))
+def test_the_posterior_of_a_searched_path_is_likelihood_links_and_first_stage(passages, prior, links):
     scores = [0.1 * place for place in range(len(passages))]
-    options = {"hops": 2, "cascade": cascade, "link_prior": links}
+    options = {"hops": 2, "link_prior": links}
     without, search = (PathRerank(PromptRank(prior=of), settings=options).path_search for of in (None, prior))
     alone = {item.passage.ids: item for item in _paths(without, QUESTION, passages)}
     found = _paths(search, QUESTION, passages, scores)
@@ -136,7 +137,7 @@ def test_the_posterior_of_a_searched_path_is_likelihood_links_and_first_stage(pa
     assert [starts[passage.id] for passage in passages] == pytest.approx(expected, abs=1e-9)
     for item in found:
         plain = alone.get(item.passage.ids)
-        if plain is not None and cascade is None:
+        if plain is not None:
             start = starts[item.passage.ids[0]]
             assert item.details["log_prior"] == pytest.approx(plain.details["log_prior"] + start)
             assert item.score == pytest.approx(plain.score + start / item.details["tokens"])

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank.likelihood import Likelihood, UnigramModel
-from drillrank.multihop.links import given_links
+from drillrank.multihop.links import passage_links
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.search import PathSearch
@@ -72,7 +72,7 @@ def test_the_threshold_is_inclusive(ranking, scale):
 # No scale, formula or option changes the order of a ranking
 
 QUERIES = st.sampled_from(["which red fox crossed the river?", "red-fox", "???", "well-known foxes of the river-side"])
-NUMBERS = {"cascade": st.none() | st.integers(1, 4), "pairs": st.integers(0, 4), "hops": st.integers(1, 3)}
+NUMBERS = {"pairs": st.integers(0, 4), "hops": st.integers(1, 3)}
 OPTIONS = st.fixed_dictionaries({**NUMBERS, "link_prior": st.none() | st.just(PathPrior())})
 FORMULAS = st.builds(LikelihoodFormula, st.just("{path}"), reduce=st.sampled_from(["mean", "sum"]))
 
@@ -93,10 +93,9 @@ def holds_on_every_scale(ranking):
 @settings(max_examples=examples(100))
 @given(graphs(), QUERIES, OPTIONS, FORMULAS, st.sampled_from(["max", "mean"]), st.booleans())
 def test_of_paths(hash_model, passages, query, options, formula, ensemble, lexical):
-    """The toy model counts other tokens than the unigram model of the cascade."""
     asked = {"instructions": [INSTRUCTION, "{path} Ask:"], "settings": {"preset": formula}}
     dear = PromptRank(ensemble=ensemble, **({} if lexical else {"model": hash_model(), **asked}))
-    holds_on_every_scale(PathRerank(dear, links=given_links, settings=options).rank(query, passages))
+    holds_on_every_scale(PathRerank(dear, links=passage_links, settings=options).rank(query, passages))
 
 
 @given(graphs(), QUERIES, st.sampled_from(["mean", "sum"]), st.booleans(), st.data())
@@ -153,7 +152,6 @@ RANKERS = {
     "UPR, fitted": lambda: UPR(UnigramModel().fit(["a fox", "whale town"])),
     "paths": lambda: PathRerank(PromptRank(), links=[]),
     "paths, likelihood alone": lambda: PathRerank(PromptRank(), links=[], settings={"link_prior": None, "hops": 3}),
-    "paths, cascade": lambda: PathRerank(PromptRank(), links=[], settings={"cascade": 1}),
 }
 
 

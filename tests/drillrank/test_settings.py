@@ -26,7 +26,7 @@ from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput
 from drillrank.frameworks.settings import BaseD3RetrieverSettings, LinkedRecordSettings, SplitterSettings
 from drillrank.multihop.path_settings import PathSettings
-from drillrank.multihop.search import EmptySource
+from drillrank.multihop.sources import EmptySource
 from drillrank.rerank.brmgr import BRMGRSettings
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, PromptRankSettings
 from drillrank.rerank.relevance import RelevanceSettings
@@ -47,11 +47,11 @@ OF_HOSTS = [
 NONE_AT_ALL = (  # of them makes no sense
     "max_passage_tokens max_generated_tokens prior_weight sections max_documents summary_words written_words "
     "max_prompt_tokens max_calls workers max_tokens top_n n_generated max_steps scale temperature "
-    "demonstrations_per_prompt max_demonstration_tokens max_document_tokens hops beam branch pool cascade"
+    "demonstrations_per_prompt max_demonstration_tokens max_document_tokens hops beam branch pool"
 )
 UNKNOWN = (
     "generated_score prior first paragraphs unit sections_by on_failure chunking retriever expand score transform "
-    "ensemble link_prior metadata_mode merge prune path_preset"
+    "ensemble link_prior metadata_mode merge prune preset formula"
 )
 NO_PLACE = "template generated_template section_prompt paragraph_prompt missing_prompt prompt answer_prompt"
 BAD = {
@@ -89,7 +89,7 @@ OF_THE_HOST = {  # fields whose type or default differs from the core's
     *("weights", "views", "context"),  # pydantic makes dictionaries and tuples
 }
 CHECKED_BY_METHOD = {  # fields of settings that the core's method checks when it is built, or that no value breaks
-    *("preset", "instructions", "ensemble", "temperature", "demonstrations", "prior", "score_threshold")
+    *("instructions", "ensemble", "temperature", "demonstrations", "prior", "score_threshold")
 }
 OF_EVERY_COMPONENT = {  # of the hosts' own base classes
     *("callback_manager", "verbose", "name", "tags", "metadata"),

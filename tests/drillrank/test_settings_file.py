@@ -88,7 +88,7 @@ def test_settings_of_another_model_warn(file):
         (of({"priors": None}), r"settings.json, UPR: settings are .*prior.*; not priors"),
         (of({"language_model": 5}), r"settings.json, UPR: settings are .*; not language_model"),
         (of({"hops": 0}, "PathSearch"), "settings.json, PathSearch: hops must be"),
-        (of({"link_prior": {"jumps": 1}}, "PathSearch"), "settings.json, PathSearch: A PathPrior has"),
+        (of({"link_prior": {"jumps": 1}}, "PathSearch"), "settings.json, PathSearch: PathPrior cannot be made from"),
         (of({"pool": "many"}, "PathSearch"), "settings.json, PathSearch: pool must be"),
         (of({"links": ["titles"]}, "PathSearch"), "settings.json, PathSearch: settings are .*; not links"),
         (of({"model": 5}), '"model" is a specification'),

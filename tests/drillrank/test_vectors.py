@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics.pairwise import cosine_similarity
 
 from drillrank.text import terms
-from drillrank.vectors import BM25Index, Tfidf, TfidfIndex, top
+from drillrank.vectors import BM25Index, CollectionStatistics, Tfidf, TfidfIndex, TfidfQuery, top
 
 bags = st.lists(st.lists(st.sampled_from(["red", "fox", "river", "Zürich", "東京", "42", "a"]), max_size=9), max_size=9)
 texts_with_words = bags.filter(any)
@@ -87,6 +87,23 @@ def test_tfidf_is_the_cosine_of_scikit_learns_vectors(collection, query):
     vectorizer = TfidfVectorizer(analyzer=terms)
     matrix = vectorizer.fit_transform(collection)
     np.testing.assert_allclose(scores, cosine_similarity(matrix, vectorizer.transform([query]))[:, 0], atol=1e-12)
+
+
+@given(texts_with_words, st.lists(st.sampled_from(["red", "fox", "town"]), max_size=4))
+def test_a_query_by_statistics_scores_the_collection_as_its_index_does(collection, query):
+    """Up to one factor for all texts: the index drops words of the query that no text contains."""
+    texts, query = list(map(" ".join, collection)), " ".join(query)
+    by_index = TfidfIndex(texts).scores(query)
+    by_statistics = TfidfQuery(query, CollectionStatistics.count(texts)).scores(texts)
+    assert np.allclose(by_statistics * by_index.max(), by_index * by_statistics.max())
+    assert (by_statistics > 0).tolist() == (by_index > 0).tolist()
+
+
+def test_a_query_by_statistics_scores_texts_of_other_collections():
+    statistics = CollectionStatistics.count(["a fox", "a fox", "a whale"])
+    rare, frequent, unknown = TfidfQuery("fox whale zebra", statistics).scores(["a whale", "a fox", "a zebra"])
+    assert 0 < frequent < rare < unknown < 1
+    assert TfidfQuery("", statistics).scores(["a fox", ""]).tolist() == [0.0, 0.0]
 
 
 @given(collections, texts)

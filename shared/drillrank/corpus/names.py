@@ -33,12 +33,12 @@ class StoredNames:
     def __init__(self, store: CorpusStore, kind: str, rows: Callable[[Passage], Iterable[NameRow]]) -> None:
         self._store, self._kind, self._rows = store, kind, rows
 
-    def of(self, names: Iterable[str], /) -> dict[str, dict[str, float]]:
+    def look_up(self, names: Iterable[str], /) -> dict[str, dict[str, float]]:
         """Return the ids and weights of the passages with each name. Unknown names are left out."""
         with self._up_to_date() as database:
             return self._read(database, names)
 
-    def mentions(self, tokens: Sequence[str], /) -> list[tuple[int, int, Mapping[str, float]]]:
+    def find_mentions(self, tokens: Sequence[str], /) -> list[tuple[int, int, Mapping[str, float]]]:
         """Return start, end and passages of each name among the tokens. At one start, the longest name is first."""
         query = "SELECT min(value) FROM annotations WHERE kind = ? AND value >= ?"
         tokens = list(map(without_surrogates, tokens))

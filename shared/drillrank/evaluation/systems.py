@@ -27,7 +27,7 @@ from drillrank.evaluation.settings_file import (
 from drillrank.explanation import Explanation, Explanations
 from drillrank.explanation.explanations import ExplanationRequest, explanation_request, find_explainer
 from drillrank.likelihood import LanguageModel, load_language_model
-from drillrank.multihop.path_rerank import named_links
+from drillrank.multihop.link_names import named_links
 from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage, Path, Ranked
 from drillrank.rerank.promptrank import PromptRank
@@ -219,8 +219,10 @@ def _component_by_name(name: str, settings: dict[str, Any], corpus: Collection, 
         return lambda query: d3.retrieve(query, documents)
     if not corpus.passages:
         raise InvalidInput("PathSearch searches a corpus: give one.")
-    of_paths = {key: named.pop(key) for key in setting_defaults(PromptRank).keys() & named.keys()}
-    prompt_rank = PromptRank(model, **keyword_arguments(PromptRank, of_paths))
+    prompt_names, search_names = setting_defaults(PromptRank).keys(), setting_defaults(PathSearch).keys()
+    of_prompts = {key: named[key] for key in prompt_names & named.keys()}
+    named = {key: value for key, value in named.items() if key not in prompt_names - search_names}  # both take a preset
+    prompt_rank = PromptRank(model, **keyword_arguments(PromptRank, of_prompts))
     links = [named["links"]] if isinstance(named.get("links"), str) else named.get("links")
     if isinstance(links, Sequence) and all(isinstance(name, str) for name in links):
         named["links"] = named_links(links)  # as the hosts have them, and a command line can give them

@@ -163,8 +163,10 @@ class Tuned:
         if _MU in settings:
             of_model["model_options"] = {_MU: settings.pop(_MU)}
         if self.component == "PathSearch":  # whose prompts are a section of their own
-            of_search = {name: settings.pop(name) for name in setting_defaults(PathSearch).keys() & settings.keys()}
-            content["settings"] |= {"PathSearch": of_search, "PromptRank": {**settings, **of_model}}
+            of_search = {name: settings[name] for name in setting_defaults(PathSearch).keys() & settings.keys()}
+            search_only = of_search.keys() - setting_defaults(PromptRank).keys()  # both take a preset
+            of_prompts = {name: value for name, value in settings.items() if name not in search_only}
+            content["settings"] |= {"PathSearch": of_search, "PromptRank": {**of_prompts, **of_model}}
         else:
             content["settings"][self.component] = {**settings, **of_model}
         why = {"measure": self.measure, "adopted": self.adopted, "gain": self.gain._asdict(), "best": dict(self.best)}

@@ -27,7 +27,7 @@ from drillrank.frameworks.metadata import PREFIX, RANKING_NOTES, copy_metadata
 from drillrank.frameworks.pages import with_pages_of_span
 from drillrank.frameworks.record_cosines import Overlaps, compute_passage_cosines, find_overlaps, find_record_cosines
 from drillrank.frameworks.settings import BaseD3RetrieverSettings
-from drillrank.frameworks.shared import CachedValue, Indexes, get_or_compute
+from drillrank.frameworks.shared import MAX_INDEXES, CachedValue, get_or_compute, list_visible
 from drillrank.frameworks.source_passages import report_usage
 from drillrank.llm import LLM, FunctionRequest, Requests
 from drillrank.passages import Passage, Ranked, stable_uuid
@@ -164,17 +164,20 @@ class EvidenceRetrieval(Generic[RecordT]):
     ) -> None:
         self.d3 = d3
         self._chunks = chunks
+        self._records = [chunk.record for chunk in chunks]
         self._settings = settings
         self._explain = explain
         self._cache_fields = cache_fields
         self._warned = WarnOnce()
-        self._prepared_given = Indexes([chunk.record for chunk in chunks], self._prepare_given)
+        self._prepared_given: LastUsed[
+            tuple[int, ...], tuple[CandidateDocuments[RecordT], CachedValue[PreparedDocuments]]
+        ] = LastUsed(MAX_INDEXES)
         self._indexes: LastUsed[Any, _DocumentIndex] = LastUsed(_MAX_STORED_CHARACTERS, _DocumentIndex.count_characters)
         self._prepared_stored: LastUsed[tuple[_DocumentIndex, ...], PreparedDocuments] = LastUsed(_MAX_JOINED)
 
     def prepare(self, access_filter: AccessFilter[Any] | None = None) -> None:
         """Prepare the given chunks that the caller may see now, instead of with the first question."""
-        self._prepared_given.get(self._list_visible(access_filter))
+        self._prepare_given(self._list_visible(access_filter))
 
     def retrieve_requests(
         self,
@@ -205,7 +208,7 @@ class EvidenceRetrieval(Generic[RecordT]):
 
         # 1. Put together the documents, and prepare them.
         if store is None:
-            candidates, shared_index = self._prepared_given.get(visible)
+            candidates, shared_index = self._prepare_given(visible)
             prepared = shared_index.value
         else:
             candidates = yield from find_candidates(
@@ -242,9 +245,9 @@ class EvidenceRetrieval(Generic[RecordT]):
 
     def _list_visible(self, access_filter: AccessFilter[Any] | None) -> tuple[int, ...]:
         """Return the indices of the given chunks that the caller may see."""
-        if access_filter is None or not access_filter.restricts:
+        if access_filter is None:
             return tuple(range(len(self._chunks)))
-        return self._prepared_given.list_visible(access_filter)
+        return list_visible(self._records, access_filter)
 
     def _join_pages(self, visible: Sequence[int]) -> Sequence[StoredChunk[RecordT]]:
         chunks = [self._chunks[index] for index in visible]
@@ -254,11 +257,15 @@ class EvidenceRetrieval(Generic[RecordT]):
         self, visible: tuple[int, ...]
     ) -> tuple[CandidateDocuments[RecordT], CachedValue[PreparedDocuments]]:
         """Return the documents of given chunks, and an index of them."""
-        candidates = read_given(self._join_pages(visible), len(visible) < len(self._chunks))
-        candidates.warn(self._warned)
-        fields = self._cache_fields and self._cache_fields([self._chunks[index].record for index in visible])
-        prepare = partial(prepare_documents, self.d3, candidates.documents, self._settings.separator)
-        return candidates, get_or_compute("evidence", fields, prepare)
+
+        def prepare() -> tuple[CandidateDocuments[RecordT], CachedValue[PreparedDocuments]]:
+            candidates = read_given(self._join_pages(visible), len(visible) < len(self._chunks))
+            candidates.warn(self._warned)
+            fields = self._cache_fields and self._cache_fields([self._records[index] for index in visible])
+            compute = partial(prepare_documents, self.d3, candidates.documents, self._settings.separator)
+            return candidates, get_or_compute("evidence", fields, compute)
+
+        return self._prepared_given.make(visible, prepare)
 
     def _prepare_stored(
         self, documents: Sequence[ReassembledDocument[RecordT]], record_cosines: Sequence[Floats] | None

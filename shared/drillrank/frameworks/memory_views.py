@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from drillrank.drilldown.last_used import LastUsed
 from drillrank.errors import InvalidInput
 from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.models import FrameworkEmbedding
 from drillrank.frameworks.sections import index_raw_sections
-from drillrank.frameworks.shared import CachedValue, Indexes, get_or_compute
+from drillrank.frameworks.shared import MAX_INDEXES, CachedValue, get_or_compute, list_visible
 from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.vectors import Embed
 from drillrank.views import (
@@ -78,6 +79,7 @@ class InMemoryViews(Generic[RecordT]):
         is_filtered: bool = False,
     ) -> None:
         self._sections = sections
+        self._records = [section.record for section in sections]
         self._settings = settings
         self._embed = embed
         self._indexed_texts = list_view_texts(sections, texts, settings.views)
@@ -89,21 +91,28 @@ class InMemoryViews(Generic[RecordT]):
                 f"{len(missing_ids)} sections have no raw view, for example {min(missing_ids)!r:.200}. Pass all views "
                 "that the splitter returned."
             )
-        self._indexes = Indexes([section.record for section in sections], self._build_index)
+        self._indexes: LastUsed[
+            tuple[int, ...], tuple[dict[str, StoredChunk[RecordT]], CachedValue[MultiViewIndex]]
+        ] = LastUsed(MAX_INDEXES)
         if not is_filtered:
-            self._indexes.get(tuple(range(len(sections))))
+            self._index(tuple(range(len(sections))))
 
     def search(
         self, question: str, top_n: int, access_filter: AccessFilter[Any]
     ) -> tuple[Sequence[MergedSection], dict[str, StoredChunk[RecordT]]]:
         """Return the best sections, and all raw sections that may be seen by id."""
-        raw_by_id, index = self._indexes.get(self._indexes.list_visible(access_filter))
+        raw_by_id, index = self._index(list_visible(self._records, access_filter))
         return index.value.search(question, top_n), raw_by_id
+
+    def _index(
+        self, visible_indices: tuple[int, ...]
+    ) -> tuple[dict[str, StoredChunk[RecordT]], CachedValue[MultiViewIndex]]:
+        """Return the visible raw sections by id, and an index of their views."""
+        return self._indexes.make(visible_indices, lambda: self._build_index(visible_indices))
 
     def _build_index(
         self, visible_indices: tuple[int, ...]
     ) -> tuple[dict[str, StoredChunk[RecordT]], CachedValue[MultiViewIndex]]:
-        """Return the visible raw sections by id, and an index of their views."""
         raw_by_id = index_raw_sections([self._sections[section_index] for section_index in visible_indices])
         visible = set(visible_indices)
         view_texts = [

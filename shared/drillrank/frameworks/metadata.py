@@ -84,8 +84,7 @@ def is_section(metadata: Mapping[str, Any]) -> bool:
     >>> is_section({"drillrank_view": "raw", "drillrank_section_id": "7"}), is_section({"view": "raw"})
     (True, False)
     """
-    values = result_metadata(metadata)
-    return values.get("view") in VIEWS and "section_id" in values
+    return prefixed("section_id") in metadata and metadata.get(prefixed("view")) in VIEWS
 
 
 def list_view_metadata(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -154,7 +153,8 @@ def describe_path(
 ) -> dict[str, Any]:
     """Return the metadata for a result of a path search: the ids of its best path, joined by " > ", and their score.
 
-    With an LLM, the metadata also contain the missing information that it named, the costs and problems of its calls.
+    The metadata contain the notable details of the ranking, too. With an LLM, they contain the missing information that
+    it named, the costs and problems of its calls.
 
     >>> describe_path(["film", "holm"], -3.5)
     {'drillrank_path': 'film > holm', 'drillrank_path_score': -3.5}
@@ -162,11 +162,12 @@ def describe_path(
     'Ada Holm | Esbjerg'
     """
     names: dict[str, Any] = {"path": " > ".join(ids), "path_score": score}
+    names |= {name: details[name] for name in RANKING_NOTES if details.get(name)}
     if "missing" in details:
         names |= {"missing": " | ".join(details["missing"]), **details.get("usage", {})}
     if "problems" in details:
         names["problems"] = "; ".join(details["problems"])
-    return with_result_metadata({}, **names)
+    return {PREFIX + name: value for name, value in names.items()}
 
 
 def copy_metadata(metadata: Mapping[Any, Any]) -> dict[Any, Any]:
@@ -177,14 +178,12 @@ def copy_metadata(metadata: Mapping[Any, Any]) -> dict[Any, Any]:
         return dict(metadata)
 
 
-def with_notes(metadata: Mapping[str, Any], details: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy of the metadata with the notable details of this ranking and without those of earlier ones.
+def without_ranking(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of the metadata without those of an earlier ranking.
 
-    >>> with_notes({"page": 3, "path": "a/b", "drillrank_path": "x > y", "drillrank_cut_tokens": 12}, {"cut_tokens": 0})
+    >>> without_ranking({"page": 3, "path": "a/b", "drillrank_path": "x > y", "drillrank_cut_tokens": 12})
     {'page': 3, 'path': 'a/b'}
-    >>> with_notes({"drillrank_problems": "no answer", "drillrank_llm_calls": 2, "drillrank_view": "raw"}, {})
+    >>> without_ranking({"drillrank_problems": "no answer", "drillrank_llm_calls": 2, "drillrank_view": "raw"})
     {'drillrank_view': 'raw'}
     """
-    return copy_metadata({key: value for key, value in metadata.items() if key not in RANKING_KEYS}) | describe_details(
-        details
-    )
+    return copy_metadata({key: value for key, value in metadata.items() if key not in RANKING_KEYS})

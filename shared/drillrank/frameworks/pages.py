@@ -189,11 +189,12 @@ def read_pages(metadata: Mapping[str, Any]) -> Pages | None:
     >>> read_pages({"drillrank_first_page": 3, "drillrank_last_page": 3, "page_label": "iii"}).label(3)
     'iii'
     """
-    pages = Pages.from_json(metadata.get(prefixed("pages")))
+    if marks := metadata.get(prefixed("pages")):
+        pages = Pages.from_json(marks)
+        if pages is not None:
+            return pages
     first_page = count(metadata.get(prefixed("first_page")))
-    if pages is None and first_page is not None:
-        return Pages((0,), (first_page,), (str(metadata.get("page_label", first_page)),))
-    return pages
+    return None if first_page is None else Pages((0,), (first_page,), (str(metadata.get("page_label", first_page)),))
 
 
 def with_pages_of_span(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, OnFailure, check_limits, check_on_failure, check_positive
@@ -15,8 +15,9 @@ from drillrank.multihop.path_settings import PathSettings
 from drillrank.passages import check_top_n
 from drillrank.prompts import check_question_templates
 from drillrank.rerank.brmgr import BRMGRSettings
+from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.prior import Prior, check_prior
-from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, Demonstration, Ensemble, PromptRank, PromptRankSettings
+from drillrank.rerank.promptrank import Ensemble, PromptRank, PromptRankSettings
 from drillrank.settings import Settings
 from drillrank.views import MAX_EXPANDED_TOKENS, Expansion, SectionExpander, ViewSettings
 
@@ -108,9 +109,9 @@ class LinkedRecordSettings(PathSettings, PromptRankSettings):
         InvalidInput: A setting of `PathSettings` or `PromptRankSettings` cannot be used, or a key is not a string.
     """
 
-    instructions: tuple[str, ...] = PROMPTRANK_INSTRUCTIONS[:5]
-    ensemble: Ensemble = "max"
-    temperature: float = 1.0
+    instructions: tuple[str, ...] | None = None
+    ensemble: Ensemble | None = None
+    temperature: float | None = None
     demonstrations: tuple[Demonstration, ...] = ()
     links_key: str = "links"
     title_key: str = "title"
@@ -144,19 +145,25 @@ class PathRetrieverSettings(LinkedRecordSettings):
     Attributes:
         prior: Prior from the order of the retrieved records: `"retrieval"`, or None.
         use_index_vectors: Rank by the vectors of an index or store in addition to terms, if it has one for each of the
-            `documents`. Only the question is embedded. `embed` replaces them.
+            `documents`. Only the question is embedded. `embed` replaces them. None is True, or False with the paper's
+            preset.
 
     Raises:
         InvalidInput: A setting of `LinkedRecordSettings` cannot be used, or the prior is unknown.
     """
 
     prior: Prior | None = None
-    use_index_vectors: bool = True
+    use_index_vectors: bool | None = None
 
     def __post_init__(self) -> None:
         check_prior(self.prior)
-        check_switch(use_index_vectors=self.use_index_vectors)
+        check_switch(use_index_vectors=self.uses_index_vectors)
         super().__post_init__()
+
+    @property
+    def uses_index_vectors(self) -> bool:
+        """The value of `use_index_vectors`, or its default."""
+        return self.preset != "paper" if self.use_index_vectors is None else self.use_index_vectors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,9 +230,6 @@ def check_separator(separator: str) -> None:
         raise InvalidInput(f"separator must be a string that is not empty, got {separator!r:.100}.")
 
 
-D3SettingsT = TypeVar("D3SettingsT", bound="BaseD3RetrieverSettings")
-
-
 @dataclass(frozen=True, kw_only=True)
 class BaseD3RetrieverSettings(SectionSettings, D3Settings):
     """Settings of `D3Retriever`, together with `drillrank.drilldown.D3Settings`.
@@ -248,10 +252,6 @@ class BaseD3RetrieverSettings(SectionSettings, D3Settings):
     def uses_index_vectors(self) -> bool:
         """The value of `use_index_vectors`, or its default."""
         return self.preset != "paper" if self.use_index_vectors is None else self.use_index_vectors
-
-    def with_preset(self: D3SettingsT, preset: Literal["paper"] | None) -> D3SettingsT:
-        """Return the settings with a preset of the component; None keeps theirs."""
-        return self if preset is None else replace(self, preset=preset)
 
 
 ResultLimit = int | Literal["auto"] | None

@@ -12,15 +12,14 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
-from drillrank.drilldown.last_used import LastUsed
 from drillrank.frameworks.filters import AccessFilter
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.unigram import UNSAVED
 
-Record = TypeVar("Record")
 ValueT = TypeVar("ValueT")
 
-_MAX_INDEXES = 16  # per component, least recently used ones go first
+MAX_INDEXES = 16
+"""Largest number of indexes of a component, one for each set of records that a question may see."""
 
 
 class CachedValue(Generic[ValueT]):
@@ -64,31 +63,12 @@ def get_or_compute(
     return cached
 
 
-class Indexes(Generic[Record, ValueT]):
-    """Indexes over the records of a component: one for each set of records that a question may see.
-
-    Args:
-        records: Records of the component.
-        build: Function from the numbers of the visible records to their index.
-
-    >>> indexes = Indexes(["a", "b"], lambda visible: [f"index of {visible}"])
-    >>> indexes.get((0, 1)), indexes.get((0,)) is indexes.get((0,))
-    (['index of (0, 1)'], True)
-    """
-
-    def __init__(self, records: Sequence[Record], build: Callable[[tuple[int, ...]], ValueT]) -> None:
-        self.records = records
-        self._build = build
-        self._cache: LastUsed[tuple[int, ...], ValueT] = LastUsed(_MAX_INDEXES)
-
-    def get(self, visible: tuple[int, ...]) -> ValueT:
-        """Return the index over these records. Concurrent callers share one computation."""
-        return self._cache.make(visible, lambda: self._build(visible))
-
-    def list_visible(self, access_filter: AccessFilter[Any]) -> tuple[int, ...]:
-        """Return the numbers of the records that pass the filter."""
-        permitted = set(map(id, access_filter.filter_fetched(self.records)))
-        return tuple(number for number, record in enumerate(self.records) if id(record) in permitted)
+def list_visible(records: Sequence[Any], access_filter: AccessFilter[Any]) -> tuple[int, ...]:
+    """Return the indices of the records that pass the filter."""
+    if not access_filter.restricts:
+        return tuple(range(len(records)))
+    permitted = set(map(id, access_filter.filter_fetched(records)))
+    return tuple(index for index, record in enumerate(records) if id(record) in permitted)
 
 
 def model_fields(model: LanguageModel) -> object:

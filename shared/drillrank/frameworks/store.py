@@ -26,22 +26,6 @@ Result = TypeVar("Result")
 _WIDENING_FACTOR, _MAX_SEARCHES = 4, 3  # a store that cannot filter as its component does is searched more widely
 
 
-class _PickledLock:
-    """Lock that a pickle contains as a new one: components that keep a store are pickled."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-
-    def __reduce__(self) -> tuple[type[_PickledLock], tuple[()]]:
-        return type(self), ()
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
-
-
 class FrameworkStore(ABC):
     """Base of the adapters' record stores (see `drillrank.structure.record_store.RecordStore`).
 
@@ -64,15 +48,13 @@ class FrameworkStore(ABC):
         self._retriever = source if is_retriever else None
         self._record_store = source if isinstance(source, RecordStore) and not is_retriever else None
         self._is_empty = source is None
-        self._computing = _PickledLock()
+        self.obeys_limits = (  # False for retrievers, which have limits of their own
+            not is_retriever and not self._retriever_by_view
+            if self._record_store is None
+            else self._record_store.obeys_limits
+        )
+        self._computing = Lock()
         self._vectors: dict[tuple[int, str], list[float]] = {}
-
-    @property
-    def obeys_limits(self) -> bool:
-        """True if `search` obeys `n` and `where`. False for retrievers, which have limits of their own."""
-        if self._record_store is not None:
-            return self._record_store.obeys_limits
-        return self._retriever is None and not self._retriever_by_view
 
     def search(self, question: str, n: int, where: Where | None = None) -> list[StoredChunk[Any]]:
         """Return the records nearest to a question that the caller may see, best first."""

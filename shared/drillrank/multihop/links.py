@@ -1,7 +1,7 @@
 """Links between passages: which passages a path leads to.
 
-The plain form is a function from a passage to ids. Richer links see the question and the whole path, and may ask for a
-retrieval; others must know the passages that may be linked to before they can say anything, and are bound to them once.
+The simplest link is a function from a passage to ids. `PathLinks` also depend on the question and the whole path, and
+may request a retrieval. `UnboundLinks` are bound to the passages that may be linked to before they are used.
 """
 
 from __future__ import annotations
@@ -19,145 +19,51 @@ from drillrank.errors import InvalidInput, check_positive
 from drillrank.llm import LookupRequest, Requests, RetrievalRequest
 from drillrank.passages import Passage, Path
 
-Links = Callable[[Passage], Iterable[str]]
-"""From a passage to the ids of the passages that it points to, best known first."""
+LinkFunction = Callable[[Passage], Iterable[str]]
+"""Function from a passage to the ids of the passages that it links to, most important first."""
 
+LinkTarget = str | Passage | RetrievalRequest
+"""Target of a link: an id, a passage, or a retrieval, whose results are all targets."""
 
-Target = str | Passage | RetrievalRequest
-"""Where a link leads: an id, a passage, or whatever a retrieval brings."""
-Targets = Iterable[Target] | Mapping[str, float]
-"""Where links of one kind lead: targets alike, or ids with how likely a reader takes each of them, 0 to 1."""
+LinkTargets = Iterable[LinkTarget] | Mapping[str, float]
+"""Targets of one kind of links, all equally likely, or ids with the probability that a reader follows them."""
 
 
 @runtime_checkable
 class PathLinks(Protocol):
     """Links that depend on the question or the whole path."""
 
-    def follow(self, query: str, path: Path, /) -> Targets:
-        """Where a path may go on; computes only, a retrieval is asked for by returning it."""
+    def follow(self, query: str, path: Path, /) -> LinkTargets:
+        """Return the targets of a path. The method only computes; it returns a retrieval that it needs."""
         ...
 
 
 @runtime_checkable
 class UnboundLinks(Protocol):
-    """Links that must know the passages that may be linked to, such as their titles."""
+    """Links that depend on the passages that may be linked to, such as on their titles."""
 
-    def over(self, passages: Sequence[Passage], /) -> Links | PathLinks:
-        """The links among these passages."""
+    def bind(self, passages: Sequence[Passage], /) -> LinkFunction | PathLinks:
+        """Return the links among these passages."""
         ...
 
 
-LinkSource = Links | PathLinks | UnboundLinks
+LinkSource = LinkFunction | PathLinks | UnboundLinks
 
 
-class Names(Protocol):
-    """Names, and which passages have them: in memory (`NameTable`), or in a corpus (`Corpus.names`)."""
-
-    def of(self, names: Iterable[str], /) -> Mapping[str, Mapping[str, float]]:
-        """Those of the names that there are, in their order, with the ids of their passages, and weights."""
-        ...
-
-    def mentions(self, tokens: Sequence[str], /) -> Iterable[tuple[int, int, Mapping[str, float]]]:
-        """Where names begin and end among the tokens, with the ids of `of`; of one start the longest first."""
-        ...
+# Links that a passage states
 
 
-class NameTable:
-    """Names in memory; those of several words have a blank between any two.
-
-    Args:
-        passages: Which have names.
-        rows: The names of a passage; of equal ones the first counts.
-        least: How many passages a name must have to be kept.
-
-    >>> table = NameTable([Passage("", id="1", title="New York")], lambda passage: [(passage.title, 1.0)])
-    >>> table.of(["York", "New York"])
-    {'New York': {'1': 1.0}}
-    >>> table.mentions(["In", "New", "York"])
-    [(1, 3, {'1': 1.0})]
-    """
-
-    def __init__(
-        self, passages: Iterable[Passage], rows: Callable[[Passage], Iterable[NameRow]], *, least: int = 1
-    ) -> None:
-        found: dict[str, dict[str, float]] = {}
-        for passage in passages:
-            for name, weight in rows(passage):
-                found.setdefault(name, {}).setdefault(passage.id, weight)
-        self._ids = found if least == 1 else {name: ids for name, ids in found.items() if len(ids) >= least}
-
-    @cached_property
-    def _prefixes(self) -> set[str]:
-        """What is no name, but goes on to be one."""
-        return {name for full in self._ids for name in accumulate(full.split(" ")[:-1], "{} {}".format)}
-
-    def of(self, names: Iterable[str], /) -> dict[str, dict[str, float]]:
-        """Those of the names that there are, with their passages."""
-        return {name: ids for name in names if (ids := self._ids.get(name)) is not None}
-
-    def mentions(self, tokens: Sequence[str], /) -> list[tuple[int, int, dict[str, float]]]:
-        """Where names begin and end among the tokens."""
-        ids, prefixes = self._ids, self._prefixes
-        found: list[tuple[int, int, dict[str, float]]] = []
-        for start, token in enumerate(tokens):
-            if token in ids or token in prefixes:
-                of_start = []
-                for end, name in enumerate(accumulate(islice(tokens, start, None), "{} {}".format), start + 1):
-                    if name in ids:
-                        of_start.append((start, end, ids[name]))
-                    if name not in prefixes:
-                        break
-                found += reversed(of_start)
-        return found
-
-
-class NamedLinks(ABC):
-    """Links to passages by their names, which can be kept on disk; `repr` tells those of one kind from others.
-
-    Attributes:
-        least: How many passages must have a name for it to be kept in memory.
-    """
-
-    least: ClassVar[int] = 1
-    __slots__ = ()
-
-    @abstractmethod
-    def rows(self, passage: Passage, /) -> Iterable[NameRow]:
-        """The names of a passage."""
-
-    @abstractmethod
-    def targets(self, names: Names, query: str, path: Path, /) -> Targets:
-        """Where a path goes on, by these names."""
-
-    def over(self, passages: Sequence[Passage], /) -> BoundLinks:
-        """The links to these passages."""
-        return BoundLinks(self, NameTable(passages, self.rows, least=self.least))
-
-
-@dataclass(frozen=True, slots=True)
-class BoundLinks:
-    """Links to the passages that have some names; called with a passage, where a path of it alone goes on."""
-
-    links: NamedLinks
-    names: Names
-
-    def follow(self, query: str, path: Path, /) -> Targets:
-        """Where a path goes on."""
-        return self.links.targets(self.names, query, path)
-
-    def __call__(self, passage: Passage, /) -> Targets:
-        """Where a passage links to, whatever the question."""
-        return self.follow("", Path((passage,)))
-
-
-def given_links(passage: Passage) -> Iterable[str]:
-    """The links that the passage itself carries."""
+def passage_links(passage: Passage) -> Iterable[str]:
+    """Return `Passage.links`."""
     return passage.links
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataLinks:
-    """Links to the ids that a passage's metadata lists, as `links_from_metadata` reads them.
+    """Links to the ids that a passage's metadata list, read by `links_from_metadata`.
+
+    Attributes:
+        key: Metadata key of the ids.
 
     >>> MetadataLinks("see_also")(Passage("a", metadata={"see_also": "b, c"}))
     ('b', 'c')
@@ -167,12 +73,12 @@ class MetadataLinks:
     kind: ClassVar[str] = "metadata"
 
     def __call__(self, passage: Passage, /) -> Iterable[str]:
-        """Ids in the order of the metadata."""
+        """Return the ids in the order of the metadata."""
         return links_from_metadata(passage.metadata.get(self.key))
 
 
 def links_from_metadata(value: object) -> tuple[str, ...]:
-    """Ids from a metadata value: a list of ids, or one comma-separated string, since many stores take flat values only.
+    """Read ids from a metadata value: a list, or a comma-separated string, for stores without lists.
 
     >>> links_from_metadata("a, b"), links_from_metadata(["a", 7]), links_from_metadata(None)
     (('a', 'b'), ('a', '7'), ())
@@ -186,12 +92,12 @@ def links_from_metadata(value: object) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RetrievedLinks:
-    """Links by a second retrieval, whose query is the question with a path's last passage: for texts without links.
+    """Links by a second retrieval, for texts without links. Its query is the question with a path's last passage.
 
-    The same retriever answers as for the question itself: the `first_stage` of a `PathSearch`, or its TF-IDF index.
+    The first stage of the search answers, or the search's own TF-IDF index.
 
     Args:
-        n: Passages that each path leads to, beside its own.
+        n: Number of passages that each path leads to, without its own.
 
     >>> passage = Passage("It lies on the Rhine.", title="Basel")
     >>> list(RetrievedLinks(n=3).follow("Which sea does its river reach?", Path((passage,))))
@@ -204,122 +110,243 @@ class RetrievedLinks:
     def __post_init__(self) -> None:
         check_positive(n=self.n)
 
-    def follow(self, query: str, path: Path, /) -> Iterable[Target]:
-        """One retrieval."""
+    def follow(self, query: str, path: Path, /) -> Iterable[LinkTarget]:
+        """Return one retrieval."""
         yield RetrievalRequest(f"{query} {path.passages[-1].titled_text}", self.n + len(path.passages))
 
 
-Follow = Callable[[str, Path], Targets]
-"""From a question and a path to where the path may go on."""
+# Links by names of passages
+
+
+class Names(Protocol):
+    """Names of passages: in memory (`NameTable`) or in a corpus (`Corpus.names`)."""
+
+    def look_up(self, names: Iterable[str], /) -> Mapping[str, Mapping[str, float]]:
+        """Return the ids and weights of the passages with each name. Unknown names are left out."""
+        ...
+
+    def find_mentions(self, tokens: Sequence[str], /) -> Iterable[tuple[int, int, Mapping[str, float]]]:
+        """Return start, end and passages of each name among the tokens. At one start, the longest name is first."""
+        ...
+
+
+class NameTable:
+    """Names of passages in memory. The words of a name are joined by single spaces.
+
+    Args:
+        passages: The passages.
+        list_names: Function from a passage to its names with weights. Of equal names, the first counts.
+        min_passages: Number of passages that must have a name for it to be kept.
+
+    >>> table = NameTable([Passage("", id="1", title="New York")], lambda passage: [(passage.title, 1.0)])
+    >>> table.look_up(["York", "New York"])
+    {'New York': {'1': 1.0}}
+    >>> table.find_mentions(["In", "New", "York"])
+    [(1, 3, {'1': 1.0})]
+    """
+
+    def __init__(
+        self, passages: Iterable[Passage], list_names: Callable[[Passage], Iterable[NameRow]], *, min_passages: int = 1
+    ) -> None:
+        weights_by_name: dict[str, dict[str, float]] = {}
+        for passage in passages:
+            for name, weight in list_names(passage):
+                weights_by_name.setdefault(name, {}).setdefault(passage.id, weight)
+        if min_passages > 1:
+            weights_by_name = {name: row for name, row in weights_by_name.items() if len(row) >= min_passages}
+        self._weights_by_name = weights_by_name
+
+    @cached_property
+    def _prefixes(self) -> set[str]:
+        """Beginnings of names, in whole words."""
+        return {prefix for name in self._weights_by_name for prefix in accumulate(name.split(" ")[:-1], "{} {}".format)}
+
+    def look_up(self, names: Iterable[str], /) -> dict[str, dict[str, float]]:
+        """Return the ids and weights of the passages with each name. Unknown names are left out."""
+        return {name: row for name in names if (row := self._weights_by_name.get(name)) is not None}
+
+    def find_mentions(self, tokens: Sequence[str], /) -> list[tuple[int, int, dict[str, float]]]:
+        """Return start, end and passages of each name among the tokens. At one start, the longest name is first."""
+        weights_by_name, prefixes = self._weights_by_name, self._prefixes
+        mentions: list[tuple[int, int, dict[str, float]]] = []
+        for start, token in enumerate(tokens):
+            if token not in weights_by_name and token not in prefixes:
+                continue
+            mentions_here = []
+            for end, name in enumerate(accumulate(islice(tokens, start, None), "{} {}".format), start + 1):
+                if name in weights_by_name:
+                    mentions_here.append((start, end, weights_by_name[name]))
+                if name not in prefixes:
+                    break
+            mentions += reversed(mentions_here)
+        return mentions
+
+
+class NamedLinks(ABC):
+    """Links that find passages by their names. A corpus stores the names under the `repr` of the links.
+
+    Attributes:
+        min_passages: Number of passages that must have a name for it to be kept in memory.
+    """
+
+    min_passages: ClassVar[int] = 1
+    __slots__ = ()
+
+    @abstractmethod
+    def list_names(self, passage: Passage, /) -> Iterable[NameRow]:
+        """Return the names of a passage, which must depend on that passage only."""
+
+    @abstractmethod
+    def find_targets(self, names: Names, query: str, path: Path, /) -> LinkTargets:
+        """Return the targets of a path."""
+
+    def bind(self, passages: Sequence[Passage], /) -> BoundLinks:
+        """Return the links to these passages."""
+        return BoundLinks(self, NameTable(passages, self.list_names, min_passages=self.min_passages))
+
+
+@dataclass(frozen=True, slots=True)
+class BoundLinks:
+    """Links to the passages of a table of names.
+
+    Attributes:
+        links: The links.
+        names: Names of the passages that may be linked to.
+    """
+
+    links: NamedLinks
+    names: Names
+
+    def follow(self, query: str, path: Path, /) -> LinkTargets:
+        """Return the targets of a path."""
+        return self.links.find_targets(self.names, query, path)
+
+    def __call__(self, passage: Passage, /) -> LinkTargets:
+        """Return the targets of a passage for an empty question."""
+        return self.follow("", Path((passage,)))
+
+
+# Following links
+
+
+FollowFunction = Callable[[str, Path], LinkTargets]
+"""Function from a question and a path to the targets of the path."""
 
 
 def bind_links(
     links: LinkSource | Sequence[LinkSource] | None,
     passages: Sequence[Passage],
-    names: Callable[[NamedLinks], Names] | None = None,
-) -> list[tuple[str, Follow]]:
-    """The kinds of links, each with what it is called where a path is explained.
+    names_of: Callable[[NamedLinks], Names] | None = None,
+) -> list[tuple[str, FollowFunction]]:
+    """Return one function for each kind of links, with the name of the kind in explanations.
 
     Args:
-        links: One kind of links, or several, whose targets are combined; None stands for `Passage.links`.
-        passages: The passages that may be linked to.
-        names: Where the names of more passages than these are kept.
+        links: One kind of links, or several. None is `Passage.links`.
+        passages: Passages that may be linked to.
+        names_of: Function from links to the names of all passages, for passages that are not in memory. None makes a
+            table of the names of `passages`.
 
     Raises:
-        InvalidInput: something else was given for links.
+        InvalidInput: `links` are not links.
 
-    >>> kinds = bind_links([given_links, MetadataLinks()], [])
+    >>> kinds = bind_links([passage_links, MetadataLinks()], [])
     >>> path = Path((Passage("a", links=("x", "y"), metadata={"links": "z"}),))
     >>> [(kind, *follow("", path)) for kind, follow in kinds]
     [('link', 'x', 'y'), ('metadata', 'z')]
     """
     if isinstance(links, list | tuple):
-        return [kind for source in links for kind in bind_links(source, passages, names)]
-    found: object = given_links if links is None else links
-    name = "link" if found is given_links else getattr(found, "kind", getattr(found, "__name__", type(found).__name__))
-    if not isinstance(found, type):
-        if names is not None and isinstance(found, NamedLinks):
-            found = BoundLinks(found, names(found))
-        elif isinstance(found, UnboundLinks) and not isinstance(found, PathLinks):
-            found = found.over(passages)
-        if isinstance(found, PathLinks):
-            return [(str(name), found.follow)]
-        if callable(found):
-            return [(str(name), partial(_of_last, found))]
+        return [kind for source in links for kind in bind_links(source, passages, names_of)]
+    source: object = passage_links if links is None else links
+    kind = getattr(source, "kind", getattr(source, "__name__", type(source).__name__))
+    if source is passage_links:
+        kind = "link"
+    if not isinstance(source, type):
+        if names_of is not None and isinstance(source, NamedLinks):
+            source = BoundLinks(source, names_of(source))
+        elif isinstance(source, UnboundLinks) and not isinstance(source, PathLinks):
+            source = source.bind(passages)
+        if isinstance(source, PathLinks):
+            return [(str(kind), source.follow)]
+        if callable(source):
+            return [(str(kind), partial(_follow_last_passage, source))]
     raise InvalidInput(
-        f"{links!r:.100} are no links: pass a function from a passage to ids, an object with follow(query, path) "
-        "or over(passages), or a list of such."
+        f"links must be a function from a passage to ids, an object with follow(query, path) or bind(passages), or a "
+        f"list of these, got {links!r:.100}."
     )
 
 
-def _of_last(links: Links, _query: str, path: Path) -> Iterable[Target]:
-    return list(links(path.passages[-1]))  # a dictionary of a function's is one of ids, without chances
+def _follow_last_passage(links: LinkFunction, _query: str, path: Path) -> Iterable[LinkTarget]:
+    return list(links(path.passages[-1]))  # a list, so that a dictionary counts as its ids, without probabilities
 
 
-def list_targets(follow: Follow, query: str, path: Path) -> tuple[Target, ...] | Mapping[str, float]:
-    """Where the links of one path lead, each target once.
+def list_targets(follow: FollowFunction, query: str, path: Path) -> tuple[LinkTarget, ...] | Mapping[str, float]:
+    """Return the targets of one path, each once, with probabilities if the links have any.
 
     Raises:
-        InvalidInput: a target is neither an id nor a passage nor a retrieval.
+        InvalidInput: A target is not an id, a passage or a retrieval.
     """
-    found = follow(query, path)
-    targets = found if isinstance(found, Mapping) else list(found)
+    targets = follow(query, path)
+    if not isinstance(targets, Mapping):
+        targets = list(targets)
     for target in targets:
         if not isinstance(target, (str, Passage, RetrievalRequest)):
-            raise InvalidInput(f"A link leads to an id (a string), to a Passage or to a Retrieve; not {target!r:.100}.")
+            raise InvalidInput(f"A link must lead to an id, a Passage or a RetrievalRequest, got {target!r:.100}.")
     return targets if isinstance(targets, Mapping) else tuple(dict.fromkeys(targets))
 
 
-def followed(
+def fetch_targets(
     paths: Sequence[Path],
-    targets: Sequence[Sequence[Target]],
+    targets: Sequence[Sequence[LinkTarget]],
     reachable: dict[str, Passage],
     pool: Mapping[str, Passage] = MappingProxyType({}),
 ) -> Requests[list[list[Passage]]]:
-    """The passages that the links of several paths lead to; the requests of all of them are made together.
+    """Return the passages that several paths lead to, and make all requests for them at once.
+
+    A source may answer a `LookupRequest` with pairs of the requested id and the passage, if it has another id for it.
 
     Args:
-        paths: Where the links start.
-        targets: Where those of each path lead.
-        reachable: Passages at hand, by id; those that a request brings are added.
-        pool: More of them.
-
-    A source that calls what it fetched otherwise answers with pairs: the id that was asked for, and the passage.
+        paths: The paths.
+        targets: Targets of each path.
+        reachable: Passages by id that have been read. Passages of the answers are added.
+        pool: More passages by id.
 
     Returns:
-        For each path the passages that it leads to, each once, in the order of the links. Its own passages and ids that
-        nobody knows are left out, so that cycles end and links to nowhere lead nowhere.
+        The passages of each path, each once, in the order of the links. Unknown ids and the path's own passages are
+        left out.
     """
 
-    def known(passage: Passage) -> Passage:
-        """The passage of this id that was there first."""
+    def add(passage: Passage) -> Passage:
+        """Return the passage with this id that was read first."""
         return reachable.get(passage.id) or pool.get(passage.id) or reachable.setdefault(passage.id, passage)
 
-    distinct = dict.fromkeys(target for of_path in targets for target in of_path)
-    missing = tuple(
+    # Step 1: request all ids that are not in memory, and all retrievals
+    distinct = dict.fromkeys(target for path_targets in targets for target in path_targets)
+    missing_ids = tuple(
         target for target in distinct if isinstance(target, str) and target not in reachable and target not in pool
     )
     retrievals = [target for target in distinct if isinstance(target, RetrievalRequest)]
-    requests = [*([LookupRequest(missing)] if missing else ()), *retrievals]
+    requests = [*([LookupRequest(missing_ids)] if missing_ids else ()), *retrievals]
     answers = list((yield requests) if requests else ())
-    if missing:
-        wanted = set(missing)
-        for found in answers.pop(0):
-            name, passage = found if isinstance(found, tuple) else (found.id, found)
-            if name in wanted:
-                reachable[name] = known(passage)
+    if missing_ids:
+        requested_ids = set(missing_ids)
+        for answer in answers.pop(0):
+            id_, passage = answer if isinstance(answer, tuple) else (answer.id, answer)
+            if id_ in requested_ids:
+                reachable[id_] = add(passage)
     retrieved = dict(zip(retrievals, answers, strict=True))
-    following = []
-    for path, of_path in zip(paths, targets, strict=True):
-        led_to: dict[str, Passage] = {}
-        for target in of_path:
+
+    # Step 2: collect the passages of each path
+    passages_by_path = []
+    for path, path_targets in zip(paths, targets, strict=True):
+        passages: dict[str, Passage] = {}
+        for target in path_targets:
             if isinstance(target, str):
-                if (at := reachable.get(target) or pool.get(target)) is not None:
-                    led_to[at.id] = at
+                if (linked := reachable.get(target) or pool.get(target)) is not None:
+                    passages[linked.id] = linked
             else:
-                passages = retrieved[target] if isinstance(target, RetrievalRequest) else (target,)
-                led_to |= {passage.id: known(passage) for passage in passages}
+                fetched = retrieved[target] if isinstance(target, RetrievalRequest) else (target,)
+                passages |= {passage.id: add(passage) for passage in fetched}
         for id_ in path.ids:
-            led_to.pop(id_, None)
-        following.append(list(led_to.values()))
-    return following
+            passages.pop(id_, None)
+        passages_by_path.append(list(passages.values()))
+    return passages_by_path

@@ -1,6 +1,6 @@
-"""What a path of documents still lacks, named by an LLM: one short call after a hop, and one retrieval.
+"""Missing information of a path, named by an LLM: one short call after a hop, and one retrieval.
 
-Where texts have no links, an LLM that has read the first document of a path can say which one to look for next.
+If texts have no links, an LLM that has read the first document of a path can name the document to search for next.
                                          IRCoT: Trivedi et al. (2023); as a step of path search: BridgeRAG (2025)
 """
 
@@ -17,16 +17,17 @@ from drillrank.multihop.path_settings import PathSettings
 from drillrank.passages import Passage, Path, as_passages
 from drillrank.prompts import fill_template
 from drillrank.text import WORD
-from drillrank.text import words as words_of
+from drillrank.text import words as split_words
 
-_LONGEST_DOCUMENT, _LONGEST_QUERY = 2000, 300  # characters
+_MAX_DOCUMENT_LENGTH, _MAX_QUERY_LENGTH = 2000, 300  # characters
 _STEP = "name what is missing (path search)"
 _LABEL = re.compile(
     r"^(?:[-*•>#\s]|\d+[.)]\s)*(?:\**(?:(?:search\s+)?query|search(?:\s+for)?|missing|answer)\**\s*[:：]\**)?\s*", re.I
 )
 _QUOTES = "\"'`“”„‘’«»*_ \t"
-_NOTHING = {"nothing", "none", "no", "sufficient", "enough", "complete", "na"}
-_BESIDE = {
+# An answer of these words names nothing that is missing, if one of the first set is among them.
+_NEGATIONS = {"nothing", "none", "no", "sufficient", "enough", "complete", "na"}
+_FILLERS = {
     *("is", "are", "was", "were", "it", "there", "more", "else", "further", "other", "additional", "missing", "needed"),
     *("required", "necessary", "information", "evidence", "document", "documents", "query", "search", "the", "all"),
     *("i", "have", "already", "we", "nothing's", "of", "these", "to", "answer", "question", "and", "that", "now"),
@@ -34,39 +35,40 @@ _BESIDE = {
 
 
 class MissingInformation:
-    """What an LLM names as missing on the way of one search.
+    """Queries for missing information that an LLM names during one search.
 
     Args:
-        settings: How it is asked.
+        settings: Prompt and handling of failures.
         question: The question.
 
     Attributes:
-        queries: What it has named.
-        problems: Calls that failed, and answers that could not be used.
+        queries: Queries that the LLM named.
+        problems: Failed calls and unusable answers.
     """
 
     def __init__(self, settings: PathSettings, question: str) -> None:
         self._settings, self._question = settings, question
-        self._done = False
+        self._is_complete = False
         self.queries: list[str] = []
         self.problems: list[str] = []
 
     def details(self) -> dict[str, Any]:
-        """What results tell of it."""
+        """Return the queries, and the problems if there are any, for the details of results."""
         record: dict[str, Any] = {"missing": tuple(self.queries)}
         return record | ({"problems": tuple(self.problems)} if self.problems else {})
 
-    def after(self, path: Path, n: int) -> Requests[Sequence[Passage]]:
-        """Passages for what is missing after a path, `n` at most; none if nothing is, or the LLM says nothing new.
+    def find_passages(self, path: Path, n: int) -> Requests[Sequence[Passage]]:
+        """Return at most `n` passages for the information that a path lacks.
 
-        Once it has said that nothing is missing, it is not asked again.
+        There are none if the LLM says that nothing is missing, after which it is not asked again, or if it names
+        nothing new.
 
         Raises:
             LLMFailure: The call failed or its answer has no word, and `on_failure` says to raise.
         """
-        if self._done:
+        if self._is_complete:
             return ()
-        documents = "\n\n".join(passage.titled_text[:_LONGEST_DOCUMENT] for passage in path.passages)
+        documents = "\n\n".join(passage.titled_text[:_MAX_DOCUMENT_LENGTH] for passage in path.passages)
         prompt = fill_template(self._settings.missing_prompt, documents=documents, question=self._question)
         [reply] = yield [LLMRequest(prompt, step=_STEP, on_failure=self._settings.on_failure)]
         if reply.failure is not None or not WORD.search(strip_reasoning(reply.text) or ""):
@@ -75,51 +77,51 @@ class MissingInformation:
             self.problems.append(f"missing: {failure.reason}")
             warn(f"Path search continues by links alone: the LLM did not name what is missing ({failure.kind}).")
             return ()
-        query = missing_query(reply.text)
-        self._done = query is None
+        query = parse_missing_query(reply.text)
+        self._is_complete = query is None
         if query is None or query in self.queries:
             return ()
         self.queries.append(query)
-        [found] = yield [RetrievalRequest(query, n)]
-        return as_passages(found)[:n]
+        [passages] = yield [RetrievalRequest(query, n)]
+        return as_passages(passages)[:n]
 
 
-def missing_query(answer: str) -> str | None:
-    """The search query in an LLM's answer; None where it names nothing that is missing.
+def parse_missing_query(answer: str) -> str | None:
+    """Return the search query in an LLM's answer; None if nothing is missing.
 
-    Of several lines the first one counts. Reasoning, labels, quotes, and JSON around the query are left out.
+    The first line with a word counts, without reasoning, labels, quotes and JSON around the query.
 
-    >>> missing_query('<think>Who?</think>Search query: "birthplace of Ada Holm"')
+    >>> parse_missing_query('<think>Who?</think>Search query: "birthplace of Ada Holm"')
     'birthplace of Ada Holm'
-    >>> missing_query("Nothing is missing.") is None, missing_query("") is None
+    >>> parse_missing_query("Nothing is missing.") is None, parse_missing_query("") is None
     (True, True)
     """
     text = (strip_reasoning(answer) or "").strip()
-    for line in _lines(text):
+    for line in _split_lines(text):
         query = _LABEL.sub("", line).strip(_QUOTES)
         if not WORD.search(query):  # a lone combining accent is not a word
             continue
-        words = [word.lower() for word in words_of(query)]
-        if (set(words) & _NOTHING and set(words) <= _NOTHING | _BESIDE) or query.lower().startswith("n/a"):
+        words = {word.lower() for word in split_words(query)}
+        if (words & _NEGATIONS and words <= _NEGATIONS | _FILLERS) or query.lower().startswith("n/a"):
             return None
-        return query[:_LONGEST_QUERY]
+        return query[:_MAX_QUERY_LENGTH]
     return None
 
 
-def _lines(text: str) -> list[str]:
-    """The answer's lines without code fences, or the texts in its JSON."""
-    bare = re.sub(r"^```\w*\s*|(?<!\s)\s*```$", "", text)
-    if bare[:1] in "[{":
+def _split_lines(text: str) -> list[str]:
+    """Return the lines of an answer without code fences, or of the strings in its JSON."""
+    unfenced = re.sub(r"^```\w*\s*|(?<!\s)\s*```$", "", text)
+    if unfenced[:1] in "[{":
         try:
-            return _texts(json.loads(bare))
+            return _list_strings(json.loads(unfenced))
         except (ValueError, RecursionError):
             pass
-    return bare.splitlines()
+    return unfenced.splitlines()
 
 
-def _texts(value: Any) -> list[str]:
+def _list_strings(value: Any) -> list[str]:
     if isinstance(value, str):
         return value.splitlines()
     if isinstance(value, dict):
         value = list(value.values())
-    return [text for item in value for text in _texts(item)] if isinstance(value, list) else []
+    return [text for item in value for text in _list_strings(item)] if isinstance(value, list) else []

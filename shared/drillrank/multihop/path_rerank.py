@@ -3,62 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
-from drillrank.errors import InvalidInput
-from drillrank.explanation import Explainable
 from drillrank.llm import Requests, run
-from drillrank.multihop.links import LinkSource, MetadataLinks, RetrievedLinks, given_links
+from drillrank.multihop.links import LinkSource
 from drillrank.multihop.path_settings import PathSettings
-from drillrank.multihop.search import LINKS, EmptySource, OnHop, PassageSource, PathSearch, handlers
-from drillrank.multihop.text_links import Hyperlinks, NameMentions, ReferenceLinks, TitleMentions
-from drillrank.passages import Passage, Ranked, Ranking, as_passages, by_id, check_query, check_top_n
+from drillrank.multihop.result import OnHop, PathResult, PathTrace
+from drillrank.multihop.search import PathSearch
+from drillrank.multihop.sources import EmptySource, PassageSource, handlers
+from drillrank.passages import Passage, Ranked, as_passages, by_id, check_query, check_top_n
 from drillrank.rerank.base import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
+from drillrank.settings import Preset
 from drillrank.vectors import Embed
-
-TextLinkName = Literal["metadata", "hyperlinks", "titles", "names", "references"]
-LinkName = Literal[TextLinkName, "relationships", "retrieval"]
-LINKS_IN_TEXTS: tuple[Literal["metadata", "hyperlinks", "titles", "names"], ...] = (
-    "metadata",
-    "hyperlinks",
-    "titles",
-    "names",
-)
-"""What passages say about each other themselves."""
-
-
-def named_links(names: Iterable[LinkName], metadata_key: str = "links") -> tuple[LinkSource, ...]:
-    """Links by name, for configurations.
-
-    Args:
-        names: `"metadata"` (ids under `metadata_key`), `"hyperlinks"`, `"titles"` (mentions of another one's title),
-            `"names"` (mentions of a name that another one mentions, too), `"references"` (such as
-            "see Section 8", within one document), `"relationships"` (`Passage.links`),
-            `"retrieval"` (a second retrieval, with the passage in the query).
-        metadata_key: Metadata key with linked ids.
-
-    Raises:
-        InvalidInput: a name is unknown.
-
-    >>> [type(links).__name__ for links in named_links(["metadata", "titles"])]
-    ['MetadataLinks', 'TitleMentions']
-    """
-    known: dict[str, LinkSource] = {
-        "metadata": MetadataLinks(metadata_key),
-        "hyperlinks": Hyperlinks(),
-        "titles": TitleMentions(),
-        "names": NameMentions(),
-        "references": ReferenceLinks(),
-        "relationships": given_links,
-        "retrieval": RetrievedLinks(),
-    }
-    names = tuple(names)
-    for name in names:
-        if name not in known:
-            raise InvalidInput(f"Links are some of {', '.join(known)}; not {name!r:.200}.")
-    return tuple(known[name] for name in names)
 
 
 class PathRerank:
@@ -73,6 +32,7 @@ class PathRerank:
         corpus: Passages that may be linked to though they are not among the given ones. They also give a lexical
             model that has not been fitted its statistics; without them, the given ones do.
         embed: As for `PathSearch`.
+        preset: As for `PathSearch`.
         settings: How paths are searched.
 
     Raises:
@@ -90,14 +50,15 @@ class PathRerank:
         self,
         prompt_rank: PromptRank,
         *,
-        links: LinkSource | Sequence[LinkSource] = LINKS,
+        links: LinkSource | Sequence[LinkSource] | None = None,
         corpus: Iterable[Passage | str] = (),
         embed: str | Embed | None = None,
+        preset: Preset | None = None,
         settings: PathSettings | Mapping[str, Any] = PathSettings(),
     ) -> None:
         self.prompt_rank = prompt_rank
         self.path_search = PathSearch(
-            prompt_rank, corpus, links=links, first_stage=EmptySource(), embed=embed, settings=settings
+            prompt_rank, corpus, links=links, first_stage=EmptySource(), embed=embed, preset=preset, settings=settings
         )
 
     @property
@@ -114,7 +75,7 @@ class PathRerank:
         scores: RetrievalScores | None = None,
         source: PassageSource | None = None,
         on_hop: OnHop | None = None,
-    ) -> Ranking[Passage]:
+    ) -> PathResult[Passage]:
         """All passages by falling score, the maximum over their paths.
 
         Those of one path come in the order of their own posterior, as in `PathSearch`; other ties keep the input order.
@@ -146,7 +107,7 @@ class PathRerank:
         scores: RetrievalScores | None = None,
         source: PassageSource | None = None,
         on_hop: OnHop | None = None,
-    ) -> Ranking[Passage]:
+    ) -> PathResult[Passage]:
         """As `rank`, without blocking the event loop."""
         return await self.prompt_rank.language_model.run_in_worker(
             partial(self.rank, query, passages, top_n, scores=scores, source=source, on_hop=on_hop)
@@ -159,13 +120,13 @@ class PathRerank:
         top_n: int | None = None,
         *,
         scores: RetrievalScores | None = None,
-    ) -> Requests[Ranking[Passage]]:
+    ) -> Requests[PathResult[Passage]]:
         """The same as a generator of requests, for `drillrank.llm.run` and `arun`."""
         check_query(query)
         check_top_n(top_n)
         given = as_passages(passages)
         if not given:
-            return Explainable()
+            return PathResult((), PathTrace(query))
         distinct = by_id(given)
         found = yield from self.path_search.requests(query, candidates=given, scores=scores)
         best = {item.passage.id: item for item in found}
@@ -185,4 +146,4 @@ class PathRerank:
             )
             for rank, location in enumerate(order, start=1)
         ]
-        return Explainable(ordered, found.why)
+        return replace(found, ranking=tuple(ordered))

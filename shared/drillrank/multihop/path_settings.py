@@ -1,18 +1,18 @@
-"""The settings of a path search."""
+"""Settings of a path search, and the plan that they make for a model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from drillrank.errors import InvalidInput, OnFailure, check_limits, check_on_failure, check_positive
 from drillrank.multihop.prior import PathPrior
 from drillrank.prompts import Template, check_placeholders
-from drillrank.settings import Settings, check_one_of
+from drillrank.settings import Preset, Settings, check_one_of, check_preset
 
 Prune = Literal["residual", "tfidf"]
-# What a path of documents still lacks (as IRCoT and BridgeRAG ask an LLM between retrievals); the wording is ours.
+# IRCoT and BridgeRAG ask an LLM between retrievals, too. The wording is ours.
 MISSING_PROMPT = (
     "Documents that were found for a question:\n\n{documents}\n\nQuestion: {question}\n\nThe answer may need one more "
     "document. Name what is still missing as a short search query, with the names that the documents tell. If nothing "
@@ -20,44 +20,76 @@ MISSING_PROMPT = (
 )
 
 
-PAPER: Mapping[str, Any] = {  # section 2
-    "hops": 2,
-    "beam": 5,
-    "branch": 3,
-    "pairs": 0,
-    "link_prior": None,
-    "prune": "tfidf",
-}
+@dataclass(frozen=True, slots=True)
+class PathPlan:
+    """Settings of one search in which nothing is left open.
+
+    Attributes:
+        hops: H, number of passages of the longest path.
+        stops_early: True to end after a hop whose best path is less likely than the best shorter one.
+        beams: K of each hop, the number of paths that are extended after it. The last one is for all later hops, too.
+        branch: L, maximum number of links to follow from each path.
+        pairs: P, number of best passages that are paired.
+        link_prior: Prior of paths; None for the likelihood alone.
+        prune: Rule that chooses the links to follow.
+        pool: F, number of passages of the first stage.
+    """
+
+    hops: int
+    stops_early: bool
+    beams: tuple[int, ...]
+    branch: int
+    pairs: int
+    link_prior: PathPrior | None
+    prune: Prune
+    pool: int
+
+    def beam(self, hop: int) -> int:
+        """Return K of a hop. Hops count from 1.
+
+        >>> [PathSettings(beam=(9, 5)).plan(is_neural=True).beam(hop) for hop in (1, 2, 3)]
+        [9, 5, 5]
+        """
+        return self.beams[min(hop, len(self.beams)) - 1]
+
+
+_NEURAL = PathPlan(
+    hops=2, stops_early=True, beams=(5,), branch=3, pairs=6, link_prior=PathPrior(), prune="residual", pool=100
+)
+_LEXICAL = replace(_NEURAL, hops=3, beams=(10,), branch=8)  # a wider beam costs a unigram model next to nothing
+# Section 2: H = 2, K1 = 5, L = 3 links by TF-IDF, F = 100.
+_PAPER = PathPlan(hops=2, stops_early=False, beams=(5,), branch=3, pairs=0, link_prior=None, prune="tfidf", pool=100)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PathSettings(Settings):
-    """How paths are searched.
+    """Settings of a search for paths. None leaves a value to the preset, or to the default that is named here.
 
     Attributes:
-        hops: H, the longest path; None for as many as a question needs, the paper's 2 at most, or 3 with the unigram
-            model.
-        beam: K1, paths that are extended after each hop, or a number for each of them, of which the last one stands for
-            all that follow; None for the paper's 5, or 10 with the unigram model.
-        branch: L, links followed from each of them; None for the paper's 3, or 8 with the unigram model.
-        pairs: P: any two of so many best passages are a path as well if neither links to the other, and all of them
-            compete with the links of paths of two and more; 0 for none.
-        link_prior: How likely a path is before its texts are read: a reader follows links, or jumps. None scores by the
-            likelihood alone, as the paper does. A mapping is read by `PathPrior.from_dict`.
-        cascade: Paths of each hop that the model scores; the embedded unigram model chooses them. None for all.
-        prune: Which of many links are followed: those after which the question is likeliest (`"residual"`), or, as in
-            the paper, those whose passages are most similar to the question (`"tfidf"`).
-        pool: F, passages of the first stage.
-        path_preset: `"paper"` searches as the paper does, in all that is left at its default: two hops, K1 = 5, L = 3,
-            links by similarity, no pairs, no prior of paths.
-        missing_prompt: Asks the LLM what the best path still lacks: with `{documents}` and `{question}`, or a function
-            of these.
+        hops: H, number of passages of the longest path. None is as many as a question needs: at most 2, the paper's
+            number, or 3 with the unigram model.
+        beam: K, number of paths that are extended after each hop; or one number for each hop, the last one for all
+            later hops, too. None is 5, the paper's number, or 10 with the unigram model.
+        branch: L, maximum number of links to follow from each path. None is 3, the paper's number, or 8 with the
+            unigram model.
+        pairs: P, number of best passages that are paired: two of them are a path if neither links to the other. They
+            are also candidates for longer paths. 0 for no pairs. None is 6.
+        link_prior: Prior of a path before its texts are read: a reader follows links, or jumps. A mapping becomes a
+            `PathPrior`. None scores by the likelihood alone, as in the paper. `"default"` is `PathPrior()`, or what
+            the preset says.
+        prune: Rule that chooses the links to follow: those after which the question is likeliest (`"residual"`), or
+            those whose passages are most similar to the question (`"tfidf"`, the paper's rule). None is `"residual"`.
+        pool: F, number of passages of the first stage.
+        preset: `"paper"` sets what the paper fixes and the other settings leave open: two hops, K = 5, L = 3, links by
+            TF-IDF similarity, no pairs, no prior of paths. The search then follows hyperlinks only.
+        missing_prompt: Prompt that asks an LLM what the best path lacks: a template with `{documents}` and
+            `{question}`, or a function of these.
         on_failure: `"raise"` raises an `LLMFailure` if a call of the LLM fails or its answer has no word. `"fallback"`
             continues by links alone, with a `DrillrankWarning`. None raises if a call fails, and falls back if an
             answer has no word.
 
     Raises:
-        InvalidInput: a number is too small, the prior is no `PathPrior`, or the prompt lacks a place.
+        InvalidInput: A setting is out of range, or the prompt lacks a placeholder.
 
     >>> PathSettings.from_dict({"hops": 3, "link_prior": {"jump": 0.2}}).link_prior.jump
     0.2
@@ -66,33 +98,54 @@ class PathSettings(Settings):
     hops: int | None = None
     beam: int | tuple[int, ...] | None = None
     branch: int | None = None
-    pairs: int = 6
-    link_prior: PathPrior | None = PathPrior()
-    cascade: int | None = None
-    prune: Prune = "residual"
+    pairs: int | None = None
+    link_prior: PathPrior | Literal["default"] | None = "default"
+    prune: Prune | None = None
     pool: int = 100
-    path_preset: Literal["paper"] | None = None
+    preset: Preset | None = None
     missing_prompt: Template = MISSING_PROMPT
     on_failure: OnFailure | None = None
 
     def __post_init__(self) -> None:
-        given: object = self.link_prior
-        if isinstance(given, Mapping):  # from JSON
-            object.__setattr__(self, "link_prior", PathPrior.from_dict(given))
-        if self.path_preset is not None:
-            check_one_of(Literal["paper"], path_preset=self.path_preset)
-            for item in fields(PathSettings):
-                if item.name in PAPER and getattr(self, item.name) == item.default:
-                    object.__setattr__(self, item.name, PAPER[item.name])
-        for beam in self.beam if isinstance(self.beam, tuple) and self.beam else [self.beam]:
-            check_limits(beam=beam)  # type: ignore[arg-type]  # an empty tuple is refused, too
-        check_limits(hops=self.hops, branch=self.branch, cascade=self.cascade)
+        link_prior: object = self.link_prior
+        if isinstance(link_prior, Mapping):  # from JSON
+            object.__setattr__(self, "link_prior", PathPrior.from_dict(link_prior))
+        elif link_prior != "default" and not isinstance(link_prior, PathPrior | None):
+            raise InvalidInput(f'link_prior must be a PathPrior, None or "default", got {link_prior!r:.200}.')
+        check_limits(hops=self.hops, branch=self.branch)
         check_positive(pool=self.pool)
+        if self.beam is not None:
+            for beam in self.beam if isinstance(self.beam, tuple) and self.beam else [self.beam]:
+                check_positive(beam=beam)  # type: ignore[arg-type]  # an empty tuple is refused, too
         if self.pairs != 0:
-            check_positive(pairs=self.pairs)
-        if not isinstance(self.link_prior, PathPrior | None):
-            raise InvalidInput(f"link_prior is a PathPrior or None, not {self.link_prior!r:.100}.")
+            check_limits(pairs=self.pairs)
+        if self.prune is not None:
+            check_one_of(Prune, prune=self.prune)
+        check_preset(self.preset)
         check_placeholders(self.missing_prompt, "documents", "question")
         check_on_failure(self.on_failure)
-        check_one_of(Prune, prune=self.prune)
         super().__post_init__()
+
+    def plan(self, *, is_neural: bool) -> PathPlan:
+        """Return the settings with the values of the preset, or the defaults, for what is left open.
+
+        Args:
+            is_neural: True if the model that scores paths reads prompts. False if it is a unigram model.
+
+        >>> PathSettings(preset="paper", pairs=6).plan(is_neural=True).pairs
+        6
+        """
+        defaults = _NEURAL if is_neural else _LEXICAL
+        if self.preset == "paper":
+            defaults = _PAPER
+        beam = defaults.beams if self.beam is None else self.beam
+        return PathPlan(
+            hops=self.hops or defaults.hops,
+            stops_early=self.hops is None and defaults.stops_early,
+            beams=beam if isinstance(beam, tuple) else (beam,),
+            branch=self.branch or defaults.branch,
+            pairs=defaults.pairs if self.pairs is None else self.pairs,
+            link_prior=defaults.link_prior if self.link_prior == "default" else self.link_prior,
+            prune=self.prune or defaults.prune,
+            pool=self.pool,
+        )

@@ -1,27 +1,27 @@
 """PromptRank: the score of a path of documents is the likelihood of the question after it.
 
-Score_q(c) = mean_t log p(q_t | q_<t, τ_c),   τ_c = demonstrations, the path's documents and an instruction
-combined over several instructions and contexts of demonstrations by max or mean     Khalifa et al. (2023), section 2
+    Score_q(c) = mean_t log p(q_t | q_<t, τ_c),   τ_c = demonstrations, the path's documents and an instruction
 
-Demonstrations are questions with their gold paths. A prompt has room for few of them, so that more are spread over
-several contexts, each of which scores every path anew; the paper calls it demonstration ensembling (sections 2.3, 3.1).
+Scores under several instructions and contexts of demonstrations are combined by max or mean.
+                                                                                   Khalifa et al. (2023), section 2
+
+Demonstrations are questions with their gold paths. A prompt has room for few of them, so more of them are divided into
+several contexts, each of which scores every path. The paper calls this demonstration ensembling (sections 2.3, 3.1).
 """
 
 from __future__ import annotations
 
-import random
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any, Literal
 
 import numpy as np
 
 from drillrank.errors import InvalidInput, check_limits, check_number, check_positive
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
-from drillrank.passages import Passage, Path, check_query, read_query
+from drillrank.passages import Passage, Path, read_query
 from drillrank.prompts import Prompt, TruncatableText, TrustedText
 from drillrank.rerank.base import Ensemble as Ensemble
 from drillrank.rerank.base import (
@@ -33,8 +33,9 @@ from drillrank.rerank.base import (
     preset_formula,
     warn_unread,
 )
+from drillrank.rerank.demonstrations import Demonstration, check_demonstrations, group_demonstrations
 from drillrank.rerank.prior import Prior, check_prior
-from drillrank.settings import Settings, as_settings, check_one_of
+from drillrank.settings import Preset, Settings, as_settings, check_one_of, check_preset, with_preset
 
 # Table A1: instructions in falling order of R@2 on 128 examples of HotpotQA.
 PROMPTRANK_INSTRUCTIONS = (
@@ -50,47 +51,57 @@ PROMPTRANK_INSTRUCTIONS = (
     "Identify all documents and ask question. {path} Question:",
 )
 _MAX_PROMPT_TOKENS = (600, 1024)  # without and with demonstrations; section 3
+_PAPER_TEMPERATURE = 1.4  # section 3
 
 
 def check_instructions(instructions: Sequence[str]) -> tuple[str, ...]:
-    """Instructions for paths, each with `{path}` once.
+    """Check that each instruction of a list contains `{path}` once, and return them.
 
     Raises:
-        InvalidInput: none is given, or one does not hold `{path}` exactly once.
+        InvalidInput: The list is empty, or an instruction does not contain `{path}` exactly once.
     """
     if isinstance(instructions, str) or not instructions:
-        raise InvalidInput(f"Instructions are a non-empty list of strings, not {instructions!r:.200}.")
+        raise InvalidInput(
+            f"instructions must be a non-empty list of strings, got {instructions!r:.200}. Pass such a list."
+        )
     for instruction in instructions:
         if not isinstance(instruction, str) or instruction.count("{path}") != 1:
-            raise InvalidInput(f"An instruction holds {{path}} exactly once; not {instruction!r:.200}.")
+            raise InvalidInput(
+                f"An instruction must contain {{path}} once, got {instruction!r:.200}. Insert it where the path goes."
+            )
     return tuple(instructions)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PromptRankSettings(Settings):
-    """How prompts are made, and how much the prior counts.
+    """Settings of prompts and of the prior. None leaves a value to the preset, or to the default that is named here.
 
     Attributes:
-        demonstrations_per_prompt: How many demonstrations share a context, of different kinds where possible; more of
-            them make several contexts, each of which scores every path once.
-        max_demonstration_tokens: Tokens that each document of a demonstration keeps.
-        max_document_tokens: Tokens that each document of a path may keep.
-        max_prompt_tokens: Tokens of the prompt; the path's documents give way, demonstrations, instruction and question
-            never do. None for the paper's 600, or 1,024 with demonstrations.
-        preset: `"promptrank"` writes prompts and questions as the paper's code does (see `drillrank.rerank.base`), with
-            its cuts: no titles, a full stop behind a document that is cut, the whole prompt cut at its end, and with
-            demonstrations the first instruction alone; that code's own ensemble is "mean". `"paper"` is the same.
-        prior_weight: How much the prior counts: its log-probabilities are multiplied by it, up to a constant.
+        demonstrations_per_prompt: Number of demonstrations in one context, of different kinds where possible. More
+            demonstrations make several contexts, each of which scores every path once.
+        max_demonstration_tokens: Number of tokens to keep of each document of a demonstration.
+        max_document_tokens: Number of tokens to keep of each document of a path.
+        max_prompt_tokens: Number of tokens of the prompt. Documents of the path are truncated to fit, but
+            demonstrations, instruction and question are not. None is 600, or 1,024 with demonstrations, the paper's
+            limits.
+        formula: `"promptrank"` writes prompts and questions as the code of the authors does (see
+            `drillrank.rerank.base`): without titles, with a full stop behind a truncated document, the whole prompt
+            truncated at its end, and only the first instruction with demonstrations. None writes titles and keeps
+            instructions whole.
+        preset: `"paper"` sets what the paper fixes and the other settings leave open: `formula="promptrank"`, and for
+            `PromptRank` a temperature of 1.4.
+        prior_weight: Factor of the log-probabilities of the prior.
 
     Raises:
-        InvalidInput: a limit is below 1, or the weight is not positive.
+        InvalidInput: A limit is below 1, the weight is not positive, or the formula or preset is unknown.
     """
 
     demonstrations_per_prompt: int = 2
     max_demonstration_tokens: int = 100
     max_document_tokens: int = 230
     max_prompt_tokens: int | None = None
-    preset: str | LikelihoodFormula | None = None
+    formula: Literal["promptrank"] | LikelihoodFormula | None = None
+    preset: Preset | None = None
     prior_weight: float = 1.0
 
     def __post_init__(self) -> None:
@@ -101,6 +112,10 @@ class PromptRankSettings(Settings):
         )
         check_limits(max_prompt_tokens=self.max_prompt_tokens)
         check_number(prior_weight=self.prior_weight)
+        formula: object = self.formula
+        if formula not in ("promptrank", None) and not isinstance(formula, LikelihoodFormula):
+            raise InvalidInput(f'formula must be "promptrank", a LikelihoodFormula or None, got {formula!r:.200}.')
+        check_preset(self.preset)
         super().__post_init__()
 
 
@@ -110,25 +125,27 @@ class PromptRank(LikelihoodRanker[Path, Path]):
     `drillrank.evaluation.tune` finds good prompts, also among those that `rerank.tuning.generate_instructions` writes.
 
     Args:
-        model: A language model, or its specification. A T5 that names a limit of 512 tokens has none: load it with
+        model: A language model, or its specification. A T5 that states a limit of 512 tokens has none: load it with
             `max_length=1024`, or demonstrations leave little room for the path.
-        instructions: Prompts that hold `{path}`; the first five of the paper's Table A1 by default.
-        ensemble: How a path's scores under several prompts combine, `"max"` or `"mean"`. The prompts are all pairs of
-            an instruction and a context of demonstrations.
-        temperature: Divides the logits before the softmax; the paper finds 1.4 best for T5-XL on HotpotQA.
-        demonstrations: Questions with their gold paths, shown before every path with the same instruction, their
-            documents cut. The unigram model ignores them.
-        prior: What the first stage said of the document that a path begins with, before texts are read, as for `UPR`:
-            `"cosine"`, `"retrieval"`, or None for the paper's uniform prior. A path search multiplies it with its prior
-            over links.
-        settings: How prompts are made, and how much the prior counts.
+        instructions: Prompts with `{path}`. None is the first five of the paper's Table A1.
+        ensemble: `"max"` or `"mean"` of a path's scores under several prompts, which are all pairs of an instruction
+            and a context of demonstrations. None is `"max"`, the paper's choice.
+        temperature: Divisor of the logits before the softmax. None is 1, or with the preset 1.4, the paper's best for
+            T5-XL on HotpotQA.
+        demonstrations: Questions with their gold paths. They precede every path, with the same instruction and
+            truncated documents. The unigram model ignores them.
+        prior: Prior of a path from the first stage's score of its first document, as for `UPR`: `"cosine"` or
+            `"retrieval"`. None is the paper's uniform prior. A path search adds its own prior over links.
+        preset: `"paper"` sets what the paper fixes and the caller leaves open: the temperature, and prompts as
+            `settings.formula="promptrank"` writes them. It requires a neural model.
+        settings: Settings of prompts and of the prior.
 
     Scores are mean log-probabilities per question token, at most 0, comparable within one question only. With a prior
-    they are the posterior's, and `details` holds `log_prior`.
+    they are those of the posterior, and `details` has `log_prior`.
 
     Raises:
-        InvalidInput: an instruction without `{path}`, an unknown ensemble or prior, a temperature that is not positive,
-            an item is no demonstration, or a preset is unknown or given to the unigram model.
+        InvalidInput: An instruction lacks `{path}`, an ensemble, prior or preset is unknown, the temperature is not
+            positive, an item is not a demonstration, or a formula or preset is given to the unigram model.
 
     >>> from drillrank import Passage
     >>> turing, london = Passage("Alan Turing was born in London."), Passage("London lies on the Thames.")
@@ -142,234 +159,139 @@ class PromptRank(LikelihoodRanker[Path, Path]):
         self,
         model: str | LanguageModel = "unigram",
         *,
-        instructions: Sequence[str] = PROMPTRANK_INSTRUCTIONS[:5],
-        ensemble: Ensemble = "max",
-        temperature: float = 1.0,
+        instructions: Sequence[str] | None = None,
+        ensemble: Ensemble | None = None,
+        temperature: float | None = None,
         demonstrations: Sequence[Demonstration] = (),
         prior: Prior | None = None,
+        preset: Preset | None = None,
         settings: PromptRankSettings | Mapping[str, Any] = PromptRankSettings(),
     ) -> None:
+        self.settings = with_preset(as_settings(PromptRankSettings, settings), preset)
+        is_paper = self.settings.preset == "paper"
+        if temperature is None:
+            temperature = _PAPER_TEMPERATURE if is_paper else 1.0
+        ensemble = "max" if ensemble is None else ensemble
         check_one_of(Ensemble, ensemble=ensemble)
         check_number(temperature=temperature)
-        self.instructions = check_instructions(instructions)
         self.ensemble, self.temperature = ensemble, temperature
+        self.instructions = check_instructions(PROMPTRANK_INSTRUCTIONS[:5] if instructions is None else instructions)
         self.demonstrations = check_demonstrations(demonstrations)
-        self.prior = check_prior(prior)
-        self.settings = as_settings(PromptRankSettings, settings)
-        self.prior_weight = self.settings.prior_weight
+        self.prior, self.prior_weight = check_prior(prior), self.settings.prior_weight
         self.language_model = lm = load_language_model(model)
         if not set(self.instructions) <= set(PROMPTRANK_INSTRUCTIONS):
             warn_unread(lm, "instructions")
         if self.demonstrations:
             warn_unread(lm, "demonstrations")
-        preset = "promptrank" if self.settings.preset == "paper" else self.settings.preset
-        self._as_authors = preset == "promptrank"
-        self._formula = LikelihoodFormula("{path}") if preset is None else preset_formula(preset, lm, "{path}")
-        # Empty for a model that ignores them: to score each context would cost time for equal numbers.
-        shown = self.demonstrations if lm.reads_instructions else ()
-        self._contexts = demonstration_contexts(shown, self.settings.demonstrations_per_prompt)
-        self._max_prompt_tokens = self.settings.max_prompt_tokens or _MAX_PROMPT_TOKENS[bool(shown)]
-        if self._as_authors:
+        formula = self.settings.formula or ("promptrank" if is_paper else None)
+        self._follows_authors = formula == "promptrank"
+        self._formula = LikelihoodFormula("{path}") if formula is None else preset_formula(formula, lm, "{path}")
+        # A model that ignores demonstrations would score every context alike.
+        demonstrations = self.demonstrations if lm.reads_instructions else ()
+        self._contexts = group_demonstrations(demonstrations, self.settings.demonstrations_per_prompt)
+        self._max_prompt_tokens = self.settings.max_prompt_tokens or _MAX_PROMPT_TOKENS[bool(demonstrations)]
+        if self._follows_authors:
             self._formula = replace(self._formula, max_prompt_tokens=self._max_prompt_tokens)
-        # Whether the first instruction stands for all: none is read, or the authors' code goes on to contexts.
-        self._reads_one = not lm.reads_instructions or (self._as_authors and bool(shown))
+        # One instruction represents all if none is read. The authors' code shows demonstrations under the first one.
+        self._uses_first_instruction = not lm.reads_instructions or (self._follows_authors and bool(demonstrations))
 
     def with_model(self, model: LanguageModel) -> PromptRank:
-        """The same with another language model."""
+        """Return a ranker with another language model and the same other arguments."""
         names = ("instructions", "ensemble", "temperature", "demonstrations", "prior", "settings")
         return type(self)(model, **{name: getattr(self, name) for name in names})
 
     def likelihoods(self, query: str, paths: Iterable[Path]) -> list[list[Likelihood]]:
-        """Of the question's tokens after each path, for each instruction and each context of demonstrations.
+        """Return the likelihood of the question after each path, for each instruction and context of demonstrations.
 
         Raises:
-            InvalidInput: the query is blank.
+            InvalidInput: The query is blank.
         """
         return self._answers([read_query(query)], [self._candidates(paths)])[0]
 
     def score_paths(self, query: str, paths: Sequence[Path]) -> list[Scored]:
         """Score each path by the likelihood alone, in the order of the paths.
 
-        The details are `tokens` (of the question), `reduce` (`"mean"`, or `"sum"` with a formula that adds up),
-        `cut_tokens`, `path` (the ids of its passages), `nothing_matched` (no path holds a word of the question) and,
-        with an `st:` model, `log_meaning`.
+        The details are `tokens` (number of tokens in the question), `reduce` (`"mean"`, or `"sum"` with a formula that
+        adds up), `cut_tokens` (number of tokens that were truncated), `path` (ids of its passages), `nothing_matched`
+        (True if no path contains a word of the question) and, with an `st:` model, `log_meaning`.
         """
         return self._scored(paths, self.likelihoods(query, paths))
 
     def score_prompts(self, query: str, paths: Sequence[Path]) -> list[list[list[float]]]:
-        """Scores of each path under each prompt, before they are combined: shape (paths, instructions, contexts).
+        """Return the score of each path under each prompt: shape (paths, instructions, contexts).
 
         Without demonstrations there is one context.
         """
-        contexts, scored = max(len(self._contexts), 1), []
-        for group in self.likelihoods(query, paths):
-            scores = list(map(attrgetter("mean" if self._formula.reduce == "mean" else "total"), group))
-            if self._reads_one:
+        n_contexts, scores_by_path = max(len(self._contexts), 1), []
+        for likelihoods in self.likelihoods(query, paths):
+            scores = list(map(attrgetter("mean" if self._formula.reduce == "mean" else "total"), likelihoods))
+            if self._uses_first_instruction:
                 scores *= len(self.instructions)
-            scored.append([scores[start : start + contexts] for start in range(0, len(scores), contexts)])
-        return scored
+            scores_by_path.append([scores[start : start + n_contexts] for start in range(0, len(scores), n_contexts)])
+        return scores_by_path
 
-    def _candidates(self, given: Iterable[Path], /) -> list[Path]:
-        paths = list(given)
+    def _candidates(self, candidates: Iterable[Path], /) -> list[Path]:
+        paths = list(candidates)
         for position, path in enumerate(paths):
             if not isinstance(path, Path):
-                raise InvalidInput(f"Item {position} is a {type(path).__name__}, not a Path.")
+                raise InvalidInput(f"Item {position} is a {type(path).__name__}, not a Path. Pass paths.")
         return paths
 
     @cached_property
-    def _shown(self) -> list[tuple[str, Prompt]]:
-        """Instructions, each with its demonstrations, which stand first, so that all paths share them."""
-        limit, shown = self.settings.max_demonstration_tokens, []
-        for instruction in self.instructions[: 1 if self._reads_one else None]:
-            wording = instruction.replace("{path}", self._formula.template)
+    def _prompt_starts(self) -> list[tuple[str, Prompt]]:
+        """Each instruction with each context of its demonstrations. They precede the path, so all paths share them."""
+        starts = []
+        for instruction in self.instructions[: 1 if self._uses_first_instruction else None]:
+            template = instruction.replace("{path}", self._formula.template)
             for context in self._contexts or [()]:
                 parts: list[str | TruncatableText] = []
-                for item in context:  # nothing of it gives way, and documents and question are data
-                    prompt = path_prompt(self._shortened(item.path, limit), wording)
-                    target = self._formula.target_text(item.question, self.language_model)
-                    parts += [part.text if isinstance(part, TruncatableText) else part for part in prompt] + [
-                        f" {target} "
-                    ]
-                shown.append((wording, tuple(parts)))
-        return shown
+                for demonstration in context:
+                    path = self._truncate(demonstration.path, self.settings.max_demonstration_tokens)
+                    question = self._formula.target_text(demonstration.question, self.language_model)
+                    # Documents become strings, which no budget truncates.
+                    prompt = build_path_prompt(path, template)
+                    parts += [part.text if isinstance(part, TruncatableText) else part for part in prompt]
+                    parts.append(f" {question} ")
+                starts.append((template, tuple(parts)))
+        return starts
 
     def _prompts_of(self, path: Path, /) -> list[Prompt]:
         limit = self.settings.max_document_tokens
-        path = self._shortened(path, limit) if self._as_authors else path
-        return [(*shown, *path_prompt(path, instruction, limit)) for instruction, shown in self._shown]
+        path = self._truncate(path, limit) if self._follows_authors else path
+        return [(*start, *build_path_prompt(path, template, limit)) for template, start in self._prompt_starts]
 
-    def _shortened(self, path: Path, most: int) -> Path:
-        """The path's documents without their ends; with the authors' preset as their code has it."""
+    def _truncate(self, path: Path, max_tokens: int) -> Path:
+        """Truncate the documents of a path. The authors' code omits titles and marks a truncation with a full stop."""
         documents = []
         for passage in path.passages:
-            text = passage.text if self._as_authors else passage.titled_text
-            cut = self.language_model.first_tokens(text, most)
-            stop = self._as_authors and cut != text and not cut.strip().endswith(".")
-            documents.append(Passage(f"{cut}. " if stop else cut))
+            text = passage.text if self._follows_authors else passage.titled_text
+            truncated = self.language_model.first_tokens(text, max_tokens)
+            needs_stop = self._follows_authors and truncated != text and not truncated.strip().endswith(".")
+            documents.append(Passage(f"{truncated}. " if needs_stop else truncated))
         return Path(tuple(documents))
 
     def _shares(self, query: str, paths: Sequence[Path]) -> Sequence[Shares]:
-        """None for models that read whole paths."""
+        """Return the share of each document of a path in each token. Empty for models that read whole paths."""
         if self.language_model.reads_instructions:
             return ()
-        alone = self.likelihoods(query, [Path((passage,)) for path in paths for passage in path.passages])
-        if any(likelihood.parts for [likelihood] in alone):  # tokens of several experts
+        single = self.likelihoods(query, [Path((passage,)) for path in paths for passage in path.passages])
+        if any(likelihood.parts for [likelihood] in single):  # tokens of several experts
             return ()
-        probabilities, shares = iter([np.exp(likelihood.log_probs) for [likelihood] in alone]), []
+        probabilities, shares = iter([np.exp(likelihood.log_probs) for [likelihood] in single]), []
         for path in paths:
-            of_path = np.array([next(probabilities) for _ in path.passages])
-            of_path /= of_path.sum(axis=0)
-            shares.append(list(zip(map(name_of, path.passages), of_path, strict=True)) if len(of_path) > 1 else [])
+            path_shares = np.array([next(probabilities) for _ in path.passages])  # [n_passages, n_query_tokens]
+            path_shares /= path_shares.sum(axis=0)
+            has_several = len(path_shares) > 1
+            shares.append(list(zip(map(name_of, path.passages), path_shares, strict=True)) if has_several else [])
         return shares
 
 
-@dataclass(frozen=True, slots=True)
-class Demonstration:
-    """A question and the path that answers it.
-
-    Attributes:
-        path: The gold path, in reading order.
-        question: The question.
-        kind: Type of the question, such as "bridge" or "comparison"; a context mixes kinds. None is a kind, too.
-
-    Raises:
-        InvalidInput: the path is not a `Path`, the question is blank, or the kind is not a string.
-    """
-
-    path: Path
-    question: str
-    kind: str | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.path, Path):
-            raise InvalidInput(f"A demonstration's path is a Path, not a {type(self.path).__name__}.")
-        check_query(self.question)
-        if not isinstance(self.kind, str | None):
-            raise InvalidInput(f"A demonstration's kind is a string or None, not {self.kind!r:.200}.")
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Demonstration:
-        """One from `dataclasses.asdict`, as JSON has it.
-
-        Raises:
-            InvalidInput: a part is missing or cannot be used.
-        """
-        try:
-            passages = [Passage(**{**one, "links": tuple(one.get("links", ()))}) for one in given["path"]["passages"]]
-            return cls(Path(tuple(passages)), given["question"], given.get("kind"))
-        except (KeyError, TypeError, AttributeError) as problem:
-            message = f"A demonstration has a path of passages and a question; not {given!r:.200}."
-            raise InvalidInput(message) from problem
-
-
-def sample_demonstrations(labelled: Sequence[Demonstration], count: int, *, seed: int = 0) -> list[Demonstration]:
-    """Choose demonstrations at random, as many of each kind as of any other where there are enough.
-
-    Args:
-        labelled: What to choose from.
-        count: How many; the paper finds 8 best, two in each of four contexts.
-        seed: The same seed chooses the same ones.
-
-    Raises:
-        InvalidInput: `count` is below 1, or there are not that many.
-
-    >>> path = Path((Passage("Basel lies on the Rhine."),))
-    >>> bridges = [Demonstration(path, f"Bridge {i}?", "bridge") for i in range(9)]
-    >>> comparisons = [Demonstration(path, f"Comparison {i}?", "comparison") for i in range(2)]
-    >>> [item.kind for item in sample_demonstrations(bridges + comparisons, 4)].count("comparison")
-    2
-    """
-    check_positive(count=count)
-    labelled = check_demonstrations(labelled)
-    if count > len(labelled):
-        raise InvalidInput(f"{count} demonstrations cannot be chosen from {len(labelled)}.")
-    chance = random.Random(seed)
-    by_kind = _by_kind(labelled)
-    kinds = list(by_kind.values())
-    chance.shuffle(kinds)  # if the kinds do not divide the count, chance says which of them has one more
-    for items in kinds:
-        chance.shuffle(items)
-    rounds = max(map(len, kinds))
-    return [items[i] for i in range(rounds) for items in kinds if i < len(items)][:count]
-
-
-def demonstration_contexts(
-    demonstrations: Sequence[Demonstration], per_context: int = 2
-) -> list[tuple[Demonstration, ...]]:
-    """Divide demonstrations into contexts of different kinds, as far as the kinds allow it.
-
-    Every demonstration stands in one context. The last context holds fewer if the number does not divide evenly.
-    Demonstrations of one kind stay in the given order.
-
-    Raises:
-        InvalidInput: `per_context` is below 1, or an item is no demonstration.
-
-    >>> path = Path((Passage("Basel lies on the Rhine."),))
-    >>> four = [Demonstration(path, f"{kind}?", kind) for kind in ("bridge", "bridge", "comparison", "comparison")]
-    >>> [[item.kind for item in context] for context in demonstration_contexts(four)]
-    [['bridge', 'comparison'], ['bridge', 'comparison']]
-    """
-    check_positive(demonstrations_per_prompt=per_context)
-    left = _by_kind(check_demonstrations(demonstrations))
-    contexts = []
-    while any(left.values()):
-        context: list[Demonstration] = []
-        shown: Counter[str | None] = Counter()
-        while len(context) < per_context and any(left.values()):
-            # The kind shown least so far; of several, the one with most left, or the later contexts would lack others.
-            kind = min((kind for kind in left if left[kind]), key=lambda kind: (shown[kind], -len(left[kind])))
-            context.append(left[kind].pop(0))
-            shown[kind] += 1
-        contexts.append(tuple(context))
-    return contexts
-
-
-def path_prompt(path: Path, instruction: str, max_document_tokens: int | None = None) -> Prompt:
-    """`Document: d1 Document: d2 ...` in its place in the instruction; blank documents are left out.
+def build_path_prompt(path: Path, instruction: str, max_document_tokens: int | None = None) -> Prompt:
+    """Fill the `{path}` of an instruction with `Document: d1 Document: d2 ...`. Blank documents are left out.
 
     >>> from drillrank.prompts import prompt_text
     >>> path = Path((Passage("a", title="T"), Passage(" "), Passage("b")))
-    >>> prompt_text(path_prompt(path, "{path} Ask. Question:"))
+    >>> prompt_text(build_path_prompt(path, "{path} Ask. Question:"))
     'Document: T a Document: b Ask. Question:'
     """
     before, after = instruction.split("{path}")
@@ -379,22 +301,3 @@ def path_prompt(path: Path, instruction: str, max_document_tokens: int | None = 
             parts.append(" Document: " if len(parts) > 1 else "Document: ")
             parts.append(TruncatableText(passage.titled_text, max_document_tokens))
     return (*parts, TrustedText(after))
-
-
-def check_demonstrations(demonstrations: Sequence[Demonstration]) -> tuple[Demonstration, ...]:
-    """The demonstrations.
-
-    Raises:
-        InvalidInput: an item is no demonstration.
-    """
-    for position, item in enumerate(demonstrations):
-        if not isinstance(cast("object", item), Demonstration):
-            raise InvalidInput(f"Demonstration {position} is a {type(item).__name__}, not a Demonstration.")
-    return tuple(demonstrations)
-
-
-def _by_kind(demonstrations: Sequence[Demonstration]) -> dict[str | None, list[Demonstration]]:
-    by_kind: dict[str | None, list[Demonstration]] = {}
-    for item in demonstrations:
-        by_kind.setdefault(item.kind, []).append(item)
-    return by_kind

@@ -14,9 +14,9 @@ from drillrank.frameworks.filters import AccessFilter
 from drillrank.frameworks.paths import PathRetrieval, PathStores
 from drillrank.frameworks.settings import PathRetrieverSettings
 from drillrank.frameworks.views import ViewRetrieval
+from drillrank.likelihood import UnigramModel
 from drillrank.llm import FunctionRequest, Requests, Usage, arun, run
 from drillrank.passages import Passage
-from drillrank.rerank.promptrank import PromptRank
 from drillrank.structure.record_store import RecordStore
 from drillrank.structure.stored_chunks import StoredChunk, Where
 from drillrank.testing.results import call_hook, expect
@@ -98,25 +98,29 @@ def retrieve_views(store: _ChunkStore) -> Requests[list[ComponentResult]]:
     return [ComponentResult(one.chunk.text, one.merged.score, dict(one.chunk.metadata)) for one in sections]
 
 
+class _ChunkStores(PathStores[StoredChunk[Any]]):
+    """Stores of a path search whose records are chunks."""
+
+    def own_id(self, record: StoredChunk[Any]) -> str:
+        return record.id
+
+    def name_records(self, records: Sequence[StoredChunk[Any]]) -> list[str]:
+        return [chunk.id for chunk in records]
+
+    def to_passage(self, record: StoredChunk[Any], name: str) -> Passage:
+        return Passage(record.text, id=name, links=tuple(record.links.values()), metadata=record.metadata)
+
+    def hop_event(self, hop: dict[str, Any]) -> FunctionRequest:  # noqa: ARG002
+        return FunctionRequest(lambda: None)
+
+
 def search_paths(store: _ChunkStore) -> Requests[list[ComponentResult]]:
     """Retrieve raw sections, along the links to their neighbors."""
-
-    def to_passage(chunk: StoredChunk[Any], name: str) -> Passage:
-        return Passage(chunk.text, id=name, links=tuple(chunk.links.values()), metadata=chunk.metadata)
-
-    stores: PathStores[StoredChunk[Any]] = PathStores(
-        access_filter=_UNRESTRICTED,
-        source=store,
-        linked_store=store,
-        knows_all_ids=True,
-        is_one_store=True,
-        own_id=lambda chunk: chunk.id,
-        name_records=lambda chunks: [chunk.id for chunk in chunks],
-        to_passage=to_passage,
-        hop_event=lambda _: FunctionRequest(lambda: None),
+    stores = _ChunkStores(
+        access_filter=_UNRESTRICTED, source=store, linked_store=store, knows_all_ids=True, is_one_store=True
     )
     retrieval: PathRetrieval[StoredChunk[Any]] = PathRetrieval(
-        *([], PromptRank(), stores),
+        *([], UnigramModel(), stores),
         settings=PathRetrieverSettings(),
         links=["metadata"],
         embed=None,

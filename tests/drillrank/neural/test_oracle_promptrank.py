@@ -11,7 +11,8 @@ import pytest
 from drillrank import Passage, Path, PromptRank
 from drillrank.prompts import prompt_text
 from drillrank.rerank.base import PRESETS
-from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, Demonstration, path_prompt
+from drillrank.rerank.demonstrations import Demonstration
+from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, build_path_prompt
 from tests.drillrank.neural.golden import GPT2, T5, at_hand, golden, inputs, model
 from tests.examples import some
 
@@ -77,7 +78,7 @@ def test_ensembles_of_templates_and_demonstrations(name):
         shown = config["config"].startswith("demo")
         ranker = PromptRank(
             model(name),
-            settings={"preset": "promptrank", **UNLIMITED},
+            settings={"formula": "promptrank", **UNLIMITED},
             instructions=PROMPTRANK_INSTRUCTIONS[:1] if shown else templates,
             demonstrations=shots[: 2 * len(templates)] if shown else (),
             ensemble=config["ensembling"],
@@ -95,7 +96,7 @@ def test_ensembles_of_tokens(name):
     for question, paths, config, instructions, chosen in rows_of(name, "token"):
         wording = [instruction.replace("{path}", PRESETS["promptrank"].template) for instruction in instructions]
         for i in chosen:
-            prompts = [prompt_text(path_prompt(as_path(paths[i]), instruction)) for instruction in wording]
+            prompts = [prompt_text(build_path_prompt(as_path(paths[i]), instruction)) for instruction in wording]
             pairs = [(prompt, question) for prompt in prompts]
             found = [item.log_probs for item in model(name).log_likelihood(pairs, temperature=config["temperature"])]
             tokens = np.max(found, axis=0) if config["ensembling"] == "token-max" else np.mean(found, axis=0)
