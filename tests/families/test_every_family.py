@@ -168,7 +168,7 @@ def test_likelihood(name, tmp_path):
         pytest.skip(f"cannot compute at this size: {error!r:.100}")
     model = HuggingFaceModel(str(tmp_path), dtype="float32", max_length=500)
     if name in MASKED:
-        with pytest.raises(InvalidInput, match="no causal language model"):
+        with pytest.raises(InvalidInput, match="not a causal language model"):
             model.engine  # noqa: B018  # loads it
         return
     tokenizer = model.engine.tokenizer

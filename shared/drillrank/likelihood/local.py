@@ -1,7 +1,7 @@
-"""A neural model on this machine, whatever computes it: from requests to token ids, in batches, and back.
+"""Neural models on this machine: from requests to token ids, in batches, and back.
 
-It is loaded at the first use and pickled without its weights. One worker thread computes whatever callers of any
-thread ask for, call by call: what a call finds never depends on who else asks.
+A model is loaded at the first use and pickled without its weights. One worker thread serves callers of any thread in
+order of arrival. Results never depend on other callers.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class OutOfMemory(DrillrankError, MemoryError):
 
 @dataclass(frozen=True, slots=True)
 class TokenSequence:
-    """What is to be read of one request.
+    """Tokens of one request, and the positions whose predictions are read.
 
     Attributes:
-        source: What the encoder reads; empty for decoder-only models.
-        ids: What the decoder reads.
+        source: Token ids for the encoder. Empty for decoder-only models.
+        ids: Token ids for the decoder.
         positions: Index in `ids` of the token that predicts each target token.
         target_ids: Ids of the target tokens.
         cut_tokens: Number of document tokens that were truncated.
@@ -89,16 +89,16 @@ class PrefixCacheOptions:
 
 @dataclass(eq=False)
 class Engine(ABC):
-    """A loaded model.
+    """Loaded model.
 
     Attributes:
-        model: The model, of torch or of CTranslate2.
-        tokenizer: Tokenises text as data.
+        model: Model of PyTorch or CTranslate2.
+        tokenizer: Tokenizer that reads text as data.
         window: Longest input in tokens, special tokens included, or None.
-        start: What an encoder-decoder's targets begin behind; None for decoder-only models.
-        longest_target: Positions of an encoder-decoder's target, special tokens included, or None.
-        batch_tokens: Tokens of one batch after padding, keys and values of others that it stands on included.
-        batch_targets: Rows of logits of one batch.
+        start: Token ids in front of each target of an encoder-decoder. None for decoder-only models.
+        longest_target: Number of positions of an encoder-decoder's target, special tokens included, or None.
+        batch_tokens: Number of tokens of one batch after padding, with keys and values of stems.
+        batch_targets: Number of rows of logits of one batch.
     """
 
     model: Any
@@ -113,15 +113,15 @@ class Engine(ABC):
 
     @property
     def left_behind(self) -> bool:
-        """Whether it is of no use in this process, since what computes did not come along in a fork."""
+        """True if the model is useless in this process, because its threads did not survive a fork."""
         return False
 
     @abstractmethod
     def read(self, readings: Sequence[TokenSequence], temperature: float | None) -> list[npt.NDArray[np.float64]]:
-        """Log-probabilities of each reading's tokens; without a temperature, their logits.
+        """Return the log-probabilities of each reading's target tokens, or their logits without a temperature.
 
         Raises:
-            OutOfMemory: a single reading does not fit.
+            OutOfMemory: A single reading does not fit.
         """
 
     def in_batches(
@@ -131,35 +131,35 @@ class Engine(ABC):
         targets: Sequence[int] | None = None,
         budget: int | None = None,
     ) -> None:
-        """Run batches of items of these lengths, as `by_length` divides them; `budget` is `batch_tokens` by default."""
+        """Run batches of items of these lengths, divided by `by_length`. `budget` is `batch_tokens` by default."""
         for batch in by_length(lengths, budget or self.batch_tokens, targets, self.batch_targets):
             in_halves(run, batch)
 
 
 class LocalModel(TokenModel, Generic[Loaded]):
-    """What models on this machine have in common.
+    """Base class of models on this machine.
 
     Args:
         name: Model id or directory.
-        given: The constructor's `locals()`.
+        arguments: The constructor's `locals()`.
 
     Raises:
-        InvalidInput: the name is empty.
+        InvalidInput: The name is empty.
     """
 
     kind: ClassVar[str]
-    """What stands in front of the colon of a specification."""
+    """Part of a specification before the colon."""
 
-    def __init__(self, name: str, given: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, arguments: Mapping[str, Any]) -> None:
         if not name:
-            raise InvalidInput(f'"{self.kind}:" needs a model id or a directory behind the colon.')
-        super().__init__(name, given)
+            raise InvalidInput(f'"{self.kind}:" names no model. Add a model id or a directory after the colon.')
+        super().__init__(name, arguments)
         self._engine: Loaded | None = None
         self._worker = Worker()
 
     @property
     def spec(self) -> str:
-        """The kind and the model's name."""
+        """Kind and name of the model."""
         return f"{self.kind}:{self._name}"
 
     @property
@@ -169,25 +169,25 @@ class LocalModel(TokenModel, Generic[Loaded]):
 
     @property
     def engine(self) -> Loaded:
-        """The loaded model; loads it if need be."""
+        """The loaded model. It is loaded at the first use."""
         engine = self._engine
         return self._worker.run(self._loaded) if engine is None or engine.left_behind else engine
 
     @property
     def tokenizer(self) -> TextTokenizer:
-        """The model's tokenizer; loads the model if need be."""
+        """The model's tokenizer. The model is loaded at the first use."""
         return self.engine.tokenizer
 
     @cached_property
     def trained_answers(self) -> TrainedAnswers | None:
-        """What the checkpoint's `1_LogitScore/config.json` names, if it has one."""
+        """Answers in the checkpoint's `1_LogitScore/config.json`, or None."""
         return read_trained_answers(self._name, self._options.get("revision"))
 
     async def run_in_worker(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call a function on the thread on which this model computes, without blocking the event loop.
 
-        First come, first served; a task that is cancelled before its turn gives its place up. The function must not
-        wait for another model of this kind that may be waiting for this one.
+        Callers are served in order of arrival. A task that is cancelled before its turn is dropped. The function must
+        not wait for another model of this kind that may be waiting for this one.
         """
         return await asyncio.wrap_future(self._worker.submit(function, *arguments))
 
@@ -221,21 +221,21 @@ class LocalModel(TokenModel, Generic[Loaded]):
         ]
 
     def _read(self, readings: Sequence[TokenSequence], temperature: float | None) -> list[npt.NDArray[np.float64]]:
-        """What is read; the same twice is computed once, so that ties stay ties whatever batches they fall into."""
+        """Return what is read. Equal sequences are computed once, so that ties do not depend on the batches."""
         keys = [(one.source, tuple(one.ids), tuple(one.positions), tuple(one.target_ids)) for one in readings]
         distinct = dict(zip(keys, readings, strict=True))
         engine = self._loaded()
         with progress_bar(self._options["show_progress"], "Reading") as (expect, engine.advance):
             expect(len(distinct))
             values_of = dict(zip(distinct, engine.read(list(distinct.values()), temperature), strict=True))
-        found = [values_of[key].copy() for key in keys]
-        for position, values in enumerate(found):
+        results = [values_of[key].copy() for key in keys]
+        for position, values in enumerate(results):
             if not np.isfinite(values).all():
                 raise NotFinite(
                     f"Request {position} has a log-probability of {values[~np.isfinite(values)][0]}: "
-                    "the weights are broken, or overflow in this dtype; try float32."
+                    "the weights are broken, or overflow in this dtype. Try float32."
                 )
-        return found
+        return results
 
 
 def make_sequences(engine: Engine, requests: Sequence[AnyRequest], end_ids: Sequence[int] = ()) -> list[TokenSequence]:
@@ -323,16 +323,16 @@ def _make_encoder_sequences(
 def by_length(
     lengths: Sequence[int], budget: int, targets: Sequence[int] | None = None, target_budget: int = 0
 ) -> Iterator[list[int]]:
-    """Positions in batches of similar length, longest first, so divided that the least is computed.
+    """Yield indices in batches of similar length, longest first, so that the least is computed.
 
-    A batch costs its tokens after padding, and as much as `budget / 32` tokens for being one more: the steps that a
-    model takes whatever it is given.
+    A batch costs its tokens after padding, and as much as `budget / 32` tokens for the steps that a model takes for
+    each batch.
 
     Args:
-        lengths: Tokens of each item.
-        budget: Tokens of a batch after padding; a longer item is a batch of its own.
-        targets: Target tokens of each item, each of which needs a row of logits; None if these do not count here.
-        target_budget: Target tokens of a batch.
+        lengths: Number of tokens of each item.
+        budget: Number of tokens of a batch after padding. A longer item is a batch of its own.
+        targets: Number of target tokens of each item, each of which needs a row of logits. None if they do not count.
+        target_budget: Number of target tokens of a batch.
 
     >>> list(by_length([3, 9, 4, 4], budget=8))
     [[1], [2, 3], [0]]
@@ -343,7 +343,7 @@ def by_length(
     """
     order = sorted(range(len(lengths)), key=lambda position: -lengths[position])
     rows = np.cumsum([0, *(targets[position] for position in order)]) if targets else np.zeros(len(order) + 1)
-    # The least cost of all that stands before each place, and where its last batch begins.
+    # Least cost of the items before each index, and the index where the last batch of them begins.
     costs, begins = np.full(len(order) + 1, np.inf), np.zeros(len(order) + 1, dtype=int)
     costs[0] = 0.0
     for first, position in enumerate(order):
@@ -361,10 +361,10 @@ def by_length(
 
 
 def in_halves(run: Callable[[list[int]], None], batch: list[int]) -> None:
-    """Run a batch; when the memory does not suffice, its two halves.
+    """Run a batch, or its two halves if the memory does not suffice.
 
     Raises:
-        OutOfMemory: a single item does not fit.
+        OutOfMemory: A single item does not fit.
     """
     try:
         run(batch)
@@ -374,7 +374,7 @@ def in_halves(run: Callable[[list[int]], None], batch: list[int]) -> None:
             raise
         if len(batch) == 1:
             raise OutOfMemory(
-                "One prompt alone does not fit into memory: lower max_length, or use a smaller model or dtype."
+                "One prompt alone does not fit into memory. Lower max_length, or use a smaller model or dtype."
             ) from error
     else:
         return
@@ -384,7 +384,7 @@ def in_halves(run: Callable[[list[int]], None], batch: list[int]) -> None:
 
 
 def longest_target(config: Any) -> int | None:
-    """Positions of an encoder-decoder's target, special tokens included; None if it does not count them."""
+    """Return the number of positions of an encoder-decoder's target, special tokens included. None for no limit."""
     if not config.is_encoder_decoder:
         return None
     encoder: int | None = getattr(config, "max_position_embeddings", None)

@@ -163,11 +163,8 @@ class TorchEngine(Engine):
         parameters = inspect.signature(model.forward).parameters
         self._cache_name = "cache" if "cache" in parameters else "past_key_values"  # before transformers 5.24
         self._takes_positions = "position_ids" in parameters
-        text_config = config.get_text_config()
-        self._rope, self._rope_length = _find_rope_switch(text_config) or ("", window or _UNLIMITED)
-        self._shared_length = 0
-        if config.model_type in _SHARING and not self._rope:
-            self._shared_length = getattr(text_config, "sliding_window", None) or _UNLIMITED
+        self._rope, self._rope_length = _find_rope_switch(config.get_text_config()) or ("", window or _UNLIMITED)
+        self._shared_length = 0 if self._rope else _find_shared_length(config)
         self.prefixes: TorchPrefixes | None = None
         if prefix_cache is not None and self._has_separable_states():
             self.prefixes = TorchPrefixes(self, prefix_cache)
@@ -474,6 +471,13 @@ def _prepare(model: Any) -> None:
     if model.config.model_type in _WIDE_RESIDUALS:
         for stack in (model.get_encoder(), model.get_decoder()):
             stack.embed_tokens.register_forward_hook(lambda _module, _inputs, states: states.float())
+
+
+def _find_shared_length(config: Any) -> int:
+    """Return the number of tokens up to which sequences of this architecture may share their beginnings."""
+    if config.model_type not in _SHARING:
+        return 0
+    return getattr(config.get_text_config(), "sliding_window", None) or _UNLIMITED
 
 
 def _find_rope_switch(config: Any) -> tuple[str, int] | None:

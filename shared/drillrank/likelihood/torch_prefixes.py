@@ -163,9 +163,9 @@ class _KeptLayer(DynamicLayer):  # type: ignore[misc]
 
 
 class _Batch:
-    """Rows of prefixes, padded to the longest: on the left, or on the right with `left=False`."""
+    """Rows of prefixes, padded to the longest on the left, or on the right with `pad_right`."""
 
-    def __init__(self, rows: Sequence[Rows], *, left: bool = True) -> None:
+    def __init__(self, rows: Sequence[Rows], *, pad_right: bool = False) -> None:
         self.lengths = np.array([len(one) for one in rows])
         width = int(self.lengths.max(initial=0))
         # Masked rows must be finite numbers, and so those of real tokens.
@@ -173,7 +173,7 @@ class _Batch:
         self.mask = np.zeros((len(rows), width), dtype=np.int64)
         for index, one in enumerate(rows):
             if len(one):
-                columns = slice(width - len(one), None) if left else slice(len(one))
+                columns = slice(len(one)) if pad_right else slice(width - len(one), None)
                 self.rows[index] = one[0]
                 self.rows[index, columns] = one
                 self.mask[index, columns] = 1
@@ -398,7 +398,7 @@ class TorchPrefixes:
         """Encoder-decoder models: targets, each with the encoder's states of its prompt."""
 
         def run_batch(batch: list[int]) -> None:
-            padded = _Batch([prefixes[i] for i in batch], left=False)
+            padded = _Batch([prefixes[i] for i in batch], pad_right=True)
             states = self._memory.read(0, self._engine.to_device(padded.rows)).flatten(2)
             encoded = BaseModelOutput(last_hidden_state=states)
             mask = self._engine.to_device(padded.mask)
