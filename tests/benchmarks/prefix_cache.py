@@ -1,7 +1,7 @@
 """The prefix cache: a question to 50 passages of 170 tokens without it, cold, warm in memory and warm on disk.
 
-The hand-written loop runs the network over the same keys and values in one batch, without tokenising, padding, budgets
-and a check of what is kept. Its logits are in the model's dtype, those of drillrank in float32.
+The hand-written loops run the network over the same keys and values in one batch, without tokenising, padding, budgets
+and a check of what is kept. One has logits in float32, as drillrank does, the other in the model's dtype.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def _compare(name: str, texts: list[str], folder: str) -> None:
             "cold": partial(cached.log_likelihood, requests),
             "warm in memory": partial(cached.log_likelihood, requests),
             "warm on disk": partial(stored.log_likelihood, requests),
-            "hand-written loop, warm": partial(loop.run, sequences),
+            "hand-written loop, warm": partial(loop.run, sequences, torch.float32),
+            "hand-written loop, warm, logits rounded": partial(loop.run, sequences, plain.engine.model.dtype),
         }
         for variant, run in variants.items():
             gc.collect()
@@ -119,19 +120,22 @@ class HandWrittenLoop:
 
     def __init__(self, network: Any, sequences: Sequence[TokenSequence]) -> None:
         self._network = network
+        head = network.get_output_embeddings().weight.detach()
+        self._heads = {torch.float32: head.float(), head.dtype: head}
         self._width = min(one.positions[0] for one in sequences)
         ids = torch.tensor([one.ids[: self._width] for one in sequences])
         with torch.inference_mode():
             self._cache = network(ids, use_cache=True, logits_to_keep=1).past_key_values
 
-    def run(self, sequences: Sequence[TokenSequence]) -> list[float]:
-        """Return log-probabilities of the targets."""
+    def run(self, sequences: Sequence[TokenSequence], logit_dtype: torch.dtype) -> list[float]:
+        """Return log-probabilities of the targets, from logits of a dtype."""
         end = self._width + QUESTION_TOKENS + 1
         tokens = torch.tensor([[*one.ids, 0, 0][self._width : end] for one in sequences])
         cache = copy.copy(self._cache)
         cache.layers = [copy.copy(layer) for layer in self._cache.layers]
         with torch.inference_mode():
-            logits = self._network(tokens[:, :-1], past_key_values=cache).logits.float()
+            states = self._network.base_model(tokens[:, :-1], past_key_values=cache).last_hidden_state
+            logits = torch.nn.functional.linear(states.to(logit_dtype), self._heads[logit_dtype]).float()
             log_probs = torch.log_softmax(logits, -1).gather(2, tokens[:, 1:, None])
         totals: list[float] = log_probs.sum((1, 2)).tolist()
         return totals

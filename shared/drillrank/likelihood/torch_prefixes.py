@@ -23,7 +23,6 @@ import numpy.typing as npt
 import torch
 import transformers
 from transformers.cache_utils import DynamicLayer
-from transformers.modeling_outputs import BaseModelOutput
 
 from drillrank.errors import WarnOnce
 from drillrank.likelihood.local import PrefixCacheOptions, TokenSequence
@@ -194,6 +193,8 @@ class TorchPrefixes:
         self._warned = WarnOnce()
         with torch.inference_mode():
             states = engine.example_states()
+            # Some architectures read further attributes of their own output class.
+            self._encoder_output = None if engine.start is None else type(engine.encode([[0]])[0])
         layout = StateLayout(states, options.is_int8)
         self.token_bytes = layout.token_bytes
         self._memory = PrefixMemory(options.memory_bytes, layout, engine.device)
@@ -400,7 +401,7 @@ class TorchPrefixes:
         def run_batch(batch: list[int]) -> None:
             padded = _Batch([prefixes[i] for i in batch], pad_right=True)
             states = self._memory.read(0, self._engine.to_device(padded.rows)).flatten(2)
-            encoded = BaseModelOutput(last_hidden_state=states)
+            encoded = self._encoder_output(last_hidden_state=states) if self._encoder_output else None
             mask = self._engine.to_device(padded.mask)
             inputs = self._engine.inputs_on_encoder([sequences[i] for i in batch], encoded, mask)
             compute([indices[i] for i in batch], **inputs)
