@@ -30,6 +30,7 @@ from drillrank.rerank.upr import UPR
 from . import random_models
 from .data import read
 from .neural_operations import executed_by, passages_of
+from .prefix_cache_int8 import print_changes
 
 N_PASSAGES, PASSAGE_TOKENS, QUESTION_TOKENS = 50, 170, 12
 REPEATS = 3
@@ -37,11 +38,12 @@ CACHE = "2 GB"
 
 
 def main(model: str | None = None) -> None:
-    """Print one table for a model directory, or for a model of random weights."""
+    """Print two tables for a model directory, or for a model of random weights."""
     texts = [passage["text"] for passage in read("rerank/squad_passages")]
     with tempfile.TemporaryDirectory() as folder:
         name = model.removeprefix("hf:") if model else random_models.save_llama(Path(folder), texts)
         _compare(name, texts, str(Path(folder, "cache")))
+        print_changes(name, texts)
 
 
 def _compare(name: str, texts: list[str], folder: str) -> None:

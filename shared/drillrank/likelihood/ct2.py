@@ -82,25 +82,25 @@ class CTranslate2Model(LocalModel["CTranslate2Engine"]):
         import ctranslate2
         import transformers
 
-        location = Path(self._name)
-        if not ctranslate2.contains_model(str(location)):
+        folder = Path(self._name)
+        if not ctranslate2.contains_model(str(folder)):
             raise InvalidInput(
                 f"{self._name!r:.200} holds no model of CTranslate2: convert one, as in "
                 "drillrank.likelihood.ct2.convert(model, directory)."
             )
         with invalid_input(f"tokenizer.json and tokenizer_config.json must lie in {self._name!r:.200}"):
-            host = transformers.AutoTokenizer.from_pretrained(location)
+            host = transformers.AutoTokenizer.from_pretrained(folder)
             tokenizer = TextTokenizer(host)
-            _check_vocabulary(location, tokenizer)
-        limits = _read(location / LIMITS)
+            _check_vocabulary(folder, tokenizer)
+        limits = _read_json(folder / LIMITS)
         threads = self._options["threads"] or 0
         if used_before_fork() and threads != 1:
             threads = 1
             warn_of_one_thread()
-        encoder_decoder = "decoder_start_token" in _read(location / "config.json")
+        encoder_decoder = "decoder_start_token" in _read_json(folder / "config.json")
         kind = ctranslate2.Translator if encoder_decoder else ctranslate2.Generator
         with invalid_input(f"CTranslate2 cannot load {self._name!r:.200}"):
-            model = kind(str(location), device="cpu", compute_type=self._options["compute_type"], intra_threads=threads)
+            model = kind(str(folder), device="cpu", compute_type=self._options["compute_type"], intra_threads=threads)
         logger.info("Loaded %s by CTranslate2 in %s.", self._name, model.compute_type)
         longest = host.model_max_length if host.model_max_length < 10_000_000 else None
         return CTranslate2Engine(
@@ -128,18 +128,18 @@ class CTranslate2Engine(Engine):
         return self._process != os.getpid()
 
     def read(self, readings: Sequence[TokenSequence], temperature: float | None) -> list[_Values]:
-        """As `Engine.read`.
+        """Implement `Engine.read`.
 
         Raises:
             InvalidInput: several target tokens of an encoder-decoder, at another temperature than 1; or a prompt or a
                 target has more tokens than the model has positions; or CTranslate2 cannot score this architecture.
         """
-        found: list[_Values] = [np.empty(0)] * len(readings)
+        results: list[_Values] = [np.empty(0)] * len(readings)
         try:
             if self.start is None:
-                self._decode(readings, temperature, found)
+                self._decode(readings, temperature, results)
             else:
-                self._encode(readings, temperature, found)
+                self._encode(readings, temperature, results)
         except RuntimeError as error:
             if "position" not in str(error):
                 raise
@@ -150,9 +150,9 @@ class CTranslate2Engine(Engine):
                 raise
             what = 'CTranslate2 cannot score sequences with this architecture (Gemma 3 is one): load it by "hf:"'
             raise InvalidInput(f"{what}; {error!s:.200}") from error
-        return found
+        return results
 
-    def _decode(self, readings: Sequence[TokenSequence], temperature: float | None, found: list[_Values]) -> None:
+    def _decode(self, readings: Sequence[TokenSequence], temperature: float | None, results: list[_Values]) -> None:
         """Logits of whole sequences, read where a token is predicted."""
 
         def run(batch: list[int]) -> None:
@@ -160,35 +160,35 @@ class CTranslate2Engine(Engine):
                 self.model.forward_batch([readings[i].ids[: readings[i].positions[-1] + 1] for i in batch])
             )
             for i, row in zip(batch, logits, strict=True):
-                found[i] = _log_probs(row[readings[i].positions], readings[i].target_ids, temperature)
+                results[i] = _log_probs(row[readings[i].positions], readings[i].target_ids, temperature)
             self.advance(len(batch))
 
         lengths = [one.positions[-1] + 1 for one in readings]
         self.in_batches(run, lengths, budget=min(self.batch_tokens, self.batch_targets))
 
-    def _encode(self, readings: Sequence[TokenSequence], temperature: float | None, found: list[_Values]) -> None:
+    def _encode(self, readings: Sequence[TokenSequence], temperature: float | None, results: list[_Values]) -> None:
         """Targets of several tokens behind what the encoder reads, and single ones by the logits of the first step."""
         prefix, end = self.tokenizer.prefix, self.tokenizer.eos_id
         single = [i for i, one in enumerate(readings) if len({*one.positions}) == 1]
-        whole = [i for i, one in enumerate(readings) if len({*one.positions}) > 1]
-        if whole and temperature != 1:
+        several = [i for i, one in enumerate(readings) if len({*one.positions}) > 1]
+        if several and temperature != 1:
             raise InvalidInput(
                 f"CTranslate2 scores the targets of an encoder-decoder at temperature 1, not {temperature!r:.200}: "
                 'leave it out, or load the model by "hf:".'
             )
 
-        def run_whole(batch: list[int]) -> None:
-            some = [readings[whole[at]] for at in batch]
+        def run_several(batch: list[int]) -> None:
+            some = [readings[several[j]] for j in batch]
             # The end-of-sequence token is scored behind every target, whether or not it is wanted.
             targets = [one.target_ids[:-1] if one.target_ids[-1] == end else one.target_ids for one in some]
             named = [self._named([*prefix, *target]) for target in targets]
             scored = self.model.score_batch([self._named(one.source) for one in some], named, max_input_length=0)
-            for at, one, result in zip(batch, some, scored, strict=True):
-                found[whole[at]] = np.array(result.log_probs[len(prefix) : len(prefix) + len(one.target_ids)])
+            for j, one, result in zip(batch, some, scored, strict=True):
+                results[several[j]] = np.array(result.log_probs[len(prefix) : len(prefix) + len(one.target_ids)])
             self.advance(len(batch))
 
         def run_single(batch: list[int]) -> None:
-            some = [readings[single[at]] for at in batch]
+            some = [readings[single[j]] for j in batch]
             written = self.model.translate_batch(
                 [self._named(one.source) for one in some],
                 target_prefix=[self._named(prefix)] * len(batch) if prefix else None,
@@ -198,14 +198,14 @@ class CTranslate2Engine(Engine):
                 max_input_length=0,
                 return_logits_vocab=True,
             )
-            for at, one, result in zip(batch, some, written, strict=True):
+            for j, one, result in zip(batch, some, written, strict=True):
                 logits = np.asarray(result.logits[0][-1])[None].repeat(len(one.target_ids), axis=0)
-                found[single[at]] = _log_probs(logits, one.target_ids, temperature)
+                results[single[j]] = _log_probs(logits, one.target_ids, temperature)
             self.advance(len(batch))
 
-        counts = [len(readings[i].target_ids) for i in whole]
-        lengths = [len(readings[i].source) + count for i, count in zip(whole, counts, strict=True)]
-        self.in_batches(run_whole, lengths, counts)
+        counts = [len(readings[i].target_ids) for i in several]
+        lengths = [len(readings[i].source) + count for i, count in zip(several, counts, strict=True)]
+        self.in_batches(run_several, lengths, counts)
         self.in_batches(run_single, [len(readings[i].source) for i in single])
 
     def _named(self, ids: Sequence[int]) -> list[str]:
@@ -221,30 +221,30 @@ def _log_probs(logits: npt.NDArray[np.float32], ids: Sequence[int], temperature:
     wide = logits / np.float32(temperature)
     wide -= wide.max(axis=1, keepdims=True)
     chosen = wide[rows, ids].astype(np.float64)
-    found: _Values = chosen - np.log(np.exp(wide, out=wide).sum(axis=1, dtype=np.float64))
-    return found
+    log_probs: _Values = chosen - np.log(np.exp(wide, out=wide).sum(axis=1, dtype=np.float64))
+    return log_probs
 
 
-def _check_vocabulary(location: Path, tokenizer: TextTokenizer) -> None:
+def _check_vocabulary(folder: Path, tokenizer: TextTokenizer) -> None:
     """Reject a tokenizer whose tokens are not the model's, which CTranslate2 knows by their names.
 
     Raises:
         InvalidInput: they are another's.
     """
-    for file in (location / name for name in _VOCABULARIES if (location / name).is_file()):
-        known = json.loads(file.read_text(encoding="utf-8"))
-        if tokenizer.token_names[: tokenizer.text_tokens] != known[: tokenizer.text_tokens]:
-            raise InvalidInput(f"The tokenizer in {str(location)!r:.200} is that of another model than {file.name}.")
+    for file in (folder / name for name in _VOCABULARIES if (folder / name).is_file()):
+        vocabulary = json.loads(file.read_text(encoding="utf-8"))
+        if tokenizer.token_names[: tokenizer.text_tokens] != vocabulary[: tokenizer.text_tokens]:
+            raise InvalidInput(f"The tokenizer in {str(folder)!r:.200} is that of another model than {file.name}.")
 
 
-def _read(location: Path) -> dict[str, Any]:
-    """What a file of JSON says; nothing if there is none.
+def _read_json(path: Path) -> dict[str, Any]:
+    """Return the object in a file of JSON. Empty if the file does not exist.
 
     Raises:
         InvalidInput: it cannot be read.
     """
-    with invalid_input(f"{location} cannot be read"):
-        return dict(json.loads(location.read_text(encoding="utf-8"))) if location.is_file() else {}
+    with invalid_input(f"{path} cannot be read"):
+        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
 
 
 def convert(
@@ -299,18 +299,18 @@ def convert(
     if Path(directory).exists() and not overwrite:
         raise InvalidInput(f"{directory!r:.200} is there already: give overwrite=True to replace it, or another one.")
     message = f"{model!r:.200} cannot be converted to {directory!r:.200}"
-    with invalid_input(message), replace_folder(Path(directory)) as location:
+    with invalid_input(message), replace_folder(Path(directory)) as folder:
         config = transformers.AutoConfig.from_pretrained(model, revision=revision)
         tokenizer = transformers.AutoTokenizer.from_pretrained(model, revision=revision)
-        Converter(model, revision=revision).convert(str(location), quantization=quantization, force=True)
-        tokenizer.save_pretrained(location)
-        config_json = json.loads((location / "config.json").read_text(encoding="utf-8"))
+        Converter(model, revision=revision).convert(str(folder), quantization=quantization, force=True)
+        tokenizer.save_pretrained(folder)
+        config_json = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         of_strings = {
             name: "" if name.endswith("_token") and value is None else value for name, value in config_json.items()
         }
-        (location / "config.json").write_text(
+        (folder / "config.json").write_text(
             json.dumps(of_strings, indent=2), encoding="utf-8"
         )  # a missing token stops it
         limits = {"max_length": longest_input(config, tokenizer), "longest_target": longest_target(config)}
-        (location / LIMITS).write_text(json.dumps(limits), encoding="utf-8")
+        (folder / LIMITS).write_text(json.dumps(limits), encoding="utf-8")
     return f"ct2:{directory}"
