@@ -25,7 +25,9 @@ from drillrank.frameworks.constructors import component
 from drillrank.frameworks.inputs import clean_question, finite_score
 from drillrank.frameworks.metadata import PREFIX, describe_details, describe_explanation
 from drillrank.frameworks.sections import select_candidates
+from drillrank.likelihood import PrefixEstimate
 from drillrank.passages import Ranking
+from drillrank.progress import OnProgress
 from drillrank.rerank.prior import RetrievalScores
 from drillrank.rerank.upr import UPR_PROMPT
 from langchain_ext._filters import DocumentFilter
@@ -179,6 +181,32 @@ class UPRRerank(UPRFields, LikelihoodCompressor):
     >>> UPRRerank(top_n=1).compress_documents(documents, "Which novel?")[0].page_content
     'Emma is a novel.'
     """
+
+    def precompute(self, documents: Sequence[Document], on_progress: OnProgress | None = None) -> PrefixEstimate:
+        """Compute documents at indexing time, so that a question to them costs its own tokens only.
+
+        Args:
+            documents: The documents, with the metadata that they have at the time of the question.
+            on_progress: Callback that receives the number of passages done and of all passages.
+
+        Raises:
+            LacksCapability: The model has no prefix cache, as in `model_options={"prefix_cache": "1 GB"}`.
+            InvalidInput: The documents do not fit into the prefix cache.
+        """
+        estimate: PrefixEstimate = self.core.precompute(self._list_passages(documents), on_progress)
+        return estimate
+
+    def estimate_precompute(self, documents: Sequence[Document]) -> PrefixEstimate:
+        """Estimate the bytes that `precompute` keeps and the time that it takes.
+
+        Raises:
+            LacksCapability: The model has no prefix cache.
+        """
+        estimate: PrefixEstimate = self.core.estimate_precompute(self._list_passages(documents))
+        return estimate
+
+    def _list_passages(self, documents: Sequence[Document]) -> list[Passage]:
+        return self._read_input({"query": "", "documents": documents})[1]
 
 
 class RelevanceRerank(RelevanceFields, LikelihoodCompressor):

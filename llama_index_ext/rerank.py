@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -27,7 +27,9 @@ from drillrank.frameworks.components import (
 )
 from drillrank.frameworks.inputs import clean_question, finite_score, value_text
 from drillrank.frameworks.metadata import RANKING_KEYS, describe_details, without_ranking
+from drillrank.likelihood import PrefixEstimate
 from drillrank.passages import Ranking
+from drillrank.progress import OnProgress
 from llama_index_ext._records import annotate_node, read_content, select_hits
 from llama_index_ext.events import send_explanations
 from llama_index_ext.settings import BRMGRRerankSettings, NodeRerankSettings, RelevanceRerankSettings, RerankSettings
@@ -160,6 +162,35 @@ class UPRRerank(UPRFields, LikelihoodRerank):
     >>> UPRRerank(top_n=1).postprocess_nodes(nodes, query_str="Which novel?")[0].node.text
     'Emma is a novel.'
     """
+
+    def precompute(
+        self, nodes: Sequence[BaseNode | NodeWithScore], on_progress: OnProgress | None = None
+    ) -> PrefixEstimate:
+        """Compute nodes at indexing time, so that a question to them costs its own tokens only.
+
+        Args:
+            nodes: The nodes, with the metadata that they have at the time of the question.
+            on_progress: Callback that receives the number of passages done and of all passages.
+
+        Raises:
+            LacksCapability: The model has no prefix cache, as in `model_options={"prefix_cache": "1 GB"}`.
+            InvalidInput: The nodes do not fit into the prefix cache.
+        """
+        estimate: PrefixEstimate = self.core.precompute(self._list_passages(nodes), on_progress)
+        return estimate
+
+    def estimate_precompute(self, nodes: Sequence[BaseNode | NodeWithScore]) -> PrefixEstimate:
+        """Estimate the bytes that `precompute` keeps and the time that it takes.
+
+        Raises:
+            LacksCapability: The model has no prefix cache.
+        """
+        estimate: PrefixEstimate = self.core.estimate_precompute(self._list_passages(nodes))
+        return estimate
+
+    def _list_passages(self, nodes: Sequence[BaseNode | NodeWithScore]) -> list[Passage]:
+        hits = [node if isinstance(node, NodeWithScore) else NodeWithScore(node=node) for node in nodes]
+        return [self._passage(hit.node) for hit in select_hits(hits)]
 
 
 class RelevanceRerank(RelevanceFields, LikelihoodRerank):

@@ -13,12 +13,15 @@ _ALL = (
     "multihop path_prior linking readme reranking tuned first_stage never_worse hipporag generated papers "
     "papers_d3 papers_promptrank papers_mc papers_brmgr readers drilldown views folders folder_german small_folders "
     "readme_folder flat_headings stores d3_stores financebench which_document all_reports not_here contracts "
-    "loaded_pages pdf_folder filtered_views neural_speed quantised encoders corpus_scale growing_pool store_scale "
+    "loaded_pages pdf_folder filtered_views neural_speed prefix_cache "
+    "encoder_states quantised encoders corpus_scale growing_pool store_scale "
     "static_embeddings path_seeds real_files wiki_hops"
 )
 _OF_CHECKOUT = "financebench which_document all_reports loaded_pages pdf_folder"
 BENCHMARKS, OF_CHECKOUT = _ALL.split(), _OF_CHECKOUT.split()
-_SELF_CONTAINED = "folder_german small_folders contracts store_scale readme_folder growing_pool real_files wiki_hops"
+_SELF_CONTAINED = (
+    "encoder_states folder_german small_folders contracts store_scale readme_folder growing_pool real_files wiki_hops"
+)
 WITHOUT_DATA = [*OF_CHECKOUT, *_SELF_CONTAINED.split()]
 
 

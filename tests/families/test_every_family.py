@@ -168,7 +168,7 @@ def test_likelihood(name, tmp_path):
         pytest.skip(f"cannot compute at this size: {error!r:.100}")
     model = HuggingFaceModel(str(tmp_path), dtype="float32", max_length=500)
     if name in MASKED:
-        with pytest.raises(InvalidInput, match="no causal language model"):
+        with pytest.raises(InvalidInput, match="not a causal language model"):
             model.engine  # noqa: B018  # loads it
         return
     tokenizer = model.engine.tokenizer
@@ -186,3 +186,7 @@ def test_likelihood(name, tmp_path):
     assert len({*found}) > 1
     some = requests[::5]  # other neighbours, and after longer texts
     assert [one.total for one in model.log_likelihood(some, include_eos=False)] == pytest.approx(wanted[::5], abs=1e-4)
+    cached = HuggingFaceModel(str(tmp_path), dtype="float32", max_length=500, prefix_cache="40 MB")
+    for _ in range(2):  # while prefixes are computed, and when they are kept
+        likelihoods = cached.log_likelihood(requests, include_eos=False)
+        assert [one.total for one in likelihoods] == pytest.approx(wanted, abs=1e-4)

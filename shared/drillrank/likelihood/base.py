@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from drillrank.errors import InvalidInput, LacksCapability, check_number
+from drillrank.progress import OnProgress
 from drillrank.prompts import Prompt, TruncatableText
 from drillrank.text import check_surrogates
 from drillrank.vectors import CollectionStatistics
@@ -173,6 +174,27 @@ class TrainedAnswers:
 
     positive: int
     negative: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixEstimate:
+    """Size of the prefixes of some prompts in a model's prefix cache, and the time to compute those that it lacks.
+
+    Attributes:
+        n_prompts: Number of prompts with a prefix whose states do not depend on what follows.
+        n_tokens: Number of tokens of these prefixes. What prompts have in common counts once.
+        n_bytes: Bytes of these prefixes.
+        max_bytes: Bytes that the cache can keep.
+        fits: Whether all of them can be kept. Each must fit into memory, and all of them into memory or on disk.
+        seconds: Time to compute the prefixes that are not in the cache. 0 if they do not fit.
+    """
+
+    n_prompts: int
+    n_tokens: int
+    n_bytes: int
+    max_bytes: int
+    fits: bool
+    seconds: float
 
 
 class LanguageModel(ABC):
@@ -336,6 +358,40 @@ class LanguageModel(ABC):
         all_requests = [request for requests in request_lists for request in requests]
         likelihoods = iter(self.log_likelihood(all_requests, temperature=temperature, include_eos=include_eos))
         return [[next(likelihoods) for _ in requests] for requests in request_lists]
+
+    def estimate_prefixes(self, requests: Iterable[Request]) -> PrefixEstimate:  # noqa: ARG002
+        """Estimate the bytes and the time of `keep_prefixes`. The prefixes of one batch are computed to measure it.
+
+        Raises:
+            LacksCapability: The model has no prefix cache.
+        """
+        raise self._lacks_prefix_cache()
+
+    def keep_prefixes(
+        self,
+        requests: Iterable[Request],  # noqa: ARG002
+        on_progress: OnProgress | None = None,  # noqa: ARG002
+    ) -> PrefixEstimate:
+        """Compute prompts up to the question, and keep what was computed in the model's prefix cache.
+
+        Args:
+            requests: Prompts, with any targets.
+            on_progress: Callback that receives the number of prompts done and of all prompts.
+
+        Returns:
+            Size of the prefixes, and the time that they took.
+
+        Raises:
+            LacksCapability: The model has no prefix cache.
+            InvalidInput: The prefixes do not fit into the cache.
+        """
+        raise self._lacks_prefix_cache()
+
+    def _lacks_prefix_cache(self) -> LacksCapability:
+        return LacksCapability(
+            f"{self.spec!r:.200} has no prefix cache. Load a Hugging Face model with one, as in "
+            'load_language_model("hf:...", prefix_cache="1 GB").'
+        )
 
     async def run_in_worker(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call a function that uses this model, without blocking the event loop.

@@ -158,19 +158,21 @@ class CTranslate2Engine(Engine):
         """Compute the logits of whole sequences, and read them where a token is predicted."""
 
         def run(batch: list[int]) -> None:
-            logits = np.asarray(self.model.forward_batch([readings[i].ids[: readings[i].at[-1] + 1] for i in batch]))
+            logits = np.asarray(
+                self.model.forward_batch([readings[i].ids[: readings[i].positions[-1] + 1] for i in batch])
+            )
             for i, row in zip(batch, logits, strict=True):
-                results[i] = _log_probs(row[readings[i].at], readings[i].wanted, temperature)
+                results[i] = _log_probs(row[readings[i].positions], readings[i].target_ids, temperature)
             self.advance(len(batch))
 
-        lengths = [one.at[-1] + 1 for one in readings]
+        lengths = [one.positions[-1] + 1 for one in readings]
         self.in_batches(run, lengths, budget=min(self.batch_tokens, self.batch_targets))
 
     def _encode(self, readings: Sequence[TokenSequence], temperature: float | None, results: list[_Values]) -> None:
         """Score targets of several tokens after the encoder's input, and single tokens by the first step's logits."""
         prefix, end = self.tokenizer.prefix, self.tokenizer.eos_id
-        single = [i for i, one in enumerate(readings) if len({*one.at}) == 1]
-        several = [i for i, one in enumerate(readings) if len({*one.at}) > 1]
+        single = [i for i, one in enumerate(readings) if len({*one.positions}) == 1]
+        several = [i for i, one in enumerate(readings) if len({*one.positions}) > 1]
         if several and temperature != 1:
             raise InvalidInput(
                 f"CTranslate2 scores the targets of an encoder-decoder at temperature 1, got {temperature!r:.200}. "
@@ -180,11 +182,11 @@ class CTranslate2Engine(Engine):
         def run_several(batch: list[int]) -> None:
             some = [readings[several[index]] for index in batch]
             # The end-of-sequence token is scored after every target, also if it does not count.
-            targets = [one.wanted[:-1] if one.wanted[-1] == end else one.wanted for one in some]
+            targets = [one.target_ids[:-1] if one.target_ids[-1] == end else one.target_ids for one in some]
             named = [self._named([*prefix, *target]) for target in targets]
             scored = self.model.score_batch([self._named(one.source) for one in some], named, max_input_length=0)
             for index, one, result in zip(batch, some, scored, strict=True):
-                results[several[index]] = np.array(result.log_probs[len(prefix) : len(prefix) + len(one.wanted)])
+                results[several[index]] = np.array(result.log_probs[len(prefix) : len(prefix) + len(one.target_ids)])
             self.advance(len(batch))
 
         def run_single(batch: list[int]) -> None:
@@ -199,11 +201,11 @@ class CTranslate2Engine(Engine):
                 return_logits_vocab=True,
             )
             for index, one, result in zip(batch, some, written, strict=True):
-                logits = np.asarray(result.logits[0][-1])[None].repeat(len(one.wanted), axis=0)
-                results[single[index]] = _log_probs(logits, one.wanted, temperature)
+                logits = np.asarray(result.logits[0][-1])[None].repeat(len(one.target_ids), axis=0)
+                results[single[index]] = _log_probs(logits, one.target_ids, temperature)
             self.advance(len(batch))
 
-        counts = [len(readings[i].wanted) for i in several]
+        counts = [len(readings[i].target_ids) for i in several]
         lengths = [len(readings[i].source) + count for i, count in zip(several, counts, strict=True)]
         self.in_batches(run_several, lengths, counts)
         self.in_batches(run_single, [len(readings[i].source) for i in single])

@@ -1,15 +1,15 @@
-"""A neural model on this machine, whatever computes it: from requests to token ids, in batches, and back.
+"""Neural models on this machine: from requests to token ids, in batches, and back.
 
-It is loaded at the first use and pickled without its weights. One worker thread computes whatever callers of any
-thread ask for, call by call: what a call finds never depends on who else asks.
+A model is loaded at the first use and pickled without its weights. One worker thread serves callers of any thread in
+order of arrival. Results never depend on other callers.
 """
 
 from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, Generic, TypeVar
@@ -35,6 +35,7 @@ T = TypeVar("T")
 Loaded = TypeVar("Loaded", bound="Engine")
 
 _STEPS = 32  # batches whose fixed costs are those of a full batch's tokens
+_MIN_SHARED = 64  # tokens of demonstrations that are worth a segment of a prefix of their own
 
 
 class NotFinite(DrillrankError):
@@ -47,35 +48,57 @@ class OutOfMemory(DrillrankError, MemoryError):
 
 @dataclass(frozen=True, slots=True)
 class TokenSequence:
-    """What is to be read of one request.
+    """Tokens of one request, and the positions whose predictions are read.
 
     Attributes:
-        source: What the encoder reads; empty for decoder-only models.
-        ids: What the decoder reads.
-        at: For each token that is wanted, the position in `ids` that predicts it.
-        wanted: The ids of these tokens.
-        cut_tokens: Tokens of documents that were left out.
+        source: Token ids for the encoder. Empty for decoder-only models.
+        ids: Token ids for the decoder.
+        positions: Index in `ids` of the token that predicts each target token.
+        target_ids: Ids of the target tokens.
+        cut_tokens: Number of document tokens that were truncated.
+        boundaries: Lengths of the beginnings of `ids` that other sequences may share, ascending, at most
+            `positions[0]`. Empty for encoder-decoder models.
+        n_kept: Number of boundaries up to which a prefix cache keeps states.
     """
 
     source: tuple[int, ...]
     ids: list[int]
-    at: Sequence[int]
-    wanted: list[int]
+    positions: Sequence[int]
+    target_ids: list[int]
     cut_tokens: int
+    boundaries: tuple[int, ...] = ()
+    n_kept: int = 0
+
+
+@dataclass(frozen=True)
+class PrefixCacheOptions:
+    """Sizes and folder of a prefix cache.
+
+    Attributes:
+        memory_bytes: Bytes in memory.
+        is_int8: Whether to keep keys and values in 8 bits.
+        folder: Folder of files that outlive the process, or None.
+        disk_bytes: Bytes of these files.
+    """
+
+    memory_bytes: int
+    is_int8: bool
+    folder: str | None
+    disk_bytes: int
 
 
 @dataclass(eq=False)
 class Engine(ABC):
-    """A loaded model.
+    """Loaded model.
 
     Attributes:
-        model: The model, of torch or of CTranslate2.
-        tokenizer: Tokenises text as data.
+        model: Model of PyTorch or CTranslate2.
+        tokenizer: Tokenizer that reads text as data.
         window: Longest input in tokens, special tokens included, or None.
-        start: What an encoder-decoder's targets begin behind; None for decoder-only models.
-        longest_target: Positions of an encoder-decoder's target, special tokens included, or None.
-        batch_tokens: Tokens of one batch after padding, keys and values of others that it stands on included.
-        batch_targets: Rows of logits of one batch.
+        start: Token ids in front of each target of an encoder-decoder. None for decoder-only models.
+        longest_target: Number of positions of an encoder-decoder's target, special tokens included, or None.
+        batch_tokens: Number of tokens of one batch after padding, with keys and values of stems.
+        batch_targets: Number of rows of logits of one batch.
     """
 
     model: Any
@@ -90,15 +113,15 @@ class Engine(ABC):
 
     @property
     def left_behind(self) -> bool:
-        """Whether it is of no use in this process, since what computes did not come along in a fork."""
+        """True if the model is useless in this process, because its threads did not survive a fork."""
         return False
 
     @abstractmethod
     def read(self, readings: Sequence[TokenSequence], temperature: float | None) -> list[npt.NDArray[np.float64]]:
-        """Log-probabilities of each reading's tokens; without a temperature, their logits.
+        """Return the log-probabilities of each reading's target tokens, or their logits without a temperature.
 
         Raises:
-            OutOfMemory: a single reading does not fit.
+            OutOfMemory: A single reading does not fit.
         """
 
     def in_batches(
@@ -108,35 +131,35 @@ class Engine(ABC):
         targets: Sequence[int] | None = None,
         budget: int | None = None,
     ) -> None:
-        """Run batches of items of these lengths, as `by_length` divides them; `budget` is `batch_tokens` by default."""
+        """Run batches of items of these lengths, divided by `by_length`. `budget` is `batch_tokens` by default."""
         for batch in by_length(lengths, budget or self.batch_tokens, targets, self.batch_targets):
             in_halves(run, batch)
 
 
 class LocalModel(TokenModel, Generic[Loaded]):
-    """What models on this machine have in common.
+    """Base class of models on this machine.
 
     Args:
         name: Model id or directory.
-        given: The constructor's `locals()`.
+        arguments: The constructor's `locals()`.
 
     Raises:
-        InvalidInput: the name is empty.
+        InvalidInput: The name is empty.
     """
 
     kind: ClassVar[str]
-    """What stands in front of the colon of a specification."""
+    """Part of a specification before the colon."""
 
-    def __init__(self, name: str, given: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, arguments: Mapping[str, Any]) -> None:
         if not name:
-            raise InvalidInput(f'"{self.kind}:" needs a model id or a directory behind the colon.')
-        super().__init__(name, given)
+            raise InvalidInput(f'"{self.kind}:" names no model. Add a model id or a directory after the colon.')
+        super().__init__(name, arguments)
         self._engine: Loaded | None = None
         self._worker = Worker()
 
     @property
     def spec(self) -> str:
-        """The kind and the model's name."""
+        """Kind and name of the model."""
         return f"{self.kind}:{self._name}"
 
     @property
@@ -146,25 +169,25 @@ class LocalModel(TokenModel, Generic[Loaded]):
 
     @property
     def engine(self) -> Loaded:
-        """The loaded model; loads it if need be."""
+        """The loaded model. It is loaded at the first use."""
         engine = self._engine
         return self._worker.run(self._loaded) if engine is None or engine.left_behind else engine
 
     @property
     def tokenizer(self) -> TextTokenizer:
-        """The model's tokenizer; loads the model if need be."""
+        """The model's tokenizer. The model is loaded at the first use."""
         return self.engine.tokenizer
 
     @cached_property
     def trained_answers(self) -> TrainedAnswers | None:
-        """What the checkpoint's `1_LogitScore/config.json` names, if it has one."""
+        """Answers in the checkpoint's `1_LogitScore/config.json`, or None."""
         return read_trained_answers(self._name, self._options.get("revision"))
 
     async def run_in_worker(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call a function on the thread on which this model computes, without blocking the event loop.
 
-        First come, first served; a task that is cancelled before its turn gives its place up. The function must not
-        wait for another model of this kind that may be waiting for this one.
+        Callers are served in order of arrival. A task that is cancelled before its turn is dropped. The function must
+        not wait for another model of this kind that may be waiting for this one.
         """
         return await asyncio.wrap_future(self._worker.submit(function, *arguments))
 
@@ -187,14 +210,14 @@ class LocalModel(TokenModel, Generic[Loaded]):
         return self._worker.run(self._answers, requests, logits)
 
     def _likelihoods(self, requests: Sequence[Request], temperature: float, include_eos: bool) -> list[Likelihood]:
-        readings, names = _readings(self._loaded(), requests, self._end(include_eos)), self.tokenizer.token_names
+        readings, names = make_sequences(self._loaded(), requests, self._end(include_eos)), self.tokenizer.token_names
         return [
-            Likelihood([names[id_] for id_ in reading.wanted], values, float(values.sum()), reading.cut_tokens)
+            Likelihood([names[id_] for id_ in reading.target_ids], values, float(values.sum()), reading.cut_tokens)
             for reading, values in zip(readings, self._read(readings, temperature), strict=True)
         ]
 
     def _answers(self, requests: Sequence[NextTokenRequest], logits: bool) -> list[NextTokens]:
-        readings = _readings(self._loaded(), requests)
+        readings = make_sequences(self._loaded(), requests)
         values = self._read(readings, None if logits else 1.0)
         return [
             NextTokens(one, reading.cut_tokens, (False,) * len(one))
@@ -202,75 +225,118 @@ class LocalModel(TokenModel, Generic[Loaded]):
         ]
 
     def _read(self, readings: Sequence[TokenSequence], temperature: float | None) -> list[npt.NDArray[np.float64]]:
-        """What is read; the same twice is computed once, so that ties stay ties whatever batches they fall into."""
-        keys = [(one.source, tuple(one.ids), tuple(one.at), tuple(one.wanted)) for one in readings]
+        """Return what is read. Equal sequences are computed once, so that ties do not depend on the batches."""
+        keys = [(one.source, tuple(one.ids), tuple(one.positions), tuple(one.target_ids)) for one in readings]
         distinct = dict(zip(keys, readings, strict=True))
         engine = self._loaded()
         with progress_bar(self._options["show_progress"], "Reading") as (expect, engine.advance):
             expect(len(distinct))
             values_of = dict(zip(distinct, engine.read(list(distinct.values()), temperature), strict=True))
-        found = [values_of[key].copy() for key in keys]
-        for position, values in enumerate(found):
+        results = [values_of[key].copy() for key in keys]
+        for position, values in enumerate(results):
             if not np.isfinite(values).all():
                 raise NotFinite(
                     f"Request {position} has a log-probability of {values[~np.isfinite(values)][0]}: "
-                    "the weights are broken, or overflow in this dtype; try float32."
+                    "the weights are broken, or overflow in this dtype. Try float32."
                 )
-        return found
+        return results
 
 
-def _readings(engine: Engine, requests: Sequence[AnyRequest], end: Sequence[int] = ()) -> list[TokenSequence]:
-    """Targets, with these ids behind them, or answers behind the prompts.
+def make_sequences(engine: Engine, requests: Sequence[AnyRequest], end_ids: Sequence[int] = ()) -> list[TokenSequence]:
+    """Convert requests to token ids: prompts with their targets, or prompts whose next token is an answer.
+
+    Args:
+        engine: The loaded model.
+        requests: Requests of one kind. An empty target is for a prompt alone.
+        end_ids: Ids behind each target.
 
     Raises:
-        InvalidInput: a target is longer than the model can write, or an answer is no token of it; or as
+        InvalidInput: A target is longer than the model can write, an answer is not a token of the model, or as
             `fit_to_budgets`.
     """
-    tokenizer, start, window = engine.tokenizer, engine.start, engine.window
-    strings: Iterable[tuple[tuple[int, ...], list[int], int, int]]  # what is read, where the target begins, tokens cut
-    if start is None:
-        strings = (((), *string) for string in as_one_string(requests, tokenizer, window, end))
-    else:
-        distinct = list(dict.fromkeys(request.target for request in requests if request.target))
-        targets = dict(zip(distinct, (tokens.ids for tokens in tokenizer.batch(distinct)), strict=True)) | {"": []}
-        room = (engine.longest_target or limits.TARGET_TOKENS) - len(start)
-        for target, ids in targets.items():
-            if len(ids) > room:
-                raise InvalidInput(
-                    f"The question, or what else is scored, has {len(ids)} tokens, and the model can write {room}: "
-                    f"shorten it, or take another model. It begins with {target[:40]!r}."
-                )
-        left = None if window is None else window - len(tokenizer.prefix) - len(tokenizer.suffix)
-        prompts = fit_to_budgets(requests, tokenizer, left, with_targets=False)
-        sources = ((*tokenizer.started(prompt.tokens.ids), *tokenizer.suffix) for prompt in prompts)
-        strings = (
-            (source, [*start, *targets[request.target], *end], len(start), prompt.cut_tokens)
-            for request, prompt, source in zip(requests, prompts, sources, strict=True)
-        )
-    answer_id, readings = cache(tokenizer.answer_id), []
-    for request, (source, ids, first, cut_tokens) in zip(requests, strings, strict=True):
-        at: Sequence[int] = range(first - 1, len(ids) - 1)
-        wanted = ids[first:]
+    sequences = []
+    answer_id = cache(engine.tokenizer.answer_id)
+    make = _make_decoder_sequences if engine.start is None else _make_encoder_sequences
+    for request, sequence in zip(requests, make(engine, requests, end_ids), strict=True):
         if isinstance(request, NextTokenRequest):
-            wanted = list(map(answer_id, request.answers))
-            at = [len(ids) - 1] * len(wanted)
-        readings.append(TokenSequence(source, ids, at, wanted, cut_tokens))
-    return readings
+            answer_ids = list(map(answer_id, request.answers))
+            positions = [len(sequence.ids) - 1] * len(answer_ids)
+            # The query is part of the prompt, mostly in front of the document. So no prefix comes again.
+            sequence = replace(sequence, positions=positions, target_ids=answer_ids, boundaries=(), n_kept=0)
+        sequences.append(sequence)
+    return sequences
+
+
+def _make_decoder_sequences(
+    engine: Engine, requests: Sequence[AnyRequest], end_ids: Sequence[int]
+) -> Iterator[TokenSequence]:
+    """Yield prompts and targets as one string each."""
+    for ids, target_start, n_cut, spans in as_one_string(requests, engine.tokenizer, engine.window, end_ids):
+        positions = range(target_start - 1, len(ids) - 1)
+        boundaries, n_kept = _find_boundaries(spans, target_start - 1)
+        yield TokenSequence((), ids, positions, ids[target_start:], n_cut, boundaries, n_kept)
+
+
+def _find_boundaries(spans: Sequence[tuple[int, int]], last: int) -> tuple[tuple[int, ...], int]:
+    """Return where prefixes that other prompts may share end, and how many of them a prefix cache keeps.
+
+    Args:
+        spans: Index of the first token of each document of a prompt, and the one behind its last.
+        last: Index of the prompt's last token, which is computed with the target.
+
+    >>> _find_boundaries([(2, 180)], 190), _find_boundaries([(2, 180), (180, 300)], 310)
+    (((180, 190), 2), ((180, 300, 310), 1))
+    """
+    if not spans:
+        return (), 0
+    (first_start, first_end), *_ = spans
+    ends = [first_start] * (first_start >= _MIN_SHARED) + [end for _, end in spans] + [last]
+    boundaries = tuple(sorted({end for end in ends if 0 < end <= last}))
+    n_first = sum(end <= first_end for end in boundaries)
+    return boundaries, len(boundaries) if len(spans) == 1 else n_first
+
+
+def _make_encoder_sequences(
+    engine: Engine, requests: Sequence[AnyRequest], end_ids: Sequence[int]
+) -> Iterator[TokenSequence]:
+    """Yield prompts for the encoder and targets for the decoder.
+
+    Raises:
+        InvalidInput: A target is longer than the model can write.
+    """
+    tokenizer, window = engine.tokenizer, engine.window
+    start_ids: list[int] = engine.start or []
+    texts = list(dict.fromkeys(request.target for request in requests if request.target))
+    ids_by_target = dict(zip(texts, (tokens.ids for tokens in tokenizer.batch(texts)), strict=True)) | {"": []}
+    max_tokens = (engine.longest_target or limits.TARGET_TOKENS) - len(start_ids)
+    for target, ids in ids_by_target.items():
+        if len(ids) > max_tokens:
+            raise InvalidInput(
+                f"The question, or another scored text, has {len(ids)} tokens, and the model can write {max_tokens}. "
+                f"It begins with {target[:40]!r}. Shorten it, or choose another model."
+            )
+    max_prompt = None if window is None else window - len(tokenizer.prefix) - len(tokenizer.suffix)
+    prompts = fit_to_budgets(requests, tokenizer, max_prompt, with_targets=False)
+    for request, prompt in zip(requests, prompts, strict=True):
+        source = (*tokenizer.started(prompt.tokens.ids), *tokenizer.suffix)
+        ids = [*start_ids, *ids_by_target[request.target], *end_ids]
+        positions = range(len(start_ids) - 1, len(ids) - 1)
+        yield TokenSequence(source, ids, positions, ids[len(start_ids) :], prompt.cut_tokens)
 
 
 def by_length(
     lengths: Sequence[int], budget: int, targets: Sequence[int] | None = None, target_budget: int = 0
 ) -> Iterator[list[int]]:
-    """Positions in batches of similar length, longest first, so divided that the least is computed.
+    """Yield indices in batches of similar length, longest first, so that the least is computed.
 
-    A batch costs its tokens after padding, and as much as `budget / 32` tokens for being one more: the steps that a
-    model takes whatever it is given.
+    A batch costs its tokens after padding, and as much as `budget / 32` tokens for the steps that a model takes for
+    each batch.
 
     Args:
-        lengths: Tokens of each item.
-        budget: Tokens of a batch after padding; a longer item is a batch of its own.
-        targets: Target tokens of each item, each of which needs a row of logits; None if these do not count here.
-        target_budget: Target tokens of a batch.
+        lengths: Number of tokens of each item.
+        budget: Number of tokens of a batch after padding. A longer item is a batch of its own.
+        targets: Number of target tokens of each item, each of which needs a row of logits. None if they do not count.
+        target_budget: Number of target tokens of a batch.
 
     >>> list(by_length([3, 9, 4, 4], budget=8))
     [[1], [2, 3], [0]]
@@ -281,7 +347,7 @@ def by_length(
     """
     order = sorted(range(len(lengths)), key=lambda position: -lengths[position])
     rows = np.cumsum([0, *(targets[position] for position in order)]) if targets else np.zeros(len(order) + 1)
-    # The least cost of all that stands before each place, and where its last batch begins.
+    # Least cost of the items before each index, and the index where the last batch of them begins.
     costs, begins = np.full(len(order) + 1, np.inf), np.zeros(len(order) + 1, dtype=int)
     costs[0] = 0.0
     for first, position in enumerate(order):
@@ -299,10 +365,10 @@ def by_length(
 
 
 def in_halves(run: Callable[[list[int]], None], batch: list[int]) -> None:
-    """Run a batch; when the memory does not suffice, its two halves.
+    """Run a batch, or its two halves if the memory does not suffice.
 
     Raises:
-        OutOfMemory: a single item does not fit.
+        OutOfMemory: A single item does not fit.
     """
     try:
         run(batch)
@@ -312,7 +378,7 @@ def in_halves(run: Callable[[list[int]], None], batch: list[int]) -> None:
             raise
         if len(batch) == 1:
             raise OutOfMemory(
-                "One prompt alone does not fit into memory: lower max_length, or use a smaller model or dtype."
+                "One prompt alone does not fit into memory. Lower max_length, or use a smaller model or dtype."
             ) from error
     else:
         return
@@ -322,7 +388,7 @@ def in_halves(run: Callable[[list[int]], None], batch: list[int]) -> None:
 
 
 def longest_target(config: Any) -> int | None:
-    """Positions of an encoder-decoder's target, special tokens included; None if it does not count them."""
+    """Return the number of positions of an encoder-decoder's target, special tokens included. None for no limit."""
     if not config.is_encoder_decoder:
         return None
     encoder: int | None = getattr(config, "max_position_embeddings", None)

@@ -22,12 +22,14 @@ from drillrank.errors import InvalidInput, check_number
 from drillrank.likelihood.base import (
     LanguageModel,
     Likelihood,
+    PrefixEstimate,
     RelevanceRequest,
     RelevanceScore,
     Request,
     RequestLike,
     check_texts,
 )
+from drillrank.progress import OnProgress
 from drillrank.vectors import CollectionStatistics
 
 if TYPE_CHECKING:
@@ -36,6 +38,18 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 T = TypeVar("T")
+
+
+def _add_estimates(estimates: Sequence[PrefixEstimate]) -> PrefixEstimate:
+    """Return the estimate for all experts together."""
+    return PrefixEstimate(
+        n_prompts=max(one.n_prompts for one in estimates),
+        n_tokens=sum(one.n_tokens for one in estimates),
+        n_bytes=sum(one.n_bytes for one in estimates),
+        max_bytes=sum(one.max_bytes for one in estimates),
+        fits=all(one.fits for one in estimates),
+        seconds=math.fsum(one.seconds for one in estimates),
+    )
 
 
 class SumOfExperts(LanguageModel):
@@ -142,6 +156,28 @@ class SumOfExperts(LanguageModel):
     def first_tokens(self, text: str, count: int) -> str:
         """Return the longest beginning of a text that has at most `count` of the first expert's tokens."""
         return self.experts[0].first_tokens(text, count)
+
+    def estimate_prefixes(self, requests: Iterable[Request]) -> PrefixEstimate:
+        """Estimate the bytes and the time of `keep_prefixes`, for all experts with a prefix cache together."""
+        request_list = list(requests)
+        return _add_estimates([expert.estimate_prefixes(request_list) for expert in self._experts_with_prefixes()])
+
+    def keep_prefixes(self, requests: Iterable[Request], on_progress: OnProgress | None = None) -> PrefixEstimate:
+        """Compute prompts up to the question with each expert that has a prefix cache, one after the other."""
+        request_list = list(requests)
+        experts = self._experts_with_prefixes()
+        return _add_estimates([expert.keep_prefixes(request_list, on_progress) for expert in experts])
+
+    def _experts_with_prefixes(self) -> list[LanguageModel]:
+        """Return the experts with a prefix cache.
+
+        Raises:
+            LacksCapability: There is none.
+        """
+        experts = [expert for expert in self.experts if expert.options.get("prefix_cache") is not None]
+        if not experts:
+            raise self._lacks_prefix_cache()
+        return experts
 
     async def run_in_worker(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call a function on the worker of the only expert that has one, or else on a thread.

@@ -1,8 +1,7 @@
-"""What models on this machine need of the process: a worker thread each, threads of torch that sleep, and forks.
+"""Processes of models on this machine: one worker thread per model, PyTorch threads that sleep, and forks.
 
-In a process that was forked after models were used, as by a web server that loads before it makes its workers, only
-the thread that forks goes on. OpenMP, which shares matrix products among threads, would wait for the others for ever;
-on one thread it waits for none.
+A web server may load models before it forks its workers. Then only the thread that forks survives. OpenMP, which
+divides matrix products among threads, would wait for the others forever. With one thread it waits for none.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ logger = logging.getLogger(__name__)
 
 _POLICY = "OMP_WAIT_POLICY"
 _CHOICES = (_POLICY, "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
-"""Environment variables by which a user says how threads wait: OpenMP's, GNU's and LLVM's."""
+"""Environment variables that set how threads wait: OpenMP's, GNU's and LLVM's."""
 
 
 class PerProcess(Generic[T]):
-    """What each process makes for itself at its first use: no thread, lock or connection comes along in a fork.
+    """Object that each process creates at its first use, because threads, locks and connections do not survive a fork.
 
     >>> mine = PerProcess(list)
     >>> mine() is mine()
@@ -44,7 +43,7 @@ class PerProcess(Generic[T]):
         self._made: dict[int, T] = {}
 
     def __call__(self) -> T:
-        """That of this process."""
+        """Return the object of this process."""
         process = os.getpid()
         if process not in self._made:  # of threads that race, all take what one of them has made
             self._made.setdefault(process, self._make())
@@ -52,7 +51,7 @@ class PerProcess(Generic[T]):
 
 
 class Worker:
-    """One thread on which callers of any thread take turns: first come, first served.
+    """One thread that serves callers of any thread in order of arrival.
 
     >>> Worker().run(pow, 2, 5)
     32
@@ -62,18 +61,18 @@ class Worker:
         self._pool = PerProcess(partial(ThreadPoolExecutor, 1, "drillrank", setattr, (_here, "worker", id(self))))
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
-        """Have a function called on the worker, with the context variables of the caller."""
+        """Call a function on the worker later, with the context variables of the caller."""
         return self._pool().submit(copy_context().run, function, *arguments)
 
     def run(self, function: Callable[..., T], *arguments: Any) -> T:
-        """What a function returns on the worker; if this is the worker, it is called at once."""
+        """Call a function on the worker and return its result. On the worker itself, it is called at once."""
         if getattr(_here, "worker", None) == id(self):
             return function(*arguments)
         future = self.submit(function, *arguments)
         try:
             return future.result()
         finally:
-            future.cancel()  # nobody waits any more, as after an interrupt
+            future.cancel()  # the caller has stopped waiting, as after an interrupt
 
 
 class _HoldsModel(Protocol):
@@ -82,12 +81,12 @@ class _HoldsModel(Protocol):
 
 _here = threading.local()  # `worker`: the id of the worker whose thread this is
 _holders: WeakSet[_HoldsModel] = WeakSet()
-_used_in: set[int] = set()  # processes: this one, and those that it was forked from
+_used_in: set[int] = set()  # ids of this process and those that it was forked from
 _warned_in: set[int] = set()
 
 
 def used_before_fork() -> bool:
-    """Whether models were used in a process that this one was forked from; to be asked before each use.
+    """Return True if models were used in a process that this one was forked from. Call it before each use.
 
     >>> used_before_fork()
     False
@@ -97,18 +96,18 @@ def used_before_fork() -> bool:
 
 
 def warn_of_one_thread() -> None:
-    """Say once in a process what it costs, and what to do."""
+    """Warn once per process that a fork leaves one thread, and say what to do."""
     if os.getpid() in _warned_in:
         return
     _warned_in.add(os.getpid())
     warn(
-        "A model was used before this process was forked, and computes on one thread here: the others do not come "
-        "along. Load models in each process, or start processes by spawn."
+        "A model was used before this process was forked, and computes on one thread here, because the others do not "
+        "survive a fork. Load models in each process, or start processes by spawn."
     )
 
 
 def keep_in_children(holder: _HoldsModel) -> None:
-    """Never free its model in processes that are forked from this one: it would wait for threads that are not there."""
+    """Never free the holder's model in processes forked from this one, which would wait for threads that are gone."""
     _holders.add(holder)
 
 
@@ -122,11 +121,11 @@ if hasattr(os, "register_at_fork"):  # Windows has no forks
 
 
 def require_torch(extra: str) -> ModuleType:
-    """Import torch with `OMP_WAIT_POLICY=passive`, unless it is there already or the user has chosen how threads wait.
+    """Import torch with `OMP_WAIT_POLICY=passive`, unless it is imported or the user has set how threads wait.
 
-    By default threads of OpenMP spin for some milliseconds before they sleep. Where another process computes on one of
-    the cores they spin on the others, and take turns with the very threads that they wait for. The policy is read as
-    the library of threads is loaded, so the environment is then as it was before.
+    By default, threads of OpenMP spin for some milliseconds before they sleep. If another process uses one of the
+    cores, they compete with the threads that they wait for. OpenMP reads the policy when it is loaded, so the
+    environment is restored afterwards.
 
     Args:
         extra: Extra of this distribution that installs torch.
@@ -140,13 +139,13 @@ def require_torch(extra: str) -> ModuleType:
     try:
         torch = require("torch", extra)
     finally:
-        os.environ.pop(_POLICY, None)  # another thread may have been here
-    logger.info("Threads of torch sleep while they wait; where nothing else runs, %s=active may be faster.", _POLICY)
+        os.environ.pop(_POLICY, None)  # another thread may have done so
+    logger.info("Threads of torch sleep while they wait. On an idle machine, %s=active may be faster.", _POLICY)
     return torch
 
 
 def settle_threads() -> None:
-    """Before each use of torch: one thread where others stayed behind in a fork."""
+    """Use one thread of torch if a fork left the others behind. Call it before each use."""
     if used_before_fork():
         import torch
 

@@ -117,7 +117,7 @@ class ServedModel(TokenModel):
             raise InvalidInput(f"A served model scores at temperature 1, got {temperature!r:.200}. Remove temperature.")
         end, names = self._end(include_eos), self.tokenizer.token_names
         strings = as_one_string(self._with_chat(requests), self.tokenizer, self._window, end)
-        prompts = [ScoredPrompt(ids=tuple(ids), target_start=start, cut_tokens=cut) for ids, start, cut in strings]
+        prompts = [ScoredPrompt(ids=tuple(ids), target_start=start, cut_tokens=cut) for ids, start, cut, _ in strings]
         results = []
         for prompt, values in zip(prompts, self._ask(prompts), strict=True):
             log_probs = np.array([value for value, _ in values], dtype=np.float64)
@@ -138,7 +138,7 @@ class ServedModel(TokenModel):
                 ScoredPrompt(
                     ids=tuple(ids), answers=tuple(map(self.tokenizer.answer_id, request.answers)), cut_tokens=cut
                 )
-                for request, (ids, _, cut) in zip(requests, strings, strict=True)
+                for request, (ids, _, cut, _) in zip(requests, strings, strict=True)
             ]
         elif self._options["tokenizer"] is None:
             prompts = [self._as_it_is(request) for request in requests]

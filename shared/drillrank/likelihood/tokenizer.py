@@ -18,8 +18,8 @@ import secrets
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache, partial
-from typing import Any
+from functools import cached_property, lru_cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ from drillrank.text import without_surrogates
 
 _SECRET = 17  # characters of a control token's name here
 _BYTE = re.compile("<0x[0-9A-F]{2}>")
-_GUESSES = 4  # then the search for a length halves what is left
+_GUESSES = 4  # then each step of the search for a length halves the rest
 _QUESTION, _ANSWER = "drillrank-asks-this", "drillrank-answers-this"
 
 AnyRequest = Request | NextTokenRequest
@@ -75,7 +75,7 @@ class TextTokenizer:
         longest_first = sorted(self._secret_names, key=lambda name: -len(name))  # as the tokenizer itself matches them
         self._control = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
         find = self._control.finditer
-        self._marks_in = lru_cache(256)(lambda text: [found.span() for found in find(text)])  # wording is shared
+        self._marks_in = lru_cache(256)(lambda text: [match.span() for match in find(text)])  # wording is shared
         self._host = tokenizer
         self.text_tokens = max(self._backend.get_vocab(with_added_tokens=False).values(), default=-1) + 1
         self.token_names: list[str] = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
@@ -83,11 +83,11 @@ class TextTokenizer:
         unknown = getattr(self._backend.model, "unk_token", None)
         self._unknown = {tokenizer.unk_token_id, None if unknown is None else self._backend.token_to_id(unknown)}
         bare = self("a").ids
-        whole: list[int] = tokenizer("a")["input_ids"]
-        places = [at for at in range(len(whole) - len(bare) + 1) if whole[at : at + len(bare)] == bare]
-        if not places:
+        surrounded: list[int] = tokenizer("a")["input_ids"]
+        starts = [i for i in range(len(surrounded) - len(bare) + 1) if surrounded[i : i + len(bare)] == bare]
+        if not starts:
             raise InvalidInput(f"The special tokens of {type(tokenizer).__name__} around a text are not understood.")
-        self.prefix, self.suffix = whole[: places[0]], whole[places[0] + len(bare) :]
+        self.prefix, self.suffix = surrounded[: starts[0]], surrounded[starts[0] + len(bare) :]
 
     def __call__(self, text: str, marks: Marks = ()) -> Tokenised:
         """Tokenise one text."""
@@ -111,14 +111,14 @@ class TextTokenizer:
         return tokenised
 
     def marks(self, prompt: Prompt) -> Marks:
-        """Where in the prompt's text its trusted wording holds control tokens."""
-        found: list[tuple[int, int]] = []
-        at = 0
+        """Return the spans of control tokens in the trusted wording of a prompt's text."""
+        spans: list[tuple[int, int]] = []
+        offset = 0
         for part in prompt:
             if isinstance(part, TrustedText):
-                found += [(at + start, at + end) for start, end in self._marks_in(part)]
-            at += len(_text(part))
-        return tuple(found)
+                spans += [(offset + start, offset + end) for start, end in self._marks_in(part)]
+            offset += len(_text(part))
+        return tuple(spans)
 
     def started(self, ids: list[int]) -> list[int]:
         """A tokenised prompt behind the tokens of `prefix`, unless its wording begins with them, as in a chat."""
@@ -128,8 +128,8 @@ class TextTokenizer:
         """The id of the one token that an answer is: its text, its name in the vocabulary, or its id.
 
         Raises:
-            InvalidInput: it is no token of this model.
-            LacksCapability: it is several tokens.
+            InvalidInput: The answer is not a token of this model.
+            LacksCapability: The answer is several tokens.
         """
         if isinstance(answer, int):
             if not 0 <= answer < len(self.token_names):
@@ -158,7 +158,7 @@ class TextTokenizer:
 
     def defused(self, text: str) -> str:
         """A text for a server that takes control tokens in it for such: each is broken by a zero-width space."""
-        return self._control.sub(lambda found: f"{found[0][0]}\u200b{found[0][1:]}", text)
+        return self._control.sub(lambda match: f"{match[0][0]}\u200b{match[0][1:]}", text)
 
     def in_chat(self, request: AnyRequest) -> AnyRequest:
         """The request with its prompt as the user's turn; what follows it begins the assistant's.
@@ -168,10 +168,10 @@ class TextTokenizer:
         """
         before, between, trims = self._chat
         parts = list(request.prompt)
-        for places, strip in ((range(len(parts)), str.lstrip), (range(len(parts) - 1, -1, -1), str.rstrip)):
-            for location in places if trims else ():
-                text, part = strip(_text(parts[location])), parts[location]
-                parts[location] = (
+        for indices, strip in ((range(len(parts)), str.lstrip), (range(len(parts) - 1, -1, -1), str.rstrip)):
+            for i in indices if trims else ():
+                text, part = strip(_text(parts[i])), parts[i]
+                parts[i] = (
                     TruncatableText(text, part.max_tokens) if isinstance(part, TruncatableText) else type(part)(text)
                 )
                 if text:
@@ -180,7 +180,7 @@ class TextTokenizer:
 
     @cached_property
     def _chat(self) -> tuple[str, str, bool]:
-        """What the chat template writes before a question and between it and its answer; whether it trims questions.
+        """Text of the chat template before a question and between it and its answer, and if it trims questions.
 
         It is rendered with an answer in it, so that a model that thinks first reads that it has done so.
         """
@@ -204,11 +204,11 @@ class TextTokenizer:
         return (before, between, True) if trims else (before[:-1], between[1:], False)
 
     def _with_secret_names(self, text: str, marks: Marks) -> str:
-        pieces, at = [], 0
+        pieces, offset = [], 0
         for start, end in marks:
-            pieces += [text[at:start], self._secret_names[text[start:end]]]
-            at = end
-        return "".join([*pieces, text[at:]])
+            pieces += [text[offset:start], self._secret_names[text[start:end]]]
+            offset = end
+        return "".join([*pieces, text[offset:]])
 
 
 def _text(part: str | TruncatableText) -> str:
@@ -225,7 +225,7 @@ def _original(offsets: npt.NDArray[np.int64], marks: Marks) -> npt.NDArray[np.in
 
 
 def _controls(token: dict[str, Any]) -> bool:
-    """Whether an added token is markup, such as `<s>` or `<think>`; words, blanks and marks of any text are not."""
+    """Return True if an added token is markup, such as `<s>` or `<think>`, unlike words, blanks and punctuation."""
     letters = [letter.isalnum() for letter in token["content"].strip().strip("▁")]
     return token["special"] or (any(letters) and not all(letters))
 
@@ -262,23 +262,45 @@ def _without_control_tokens(serialised: str) -> tuple[str, dict[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A prompt that keeps its budgets, or is on its way to them.
+    """A prompt with truncated documents.
 
     Attributes:
-        text: The prompt's text after shortening, without what follows it.
-        tokens: The prompt and what follows it, tokenised as one string.
-        in_prompt: How many of the tokens are the prompt's; a token that the target begins with is the target's.
-        lengths: Tokens of each document.
-        over: By how many tokens the worst of all limits is exceeded; 0 or less if all are kept.
-        cut_tokens: Tokens of documents that were left out.
+        text: Text of the prompt, without the target.
+        tokens: Tokens of prompt and target as one string.
+        in_prompt: Number of tokens of the prompt. A token with the end of the prompt and the beginning of the target
+            belongs to the target.
+        document_spans: Index of the first token of each document, and the one behind its last.
+        over: Number of tokens by which the worst of all limits is exceeded. 0 or less if all limits are met.
+        cut_tokens: Number of document tokens that were truncated.
     """
 
     text: str
     tokens: Tokenised
     in_prompt: int
-    lengths: list[int]
+    document_spans: list[tuple[int, int]]
     over: int
     cut_tokens: int = 0
+
+    @property
+    def lengths(self) -> list[int]:
+        """Number of tokens of each document."""
+        return [end - start for start, end in self.document_spans]
+
+
+class PromptWithTarget(NamedTuple):
+    """Tokens that a decoder-only model reads.
+
+    Attributes:
+        ids: Token ids of the prompt and the target.
+        target_start: Index of the first token of the target.
+        n_cut_tokens: Number of document tokens that were truncated.
+        document_spans: Index of the first token of each document, and the one behind its last.
+    """
+
+    ids: list[int]
+    target_start: int
+    n_cut_tokens: int
+    document_spans: list[tuple[int, int]]
 
 
 def fit_to_budgets(
@@ -305,7 +327,7 @@ def fit_to_budgets(
     tokens = tokenizer.batch([text for text, _ in distinct], [marks for _, marks in distinct])
     tokenised = dict(zip(distinct, tokens, strict=True))
     return [
-        _fitted(request, tokenised[string], tokenizer, window, with_targets)
+        _PromptFitter(request, tokenised[string], tokenizer, window, with_targets).fit()
         for request, string in zip(requests, strings, strict=True)
     ]
 
@@ -314,26 +336,28 @@ def as_one_string(
     requests: Sequence[AnyRequest],
     tokenizer: TextTokenizer,
     window: int | None,
-    end: Sequence[int] = (),
-) -> Iterator[tuple[list[int], int, int]]:
-    """Each prompt and its target as a decoder-only model reads them: ids, where the target begins, tokens left out.
+    end_ids: Sequence[int] = (),
+) -> Iterator[PromptWithTarget]:
+    """Yield each prompt and its target as a decoder-only model reads them.
 
     Args:
         requests: Prompts, with targets or without.
         tokenizer: Of the model.
         window: Tokens of the longest string, special ones included; None for no limit.
-        end: Ids behind the target.
+        end_ids: Ids behind the target.
 
     Raises:
         InvalidInput: a target has nothing in front of it; or as `fit_to_budgets`.
     """
-    left = None if window is None else window - len(tokenizer.prefix) - len(end)
-    for item in fit_to_budgets(requests, tokenizer, left, with_targets=bool(requests[0].target)):
+    max_tokens = None if window is None else window - len(tokenizer.prefix) - len(end_ids)
+    for item in fit_to_budgets(requests, tokenizer, max_tokens, with_targets=bool(requests[0].target)):
         before = tokenizer.started(item.tokens.ids)
-        first = len(before) - len(item.tokens.ids) + item.in_prompt
-        if not first:
+        offset = len(before) - len(item.tokens.ids)
+        target_start = offset + item.in_prompt
+        if not target_start:
             raise InvalidInput("A decoder-only model needs some text, or a first token, in front of the target.")
-        yield [*before, *end], first, item.cut_tokens
+        spans = [(offset + start, offset + end) for start, end in item.document_spans]
+        yield PromptWithTarget([*before, *end_ids], target_start, item.cut_tokens, spans)
 
 
 def _string(prompt: Prompt, request: AnyRequest, tokenizer: TextTokenizer, with_target: bool) -> tuple[str, Marks]:
@@ -345,73 +369,105 @@ def _string(prompt: Prompt, request: AnyRequest, tokenizer: TextTokenizer, with_
     return text, tokenizer.marks(prompt)
 
 
-def _fitted(
-    request: AnyRequest,
-    tokens: Tokenised,
-    tokenizer: TextTokenizer,
-    window: int | None,
-    with_target: bool,
-) -> Fitted:
-    """One prompt within its budgets; what a document keeps is counted in tokens of the whole, uncut string."""
-    limits = [part.max_tokens for part in request.prompt if isinstance(part, TruncatableText)]
-    spans, ends = _token_spans(request.prompt, tokens), tokens.ends
-    lengths = [last - first for first, last in spans]
+class _PromptFitter:
+    """Truncates the documents of one prompt to its budgets. Sizes are numbers of tokens of the whole, uncut string."""
 
-    def complete(number: int, keep: int) -> int:
-        """So many tokens of a document, or fewer, so that no character keeps some of its tokens and loses others."""
-        first = spans[number][0]  # where the character of the first token that is left out begins
-        return keep if keep == lengths[number] else int(np.searchsorted(ends, ends[first + keep])) - first
+    def __init__(
+        self,
+        request: AnyRequest,
+        tokens: Tokenised,
+        tokenizer: TextTokenizer,
+        window: int | None,
+        with_target: bool,
+    ) -> None:
+        self._request, self._tokens, self._tokenizer = request, tokens, tokenizer
+        self._window, self._with_target = window, with_target
+        self._limits = [part.max_tokens for part in request.prompt if isinstance(part, TruncatableText)]
+        self._spans = _token_spans(request.prompt, tokens)
+        self._lengths = [end - start for start, end in self._spans]
+        self._fitted_by_sizes: dict[tuple[int, ...], Fitted] = {}
 
-    @cache
-    def keeping(*keep: int) -> Fitted:
-        """The prompt with so many tokens of each document."""
-        prompt, read = request.prompt, tokens
-        if list(keep) != lengths:
-            parts: list[str | TruncatableText] = []
-            at, numbers = 0, iter(range(len(spans)))
-            for part in request.prompt:
-                if isinstance(part, TruncatableText):
-                    number = next(numbers)
-                    count, last = complete(number, keep[number]), spans[number][0] - 1
-                    end = len(part.text) if count == lengths[number] else int(ends[last + count]) - at if count else 0
-                    parts.append(TruncatableText(part.text[:end]))
-                else:
-                    parts.append(part)
-                at += len(_text(part))
-            prompt = tuple(parts)
-            read = tokenizer(*_string(prompt, request, tokenizer, with_target))
-        text = prompt_text(prompt)
-        in_prompt = int(np.searchsorted(read.ends, len(text), side="right"))
-        found = [last - first for first, last in _token_spans(prompt, read)]
-        pairs = [*zip(found, limits, strict=True), (in_prompt, request.max_tokens), (len(read.ids), window)]
-        over = max((length - limit for length, limit in pairs if limit is not None), default=0)
-        return Fitted(text, read, in_prompt, found, over)
+    def fit(self) -> Fitted:
+        """Return the prompt within its budgets.
 
-    whole = keeping(*lengths)
-    if whole.over <= 0:
-        return whole
-    if not any(lengths):
-        raise _too_long(request, whole, window)
-    keep = allot(lengths, limits, None)
-    for number, limit in enumerate(limits):
-        if limit is not None and lengths[number] > limit:
+        Raises:
+            InvalidInput: The budgets cannot be met.
+        """
+        lengths = self._lengths
+        uncut = self._keep(lengths)
+        if uncut.over <= 0:
+            return uncut
+        if not any(lengths):
+            raise _too_long(self._request, uncut, self._window)
+        sizes = allot(lengths, self._limits, None)
+        for index, limit in enumerate(self._limits):
+            if limit is not None and lengths[index] > limit:
 
-            def over_limit(size: int, number: int = number, limit: int = limit) -> int:
-                return keeping(*keep[:number], size, *keep[number + 1 :]).lengths[number] - limit
+                def over_limit(size: int, index: int = index, limit: int = limit) -> int:
+                    return self._keep([*sizes[:index], size, *sizes[index + 1 :]]).lengths[index] - limit
 
-            keep[number] = longest(over_limit, 0, lengths[number] - 1, limit)
-    if (over := keeping(*keep).over) > 0:  # then all of them share what there is; each that has something keeps some
+                sizes[index] = longest(over_limit, 0, lengths[index] - 1, limit)
+        if (over := self._keep(sizes).over) > 0:
+            sizes = self._share(sizes, over)
+        n_cut = sum(lengths) - sum(map(self._complete, range(len(sizes)), sizes))
+        return replace(self._keep(sizes), cut_tokens=n_cut)
 
-        def shared(total: int) -> list[int]:
-            return allot(keep, [None] * len(keep), total)
+    def _share(self, sizes: list[int], over: int) -> list[int]:
+        """Return smaller sizes that meet the budgets of the whole prompt. Each document with text keeps some."""
 
-        least = sum(size > 0 for size in keep)
-        total = longest(lambda total: keeping(*shared(total)).over, least - 1, sum(keep) - 1, sum(keep) - over)
+        def allot_total(total: int) -> list[int]:
+            return allot(sizes, [None] * len(sizes), total)
+
+        least = sum(size > 0 for size in sizes)
+        total = longest(lambda total: self._keep(allot_total(total)).over, least - 1, sum(sizes) - 1, sum(sizes) - over)
         if total < least:
-            raise _too_long(request, keeping(*[0] * len(spans)), window)
-        keep = shared(total)
-    left_out = sum(lengths) - sum(map(complete, range(len(keep)), keep))
-    return replace(keeping(*keep), cut_tokens=left_out)
+            raise _too_long(self._request, self._keep([0] * len(sizes)), self._window)
+        return allot_total(total)
+
+    def _complete(self, index: int, size: int) -> int:
+        """Return `size`, or less, so that no character keeps some of its tokens and loses others."""
+        if size == self._lengths[index]:
+            return size
+        start, ends = self._spans[index][0], self._tokens.ends
+        return int(np.searchsorted(ends, ends[start + size])) - start
+
+    def _keep(self, sizes: Sequence[int]) -> Fitted:
+        """Return the prompt with the first tokens of each document."""
+        key = tuple(sizes)
+        if key not in self._fitted_by_sizes:
+            self._fitted_by_sizes[key] = self._truncate(sizes)
+        return self._fitted_by_sizes[key]
+
+    def _truncate(self, sizes: Sequence[int]) -> Fitted:
+        prompt, tokens = self._request.prompt, self._tokens
+        if list(sizes) != self._lengths:
+            prompt = self._truncate_documents(sizes)
+            tokens = self._tokenizer(*_string(prompt, self._request, self._tokenizer, self._with_target))
+        text = prompt_text(prompt)
+        n_prompt_tokens = int(np.searchsorted(tokens.ends, len(text), side="right"))
+        spans = _token_spans(prompt, tokens)
+        pairs = [
+            *((end - start, limit) for (start, end), limit in zip(spans, self._limits, strict=True)),
+            (n_prompt_tokens, self._request.max_tokens),
+            (len(tokens.ids), self._window),
+        ]
+        over = max((length - limit for length, limit in pairs if limit is not None), default=0)
+        return Fitted(text, tokens, n_prompt_tokens, spans, over)
+
+    def _truncate_documents(self, sizes: Sequence[int]) -> Prompt:
+        parts: list[str | TruncatableText] = []
+        offset, index, ends = 0, 0, self._tokens.ends
+        for part in self._request.prompt:
+            if isinstance(part, TruncatableText):
+                size, before = self._complete(index, sizes[index]), self._spans[index][0] - 1
+                is_whole = size == self._lengths[index]
+                end = len(part.text) if is_whole else int(ends[before + size]) - offset if size else 0
+                parts.append(TruncatableText(part.text[:end]))
+                index += 1
+            else:
+                parts.append(part)
+            offset += len(_text(part))
+        return tuple(parts)
 
 
 def _too_long(request: AnyRequest, bare: Fitted, window: int | None) -> InvalidInput:
@@ -419,30 +475,30 @@ def _too_long(request: AnyRequest, bare: Fitted, window: int | None) -> InvalidI
     target = len(bare.tokens.ids) - bare.in_prompt
     if window is not None and target >= window:
         return InvalidInput(
-            f"The question, or what else is scored, has {target} tokens, and the model reads {window} at once, the "
-            "prompt among them: shorten it, or take a model with a longer window. It begins with "
-            f"{request.target[:40]!r}."
+            f"The question, or another scored text, has {target} tokens, and the model reads {window} at once, the "
+            f"prompt included. It begins with {request.target[:40]!r}. Shorten it, or choose a model with a longer "
+            "window."
         )
     limits = {"of the prompt": request.max_tokens, "that the model reads at once": window}
     permitted = " and ".join(f"{limit} {of}" for of, limit in limits.items() if limit is not None)
     wording = max((part for part in request.prompt if isinstance(part, str)), key=len, default="")
     return InvalidInput(
-        f"Nothing would be left of the documents: the rest of the prompt has {bare.in_prompt} tokens, what follows it "
-        f"{target}, and {permitted} are allowed: shorten the instruction, the demonstrations or the question, or allow "
-        f"more tokens. The longest of them begins with {wording[:40]!r}."
+        f"Nothing would be left of the documents: the rest of the prompt has {bare.in_prompt} tokens, the text behind "
+        f"it {target}, and {permitted} are allowed. The longest part of the wording begins with {wording[:40]!r}. "
+        "Shorten the instruction, the demonstrations or the question, or allow more tokens."
     )
 
 
 def _token_spans(prompt: Prompt, tokens: Tokenised) -> list[tuple[int, int]]:
-    """First token and the one behind the last of each document."""
-    spans, at = [], 0
+    """Return the index of the first token of each document, and the one behind its last."""
+    spans, start = [], 0
     for part in prompt:
-        end = at + len(_text(part))
+        end = start + len(_text(part))
         if isinstance(part, TruncatableText):
-            # A token may begin with the blank in front of a document: it belongs to it if it ends inside.
-            first, last = np.searchsorted(tokens.ends, (at, end), side="right")
+            # A token that begins with the blank in front of a document belongs to the document if it ends inside.
+            first, last = np.searchsorted(tokens.ends, (start, end), side="right")
             spans.append((int(first), int(last)))
-        at = end
+        start = end
     return spans
 
 
@@ -469,15 +525,15 @@ def allot(lengths: Sequence[int], limits: Sequence[int | None], total: int | Non
         length if limit is None else max(0, min(length, limit)) for length, limit in zip(lengths, limits, strict=True)
     ]
     if total is not None:
-        left, pending = max(total, 0), len(sizes)
-        for position in sorted(range(len(sizes)), key=sizes.__getitem__):  # what short ones leave goes to longer ones
-            sizes[position] = min(sizes[position], left // pending)
-            left -= sizes[position]
-            pending -= 1
+        n_free, n_pending = max(total, 0), len(sizes)
+        for position in sorted(range(len(sizes)), key=sizes.__getitem__):  # longer ones get the rest of short ones
+            sizes[position] = min(sizes[position], n_free // n_pending)
+            n_free -= sizes[position]
+            n_pending -= 1
     for position, (length, keep) in enumerate(zip(lengths, sizes, strict=True)):
         if length and not keep:
             raise InvalidInput(
-                f"Nothing would be left of document {position + 1} of {len(lengths)} ({length} tokens): allow more "
+                f"Nothing would be left of document {position + 1} of {len(lengths)} ({length} tokens). Allow more "
                 "tokens for the prompt or the document, or shorten the instruction or the demonstrations."
             )
     return sizes
@@ -520,15 +576,15 @@ class TokenModel(LanguageModel):
 
     Args:
         name: Model id, directory or address.
-        given: The constructor's `locals()`.
+        arguments: The constructor's `locals()`.
     """
 
     tells_next_tokens = True
 
-    def __init__(self, name: str, given: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, arguments: Mapping[str, Any]) -> None:
         parameters = inspect.signature(type(self).__init__).parameters.values()
         self._name = name
-        self._options = {one.name: given[one.name] for one in parameters if one.kind is one.KEYWORD_ONLY}
+        self._options = {one.name: arguments[one.name] for one in parameters if one.kind is one.KEYWORD_ONLY}
 
     @property
     def options(self) -> dict[str, Any]:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Literal, TypeGuard
 
 from drillrank.errors import InvalidInput, check_limits, check_number
 from drillrank.explanation import Explanations
-from drillrank.likelihood import LanguageModel, Likelihood, SumOfExperts, load_language_model
+from drillrank.likelihood import LanguageModel, Likelihood, PrefixEstimate, Request, SumOfExperts, load_language_model
 from drillrank.passages import Passage, Ranked, as_passages, read_query
-from drillrank.prompts import Prompt, TruncatableText, TrustedText
+from drillrank.progress import OnProgress
+from drillrank.prompts import Prompt, TruncatableText, TrustedText, prompt_text
 from drillrank.rerank.base import Candidates, CandidateScores, LikelihoodRanker
 from drillrank.rerank.formula import LikelihoodFormula, preset_formula, warn_unread
 from drillrank.rerank.prior import Prior, check_prior
@@ -163,6 +164,41 @@ class UPR(LikelihoodRanker[Passage | str, Passage]):
         whole_sum = copy(self)
         whole_sum.read, whole_sum._two_stages = "all", None
         return TwoStageRanker(whole_sum.with_model(first_expert), whole_sum, self.read or READ)
+
+    def estimate_precompute(self, passages: Iterable[Passage | str]) -> PrefixEstimate:
+        """Estimate the bytes that `precompute` keeps and the time that it takes.
+
+        One batch of prefixes is computed to measure the time.
+
+        Raises:
+            LacksCapability: The model has no prefix cache.
+            InvalidInput: An item is not a passage.
+        """
+        return self.language_model.estimate_prefixes(self._prefix_requests(passages))
+
+    def precompute(self, passages: Iterable[Passage | str], on_progress: OnProgress | None = None) -> PrefixEstimate:
+        """Compute passages before there is a question, so that `rank` computes the question's tokens only.
+
+        Args:
+            passages: The passages.
+            on_progress: Callback that receives the number of passages done and of all passages.
+
+        Returns:
+            Size of what the prefix cache keeps of the passages, and the time that it took.
+
+        Raises:
+            LacksCapability: The model has no prefix cache, which is an option of Hugging Face models.
+            InvalidInput: An item is not a passage, or the passages do not fit into the prefix cache.
+        """
+        return self.language_model.keep_prefixes(self._prefix_requests(passages), on_progress)
+
+    def _prefix_requests(self, passages: Iterable[Passage | str]) -> list[Request]:
+        """Return the prompts of passages, without a question."""
+        prompts = [prompt for passage in as_passages(passages) for prompt in self._prompts_of(passage)]
+        limit = self._formula.prompt_limit(self.language_model, None)
+        if limit is not None:
+            prompts = [(TruncatableText(prompt_text(prompt)),) for prompt in prompts]
+        return [Request(prompt, "", limit) for prompt in prompts]
 
     def _prompts_of(self, item: Passage, /) -> list[Prompt]:
         before, separator, after = self._template_parts

@@ -49,7 +49,7 @@ def test_a_missing_package_names_its_extra(monkeypatch, tmp_path):
 def test_bad_options(tmp_path, options):
     with pytest.raises(InvalidInput):
         load_language_model(f"ct2:{tmp_path}", **options)
-    with pytest.raises(InvalidInput, match='"ct2:" needs'):
+    with pytest.raises(InvalidInput, match='"ct2:" names no model'):
         load_language_model("ct2:")
 
 

@@ -41,6 +41,17 @@ def shaped(tmp_path_factory):
     return load
 
 
+def test_kept_prefixes_save_nine_of_ten_operations(shaped):
+    """A change that computes more for a second question shows here, and one that computes less."""
+    model = shaped("gpt2")
+    cached = HuggingFaceModel(model.spec.removeprefix("hf:"), dtype="float32", prefix_cache="100 MB")
+    passages = passages_of(TEXTS, model.engine.tokenizer, 40, (170, 170))
+    requests = [Request(prompt, QUESTION) for prompt in prompts_of(model, passages, TEXTS)["one instruction"]]
+    cached.log_likelihood(requests)
+    whole, kept = (executed_by(one, partial(one.log_likelihood, requests)) for one in (model, cached))
+    assert whole / kept == pytest.approx(12.97, abs=0.05)
+
+
 @pytest.mark.parametrize(
     ("kind", "case", "ratio"),
     [

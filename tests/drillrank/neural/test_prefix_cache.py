@@ -1,0 +1,433 @@
+"""The prefix cache of Hugging Face models: scores as without it, bounds, files, and what is computed."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drillrank import UPR, Passage
+from drillrank.errors import DrillrankWarning, InvalidInput, LacksCapability
+from drillrank.likelihood import HuggingFaceModel, Request, SumOfExperts, UnigramModel
+from drillrank.likelihood.prefix_memory import PrefixMemory, StateLayout
+from drillrank.prompts import TruncatableText
+from tests.drillrank.neural.conftest import byte_level, wrapped
+from tests.drillrank.neural.requests import phrases
+from tests.drillrank.neural.test_shared_prefixes import counted
+
+SENTENCE = "The old town of Basel lies on the Rhine. "
+DEMONSTRATION = "Document: Emma is a novel by Jane Austen. Question: who wrote it? " * 3
+INSTRUCTIONS = (" Please write a question.", " Ask. Question:")
+QUESTIONS = ("which river lies in the old town?", "who?")
+TOKENS_BEFORE = "Passage: "
+
+
+def make_request(text: str, question: str, instruction: str = INSTRUCTIONS[0], before: str = TOKENS_BEFORE) -> Request:
+    return Request((before, TruncatableText(text), instruction), question)
+
+
+def load(model: HuggingFaceModel, **options) -> HuggingFaceModel:
+    """Return the same model with a prefix cache."""
+    return HuggingFaceModel(model.spec.removeprefix("hf:"), **{"dtype": "float32", "prefix_cache": "4 MB"} | options)
+
+
+def assert_same(likelihoods, expected):
+    for one, other in zip(likelihoods, expected, strict=True):
+        assert one.tokens == other.tokens
+        np.testing.assert_allclose(one.log_probs, other.log_probs, atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def cached(model):
+    return load(model)
+
+
+@given(
+    items=st.lists(
+        st.tuples(phrases, st.integers(1, 9), st.sampled_from(INSTRUCTIONS), st.sampled_from(["", DEMONSTRATION])),
+        min_size=1,
+        max_size=6,
+    ),
+    question=phrases,
+)
+def test_scores_are_those_without_the_cache_whatever_was_asked_before(model, cached, items, question):
+    requests = [make_request(text * n, question, instruction, before) for text, n, instruction, before in items]
+    expected = model.log_likelihood(requests)
+    assert_same(cached.log_likelihood(requests), expected)
+    assert_same(cached.log_likelihood(requests), expected)
+
+
+@pytest.mark.parametrize("prefix_cache", ["4 MB", "40 kB", "3 kB"])
+def test_scores_are_the_same_with_prefixes_that_do_not_fit_together_or_at_all(model, prefix_cache):
+    requests = [make_request(SENTENCE * n, question) for n in range(1, 9) for question in QUESTIONS]
+    cached = load(model, prefix_cache=prefix_cache)
+    expected = model.log_likelihood(requests)
+    for _ in range(2):
+        assert_same(cached.log_likelihood(requests), expected)
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 200, 100_000])
+def test_scores_of_paths_are_the_same_in_batches_of_any_size(model, batch_tokens):
+    texts = [f"{number} {SENTENCE * 2}" for number in range(3)]
+    requests = [
+        Request((DEMONSTRATION, *(TruncatableText(text) for text in path), instruction), question)
+        for path in [(one, other) for one in texts for other in texts if one != other] + [(one,) for one in texts]
+        for instruction in INSTRUCTIONS
+        for question in QUESTIONS
+    ]
+    cached = load(model, batch_tokens=batch_tokens)
+    expected = model.log_likelihood(requests)
+    for _ in range(2):
+        assert_same(cached.log_likelihood(requests), expected)
+
+
+def test_temperature_and_end_of_sequence_count_as_without_the_cache(model):
+    requests = [make_request(SENTENCE, question) for question in QUESTIONS]
+    cached = load(model)
+    for options in ({"temperature": 1.7}, {"include_eos": True}, {"include_eos": False}):
+        assert_same(cached.log_likelihood(requests, **options), model.log_likelihood(requests, **options))
+
+
+@pytest.fixture
+def decoder(model):
+    if model.include_eos_by_default:
+        pytest.skip("a decoder-only model is needed")
+    return model
+
+
+def count_tokens(passes) -> int:
+    return sum(rows * width for rows, width, _ in passes)
+
+
+def test_a_second_question_computes_its_own_tokens_only(decoder):
+    cached = load(decoder)
+    texts = [f"{number} {SENTENCE * 3}" for number in range(6)]
+    cached.log_likelihood([make_request(text, "who?") for text in texts])
+    with counted(cached) as passes:
+        [likelihood, *_] = cached.log_likelihood([make_request(text, QUESTIONS[0]) for text in texts])
+    assert count_tokens(passes) <= len(texts) * (len(likelihood.tokens) + 1)  # one for padding to even widths
+    assert len(passes) == 1
+
+
+def test_another_instruction_shares_the_document(decoder):
+    cached = load(decoder)
+    text, tokenizer = SENTENCE * 4, cached.tokenizer
+    cached.log_likelihood([make_request(text, "who?", INSTRUCTIONS[0])])
+    with counted(cached) as passes:
+        cached.log_likelihood([make_request(text, "who?", INSTRUCTIONS[1])])
+    assert count_tokens(passes) <= len(tokenizer(f"{INSTRUCTIONS[1]} who?").ids) + 4
+
+
+def test_paths_share_their_first_passage_and_keep_no_second_one(decoder):
+    cached = load(decoder)
+    one, other = (TruncatableText(f"{name} {SENTENCE * 4}") for name in ("One.", "Two."))
+    whole = count_path_tokens(cached, one, other)
+    assert count_path_tokens(cached, one, other) <= whole * 0.6
+    assert count_path_tokens(cached, one, other) > whole * 0.4
+
+
+def count_path_tokens(cached, *documents) -> int:
+    with counted(cached) as passes:
+        cached.log_likelihood([Request((*documents, " Question:"), "who?")])
+    return count_tokens(passes)
+
+
+def test_the_least_recently_used_prefix_gives_way(decoder):
+    texts = [f"{name} {SENTENCE * 4}" for name in ("One.", "Two.", "Six.")]
+    token_bytes = load(decoder).engine.prefixes.token_bytes
+    n_tokens = len(decoder.tokenizer(f"{TOKENS_BEFORE}{texts[0]}{INSTRUCTIONS[0]}").ids)
+    cached = load(decoder, prefix_cache=int(2.5 * n_tokens * (token_bytes + 24)))
+
+    def is_kept(text: str) -> bool:
+        with counted(cached) as passes:
+            cached.log_likelihood([make_request(text, "who?")])
+        return count_tokens(passes) < n_tokens / 2
+
+    assert [is_kept(texts[i]) for i in (0, 1, 0, 2, 0, 1)] == [False, False, True, False, True, False]
+
+
+def test_sixteen_threads_get_the_scores_without_the_cache(model):
+    cached = load(model, prefix_cache="60 kB")
+    requests = [[make_request(SENTENCE * (1 + i % 5), f"{i % 3} who?")] for i in range(48)]
+    expected = [model.log_likelihood(one) for one in requests]
+    with ThreadPoolExecutor(16) as pool:
+        for likelihoods, one in zip(pool.map(cached.log_likelihood, requests), expected, strict=True):
+            assert_same(likelihoods, one)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning", "ignore:.*forked:drillrank.errors.DrillrankWarning")
+def test_a_forked_process_has_a_cache_of_its_own(decoder):
+    cached = load(decoder)
+    requests = [make_request(SENTENCE * n, "who?") for n in (1, 2)]
+    expected = decoder.log_likelihood(requests)
+    cached.log_likelihood(requests[:1])
+    child = os.fork()
+    if not child:
+        try:
+            assert_same(cached.log_likelihood(requests), expected)
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert_same(cached.log_likelihood(requests), expected)
+
+
+def list_files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def test_prefixes_on_disk_outlive_the_model_and_belong_to_their_owner(model, tmp_path):
+    requests = [make_request(SENTENCE * n, "who?") for n in (1, 2, 3)]
+    expected = model.log_likelihood(requests)
+    load(model, prefix_cache_dir=str(tmp_path)).log_likelihood(requests)
+    [folder] = tmp_path.iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in list_files(tmp_path)} == {0o600}
+    again = load(model, prefix_cache_dir=str(tmp_path))
+    with counted_states(again) as n_states:
+        assert_same(again.log_likelihood(requests), expected)
+    assert not n_states
+
+
+def counted_states(cached):
+    """Return a context in which each computation of prefixes adds to a list."""
+
+    class Counter:
+        def __enter__(self):
+            self.calls, self.compute = [], cached.engine.prefixes._compute
+            cached.engine.prefixes._compute = lambda *arguments: (self.calls.append(1), self.compute(*arguments))
+            return self.calls
+
+        def __exit__(self, *_):
+            cached.engine.prefixes._compute = self.compute
+
+    return Counter()
+
+
+DAMAGES = {
+    "truncated": lambda content: content[: len(content) // 2],
+    "empty": lambda content: b"",
+    "one bit": lambda content: content[:-9] + bytes([content[-9] ^ 1]) + content[-8:],
+    "zeros": lambda content: content[:48] + bytes(len(content) - 48),
+    "another format": lambda content: b"x" * len(content),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_file_is_computed_again(model, tmp_path, damage):
+    requests = [make_request(SENTENCE * 3, "who?")]
+    expected = model.log_likelihood(requests)
+    load(model, prefix_cache_dir=str(tmp_path)).log_likelihood(requests)
+    for path in list_files(tmp_path):
+        path.write_bytes(damage(path.read_bytes()))
+    with pytest.warns(DrillrankWarning, match="was damaged"):
+        assert_same(load(model, prefix_cache_dir=str(tmp_path)).log_likelihood(requests), expected)
+    again = load(model, prefix_cache_dir=str(tmp_path))
+    with counted_states(again) as n_states:
+        assert_same(again.log_likelihood(requests), expected)
+    assert not n_states
+
+
+def test_other_weights_have_files_of_their_own(model, tmp_path):
+    folder, cache = tmp_path / "model", tmp_path / "cache"
+    requests = [make_request(SENTENCE, "who?")]
+    network, tokenizer = model.engine.model, model.tokenizer._host
+    cache_options = {"dtype": "float32", "prefix_cache": "4 MB", "prefix_cache_dir": str(cache)}
+    load(model, prefix_cache_dir=str(cache)).log_likelihood(requests)
+    network.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    same = HuggingFaceModel(str(folder), **cache_options)
+    same.log_likelihood(requests)
+    assert len(list(cache.iterdir())) == 1
+    weight = max(same.engine.model.parameters(), key=torch.numel)
+    weight.data[0, 0] += 1e-3
+    same.engine.model.save_pretrained(folder)
+    other = HuggingFaceModel(str(folder), **cache_options)
+    expected = HuggingFaceModel(str(folder), dtype="float32").log_likelihood(requests)
+    assert_same(other.log_likelihood(requests), expected)
+    assert len(list(cache.iterdir())) == 2
+
+
+def test_a_full_disk_is_a_warning(model, tmp_path, monkeypatch):
+    requests = [make_request(SENTENCE * n, "who?") for n in (1, 2)]
+    expected = model.log_likelihood(requests)
+    cached = load(model, prefix_cache_dir=str(tmp_path))
+    cached.engine  # noqa: B018  # loads it
+    replace = Path.replace
+
+    def fail(path, target):
+        if path.suffix == ".part":
+            raise OSError(28, "No space left on device")
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.warns(DrillrankWarning, match="cannot be written") as warned:
+        assert_same(cached.log_likelihood(requests), expected)
+    assert len(warned) == 1
+    assert not list_files(tmp_path)
+    assert_same(cached.log_likelihood(requests), expected)
+
+
+def test_files_stay_within_their_bound(model, tmp_path):
+    token_bytes = load(model).engine.prefixes.token_bytes
+    bound = 60 * token_bytes
+    cached = load(model, prefix_cache_dir=str(tmp_path), prefix_cache_disk=bound)
+    for number in range(12):
+        cached.log_likelihood([make_request(f"{number} {SENTENCE}", "who?")])
+        assert sum(path.stat().st_size for path in list_files(tmp_path)) <= bound
+    assert list_files(tmp_path)
+
+
+def test_temporary_files_of_a_dead_process_are_deleted(model, tmp_path):
+    load(model, prefix_cache_dir=str(tmp_path)).log_likelihood([make_request(SENTENCE, "who?")])
+    [folder] = tmp_path.iterdir()
+    old, new = folder / "old.part", folder / "new.part"
+    for path in (old, new):
+        path.write_bytes(b"half of it")
+    os.utime(old, (0, 0))
+    load(model, prefix_cache_dir=str(tmp_path)).engine  # noqa: B018  # loads it
+    assert (old.exists(), new.exists()) == (False, True)
+
+
+def test_threads_of_two_models_share_a_folder(model, tmp_path):
+    requests = [make_request(f"{i} {SENTENCE}", "who?") for i in range(12)]
+    expected = model.log_likelihood(requests)
+    models = [load(model, prefix_cache_dir=str(tmp_path)) for _ in range(2)]
+    results: list[list] = [[], []]
+
+    def ask(index: int) -> None:
+        for request in requests[:: 1 - 2 * index]:
+            results[index] += models[index].log_likelihood([request])
+
+    threads = [threading.Thread(target=ask, args=(index,)) for index in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert_same(results[0], expected)
+    assert_same(results[1][::-1], expected)
+
+
+def test_int8_takes_less_memory_and_changes_little(model):
+    requests = [make_request(SENTENCE * n, question) for n in (1, 4) for question in QUESTIONS]
+    cached = load(model, prefix_cache_dtype="int8")
+    assert cached.engine.prefixes.token_bytes < load(model).engine.prefixes.token_bytes / 2
+    expected = model.log_likelihood(requests)
+    first, second = (cached.log_likelihood(requests) for _ in range(2))
+    assert_same(second, first)
+    for one, other in zip(first, expected, strict=True):
+        np.testing.assert_allclose(one.log_probs, other.log_probs, atol=0.2)
+
+
+def test_memory_reads_what_was_written():
+    states = torch.randn(7, 3, 5)
+    for is_int8, tolerance in ((False, 0), (True, 0.02)):
+        memory = PrefixMemory(10_000, StateLayout([states, states], is_int8), torch.device("cpu"))
+        rows = memory.reserve(7)
+        for plane_index in range(2):
+            memory.write(plane_index, torch.from_numpy(rows), states * (plane_index + 1))
+        copied = PrefixMemory(10_000, memory.layout, torch.device("cpu"))
+        other_rows = copied.reserve(9)[2:]
+        copied.from_bytes(other_rows, memory.to_bytes(rows))
+        for plane_index in range(2):
+            read = copied.read(plane_index, torch.from_numpy(other_rows)[None])[0]
+            torch.testing.assert_close(read, states * (plane_index + 1), atol=tolerance * 3, rtol=0)
+
+
+def test_a_state_space_model_does_without_and_says_so(tmp_path):
+    config = transformers.MambaConfig(vocab_size=400, hidden_size=16, state_size=4, num_hidden_layers=1)
+    transformers.MambaForCausalLM(config).save_pretrained(tmp_path)
+    wrapped(byte_level(["<|endoftext|>"]), eos_token="<|endoftext|>").save_pretrained(tmp_path)
+    model = HuggingFaceModel(str(tmp_path), dtype="float32", prefix_cache="1 MB")
+    requests = [make_request(SENTENCE, "who?")]
+    with pytest.warns(DrillrankWarning, match="not used"):
+        likelihoods = model.log_likelihood(requests)
+    assert_same(likelihoods, HuggingFaceModel(str(tmp_path), dtype="float32").log_likelihood(requests))
+    with pytest.raises(LacksCapability, match="no prefix cache"):
+        model.keep_prefixes(requests)
+
+
+def test_prefixes_are_computed_beforehand(decoder):
+    cached = load(decoder)
+    texts = [f"{number} {SENTENCE * 3}" for number in range(5)]
+    prompts = [make_request(text, "") for text in texts]
+    estimate = cached.estimate_prefixes(prompts)
+    assert estimate.n_prompts == 5
+    assert estimate.n_bytes == estimate.n_tokens * cached.engine.prefixes.token_bytes <= estimate.max_bytes
+    progress = []
+    kept = cached.keep_prefixes(prompts, lambda *counts: progress.append(counts))
+    assert (kept.n_tokens, progress[-1]) == (estimate.n_tokens, (5, 5))
+    with counted(cached) as passes:
+        requests = [make_request(text, QUESTIONS[0]) for text in texts]
+        [likelihood, *_] = likelihoods = cached.log_likelihood(requests)
+    assert count_tokens(passes) <= len(texts) * (len(likelihood.tokens) + 1)
+    assert_same(likelihoods, decoder.log_likelihood(requests))
+
+
+def test_prefixes_beyond_the_bound_are_refused(model):
+    cached = load(model, prefix_cache="20 kB")
+    prompts = [make_request(f"{number} {SENTENCE * 3}", "") for number in range(20)]
+    with pytest.raises(InvalidInput, match="Raise prefix_cache"):
+        cached.keep_prefixes(prompts)
+    assert not cached.estimate_prefixes(prompts).fits
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"prefix_cache": "much"}, "prefix_cache must be a number of bytes"),
+        ({"prefix_cache": 0}, "prefix_cache must be"),
+        ({"prefix_cache": None, "prefix_cache_dir": "cache"}, "needs a size in memory"),
+        ({"prefix_cache_dtype": "int4"}, "prefix_cache_dtype must be"),
+        ({"prefix_cache_disk": "-1 GB"}, "prefix_cache_disk must be"),
+    ],
+)
+def test_options_that_cannot_be_used_are_refused(options, message):
+    with pytest.raises(InvalidInput, match=message):
+        HuggingFaceModel("model", **{"prefix_cache": "1 GB"} | options)
+
+
+def test_sizes_that_cannot_be_used_are_refused_at_the_first_use(model, tmp_path):
+    with pytest.raises(InvalidInput, match="less than"):
+        load(model, prefix_cache=8).log_likelihood([make_request("a", "b")])
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidInput, match="prefix_cache_dir"):
+        load(model, prefix_cache_dir=str(tmp_path / "file")).log_likelihood([make_request("a", "b")])
+
+
+def test_other_models_have_no_prefix_cache(model):
+    for other in (model, UnigramModel()):
+        with pytest.raises(LacksCapability, match="no prefix cache"):
+            other.keep_prefixes([make_request("a", "b")])
+
+
+def test_upr_computes_passages_before_the_question(decoder):
+    passages = [Passage(SENTENCE * n, title="Basel" if n == 2 else "") for n in (1, 2, 3)]
+    for preset in (None, "rankify"):
+        cached = UPR(load(decoder), preset=preset)
+        assert cached.estimate_precompute(passages).fits
+        estimate = cached.precompute(passages)
+        assert (estimate.n_prompts, cached.estimate_precompute(passages).seconds) == (3, 0)
+        with counted(cached.language_model) as passes:
+            ranking = cached.rank(QUESTIONS[0], passages)
+        assert len(passes) == 1
+        expected = UPR(decoder, preset=preset).rank(QUESTIONS[0], passages)
+        assert [item.score for item in ranking] == pytest.approx([item.score for item in expected], abs=1e-4)
+
+
+def test_a_sum_keeps_prefixes_in_its_experts_that_have_a_cache(decoder):
+    passages = [SENTENCE * n for n in (1, 2)]
+    model = SumOfExperts([UnigramModel(), load(decoder)])
+    assert UPR(model).precompute(passages).n_prompts == 2
+    assert UPR(model).estimate_precompute(passages).seconds == 0
+    with pytest.raises(LacksCapability, match="no prefix cache"):
+        UPR(SumOfExperts([UnigramModel(), decoder])).precompute(passages)
