@@ -1,7 +1,7 @@
 """Links between passages: which passages a path leads to.
 
 The simplest link is a function from a passage to ids. `PathLinks` also depend on the question and the whole path, and
-may request a retrieval. `UnboundLinks` are bound to the passages that may be linked to before they are used.
+may request a retrieval. Before a search uses `UnboundLinks`, it binds them to the passages that may be linked to.
 """
 
 from __future__ import annotations
@@ -142,7 +142,8 @@ class NameTable:
 
     Args:
         passages: The passages.
-        list_names: Function from a passage to its names with weights. Of equal names, the first counts.
+        list_names: Function from a passage to its names with weights. If a name is listed twice, the first weight
+            counts.
         min_passages: Number of passages that must have a name for it to be kept.
 
     >>> table = NameTable([Passage("", id="1", title="New York")], lambda passage: [(passage.title, 1.0)])

@@ -281,9 +281,10 @@ class NameMentions(NamedLinks):
 
     A name is a sequence of capitalized words in the title or text. Accents and the case of further letters are ignored.
     A word at the start of a sentence is not a name if it is common (English), or if the passage contains it in
-    lowercase. The first two and the last two words of a longer name are names, too; of three words the first and the
-    last ("Wojciech Jerzy Has"); and of a title that begins with a common word the rest. Names in the question and names
-    in more than 100 passages are not followed. A path leads to at most 100 passages.
+    lowercase. Parts of a longer name are names, too: its first two words, its last two words and, of three words, the
+    first with the last ("Wojciech Jerzy Has"). If a title begins with a common word, the rest of the title is a name,
+    too. Names in the question and names in more than 100 passages are not followed. A path leads to at most 100
+    passages.
 
     Args:
         context: a, weight of the words around a mention. 0 follows all mentions alike.
