@@ -1,4 +1,4 @@
-"""Explanations of a path search: each token of the question in each document, and the steps of the path."""
+"""Explanations of a path search, from its trace: the gain of each token of the question, and the steps of the path."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ LENGTH, ALIGNED = "length of the path", "which passage explains which word"
 
 
 def explain_paths(prompt_rank: PromptRank, trace: PathTrace, ranking: Sequence[Ranked[Any]]) -> Explanations:
-    """Explain entries of a search by the gain of each token of the question and by the steps of their best paths.
+    """Explain entries of a search by the gain of each token of the question, and by the steps of their best paths.
 
     Args:
-        prompt_rank: Ranker that scored the paths.
+        prompt_rank: Ranker that scored the paths, with the fitted model.
         trace: Record of the search.
         ranking: Some of the passages or paths that the search returned.
 

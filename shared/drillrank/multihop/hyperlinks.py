@@ -107,9 +107,10 @@ def _resolve_link(names: Names, link: str, base: str) -> Iterable[str]:
         # A file name counts only if it belongs to one address.
         is_address = page == pages[0]
         if page == "at " or (page in weights_by_name and (is_address or len({*weights_by_name[page].values()}) == 1)):
-            under_heading = weights_by_name.get(page + fragment, ()) if parts.fragment else ()
+            if parts.fragment and (under_heading := weights_by_name.get(page + fragment)):
+                return under_heading
             is_own_page = address == _normalize_address(base)
-            return under_heading or (() if is_own_page else weights_by_name.get(page, ()))
+            return () if is_own_page else weights_by_name.get(page, ())
     return next((weights_by_name[title] for title in titles if title in weights_by_name), ())
 
 

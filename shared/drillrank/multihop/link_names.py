@@ -21,25 +21,25 @@ LINKS_IN_TEXTS: tuple[Literal["metadata", "hyperlinks", "titles", "names"], ...]
     "titles",
     "names",
 )
-"""Names of the links that passages state themselves."""
+"""Names of the kinds of links that a component of a framework follows by default."""
 
 PAPER_LINK_NAMES: tuple[Literal["metadata", "hyperlinks"], ...] = ("metadata", "hyperlinks")
-"""Names of the links that `preset="paper"` follows: hyperlinks, as ids in the metadata or in the text."""
+"""Names of the kinds of links that a component follows with `preset="paper"`: ids in metadata, and hyperlinks."""
 
 LINKS: tuple[LinkSource, ...] = (passage_links, Hyperlinks(), TitleMentions(), NameMentions())
-"""Links that passages state themselves."""
+"""Kinds of links that a path search follows by default."""
 
 PAPER_LINKS: tuple[LinkSource, ...] = (passage_links, Hyperlinks())
-"""Links that `preset="paper"` follows: hyperlinks, as ids in `Passage.links` or in the text."""
+"""Kinds of links that a path search follows with `preset="paper"`: ids in `Passage.links`, and hyperlinks."""
 
 
 def default_links(preset: Preset | None) -> tuple[LinkSource, ...]:
-    """Return the links that a search follows if the caller names none."""
+    """Return the links that a path search follows if the caller passes none."""
     return PAPER_LINKS if preset == "paper" else LINKS
 
 
 def default_link_names(preset: Preset | None) -> tuple[Literal["metadata", "hyperlinks", "titles", "names"], ...]:
-    """Return the names of the links that a component of a framework follows if the user names none.
+    """Return the names of the links that a component of a framework follows if the user passes none.
 
     >>> default_link_names("paper")
     ('metadata', 'hyperlinks')

@@ -1,7 +1,7 @@
 """Links between passages: which passages a path leads to.
 
 The simplest link is a function from a passage to ids. `PathLinks` also depend on the question and the whole path, and
-may request a retrieval. `UnboundLinks` are bound to the passages that may be linked to before they are used.
+may request a retrieval. Before a search uses `UnboundLinks`, it binds them to the passages that may be linked to.
 """
 
 from __future__ import annotations
@@ -28,13 +28,19 @@ LinkTarget = str | Passage | RetrievalRequest
 LinkTargets = Iterable[LinkTarget] | Mapping[str, float]
 """Targets of one kind of links, all equally likely, or ids with the probability that a reader follows them."""
 
+ListedTargets = tuple[LinkTarget, ...] | Mapping[str, float]
+"""Targets of one kind of links, each once."""
+
 
 @runtime_checkable
 class PathLinks(Protocol):
     """Links that depend on the question or the whole path."""
 
     def follow(self, query: str, path: Path, /) -> LinkTargets:
-        """Return the targets of a path. The method only computes; it returns a retrieval that it needs."""
+        """Return the targets of a path.
+
+        The method reads nothing from the source. For a retrieval, it returns a `RetrievalRequest`.
+        """
         ...
 
 
@@ -92,12 +98,13 @@ def links_from_metadata(value: object) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RetrievedLinks:
-    """Links by a second retrieval, for texts without links. Its query is the question with a path's last passage.
+    """Links to the results of a second retrieval, for texts without links.
 
-    The first stage of the search answers, or the search's own TF-IDF index.
+    The query is the question, followed by the last passage of the path. The first stage of the search answers it, or
+    the search's own index.
 
     Args:
-        n: Number of passages that each path leads to, without its own.
+        n: Maximum number of passages that each path leads to, apart from those of the path.
 
     >>> passage = Passage("It lies on the Rhine.", title="Basel")
     >>> list(RetrievedLinks(n=3).follow("Which sea does its river reach?", Path((passage,))))
@@ -135,7 +142,8 @@ class NameTable:
 
     Args:
         passages: The passages.
-        list_names: Function from a passage to its names with weights. Of equal names, the first counts.
+        list_names: Function from a passage to its names with weights. If a name is listed twice, the first weight
+            counts.
         min_passages: Number of passages that must have a name for it to be kept.
 
     >>> table = NameTable([Passage("", id="1", title="New York")], lambda passage: [(passage.title, 1.0)])
@@ -242,9 +250,9 @@ def bind_links(
 
     Args:
         links: One kind of links, or several. None is `Passage.links`.
-        passages: Passages that may be linked to.
-        names_of: Function from links to the names of all passages, for passages that are not in memory. None makes a
-            table of the names of `passages`.
+        passages: Passages that may be linked to, as far as they are in memory.
+        names_of: Function from links to the names of all passages that may be linked to. None makes a table of the
+            names of `passages`.
 
     Raises:
         InvalidInput: `links` are not links.
@@ -279,7 +287,7 @@ def _follow_last_passage(links: LinkFunction, _query: str, path: Path) -> Iterab
     return list(links(path.passages[-1]))  # a list, so that a dictionary counts as its ids, without probabilities
 
 
-def list_targets(follow: FollowFunction, query: str, path: Path) -> tuple[LinkTarget, ...] | Mapping[str, float]:
+def list_targets(follow: FollowFunction, query: str, path: Path) -> ListedTargets:
     """Return the targets of one path, each once, with probabilities if the links have any.
 
     Raises:
@@ -297,18 +305,19 @@ def list_targets(follow: FollowFunction, query: str, path: Path) -> tuple[LinkTa
 def fetch_targets(
     paths: Sequence[Path],
     targets: Sequence[Sequence[LinkTarget]],
-    reachable: dict[str, Passage],
-    pool: Mapping[str, Passage] = MappingProxyType({}),
+    source_passage_by_id: dict[str, Passage],
+    own_passage_by_id: Mapping[str, Passage] = MappingProxyType({}),
 ) -> Requests[list[list[Passage]]]:
     """Return the passages that several paths lead to, and make all requests for them at once.
 
-    A source may answer a `LookupRequest` with pairs of the requested id and the passage, if it has another id for it.
+    If a source has another id for a passage than the requested one, it may answer a `LookupRequest` with pairs of the
+    requested id and the passage.
 
     Args:
         paths: The paths.
         targets: Targets of each path.
-        reachable: Passages by id that have been read. Passages of the answers are added.
-        pool: More passages by id.
+        source_passage_by_id: Passages that the source has returned before. Passages of the answers are added.
+        own_passage_by_id: Passages that need not be fetched.
 
     Returns:
         The passages of each path, each once, in the order of the links. Unknown ids and the path's own passages are
@@ -316,14 +325,17 @@ def fetch_targets(
     """
 
     def add(passage: Passage) -> Passage:
-        """Return the passage with this id that was read first."""
-        return reachable.get(passage.id) or pool.get(passage.id) or reachable.setdefault(passage.id, passage)
+        """Return the first passage that was read with this id."""
+        return (
+            source_passage_by_id.get(passage.id)
+            or own_passage_by_id.get(passage.id)
+            or source_passage_by_id.setdefault(passage.id, passage)
+        )
 
     # Step 1: request all ids that are not in memory, and all retrievals
     distinct = dict.fromkeys(target for path_targets in targets for target in path_targets)
-    missing_ids = tuple(
-        target for target in distinct if isinstance(target, str) and target not in reachable and target not in pool
-    )
+    ids = [target for target in distinct if isinstance(target, str)]
+    missing_ids = tuple(id_ for id_ in ids if id_ not in source_passage_by_id and id_ not in own_passage_by_id)
     retrievals = [target for target in distinct if isinstance(target, RetrievalRequest)]
     requests = [*([LookupRequest(missing_ids)] if missing_ids else ()), *retrievals]
     answers = list((yield requests) if requests else ())
@@ -332,7 +344,7 @@ def fetch_targets(
         for answer in answers.pop(0):
             id_, passage = answer if isinstance(answer, tuple) else (answer.id, answer)
             if id_ in requested_ids:
-                reachable[id_] = add(passage)
+                source_passage_by_id[id_] = add(passage)
     retrieved = dict(zip(retrievals, answers, strict=True))
 
     # Step 2: collect the passages of each path
@@ -341,11 +353,12 @@ def fetch_targets(
         passages: dict[str, Passage] = {}
         for target in path_targets:
             if isinstance(target, str):
-                if (linked := reachable.get(target) or pool.get(target)) is not None:
+                linked = source_passage_by_id.get(target) or own_passage_by_id.get(target)
+                if linked is not None:
                     passages[linked.id] = linked
             else:
-                fetched = retrieved[target] if isinstance(target, RetrievalRequest) else (target,)
-                passages |= {passage.id: add(passage) for passage in fetched}
+                targets_of_link = retrieved[target] if isinstance(target, RetrievalRequest) else (target,)
+                passages |= {passage.id: add(passage) for passage in targets_of_link}
         for id_ in path.ids:
             passages.pop(id_, None)
         passages_by_path.append(list(passages.values()))

@@ -1,4 +1,4 @@
-"""Links to the passages that a text mentions: by their titles, or by names that they mention, too.
+"""Links to the passages whose titles a text mentions, or which mention the same name as the text.
 
     P(d' | d, q) = Σ_m P(m | d, q) P(d' | m),    P(m | d, q) ∝ exp(a c(m, q))
 
@@ -8,7 +8,7 @@ the mention and of the title of d do not count. "son" counts as "father", as lis
 each passage that mentions it, and is `titled` times as likely to lead to those with the name in their title. Names in
 the question are not followed, since they add nothing to it.
 
-The names of a passage depend on nothing but that passage, so that a pool can grow.
+The names of a passage depend on that passage only, so that passages can be added without reading the others again.
 """
 
 from __future__ import annotations
@@ -277,13 +277,14 @@ class TitleMentions(NamedLinks):
 
 @dataclass(frozen=True, slots=True)
 class NameMentions(NamedLinks):
-    """Links a passage to the passages that mention a name that it mentions, too, with probabilities, likeliest first.
+    """Links a passage to the passages that mention the same name, with probabilities, likeliest first.
 
     A name is a sequence of capitalized words in the title or text. Accents and the case of further letters are ignored.
     A word at the start of a sentence is not a name if it is common (English), or if the passage contains it in
-    lowercase. The first two and the last two words of a longer name are names, too; of three words the first and the
-    last ("Wojciech Jerzy Has"); and of a title that begins with a common word the rest. Names in the question and names
-    in more than 100 passages are not followed. A path leads to at most 100 passages.
+    lowercase. Parts of a longer name are names, too: its first two words, its last two words and, of three words, the
+    first with the last ("Wojciech Jerzy Has"). If a title begins with a common word, the rest of the title is a name,
+    too. Names in the question and names in more than 100 passages are not followed. A path leads to at most 100
+    passages.
 
     Args:
         context: a, weight of the words around a mention. 0 follows all mentions alike.

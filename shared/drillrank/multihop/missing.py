@@ -1,6 +1,6 @@
-"""Missing information of a path, named by an LLM: one short call after a hop, and one retrieval.
+"""Missing information of a path, named by an LLM in one short call after a hop, and retrieved.
 
-If texts have no links, an LLM that has read the first document of a path can name the document to search for next.
+If texts have no links, an LLM that reads the best path can name the document to search for next.
                                          IRCoT: Trivedi et al. (2023); as a step of path search: BridgeRAG (2025)
 """
 
@@ -25,7 +25,7 @@ _LABEL = re.compile(
     r"^(?:[-*•>#\s]|\d+[.)]\s)*(?:\**(?:(?:search\s+)?query|search(?:\s+for)?|missing|answer)\**\s*[:：]\**)?\s*", re.I
 )
 _QUOTES = "\"'`“”„‘’«»*_ \t"
-# An answer of these words names nothing that is missing, if one of the first set is among them.
+# An answer that consists of these words, at least one of them a negation, says that nothing is missing.
 _NEGATIONS = {"nothing", "none", "no", "sufficient", "enough", "complete", "na"}
 _FILLERS = {
     *("is", "are", "was", "were", "it", "there", "more", "else", "further", "other", "additional", "missing", "needed"),
@@ -38,7 +38,7 @@ class MissingInformation:
     """Queries for missing information that an LLM names during one search.
 
     Args:
-        settings: Prompt and handling of failures.
+        settings: Settings with the prompt (`missing_prompt`) and the policy for failures (`on_failure`).
         question: The question.
 
     Attributes:
@@ -58,10 +58,10 @@ class MissingInformation:
         return record | ({"problems": tuple(self.problems)} if self.problems else {})
 
     def find_passages(self, path: Path, n: int) -> Requests[Sequence[Passage]]:
-        """Return at most `n` passages for the information that a path lacks.
+        """Ask the LLM what a path lacks, and return at most `n` passages that a retrieval finds for it.
 
-        There are none if the LLM says that nothing is missing, after which it is not asked again, or if it names
-        nothing new.
+        There are none if the LLM repeats a query or says that nothing is missing. In the latter case, it is not asked
+        again.
 
         Raises:
             LLMFailure: The call failed or its answer has no word, and `on_failure` says to raise.
@@ -89,7 +89,7 @@ class MissingInformation:
 def parse_missing_query(answer: str) -> str | None:
     """Return the search query in an LLM's answer; None if nothing is missing.
 
-    The first line with a word counts, without reasoning, labels, quotes and JSON around the query.
+    The first line with a word counts. Reasoning, labels, quotes and JSON around the query are removed.
 
     >>> parse_missing_query('<think>Who?</think>Search query: "birthplace of Ada Holm"')
     'birthplace of Ada Holm'

@@ -21,18 +21,18 @@ from drillrank.vectors import Embed
 
 
 class PathRerank:
-    """Reranker of passages by their best path of linked passages.
+    """Reranker of passages by their best path of linked passages: a path search that starts from these passages.
 
-    Passages that share an id share their links and their score. `path_search` does the work.
+    Passages with the same id have the same links and the same score, those of the first one.
 
     Args:
-        prompt_rank: Scores the paths, as for `PathSearch`.
-        links: Kinds of links to follow, as for `PathSearch`.
-        corpus: Passages that may be linked to though they are not among the passages to rank. A lexical model that is
-            not fitted takes its statistics from them, or else from the passages to rank.
-        embed: As for `PathSearch`.
-        preset: As for `PathSearch`.
-        settings: Settings of the search.
+        prompt_rank: Ranker that scores the paths.
+        links: Kinds of links to follow. None for the default of `PathSearch`.
+        corpus: Passages that links may lead to, in addition to the passages to rank. A lexical model that is not fitted
+            is fitted with them, or with the passages to rank if there are none.
+        embed: Encoder of texts; see `PathSearch`.
+        preset: `"paper"` uses the paper's values for `links` and settings that are not passed.
+        settings: Settings of the search. `pool` has no effect.
 
     Raises:
         InvalidInput: A setting is invalid, or two passages of the corpus share an id.
@@ -62,7 +62,7 @@ class PathRerank:
 
     @property
     def counts_first_stage(self) -> bool:
-        """True if scores of the first stage count."""
+        """True if scores of the first stage affect the ranking."""
         return self.prompt_rank.prior is not None
 
     def rank(
@@ -77,19 +77,22 @@ class PathRerank:
     ) -> PathResult[Passage]:
         """Rank passages by the maximum score over their paths, best first.
 
-        Passages of one path are ordered by what each adds, as in `PathSearch`. Other ties keep the input order.
+        Passages of one path are ordered by how much each explains in addition to those before it. Other ties keep the
+        input order.
 
         Args:
             query: The question.
             passages: Passages to rank.
             top_n: Maximum number of passages; None for all.
-            scores: Score of each passage by the first stage, for a prior that counts scores; as for `UPR.rank`.
-            source: Source of linked passages that are neither among the passages to rank nor in the corpus.
-            on_hop: Callback that receives every hop.
+            scores: Score of each passage by the first stage, for the `prior` of `PromptRank`. None if only the order of
+                the passages is known.
+            source: Source from which linked passages are fetched that are neither among the passages to rank nor in the
+                corpus. None to leave them out.
+            on_hop: Callback that receives every hop with its scored paths.
 
         Returns:
-            The passages, and those that links lead to. The `details["position"]` of the latter are the indices after
-            those of the input.
+            The passages to rank, and passages that links lead to. `details["position"]` is the index in the input. The
+            indices of linked passages follow those of the input. For `explain` and the other details see `PathSearch`.
 
         Raises:
             InvalidInput: The query is blank, `top_n` is below 1, or a score is invalid.
@@ -107,7 +110,7 @@ class PathRerank:
         source: PassageSource | None = None,
         on_hop: OnHop | None = None,
     ) -> PathResult[Passage]:
-        """Rank without blocking the event loop; see `rank`."""
+        """Rank without blocking the event loop. For the arguments, result and errors see `rank`."""
         return await self.prompt_rank.language_model.run_in_worker(
             partial(self.rank, query, passages, top_n, scores=scores, source=source, on_hop=on_hop)
         )
@@ -120,23 +123,25 @@ class PathRerank:
         *,
         scores: RetrievalScores | None = None,
     ) -> Requests[PathResult[Passage]]:
-        """Return `rank` as a generator of requests, for `drillrank.llm.run` and `arun`."""
+        """Return `rank` as a generator of requests, for `drillrank.llm.run`. For the arguments see `rank`."""
         check_query(query)
         check_top_n(top_n)
         candidates = as_passages(passages)
         if not candidates:
             return PathResult((), PathTrace(query))
-        ids = by_id(candidates)
+        candidate_by_id = by_id(candidates)
         result = yield from self.path_search.requests(query, candidates=candidates, scores=scores)
-        best = {item.passage.id: item for item in result}
-        items = [*candidates, *(item.passage for item in result if item.passage.id not in ids)]
+        item_by_id = {item.passage.id: item for item in result}
+        linked_passages = [item.passage for item in result if item.passage.id not in candidate_by_id]
+        all_passages = [*candidates, *linked_passages]
 
         def sort_key(index: int) -> tuple[float, int]:
-            item = best[items[index].id]
+            item = item_by_id[all_passages[index].id]
+            # If nothing matched, passages with equal scores keep the input order.
             return -item.score, 0 if item.details["nothing_matched"] else item.rank
 
         ranking = []
-        for rank, index in enumerate(sorted(range(len(items)), key=sort_key)[:top_n], start=1):
-            item = best[items[index].id]
-            ranking.append(Ranked(items[index], item.score, rank, item.details | {"position": index}))
+        for rank, index in enumerate(sorted(range(len(all_passages)), key=sort_key)[:top_n], start=1):
+            item = item_by_id[all_passages[index].id]
+            ranking.append(Ranked(all_passages[index], item.score, rank, item.details | {"position": index}))
         return replace(result, ranking=tuple(ranking))

@@ -1,15 +1,19 @@
-"""Scores of paths, and how much of the question each passage explains.
+"""Scores of paths, and the likelihood by which a path is extended.
 
-    log P(q | c) = Σ_t (1 - α) log mean_d p(q_t | d) + α log max_d p(q_t | d)     over the passages d of c
+    score of c = (log P(q | c) + log-prior of c) / number of tokens in q         (`PathScorer.rank_by_posterior`)
+    L(c)       = Σ_t (1 - α) log mean_d p(q_t | d) + α log max_d p(q_t | d)      over the passages d of c
 
-A word that the path explains already gains nothing from one more passage. The words that it does not explain, the
-residual question, decide where the path goes on.
+`PromptRank` scores each path jointly, which gives log P(q | c). `CandidatePath.log_prior` is the log-prior. L(c) needs
+no further pass of the model once each passage has been read, so it chooses which longer paths are scored
+(`TokenCoverage`). A word that the path explains already gains nothing from one more passage. Thus the words that it
+does not explain, the residual question, decide how the path is extended.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -39,19 +43,19 @@ class DocumentModel(Protocol):
 
 @dataclass
 class TokenCoverage:
-    """Log-probability of each token of a question after each passage. Each passage is read once.
+    """Log-probability of each token of the question after each passage. Each passage is read once.
 
     Attributes:
-        model: Fitted model.
+        model: Model fitted on the collection.
         question: The question.
-        aligned: α.
+        aligned: α, from 0 to 1. At 0, all passages of a path explain a word alike. At 1, the best one explains it.
     """
 
     model: DocumentModel
     question: str
     aligned: float = 0.0
     _row_by_id: dict[str, int] = field(default_factory=dict)
-    _log_probs: Floats = field(default_factory=lambda: np.empty((0, 0)))  # [n_texts, n_tokens]
+    _log_probs: Floats = field(default_factory=partial(np.empty, (0, 0)))  # [n_texts, n_tokens]
 
     def read(self, passages: Iterable[Passage]) -> None:
         """Score passages that have not been read, in one call of the model. Equal texts are scored once."""
@@ -64,11 +68,11 @@ class TokenCoverage:
             self._row_by_id |= {passage.id: row_by_text[passage.titled_text] for passage in new}
 
     def score_extensions(self, path: Path, passages: Sequence[Passage]) -> tuple[Floats, Floats]:
-        """Score a path with each of some passages at its end. All passages have been read.
+        """Score a path extended by each of some passages. All of these and the path must have been read (`read`).
 
         Returns:
-            Log-likelihood of the question after each longer path, shape [n_passages], and the alignment of each,
-            α Σ_t log (max_d p(q_t | d) / mean_d p(q_t | d)), shape [n_passages].
+            L(c) of each longer path, and its alignment α Σ_t log (max_d p(q_t | d) / mean_d p(q_t | d)). Both have the
+            shape [n_passages].
         """
         of_path = self._log_probs[[self._row_by_id[id_] for id_ in path.ids]]  # [n_path_passages, n_tokens]
         added = self._log_probs[[self._row_by_id[passage.id] for passage in passages]]  # [n_passages, n_tokens]
@@ -77,7 +81,7 @@ class TokenCoverage:
         return (means + self.aligned * gains).sum(axis=1), self.aligned * gains.sum(axis=1)
 
     def order_by_gain(self, path: Path) -> list[Passage]:
-        """Return the passages of a path: first the one that explains most, then the one that adds most, and so on."""
+        """Return the passages of a path in an order in which each explains most of what those before it do not."""
         remaining = list(path.passages)
         if len(remaining) == 1:
             return remaining
@@ -96,16 +100,16 @@ class PathScorer:
     """Scorer of paths by their posterior.
 
     Args:
-        prompt_rank: Likelihood of the question after a path. If its model is lexical and not fitted, a fitted copy is
-            used.
+        prompt_rank: Ranker whose model gives the likelihood of the question after a path. If that main model is lexical
+            and not fitted, a copy is fitted with the texts.
         texts: Texts of the collection, or their statistics.
-        meaning: Scores what each passage explains if the main model does not score documents alone. None for the
-            embedded unigram model.
+        embedding_model: Document model for a main model that cannot score a question after each document alone. None
+            for the embedded unigram model.
 
     Attributes:
         prompt_rank: The ranker with the fitted model.
-        document_model: Model that scores what each passage explains.
-        reads_documents: True if the main model itself does that.
+        document_model: Model that scores the question after each passage alone, to choose extensions.
+        reads_documents: True if the main model is the document model.
         language: Language of the main model.
     """
 
@@ -113,7 +117,7 @@ class PathScorer:
         self,
         prompt_rank: PromptRank,
         texts: Sequence[str] | CollectionStatistics,
-        meaning: EmbeddingModel | None = None,
+        embedding_model: EmbeddingModel | None = None,
     ) -> None:
         self.prompt_rank = prompt_rank.with_model(prompt_rank.language_model.fitted(texts)) if texts else prompt_rank
         model = self.prompt_rank.language_model
@@ -122,25 +126,30 @@ class PathScorer:
         self.reads_documents = isinstance(model, DocumentModel) and bool(texts)
         if isinstance(model, DocumentModel) and texts:
             self.document_model = model
-        elif meaning:
-            self.document_model = meaning.fitted(texts)
+        elif embedding_model:
+            self.document_model = embedding_model.fitted(texts)
         else:
             self.document_model = UnigramModel(language=model.language).fit(texts)
 
-    def rank(self, query: str, candidates: Sequence[CandidatePath]) -> list[Ranked[Path]]:
-        """Score paths by the mean log-likelihood of the question plus their log-prior per token, best first."""
+    def rank_by_posterior(self, query: str, candidates: Sequence[CandidatePath]) -> list[Ranked[Path]]:
+        """Rank paths by the log-likelihood of the question plus their log-prior, best first.
+
+        Both are divided by the number of tokens in the question, unless the formula of `PromptRank` adds up tokens.
+        """
         paths = [candidate.path for candidate in candidates]
-        scores, details = [], []
-        for candidate, (score, detail) in zip(candidates, self.prompt_rank.score_paths(query, paths), strict=True):
-            scores.append(score + candidate.log_prior / divisor(detail))
-            details.append({**detail, "log_prior": candidate.log_prior})
-        return ranked(paths, scores, details)
+        likelihoods = self.prompt_rank.score_paths(query, paths)
+        scores, all_details = [], []
+        for candidate, (log_likelihood, details) in zip(candidates, likelihoods, strict=True):
+            scores.append(log_likelihood + candidate.log_prior / divisor(details))
+            all_details.append({**details, "log_prior": candidate.log_prior})
+        return ranked(paths, scores, all_details)
 
 
 def add_embedding_model(prompt_rank: PromptRank, embed: Embed | None) -> tuple[PromptRank, EmbeddingModel | None]:
     """Return the ranker with the embedding model added, and that model (None without `embed`).
 
-    A unigram model is combined with it. A neural model scores alone, and the embedding model chooses links.
+    A unigram model is combined with the embedding model. A neural model scores paths alone, and the embedding model
+    then only chooses how paths are extended.
 
     Raises:
         InvalidInput: The model embeds texts by itself, or `embed` is not a function.
@@ -152,5 +161,5 @@ def add_embedding_model(prompt_rank: PromptRank, embed: Embed | None) -> tuple[P
         raise InvalidInput(f"The model {model.spec!r:.200} embeds texts by itself: leave embed out.")
     if not isinstance(model, UnigramModel):
         return prompt_rank, EmbeddingModel(embed)
-    meaning = EmbeddingModel(embed, model)
-    return prompt_rank.with_model(meaning), meaning
+    combined = EmbeddingModel(embed, model)
+    return prompt_rank.with_model(combined), combined

@@ -1,4 +1,4 @@
-"""Settings of a path search, and the plan that they make for a model."""
+"""Settings of a path search, and their values for a certain model."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ MISSING_PROMPT = (
 
 @dataclass(frozen=True, slots=True)
 class PathPlan:
-    """Settings of one search in which nothing is left open.
+    """Settings with a value for everything that `PathSettings` may leave open.
 
     Attributes:
         hops: H, number of passages of the longest path.
-        stops_early: True to end after a hop whose best path is less likely than the best shorter one.
-        beams: K of each hop, the number of paths that are extended after it. The last one is for all later hops, too.
+        stops_early: True to end after a hop whose best path has a lower posterior than the best shorter one.
+        beams: K1 of each hop, the number of paths that are extended after it. The last number is for all later hops.
         branch: L, maximum number of links to follow from each path.
         pairs: P, number of best passages that are paired.
         link_prior: Prior of paths; None for the likelihood alone.
@@ -55,25 +55,27 @@ _PAPER = PathPlan(hops=2, stops_early=False, beams=(5,), branch=3, pairs=0, link
 
 @dataclass(frozen=True, kw_only=True)
 class PathSettings(Settings):
-    """Settings of a search for paths. None leaves a value to the preset, or to the default that is named here.
+    """Settings of a search for paths. Unless stated otherwise, None leaves a value to the preset or to its default.
 
     Attributes:
-        hops: H, number of passages of the longest path. None is as many as a question needs: at most 2, the paper's
-            number, or 3 with the unigram model.
-        beam: K, number of paths that are extended after each hop; or one number for each hop, the last one for all
-            later hops, too. None is 5, the paper's number, or 10 with the unigram model.
+        hops: H, number of passages of the longest path. None is at most 2, the paper's number, or 3 with the unigram
+            model. The search then ends after a hop whose best path has a lower posterior than the best shorter one.
+        beam: K1, number of paths that are extended after each hop, or one number for each hop. The last number is for
+            all later hops. None is 5, the paper's number, or 10 with the unigram model.
         branch: L, maximum number of links to follow from each path. None is 3, the paper's number, or 8 with the
             unigram model.
-        pairs: P, number of best passages that are paired: two of them are a path if neither links to the other. They
-            are also candidates for longer paths. 0 for no pairs. None is 6.
-        link_prior: Prior of a path before its texts are read: a reader follows links, or jumps. A mapping becomes a
-            `PathPrior`. None scores by the likelihood alone, as in the paper. `"default"` is `PathPrior()`, or what
-            the preset says.
+        pairs: P, number of best passages that are paired. Two of them form a path unless one links to the other by
+            more than a shared name. Paths of two or more passages may also be extended by these passages, without a
+            link. 0 for no pairs. None is 6.
+        link_prior: Prior of a path before its texts are read, by a random surfer who follows links or jumps. A mapping
+            becomes a `PathPrior`. None scores by the likelihood alone, as in the paper. `"default"` is `PathPrior()`,
+            or the value of the preset.
         prune: Rule that chooses the links to follow: those after which the question is likeliest (`"residual"`), or
             those whose passages are most similar to the question (`"tfidf"`, the paper's rule). None is `"residual"`.
         pool: F, number of passages of the first stage.
-        preset: `"paper"` sets what the paper fixes and the other settings leave open: two hops, K = 5, L = 3, links by
-            TF-IDF similarity, no pairs, no prior of paths. The search then follows hyperlinks only.
+        preset: `"paper"` uses the paper's values for settings that are left open: exactly 2 hops, K1 = 5, L = 3, links
+            by TF-IDF similarity, no pairs, and no prior of paths. Unless other links are passed, the search follows
+            hyperlinks only.
         missing_prompt: Prompt that asks an LLM what the best path lacks: a template with `{documents}` and
             `{question}`, or a function of these.
         on_failure: `"raise"` raises an `LLMFailure` if a call of the LLM fails or its answer has no word. `"fallback"`
@@ -122,7 +124,7 @@ class PathSettings(Settings):
         """Return the settings with the values of the preset, or the defaults, for what is left open.
 
         Args:
-            is_neural: True if the model that scores paths reads prompts. False if it is a unigram model.
+            is_neural: True if the model that scores paths reads prompts. False if it matches words or embeddings.
 
         >>> PathSettings(preset="paper", pairs=6).plan(is_neural=True).pairs
         6

@@ -1,21 +1,27 @@
 """Prior of a path: a random surfer who knows the question, but not the texts of the passages.
 
-    P(d | q)     = t(d | q) (ν [d is named in q] / (number of passages named) + (1 - ν) / N)
-    P(d' | d, q) = t(d' | q) ((1 - γ) F(d' | d, q) + γ (as for P(d' | q)))
-    F(d' | d, q) = mean over the kinds of links of d of P(d' | d, q, kind), which is uniform or by the words around it
-    t(d | q)     = exp(-β (1 - s(d) / max s)),  s: weight of the question's words in the parenthetical of d's title,
-                                                max: over the passages with the same title
-    P(|c|)       = σ for one passage, (1 - σ) (1 - ρ) ρ^(|c| - 2) for more
-    log P(c | q) = log P(|c|) + log P(d1 | q) + Σ log P(d_i+1 | d_i, q)
+    J(d | q)      = ν [q names d] / (number of passages that q names) + (1 - ν) / N
+    P(d | q)      = t(d | q) J(d | q)                                                 first passage
+    P(d' | d, q)  = t(d' | q) ((1 - γ) F(d' | d, q) + γ J(d' | q))                    step from d to d'
+    P(|c|)        = σ for one passage, (1 - σ) (1 - ρ) ρ^(|c| - 2) for more
+    log P(c | q)  = log P(|c|) + log P(d1 | q) + Σ_i log P(d_i+1 | d_i, q)
 
-    log of the score of c = log P(q | c) + α Σ_t log (max_d p(q_t | d) / mean_d p(q_t | d)) + λ log P(c | q)
+    A(c)          = α Σ_t log (max_d p(q_t | d) / mean_d p(q_t | d))                  alignment
+    log-prior(c)  = λ log P(c | q) + A(c) + (log-prior of d1 by the first stage)      `CandidatePath.log_prior`
 
-The surfer follows links, jumps to a passage that the question names by its title, or jumps anywhere, which costs log N.
-λ exceeds 1 because P(q | c) treats the words of a question as independent. α is the reader's knowledge of which passage
-explains which word. At 0, all passages of a path explain a word alike, so that one that explains half of the question
-is penalized for the other half. Few questions of path search have their answer in one passage, so σ is small. Each
-passage beyond the second costs log ρ.
-                           random surfer: Brin & Page (1998); personalised jumps: Haveliwala (2002)
+The surfer follows links (F), jumps to a passage that the question names by its title, or jumps anywhere (J). If the
+question names no passage, ν is 0. If d has no links, γ is 1.
+
+    F: Mean over the kinds of links of d. Within a kind, links are equally likely, or the words around them decide.
+    t: exp(-β (1 - s(d) / max s)). s is the weight of the question's words in the parenthetical of d's title. max is the
+       maximum over the passages with the same title.
+    ρ: Each passage beyond the second costs -log ρ.
+    λ: Above 1, because P(q | c) treats the words of a question as independent.
+    α: 0 if all passages of a path explain a word alike. Then a passage that explains half of the question is penalized
+       for the other half. A(c) removes this penalty, completely at α = 1. It is 0 for models that do not score a
+       question after each document alone (`PathScorer.reads_documents`).
+
+    random surfer: Brin & Page (1998); jumps that depend on the question: Haveliwala (2002)
 """
 
 from __future__ import annotations
@@ -42,11 +48,12 @@ class PathPrior:
         jump: γ, share of steps that follow no link.
         named: ν, share of jumps to passages that the question names.
         single: σ, share of questions that one passage answers.
-        longer: ρ, share of paths of two passages that continue, and of those with each further passage.
+        longer: ρ, probability that a path of at least two passages has one more.
         namesake: β, weight of the words in the parenthetical of a title, among passages with the same title.
-        aligned: α, from 0 to 1, the reader's knowledge of which passage explains which word. It counts if a lexical
-            model scores.
-        weight: λ, factor of the log-prior.
+        aligned: α, weight of the alignment, from 0 to 1. At 1, each word of the question is explained by the best
+            passage for it, at 0 by all passages alike. It affects scores only if the model scores a question after each
+            document alone, as lexical models do.
+        weight: λ, factor of the log-probability of a path.
 
     Raises:
         InvalidInput: A share is not between 0 and 1, or another value is out of range.
@@ -93,14 +100,14 @@ class PathPrior:
 
 @dataclass(frozen=True, slots=True)
 class RandomSurfer:
-    """Natural logarithms of the probabilities of a reader's steps, for one question.
+    """Natural logarithms of the probabilities of the surfer's steps, for one question.
 
     Attributes:
         prior: Parameters of the prior.
-        n_passages: N, number of passages.
+        n_passages: N, number of passages in the collection.
         named_ids: Ids of the passages that the question names.
         title_penalties: 1 - s(d) / max s by id, for passages whose title fits the question worse than the same title of
-            another passage. The search adds those of the passages that it reads.
+            another passage. The search adds the penalties of the passages that it reads.
     """
 
     prior: PathPrior
@@ -109,7 +116,7 @@ class RandomSurfer:
     title_penalties: dict[str, float] = field(default_factory=dict)
 
     def log_length(self, n_passages: int) -> float:
-        """Return log P(|c|) of a path with this number of passages."""
+        """Return log P(|c|) for this number of passages."""
         single, longer = self.prior.single, self.prior.longer
         if n_passages == 1:
             return math.log(single)
@@ -124,11 +131,11 @@ class RandomSurfer:
         return self.log_steps([passage_id], links)[0]
 
     def log_steps(self, passage_ids: Iterable[str], links: Sequence[Mapping[str, float]]) -> list[float]:
-        """Return log P(d' | d, q) of each passage. Without links, the reader jumps.
+        """Return log P(d' | d, q) of each passage. Without links, the surfer jumps.
 
         Args:
             passage_ids: Ids of the passages d'.
-            links: Probability of each passage that d links to, by id, for each kind of links of d.
+            links: For each kind of links of d, the probability of each passage that they lead to, by id.
         """
         prior = self.prior
         jump_anywhere = 1 / max(self.n_passages, 1)
@@ -137,12 +144,14 @@ class RandomSurfer:
         jump_to_named = prior.named / max(len(self.named_ids), 1)
         log_probs = []
         for id_ in passage_ids:
-            probability = jump_to_named + jump_anywhere if id_ in self.named_ids else jump_anywhere
+            probability = jump_anywhere
+            if id_ in self.named_ids:
+                probability = jump_to_named + jump_anywhere
             if links:
-                followed = 0.0
+                sum_over_kinds = 0.0
                 for probability_by_id in links:
-                    followed += probability_by_id.get(id_, 0.0)
-                probability = (1 - prior.jump) * (followed / len(links)) + prior.jump * probability
+                    sum_over_kinds += probability_by_id.get(id_, 0.0)
+                probability = (1 - prior.jump) * (sum_over_kinds / len(links)) + prior.jump * probability
             log_probs.append(math.log(probability) - prior.namesake * self.title_penalties.get(id_, 0.0))
         return log_probs
 
@@ -191,8 +200,9 @@ def list_title_names(passage: Passage) -> list[tuple[str, float]]:
 def find_named_passages(question: str, titles: Names) -> set[str]:
     """Return the ids of the passages that a question names by their titles.
 
-    Case is ignored if a word of the mention begins with a capital, a digit, or a letter of a script without case. Thus
-    ordinary words are not titles. Of overlapping titles, the first and longest counts.
+    A mention must contain a word that begins with a capital, a digit, or a letter of a script without case. Thus
+    ordinary words do not name a passage. Otherwise, case is ignored. Of overlapping titles, the first and longest
+    counts.
 
     >>> film, word = Passage("", id="film", title="The More the Merrier (film)"), Passage("", title="more")
     >>> find_named_passages("Who directed The More The Merrier?", index_titles([film, word]))
@@ -210,7 +220,7 @@ def find_named_passages(question: str, titles: Names) -> set[str]:
 
 
 def check_rank_prior(prior: Prior | None) -> None:
-    """Refuse a prior that needs scores, for a first stage whose order alone is known.
+    """Refuse a prior that needs scores, for a first stage that returns passages in order but without scores.
 
     Raises:
         InvalidInput: The prior is `"cosine"`.
@@ -224,28 +234,25 @@ def check_rank_prior(prior: Prior | None) -> None:
         )
 
 
-class FirstHopPrior:
-    """Prior of the paths of one passage, from the first stage.
+class FirstStagePrior:
+    """Prior of the paths of one passage, from the scores or ranks of the first stage. Longer paths inherit it.
 
     Args:
-        prior: Kind of the first stage's scores; None for no prior.
+        prior: Kind of the first stage's scores.
         candidates: Passages that the first stage returned. Of passages with the same id, the first counts.
-        scores: Scores of the candidates. None if they are unknown.
+        scores: Score of each candidate. None if only their order is known.
         weight: Factor of the log-prior.
 
     Raises:
-        InvalidInput: As for `FirstStageScores.read`, or there are scores, but no prior.
+        InvalidInput: There are scores, but `prior` is None; or the scores cannot be used (see `FirstStageScores.read`).
     """
 
     def __init__(
         self, prior: Prior | None, candidates: Sequence[Passage], scores: RetrievalScores | None, weight: float = 1.0
     ) -> None:
-        self._first_stage: FirstStageScores | None = None
-        self._index_by_id: dict[str, int] = {}
         if prior is None:
-            if scores is not None:
-                raise InvalidInput(NO_PRIOR)
-            return
+            raise InvalidInput(NO_PRIOR)
+        self._index_by_id: dict[str, int] = {}
         if scores is not None:
             check_paired(scores, candidates)
         for index, passage in enumerate(candidates):
@@ -257,13 +264,13 @@ class FirstHopPrior:
         )
 
     def rerank(self, paths: Sequence[Ranked[Path]]) -> list[Ranked[Path]]:
-        """Return all paths of one passage with the prior in their scores, best first.
+        """Add the prior of the first stage to the scores and to `details["log_prior"]` of all paths of one passage.
 
-        Ties keep the order of the candidates.
+        `paths` are all candidates, scored by likelihood and surfer. The result is sorted, best first. Ties keep the
+        order of the candidates.
         """
-        if self._first_stage is None:
-            return list(paths)
         items = sorted(paths, key=lambda item: self._index_by_id[item.passage.ids[0]])
+        # The first stage's prior depends on the likelihoods alone, so the surfer's part is taken out and put back.
         link_log_priors = [item.details["log_prior"] for item in items]
         likelihoods = [
             (item.score - log_prior / divisor(item.details), item.details)

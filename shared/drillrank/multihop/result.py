@@ -1,4 +1,4 @@
-"""Results of a path search: rankings of passages or paths, and the trace from which `explaining` renders reasons."""
+"""Results of a path search: rankings of passages or paths, and the trace from which they are explained."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from drillrank.passages import Item, Passage, Path, Ranked
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """Progress event: all paths of one hop have been scored. It needs no answer.
+    """Round of the search that scores all its paths of a certain number of passages.
+
+    The search yields it as a progress event that needs no answer.
 
     Attributes:
-        number: Number of the hop, 1 for single passages.
+        number: Number of the hop, starting at 1. It is the number of passages in each of its paths.
         paths: Paths of the hop with their scores, best first.
     """
 
@@ -36,7 +38,7 @@ class PathStep:
 
     Attributes:
         passage: The passage.
-        kind: Kind of the link that leads there, "start" for the first passage, "jump" if no link leads there.
+        kind: Kind of the link that leads to the passage. "start" for the first passage, "jump" without a link.
         log_prior: Log-probability of the step times the weight of the prior. 0 without a prior.
     """
 
@@ -47,14 +49,17 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True)
 class CandidatePath:
-    """Path with the logarithm of its prior, which is added to the log-likelihood of the question.
+    """Path with its log-prior. `PathScorer.rank_by_posterior` adds it to the log-likelihood of the question.
 
     Attributes:
         path: The path.
-        log_prior: Sum of the steps, the length, the alignment and the first stage's prior of the path's beginning.
+        log_prior: Sum of the log-priors of all steps, `log_length` and `alignment`. For more than one passage, it also
+            includes the first stage's log-prior of the first passage, if there is one. For a single passage,
+            `FirstStagePrior` adds that.
         steps: Step to each passage.
         log_length: Log-probability of the path's length times the weight of the prior.
-        alignment: Gain from knowing which passage explains which word of the question. 0 for a single passage.
+        alignment: Gain in log-likelihood from knowing which passage explains which word of the question. 0 for a single
+            passage.
     """
 
     path: Path
@@ -70,9 +75,9 @@ class FollowedLinks:
 
     Attributes:
         path: The path.
-        passages: Passages that the links lead to, each once, in the order of the links.
-        chance_by_kind: Kinds of links that lead to known passages, each with the chance of every passage by its id.
-        retrieval_kind: Kind of the links that retrieved passages. None if there are none.
+        passages: Passages that the links lead to, in the order of the links.
+        chance_by_kind: Kinds of links that lead to existing passages, each with the chance of every passage by its id.
+        retrieval_kind: Kind of the links that request a retrieval. None if no links do.
     """
 
     path: Path
@@ -100,7 +105,7 @@ class PathTrace:
         candidate_by_ids: Every scored path with its steps, by the ids of its passages.
         links: Links that were followed, of all hops.
         prior: Settings of the prior. None if paths are scored by the likelihood alone.
-        counts_alignment: True if the alignment of a path is a part of its prior.
+        counts_alignment: True if the log-prior of a path includes its alignment.
         stop_reason: Reason why the search ended.
         missing: Queries for missing information, as the LLM named them.
         problems: Failed calls of the LLM.
@@ -121,12 +126,12 @@ class PathTrace:
 class PathResult(Sequence[Ranked[Item]]):
     """Passages or paths, best first: a sequence of `Ranked` that equals a list of the same entries.
 
-    A slice is a result of its own. A pickle has the ranking and the trace without the model, so it cannot be explained.
+    A slice is a `PathResult`, too. A pickle lacks the model, so an unpickled result cannot be explained.
 
     Attributes:
         ranking: The entries.
         trace: Record of the search.
-        why: Function from some of the entries to their explanations. None if they cannot be explained.
+        why: Function from some of the entries to their explanations. None without the model.
         scoring: Version of the scores. Scores of different versions cannot be compared.
     """
 
@@ -139,7 +144,7 @@ class PathResult(Sequence[Ranked[Item]]):
         """Explain the rank of each entry.
 
         Raises:
-            InvalidInput: These entries are a copy without the model.
+            InvalidInput: This result was unpickled, or made without a model.
         """
         if self.why is None:
             raise InvalidInput(

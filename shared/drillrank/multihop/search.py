@@ -1,15 +1,21 @@
-"""Path search: a beam search over links, in which each path is scored jointly by PromptRank.
+"""Path search: a beam search over links, in which PromptRank scores each path jointly.
 
     Khalifa et al. (2023), section 2 and Appendix B
 
-TF-IDF retrieves F candidates, which are paths of one passage. The K1 best paths are extended along their links, by the
-L best passages each; the longer paths are scored; and so on for H hops. Pairs of the best candidates compete with
-linked paths, for questions that compare. Longer paths may go on to the best candidates, for questions that compare what
-links lead to. The score of a passage is the maximum over all paths that contain it, shorter ones included. An LLM, if
-there is one, may name what a path still lacks (`drillrank.multihop.missing`).
+1. The first stage retrieves F candidates. Each is a path of one passage. The first hop scores these paths.
+2. The K1 best paths are each extended by the L best passages that their links lead to. The next hop scores these longer
+   paths. The step is repeated until paths have H passages.
+3. The score of a passage is the maximum over all scored paths that contain it, shorter paths included.
 
-The best passages to go on to are those that explain most of what the path leaves unexplained
-(`drillrank.multihop.path_scorer`), weighted by the prior. The paper takes those most similar to the question.
+The score of a path is the likelihood of the question after it, times the path's prior (`drillrank.multihop.prior`).
+
+The best passages to extend a path are those that explain most of what the path leaves unexplained, weighted by the
+prior (`drillrank.multihop.path_scorer`). The paper takes the passages most similar to the question.
+
+Three additions to the paper extend paths without links. In the second hop, pairs of the best candidates compete with
+linked paths, for questions that compare two things. In later hops, paths may go on to the best candidates, for
+questions that compare what links lead to. If there is an LLM, it names what the best path still lacks
+(`drillrank.multihop.missing`).
 """
 
 from __future__ import annotations
@@ -44,7 +50,7 @@ from drillrank.multihop.links import LinkSource
 from drillrank.multihop.missing import MissingInformation
 from drillrank.multihop.path_scorer import PathScorer, TokenCoverage, add_embedding_model
 from drillrank.multihop.path_settings import PathSettings
-from drillrank.multihop.prior import FirstHopPrior, RandomSurfer, find_named_passages
+from drillrank.multihop.prior import FirstStagePrior, RandomSurfer, find_named_passages
 from drillrank.multihop.result import CandidatePath, FollowedLinks, Hop, OnHop, PathResult, PathTrace, StopReason
 from drillrank.multihop.sources import (
     CorpusPassages,
@@ -66,32 +72,32 @@ FORMAT, PASSAGES, SETTINGS = "drillrank path search 1", "passages.db", "search.j
 class PathSearch:
     """Retriever of passages that answer a question together, by a search for paths of linked passages.
 
-    Per question, the model scores at most F + K1 · L · (H - 1) + P · (P - 1) / 2 paths, each of them once. With
-    `hops=None` the search ends after a hop whose best path is less likely than the best shorter one.
+    Per question, the model scores at most F + K1 · L · (H - 1) + P · (P - 1) / 2 paths, each of them once.
 
     Args:
-        prompt_rank: Scores the paths. If its model is lexical and not fitted, a copy is fitted with `passages`, or with
-            the candidates of each question. Its `prior` of the first stage counts, too: by the order of the candidates,
-            or by the `scores` of given candidates.
-        passages: Passages to search in. They are indexed once, by embeddings if a model or `embed` embeds texts, or
-            else by TF-IDF.
-        links: Kinds of links to follow. None for the passages' own `links`, hyperlinks, and mentions of titles and of
-            names.
-        first_stage: Retriever to use in place of that index. Links are followed within `passages` and the passages that
-            the retriever returns or fetches. Without `passages` it may be a `Corpus`, which has statistics and titles
-            of all its passages: scores are those of a search in memory, and changes of the corpus count at once. It
-            retrieves by BM25. Names by which links are found are stored in it.
-        llm: Names what the best path of each hop but the last still lacks, in one short call. At most L passages that
-            the first stage retrieves for it are linked. A function from prompt to answer, sync or async, or an object
-            with `complete`. None for no LLM.
-        embed: Specification of an encoder, such as `"onnx:DIR"`, or a function from texts to an array of shape
-            [n_texts, n_dimensions]. Semantic similarity then counts in the own first stage, in the choice among links
-            and, in addition to the words of a unigram model, in the score.
-        preset: `"paper"` searches as the paper does, in all that is not given. Give the `PromptRank` its own preset.
+        prompt_rank: Ranker that scores the paths. If its model is lexical and not fitted, a copy is fitted with
+            `passages`, or with the candidates of each question if there are no passages. If it has a `prior`, the order
+            of the first stage counts, too.
+        passages: Passages to search in. They are indexed once, by embeddings if the model or `embed` embeds texts, or
+            by TF-IDF otherwise.
+        links: Kinds of links to follow. None for `Passage.links`, hyperlinks, and mentions of titles and of names.
+        first_stage: Retriever that replaces this index: a function `(query, n) -> passages`, or an object that can also
+            `fetch` passages by id. Links lead to `passages` and to passages that the retriever returns or fetches. If
+            there are no `passages`, it may be a `Corpus`, which retrieves by BM25. Term statistics and titles are then
+            those of the whole corpus, so that scores equal those of a search in memory. The names by which links are
+            found are stored in the corpus. Changes of the corpus take effect at once.
+        llm: LLM that names what the best path still lacks, in one short call after each hop but the last. At most L
+            passages that the first stage retrieves for the answer are linked from each of the K1 best paths. The LLM is
+            a function from prompt to answer, sync or async, or an object with `complete`. None for no LLM.
+        embed: Encoder of texts: a specification such as `"onnx:DIR"`, or a function from texts to an array of shape
+            [n_texts, n_dimensions]. Semantic similarity then decides in the index of `passages` and in the choice of
+            links. It also counts in the score of a unigram model, in addition to lexical matching.
+        preset: `"paper"` uses the paper's values for `links` and settings that are not passed. `PromptRank` has a
+            preset of its own.
         settings: Settings of the search: `hops` is H, `beam` K1, `branch` L, `pairs` P, `pool` F.
 
     Raises:
-        InvalidInput: Neither passages nor a first stage is given, two passages share an id, or a setting is invalid.
+        InvalidInput: Neither passages nor a first stage is passed, two passages share an id, or a setting is invalid.
 
     >>> turing = Passage("Alan Turing was born in Maida Vale.", id="turing", links=("vale",))
     >>> vale = Passage("Maida Vale is a residential district of London.", id="vale")
@@ -123,19 +129,19 @@ class PathSearch:
         self.settings = with_preset(as_settings(PathSettings, settings), preset)
         self.plan = self.settings.plan(is_neural=prompt_rank.language_model.reads_instructions)
         self.links = default_links(self.settings.preset) if links is None else links
-        ranker, meaning = add_embedding_model(prompt_rank, self.embed)
-        self._build_scorer = partial(PathScorer, ranker, meaning=meaning)
-        self._collection = InMemoryPassages(as_passages(passages or []), self._build_scorer, self.links)
-        self._retriever = None if first_stage is None else as_source(first_stage)
-        self._stored: CorpusPassages | None = None
+        ranker, embedding_model = add_embedding_model(prompt_rank, self.embed)
+        self._build_scorer = partial(PathScorer, ranker, embedding_model=embedding_model)
+        self._own_passages = InMemoryPassages(as_passages(passages or []), self._build_scorer, self.links)
+        self._first_stage_source = None if first_stage is None else as_source(first_stage)
+        self._corpus_passages: CorpusPassages | None = None
         self._warned = WarnOnce()
-        if isinstance(self._retriever, Corpus) and not self._collection.by_id:
-            self._stored = CorpusPassages(self._retriever, self._build_scorer, self.links)
+        if isinstance(self._first_stage_source, Corpus) and not self._own_passages.by_id:
+            self._corpus_passages = CorpusPassages(self._first_stage_source, self._build_scorer, self.links)
 
     def add(self, passages: Iterable[Passage | str]) -> None:
-        """Add passages, or replace those with the same ids. If the first stage is a corpus, the corpus is changed.
+        """Add passages, or replace passages with the same ids. A search over a corpus adds them to the corpus.
 
-        A corpus takes time proportional to the new passages. Passages in memory are indexed from scratch.
+        In a corpus, this takes time proportional to the new passages. In memory, all passages are indexed from scratch.
 
         >>> search = PathSearch(PromptRank(), first_stage=Corpus())
         >>> search.add([Passage("a fox", id="1", links=("2",)), Passage("a river", id="2")])
@@ -143,39 +149,40 @@ class PathSearch:
         >>> [item.passage.id for item in search.search("Which fox crossed a river?")]
         ['1']
         """
-        if self._stored is not None:
-            self._stored.corpus.add(as_passages(passages))
-            self._stored.update()
+        if self._corpus_passages is not None:
+            self._corpus_passages.corpus.add(as_passages(passages))
+            self._corpus_passages.update()
         else:
-            passage_by_id = self._collection.by_id | by_id(as_passages(passages))
-            self._collection = InMemoryPassages(list(passage_by_id.values()), self._build_scorer, self.links)
+            passage_by_id = self._own_passages.by_id | by_id(as_passages(passages))
+            self._own_passages = InMemoryPassages(list(passage_by_id.values()), self._build_scorer, self.links)
 
     def remove(self, ids: Iterable[str]) -> None:
         """Remove passages. Unknown ids are ignored."""
-        if self._stored is not None:
-            self._stored.corpus.remove(ids)
+        if self._corpus_passages is not None:
+            self._corpus_passages.corpus.remove(ids)
         else:
             removed_ids = set(ids)
-            remaining = [passage for id_, passage in self._collection.by_id.items() if id_ not in removed_ids]
-            self._collection = InMemoryPassages(remaining, self._build_scorer, self.links)
+            remaining = [passage for id_, passage in self._own_passages.by_id.items() if id_ not in removed_ids]
+            self._own_passages = InMemoryPassages(remaining, self._build_scorer, self.links)
 
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write the passages, the names by which links are found, and the settings.
 
-        Models, and links, retrievers and prompts that are code, are not written. Pass them to `load` again.
+        Models, links and retrievers are not written. Pass them to `load` again.
 
         Raises:
-            InvalidInput: A passage or a setting cannot be written as JSON, or the directory cannot be written.
+            InvalidInput: A passage or a setting cannot be written as JSON, such as a prompt that is a function; or the
+                directory cannot be written.
         """
         folder = FilePath(directory).expanduser()
-        saved = {"format": FORMAT, "in_memory": self._stored is None, "settings": as_json(self.settings)}
+        saved = {"format": FORMAT, "in_memory": self._corpus_passages is None, "settings": as_json(self.settings)}
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            if self._stored is not None:
-                self._stored.corpus.save(folder / PASSAGES)
+            if self._corpus_passages is not None:
+                self._corpus_passages.corpus.save(folder / PASSAGES)
             else:
                 corpus = Corpus()
-                corpus.add(self._collection.by_id.values())
+                corpus.add(self._own_passages.by_id.values())
                 corpus.save(folder / PASSAGES)
             with replace_file(folder / SETTINGS) as file:
                 file.write(json.dumps(saved, indent=1).encode())
@@ -186,13 +193,15 @@ class PathSearch:
     def load(
         cls, directory: str | os.PathLike[str], prompt_rank: PromptRank | None = None, **options: Any
     ) -> PathSearch:
-        """Load a search that `save` wrote. Changes of a search over a corpus change the saved passages.
+        """Load a search that `save` wrote.
+
+        `add` and `remove` of a search over a corpus change the passages in the directory.
 
         Args:
             directory: Directory of the saved search.
-            prompt_rank: As for a new search. None for the embedded model.
-            **options: `links`, `llm`, `embed` and `settings`, as for a new search. Without settings, the saved ones
-                count.
+            prompt_rank: Ranker that scores the paths. None for `PromptRank` with the embedded model.
+            **options: Further arguments of `PathSearch`: `links`, `llm`, `embed` and `settings`, and `first_stage` if
+                the search was not over a corpus. None of them is saved, apart from `settings`.
 
         Raises:
             InvalidInput: No search is saved there, or it cannot be read.
@@ -219,7 +228,7 @@ class PathSearch:
         return cls(ranker, **source, **options)
 
     def search(self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None) -> PathResult[Passage]:
-        """Rank every passage of a scored path.
+        """Rank all passages on scored paths by their best path.
 
         Args:
             query: The question.
@@ -227,41 +236,42 @@ class PathSearch:
             on_hop: Callback that receives every hop with its scored paths.
 
         Returns:
-            Passages, best first. The score of a passage is the maximum over its paths: the path's mean log-likelihood
-            of the question, plus its log-prior divided by the number of tokens in the question. Passages of one path
-            are ordered by what each adds. `details` describes the best path: `path` (ids of its passages),
-            `log_prior`, `tokens` of the question, and `cut_tokens`. With an LLM it also has `missing` (queries that
-            the LLM named), `usage`, and `problems` if a call failed.
+            Passages, best first. `print(result.explain())` shows why each has its rank. The score of a passage is the
+            maximum over its paths. The score of a path is the mean log-likelihood of the question after it, plus its
+            log-prior divided by the number of tokens in the question. Passages of one path are ordered by how much each
+            explains in addition to those before it. `details` describes the best path: `path` (ids of its passages),
+            `log_prior`, `tokens` (number of tokens in the question) and `cut_tokens` (number of truncated tokens). With
+            an LLM, it also has `missing` (queries that the LLM named), `usage`, and `problems` if a call failed.
 
         Raises:
             InvalidInput: The query is blank, or `top_n` is below 1.
-            LLMFailure: A call failed or its answer has no word, and `on_failure` says to raise.
+            LLMFailure: A call failed or its answer has no word, and `on_failure` is to raise an error.
         """
         usage = Usage()
-        answering = handlers(self._retriever or self._collection, on_hop)
+        answering = handlers(self._first_stage_source or self._own_passages, on_hop)
         return run(self.requests(query, top_n, usage=usage), self.llm, answering, usage=usage)
 
     async def asearch(
         self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None
     ) -> PathResult[Passage]:
-        """Search without blocking the event loop: an asynchronous LLM is awaited, and all else runs on threads."""
+        """Search without blocking the event loop. For the arguments, result and errors see `search`.
 
-        async def tell(hop: Hop) -> None:
+        An asynchronous LLM is awaited. `on_hop` runs on the event loop, and everything else on threads.
+        """
+
+        async def call_on_hop(hop: Hop) -> None:
             if on_hop is not None:
                 on_hop(hop)
 
-        usage, answering = Usage(), {**handlers(self.source), Hop: tell}
+        usage, answering = Usage(), {**handlers(self.source), Hop: call_on_hop}
         return await arun(self.requests(query, top_n, usage=usage), self.llm, answering, usage=usage)
 
     def search_many(self, queries: Sequence[str], top_n: int | None = None) -> list[PathResult[Passage]]:
-        """Search for each question, one after the other.
-
-        A hop scores all paths of its question in one pass, and waits for the links of the hop before.
-        """
+        """Search for each question, one after the other. Each hop of a question scores all its paths in one pass."""
         return [self.search(query, top_n) for query in queries]
 
     def search_paths(self, query: str, top_n: int | None = None, *, on_hop: OnHop | None = None) -> PathResult[Path]:
-        """Rank the scored paths themselves, shorter ones included. Arguments and errors are those of `search`.
+        """Rank the scored paths themselves, shorter ones included. For the arguments and errors see `search`.
 
         >>> passages = [Passage("a fox", id="1", links=("2",)), Passage("a river", id="2")]
         >>> [best, *_] = PathSearch(PromptRank(), passages).search_paths("Which fox crossed a river?")
@@ -272,17 +282,23 @@ class PathSearch:
         return run(self.path_requests(query, top_n, usage=usage), self.llm, handlers(self.source, on_hop), usage=usage)
 
     def explain(self, query: str, ranking: Sequence[Ranked[Any]]) -> Explanations:
-        """Explain the ranks of passages or paths. A result of the search does so without a new search: `explain()`.
+        """Search again, and explain the ranks of passages or paths in an earlier result.
+
+        `PathResult.explain` explains a result without a new search.
+
+        Args:
+            query: The question.
+            ranking: Passages or paths that this search returned for the question.
 
         Raises:
-            InvalidInput: The entries are not of such a search.
+            InvalidInput: The search does not score the path of an entry.
         """
         return replace(self.search_paths(query), ranking=tuple(ranking)).explain()
 
     @property
     def source(self) -> PassageSource:
-        """Source of passages: the first stage, or the index of the search."""
-        return self._retriever or self._collection
+        """Source of passages: the first stage, or else the index of `passages`."""
+        return self._first_stage_source or self._own_passages
 
     def requests(
         self,
@@ -300,18 +316,21 @@ class PathSearch:
         Args:
             query: The question.
             top_n: Maximum number of passages; None for all on scored paths.
-            candidates: Passages to start from, in place of those that the first stage retrieves.
-            scores: Score of each candidate, for a prior that counts scores.
-            fetched: True if only titles, addresses and links of the search's own passages are used. Each passage is
-                fetched from the source before it is read, and a passage that the source does not return is left out.
-            missing: Settings by which an LLM is asked for what paths lack. None asks one only if the search has `llm`.
-            usage: Usage of the LLM, which the caller counts.
+            candidates: Passages to start from. None to retrieve them from the first stage.
+            scores: Score of each candidate by the first stage, for the `prior` of `PromptRank`. None if only the order
+                of the candidates is known.
+            fetched: True to fetch every linked passage from the source before the model reads it. The passages of the
+                search itself then serve only to find links by their names, and for term statistics. Passages that the
+                source does not return are left out.
+            missing: Settings with which an LLM is asked what paths lack. None for the settings of the search if it has
+                an `llm`, or else for no LLM.
+            usage: Usage of the LLM, for the details of the result. The caller updates it.
         """
         check_top_n(top_n)
         scope = yield from self._open_scope(query, candidates, scores, fetched, missing)
         trace = yield from self._search_hops(scope)
         passages = rank_passages(rank_paths(scope, trace, usage), scope.coverage)[:top_n]
-        return PathResult(tuple(passages), trace, partial(explain_paths, scope.scorer.prompt_rank, trace))
+        return PathResult(tuple(passages), trace, partial(explain_paths, scope.collection.scorer.prompt_rank, trace))
 
     def path_requests(
         self,
@@ -324,12 +343,12 @@ class PathSearch:
         missing: PathSettings | None = None,
         usage: Usage | None = None,
     ) -> Requests[PathResult[Path]]:
-        """Return `search_paths` as a generator of requests; for the other arguments see `requests`."""
+        """Return `search_paths` as a generator of requests. For the arguments see `requests`."""
         check_top_n(top_n)
         scope = yield from self._open_scope(query, candidates, scores, fetched, missing)
         trace = yield from self._search_hops(scope)
         paths = rank_paths(scope, trace, usage)[:top_n]
-        return PathResult(tuple(paths), trace, partial(explain_paths, scope.scorer.prompt_rank, trace))
+        return PathResult(tuple(paths), trace, partial(explain_paths, scope.collection.scorer.prompt_rank, trace))
 
     def _open_scope(
         self,
@@ -339,79 +358,77 @@ class PathSearch:
         fetched: bool,
         missing: PathSettings | None,
     ) -> Requests[SearchScope]:
-        """Retrieve the F candidates, and prepare all that the steps of the search share."""
+        """Retrieve the F candidates if none are passed, and set up everything that the steps of the search share."""
         check_query(query)
-        plan = self.plan
         if candidates is None:
-            [retrieved] = yield [RetrievalRequest(query, plan.pool)]
-            candidates = as_passages(retrieved)[: plan.pool]
-        first = by_id(candidates)
-        collection: InMemoryPassages | CorpusPassages = self._collection
-        is_known = True
-        if self._stored is not None:
-            collection = self._stored.with_candidates(list(first.values()))
-        elif not collection.by_id:
-            collection = InMemoryPassages(list(first.values()), self._build_scorer, self.links)
-            is_known = False
-        statistics = collection.statistics if is_known and plan.prune == "tfidf" else None
-        prior, scorer = plan.link_prior, collection.scorer
-        surfer = None
-        if prior is not None:
-            surfer = RandomSurfer(prior, collection.size, find_named_passages(query, collection.titles))
-        first_hop = None
+            [retrieved] = yield [RetrievalRequest(query, self.plan.pool)]
+            candidates = as_passages(retrieved)[: self.plan.pool]
+        candidate_by_id = by_id(candidates)
+        collection = self._choose_collection(list(candidate_by_id.values()))
+        surfer, alignment_weight = None, 0.0
+        if (link_prior := self.plan.link_prior) is not None:
+            surfer = RandomSurfer(link_prior, collection.size, find_named_passages(query, collection.titles))
+            alignment_weight = link_prior.aligned
+        first_stage_prior = None
         if self.prompt_rank.prior is not None or scores is not None:
             weight = self.prompt_rank.settings.prior_weight
-            first_hop = FirstHopPrior(self.prompt_rank.prior, candidates, scores, weight)
-        asks = missing or (self.settings if self.llm is not None else None)
+            first_stage_prior = FirstStagePrior(self.prompt_rank.prior, candidates, scores, weight)
+        if missing is None and self.llm is not None:
+            missing = self.settings
         return SearchScope(
             question=query,
-            candidates=tuple(first.values()),
-            scorer=scorer,
-            kinds=collection.links,
-            pool={} if fetched else collection.by_id,
-            fetched=first,
+            plan=self.plan,
+            candidates=tuple(candidate_by_id.values()),
+            collection=collection,
+            own_passage_by_id={} if fetched else collection.by_id,
+            source_passage_by_id=candidate_by_id,
             surfer=surfer,
-            weight=prior.weight if prior else 0.0,
-            title_penalties=collection.title_penalties,
-            first_hop=first_hop,
-            coverage=TokenCoverage(scorer.document_model, query, prior.aligned if prior else 0.0),
-            branch=plan.branch,
-            prunes_by_tfidf=plan.prune == "tfidf",
-            statistics=statistics,
+            first_stage_prior=first_stage_prior,
+            coverage=TokenCoverage(collection.scorer.document_model, query, alignment_weight),
+            missing=None if missing is None else MissingInformation(missing, query),
             warned=self._warned,
-            missing=None if asks is None else MissingInformation(asks, query),
         )
+
+    def _choose_collection(self, candidates: Sequence[Passage]) -> InMemoryPassages | CorpusPassages:
+        """Return the corpus, or the search's own passages. If it has neither, return the candidates as a sample."""
+        if self._corpus_passages is not None:
+            return self._corpus_passages.with_candidates(candidates)
+        if self._own_passages.by_id:
+            return self._own_passages
+        return InMemoryPassages(candidates, self._build_scorer, self.links, is_sample=True)
 
     def _search_hops(self, scope: SearchScope) -> Requests[PathTrace]:
         """Search hop by hop, as in section 2 of the paper, which names K1, L and H."""
-        plan = self.plan
+        plan, scorer = self.plan, scope.collection.scorer
         hops: list[Hop] = []
         links: list[FollowedLinks] = []
         candidate_by_ids: dict[tuple[str, ...], CandidatePath] = {}
-        # 1. Each candidate of the first stage is a path.
+        # 1. Each candidate of the first stage is a path. `initial_paths` computes its log-prior.
         candidates = initial_paths(scope)
         while True:
-            # 2. Score the paths jointly: the likelihood of the question after them, and their prior.
-            scored = scope.scorer.rank(scope.question, candidates)
+            # 2. Score the paths: log P(q | c), the likelihood of the question, plus `log_prior` of each candidate.
+            scored = scorer.rank_by_posterior(scope.question, candidates)
             if not hops:
-                scored = scored if scope.first_hop is None else scope.first_hop.rerank(scored)
+                if scope.first_stage_prior is not None:  # Longer paths inherit this prior in step 5.
+                    scored = scope.first_stage_prior.rerank(scored)
                 best = [item for item in scored if item.passage.passages[0].titled_text.strip()][: plan.pairs]
             candidate_by_ids |= {candidate.path.ids: candidate for candidate in candidates}
             hops.append(Hop(len(hops) + 1, tuple(scored)))
             yield [hops[-1]]
-            # 3. Stop after H hops. If H is open, stop once longer paths are less likely than shorter ones.
-            if stop_reason := find_stop_reason(hops, plan.hops, is_open=plan.stops_early):
+            # 3. Stop after H hops. If `hops` is None, stop once longer paths have lower posteriors than shorter ones.
+            if stop_reason := find_stop_reason(hops, plan.hops, stops_early=plan.stops_early):
                 break
             # 4. Prune to the K1 best paths. Follow their links, and those of passages to pair.
             beam = scored[: plan.beams[min(len(hops), len(plan.beams)) - 1]]
-            followed = yield from follow_links(scope, beam, best if len(hops) == 1 else [])
-            links += followed
-            # 5. Extend each by the L best passages. Longer paths may go on to the best passages of the first hop, too.
+            followed_links = yield from follow_links(scope, beam, best if len(hops) == 1 else [])
+            links += followed_links
+            # 5. Extend each by the L best passages, and its log-prior by that of the step. From the second hop on, the
+            #    best passages of the first hop compete with linked passages.
             jumps = [item.passage.passages[0] for item in best] if len(hops) > 1 else []
-            candidates = extend_beam(scope, beam, candidate_by_ids, followed, jumps)
+            candidates = extend_beam(scope, beam, candidate_by_ids, followed_links, jumps)
             # 6. Pair the best passages of the first hop. A pair replaces the same path over links.
             if len(hops) == 1:
-                candidates += pair_passages(scope, best, candidate_by_ids, followed)
+                candidates += pair_passages(scope, best, candidate_by_ids, followed_links)
             candidates = list({candidate.path.ids: candidate for candidate in candidates}.values())
             if not candidates:
                 stop_reason = StopReason.NO_LINKS
@@ -422,7 +439,7 @@ class PathSearch:
             candidate_by_ids,
             tuple(links),
             plan.link_prior,
-            scope.scorer.reads_documents,
+            scorer.reads_documents,
             stop_reason,
             tuple(scope.missing.queries) if scope.missing else (),
             tuple(scope.missing.problems) if scope.missing else (),

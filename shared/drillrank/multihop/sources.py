@@ -18,25 +18,25 @@ from drillrank.multihop.result import Hop, OnHop
 from drillrank.passages import Passage, title_match_tokens, unique_by_id
 from drillrank.vectors import CollectionStatistics, TfidfIndex, top
 
-NAMES_VERSION = 1  # raised whenever the names that links are found by change
+NAMES_VERSION = 1  # to be raised when `list_names` of a kind of links, or `list_title_names`, returns other names
 ScorerFactory = Callable[[Sequence[str] | CollectionStatistics], PathScorer]
 """Function from texts or their statistics to a scorer that is fitted on them."""
 
 RetrieveFunction = Callable[[str, int], Sequence[Passage]]
-"""Function from a query and a number to at most that many passages, best first."""
+"""Function from a query and a number n to at most n passages, best first."""
 
 
 class PassageSource(Protocol):
-    """Source of passages."""
+    """Retriever that also finds passages by their ids."""
 
     def retrieve(self, query: str, n: int, /) -> Sequence[Passage]:
         """Return at most `n` passages for a query, best first."""
         ...
 
     def fetch(self, ids: Sequence[str], /) -> Sequence[Passage] | Sequence[tuple[str, Passage]]:
-        """Return the passages with these ids, in any order, without those that do not exist.
+        """Return the passages with these ids, in any order. Ids without a passage are left out.
 
-        A source whose passages have other ids returns pairs of the requested id and the passage.
+        A source whose passages have other ids than the requested ones returns pairs of requested id and passage.
         """
         ...
 
@@ -55,7 +55,7 @@ class EmptySource:
 
 @dataclass(frozen=True)
 class _RetrieverSource(EmptySource):
-    """Source around a plain function, which finds no passage by its id."""
+    """Source that retrieves by a plain function and finds no passage by its id."""
 
     first_stage: RetrieveFunction
 
@@ -64,7 +64,7 @@ class _RetrieverSource(EmptySource):
 
 
 def as_source(first_stage: RetrieveFunction | PassageSource) -> PassageSource:
-    """Return a source as it is, or a source around a plain function.
+    """Return a source as it is, and a plain function as a source.
 
     Raises:
         InvalidInput: The argument is neither.
@@ -83,7 +83,7 @@ def as_source(first_stage: RetrieveFunction | PassageSource) -> PassageSource:
 
 
 def handlers(source: PassageSource, on_hop: OnHop | None = None) -> Handlers:
-    """Return the functions that answer a search's requests, for `run` and `arun`.
+    """Return the functions that answer the requests of a search, for `run` and `arun`.
 
     Args:
         source: Answers `RetrievalRequest` and `LookupRequest`.
@@ -108,8 +108,9 @@ class InMemoryPassages(EmptySource):
 
     Args:
         passages: The passages.
-        build_scorer: Builds the scorer.
+        build_scorer: Function that builds the scorer.
         links: Kinds of links.
+        is_sample: True if the passages are the candidates of one question, and the rest of the collection is unknown.
 
     Attributes:
         by_id: The passages by id.
@@ -118,12 +119,18 @@ class InMemoryPassages(EmptySource):
         titles: Titles of the passages.
         links: Kinds of links, bound to the passages.
         title_penalties: Function from a question and passages to the penalties of those passages whose title fits the
-            question worse than that of a namesake, by id.
+            question worse than the same title of another passage, by id.
     """
 
     def __init__(
-        self, passages: Sequence[Passage], build_scorer: ScorerFactory, links: LinkSource | Sequence[LinkSource]
+        self,
+        passages: Sequence[Passage],
+        build_scorer: ScorerFactory,
+        links: LinkSource | Sequence[LinkSource],
+        *,
+        is_sample: bool = False,
     ) -> None:
+        self.is_sample = is_sample
         self.by_id = unique_by_id(passages)
         self._texts = [passage.titled_text for passage in passages]
         self.scorer = build_scorer(self._texts)
@@ -134,7 +141,7 @@ class InMemoryPassages(EmptySource):
         self.title_penalties = SharedTitles(passages).title_penalties
 
     def retrieve(self, query: str, n: int, /) -> list[Passage]:
-        """Return the passages that are most similar to a query, or after which it is likeliest."""
+        """Return the passages that are most similar to a query by TF-IDF, or by embeddings if a model embeds texts."""
         passages = list(self.by_id.values())
         if self._is_embedded:
             scores = self.scorer.document_model.document_log_probs(query, self._texts).sum(axis=1)
@@ -149,15 +156,20 @@ class InMemoryPassages(EmptySource):
 
     @cached_property
     def _index(self) -> TfidfIndex:
-        """Index of the texts. Candidates of another first stage never need it."""
+        """TF-IDF index of the texts, which is built only if passages are retrieved from it."""
         return TfidfIndex(self._texts, language=self.scorer.language)
 
 
 class CorpusPassages:
-    """Passages of a corpus, which reads what a question needs. Its attributes are those of `InMemoryPassages`."""
+    """Passages of a corpus, read as a question needs them. For the attributes see `InMemoryPassages`.
+
+    `by_id` is empty, because every passage is fetched from the corpus.
+    """
+
+    is_sample = False
 
     def __init__(self, corpus: Corpus, build_scorer: ScorerFactory, links: LinkSource | Sequence[LinkSource]) -> None:
-        self.corpus, self._build_scorer, self._unbound_links = corpus, build_scorer, links
+        self.corpus, self._build_scorer, self._link_sources = corpus, build_scorer, links
         self.by_id: dict[str, Passage] = {}
         self.titles = corpus.names(f"titles {NAMES_VERSION}", list_title_names)
         self.version: tuple[int, int] | None = None
@@ -165,9 +177,12 @@ class CorpusPassages:
         self.with_candidates([])
 
     def with_candidates(self, candidates: Sequence[Passage]) -> CorpusPassages:
-        """Return the corpus as it is now. Links that need passages in memory are bound to the candidates."""
+        """Return a copy for one question, with the statistics of the corpus as it is now.
+
+        Custom links that are bound to passages in memory are bound to the candidates.
+        """
         view = copy(self)
-        view.links = bind_links(self._unbound_links, candidates, self._bind_names)
+        view.links = bind_links(self._link_sources, candidates, self._bind_names)
         if (version := self.corpus.version()) != self.version:
             self.statistics = self.corpus.statistics()
             self.scorer = self._build_scorer(self.statistics)
@@ -178,10 +193,10 @@ class CorpusPassages:
     def update(self) -> None:
         """Store the names of new passages."""
         self.titles.update()
-        bind_links(self._unbound_links, [], lambda links: self._bind_names(links, update=True))
+        bind_links(self._link_sources, [], lambda links: self._bind_names(links, update=True))
 
     def title_penalties(self, query: str, passages: Iterable[Passage]) -> dict[str, float]:
-        """Return the penalty of passages whose title fits the question worse than that of a namesake, by id."""
+        """Return the penalties of passages whose title fits worse than the same title of another passage, by id."""
         titles = {" ".join(title) for passage in passages if (title := title_match_tokens(passage))}
         ids = [id_ for id_by_title in self.titles.look_up(titles).values() for id_ in id_by_title]
         return SharedTitles(self.corpus.fetch(ids)).title_penalties(query, passages)

@@ -249,7 +249,7 @@ PRIORS = st.lists(st.floats(-9, 0), min_size=6, max_size=6)
 def test_a_path_scores_its_mean_log_likelihood_and_its_log_prior(hash_model, passages, priors):
     waiting = [CandidatePath(Path((passage,)), prior) for passage, prior in zip(passages, priors, strict=False)]
     model = hash_model()
-    found = PathScorer(ranker(model), [passage.text for passage in passages]).rank(QUERY, waiting)
+    found = PathScorer(ranker(model), [passage.text for passage in passages]).rank_by_posterior(QUERY, waiting)
     assert sorted(item.passage.ids for item in found) == sorted(item.path.ids for item in waiting)
     scores = [item.score for item in found]
     assert scores == sorted(scores, reverse=True)

@@ -90,7 +90,7 @@ def test_conversion_keeps_a_t5_that_does_not_scale_its_logits(t5):
     """The converter of CTranslate2 takes every T5 of transformers 5 for one that does."""
     pairs = [("The old town of Basel lies on the Rhine.", "which river?")]
     [one], [other] = (loaded(t5, kind).log_likelihood(pairs) for kind in ("hf", "ct2"))
-    with pytest.raises(InvalidInput, match=r"temperature 1, not 1\.4"):  # of an encoder-decoder's whole targets
+    with pytest.raises(InvalidInput, match=r"temperature 1, got 1\.4"):  # of an encoder-decoder's whole targets
         loaded(t5, "ct2").log_likelihood(pairs, temperature=1.4)
     np.testing.assert_allclose(one.log_probs, other.log_probs, atol=1e-4)
 
