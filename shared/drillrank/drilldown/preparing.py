@@ -122,6 +122,7 @@ class DocumentPreparer:
         parts: Sequence[IndexedSections],
         names: Mapping[int | str, str],
         dates: Sequence[Date | None],
+        paths: Mapping[int | str, str] | None = None,
     ) -> PreparedDocuments:
         """Join indexed documents. The result equals that of `prepare` for all of them.
 
@@ -129,6 +130,7 @@ class DocumentPreparer:
             parts: All documents in one part, or one document, with the index 0, in each.
             names: Names of all documents, by their index in the input.
             dates: Dates of all documents.
+            paths: Paths or addresses of documents, to which links lead, by their index; None if `names` are these.
         """
         parts = parts or [self.index([], {})]
         sections = [section for index, part in enumerate(parts) for section in part.number(index)]
@@ -152,7 +154,7 @@ class DocumentPreparer:
             ids,
             names,
             versions,
-            path_finder=self._make_outline_path_finder(tree, ids, names, joined_index),
+            path_finder=self._make_outline_path_finder(tree, ids, names if paths is None else paths, joined_index),
         )
 
     def _make_outline_path_finder(
