@@ -18,6 +18,7 @@ from drillrank.drilldown.document_links import FileNames, list_heading_names, li
 from drillrank.errors import InvalidInput
 from drillrank.structure.hyperlinks import find_hyperlinks
 from drillrank.structure.read import read_document
+from drillrank.text import count_tokens
 
 WIKI = {
     "wiki/sites/harbour.md": (
@@ -266,6 +267,18 @@ def test_max_tokens_limits_paths_too():
     d3, prepared = prepare(WIKI, hops=2)
     result = d3.retrieve(QUESTION, prepared, max_tokens=60)  # type: ignore[arg-type]
     assert sum(len(item.passage.text.split()) for item in result) <= 60
+
+
+def test_a_path_stands_together_within_max_tokens():
+    texts = {"wiki/quay.md": "# Quay\n\nThe current at the harbour is strong.\n", **WIKI}
+    documents_by_hops = {}
+    for hops in (1, 2):
+        d3, prepared = prepare(texts, hops=hops)
+        result = d3.retrieve(QUESTION, prepared, max_tokens=70)  # type: ignore[arg-type]
+        documents_by_hops[hops] = [list(texts)[int(item.passage.metadata["document"])] for item in result]
+        assert sum(count_tokens(item.passage.text) for item in result) <= 70
+    assert documents_by_hops[1][:2] == ["wiki/sites/harbour.md", "wiki/quay.md"]
+    assert documents_by_hops[2][:2] == ["wiki/sites/harbour.md", "wiki/parts/wind.md"]
 
 
 @pytest.mark.parametrize("hops", [0, 3, "2", True, 2.0])

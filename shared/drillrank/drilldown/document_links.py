@@ -34,7 +34,7 @@ ValueT = TypeVar("ValueT")
 
 CONTEXT = 4.0  # a, as in path search
 MIN_TITLE_INFORMATION = 12.0  # nats; a title or heading with less is an ordinary word, such as "Overview"
-MIN_NAME_INFORMATION = 11.0  # nats; of a name
+MIN_NAME_INFORMATION = 10.0  # nats; of a name
 MAX_NAME_PASSAGES = 8  # a name in more passages leads nowhere in particular
 _MAX_NAMES = 60  # of one passage
 _MAX_TITLE_TERMS = 12

@@ -2,14 +2,15 @@
 
     ℓ_t(p)    = log p(q_t | p) + what q_t says about the document of p
     L(p, p')  = Σ_t (1 - α) log mean(exp ℓ_t(p), exp ℓ_t(p')) + α max(ℓ_t(p), ℓ_t(p'))
-    G(p, p')  = L(p, p') - Σ_t ℓ_t(p) + λ log P(p' | p, q) + b + κ' (cos(q, p') - max_r cos(q, r))
+    G(p, p')  = L(p, p') - Σ_t ℓ_t(p) + λ log P(p' | p, q) + b + κ' (cos(q, p') - cos_3)
     S'(p')    = max(S(p'), min(S(p) + G(p, p'), S(p)))
 
 A path generates the question as a mixture of its passages. A reader mostly knows which passage explains which word (α).
 P(p' | p, q) is the probability that a reader who knows the question follows the link (`document_links`), and b depends
-on its kind. A path that explains the question better than its first passage does, G >= 0, stands together in the
-ranking: its second passage has the score of the first one, less a very small gap. Otherwise the second passage ranks by
-the score of the path.
+on its kind. cos_3 is the third-highest cosine of a passage with the question: the highest mostly is that of p, and p'
+answers another part of the question. A path that explains the question better than its first passage does, G >= 0,
+stands together in the ranking: its second passage has the score of the first one, less a very small gap. Otherwise the
+second passage ranks by the score of the path.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ ALIGNED = 0.75  # α, as in path search
 STEP_WEIGHT = 2.0  # λ
 KIND_BONUS: Mapping[LinkKind, float] = {"link": 2.0, "title": 0.0, "name": -3.0}  # b, nats
 COSINE_WEIGHT = 30.0  # κ'
+COSINE_RANK = 3  # of the passage whose cosine adds nothing
 N_STARTS = 3  # best passages whose links are followed
 N_ENDS = 3  # documents that the links of one passage lead to
 MAX_PATHS = 4  # of one question
@@ -140,7 +142,9 @@ def _extend(
     gains += STEP_WEIGHT * np.log([step.chance for step in steps])
     gains += [KIND_BONUS[step.kind] for step in steps]
     if scores.cosines is not None:
-        gains += COSINE_WEIGHT * (scores.cosines[0][positions] - scores.cosines[0].max())
+        cosines = scores.cosines[0]
+        rank = min(COSINE_RANK, len(cosines))
+        gains += COSINE_WEIGHT * (cosines[positions] - np.partition(cosines, -rank)[-rank])
     documents: set[int] = set()
     for index in np.argsort(-gains, kind="stable").tolist():
         step, document = steps[index], int(document_of[positions[index]])

@@ -225,7 +225,7 @@ class PreparedCorpus:
         top_n: int | None,
         temperature: float,
         repeats: bool,
-    ) -> tuple[list[int], int]:
+    ) -> tuple[list[int], int, float]:
         """Return the indices of the documents with the best paragraphs, in the order of the corpus.
 
         Args:
@@ -238,7 +238,7 @@ class PreparedCorpus:
             repeats: True if paragraphs that say the same count each.
 
         Returns:
-            The indices, and the number of paragraphs of the result.
+            The indices, the number of paragraphs of the result, and a score below which no paragraph is in the result.
         """
         layout, outdated = self._layout, set[int]()
         document_of = layout.document_of[layout.section_of]  # [n_paragraphs]
@@ -258,7 +258,7 @@ class PreparedCorpus:
             )
             has_all = repeats or len(best) == current.sum()
             if has_all or len(group_near_duplicates(texts, n_result + 1)) > n_result:
-                return sorted(documents), n_result
+                return sorted(documents), n_result, float(totals[best[-1]]) if len(best) > n_result else -np.inf
             n_needed = 4 * len(best)  # texts repeat each other: look further
 
     def find_outdated(self, documents: Iterable[int], question: str, as_of: Date | None) -> set[int]:

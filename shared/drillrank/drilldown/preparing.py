@@ -122,6 +122,7 @@ class DocumentPreparer:
         parts: Sequence[IndexedSections],
         names: Mapping[int | str, str],
         dates: Sequence[Date | None],
+        paths: Mapping[int | str, str] | None = None,
     ) -> PreparedDocuments:
         """Join indexed documents. The result equals that of `prepare` for all of them.
 
@@ -129,6 +130,7 @@ class DocumentPreparer:
             parts: All documents in one part, or one document, with the index 0, in each.
             names: Names of all documents, by their index in the input.
             dates: Dates of all documents.
+            paths: Paths or addresses of documents, to which links lead, by their index; None if `names` are these.
         """
         parts = parts or [self.index([], {})]
         sections = [section for index, part in enumerate(parts) for section in part.number(index)]
@@ -152,7 +154,7 @@ class DocumentPreparer:
             ids,
             names,
             versions,
-            path_finder=self._make_outline_path_finder(tree, ids, names, joined_index),
+            path_finder=self._make_outline_path_finder(tree, ids, names if paths is None else paths, joined_index),
         )
 
     def _make_outline_path_finder(
@@ -206,22 +208,26 @@ class DocumentPreparer:
         vectors = None if self._embed is None else corpus.read_vectors(self._embed, self._encoder_name, self._weights)
         scores = combine_scores(lexical, question, vectors, self._weights)
         is_neural = not isinstance(self._language_model, UnigramModel)
-        n_best = None
+        n_best, least = None, -np.inf  # no paragraph with a lower score is in the result
         if settings.max_documents is not None:
             documents = corpus.likeliest_documents(question, scores.totals, as_of, settings.max_documents)
         else:
             n_first = 1 + N_COMPLEMENTS if self._unit == "passage" else 1
             temperature = TEMPERATURE if vectors is None else FUSED_TEMPERATURE
-            documents, n_result = corpus.documents_with_best_paragraphs(
+            documents, n_result, least_of_best = corpus.documents_with_best_paragraphs(
                 question, scores.totals, as_of, READ if is_neural else n_first, top_n, temperature, settings.repeats
             )
-            n_best = None if is_neural else n_result
+            if not is_neural:
+                n_best, least = n_result, least_of_best
 
         corpus_paths: list[EvidencePath] = []
         if settings.follows_links:
             corpus_paths = self._make_path_finder(corpus.document_links).find(
                 question, scores, lambda document: not corpus.find_outdated([document], question, as_of)
             )
+            # The first passage may yet rise to just behind the best one. Joined paths make room for more passages.
+            if top_n or not any(path.is_joined for path in corpus_paths):
+                corpus_paths = [path for path in corpus_paths if scores.totals.max() + path.gain >= least]
             positions = [position for path in corpus_paths for position in (path.start, path.end)]
             documents = sorted({*documents, *corpus.document_of[positions].tolist()})
         sections, corpus_indices = corpus.read_sections(documents)

@@ -17,7 +17,7 @@ from drillrank.drilldown.record_metadata import document_date, identifying_words
 from drillrank.drilldown.stored_passages import pack_sections
 from drillrank.structure import parse_document
 from drillrank.structure.packing import SourceBlock
-from drillrank.structure.read import document_name
+from drillrank.structure.read import document_name, document_path
 from drillrank.structure.reassembly import ReassembledDocument
 
 
@@ -75,7 +75,8 @@ def join_documents(
     """
     metadata = [document.metadata for document in documents]
     words: dict[int | str, str] = {index: name for index, name in enumerate(map(identifying_words, metadata)) if name}
-    prepared = d3.preparer.join(parts, words, list(map(document_date, metadata)))
+    paths: dict[int | str, str] = {index: path for index, path in enumerate(map(document_path, metadata)) if path}
+    prepared = d3.preparer.join(parts, words, list(map(document_date, metadata)), paths)
     # Results name the other versions as their files.
     names = list(map(document_name, metadata))
     name_by_document: dict[int | str, str] = {

@@ -257,6 +257,15 @@ def document_name(metadata: Mapping[str, object]) -> str | None:
     return next(filter(None, last_parts), None)
 
 
+def document_path(metadata: Mapping[str, object]) -> str | None:
+    """Return the path or address of a document, to which links of other documents lead.
+
+    >>> document_path({"file_name": "oak.md", "file_path": "trees/oak.md"}), document_path({"title": "Oaks"})
+    ('trees/oak.md', None)
+    """
+    return max(filter(None, _names(metadata)), key=lambda name: len(re.split(r"[/\\]", name)), default=None)
+
+
 def _marks_by_chance(text: str, marks: int, metadata: Mapping[str, object]) -> bool:
     """Return True if the text comes from a PDF by a loader, and its few "#" and rows of dashes are the PDF's own.
 
