@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
 import pytest
 
 from drillrank import D3, Corpus, Passage, parse_document
+from drillrank.cli import main as run_command
 from drillrank.drilldown.passage_reader import READER_WEIGHT, PassageReader
 from drillrank.drilldown.settings import MAX_READ, READ, D3Settings
 from drillrank.errors import InvalidInput
@@ -175,3 +177,15 @@ def test_by_default_the_documented_number_of_passages_is_read():
     text = "\n\n".join(f"Battery {number} lasts." for number in range(READ + 9))
     d3.retrieve("Which battery lasts?", [text], 3)
     assert len(lm.prompts) == READ
+
+
+def test_ask_lets_the_language_model_read(model_folder, tmp_path, capsys):
+    for name, text in zip(NAMES, DOCUMENTS, strict=True):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    arguments = ["--model", f"unigram+hf:{model_folder}", "--embed", "none", "--no-cache", "--json", "--explain"]
+    assert run_command(["ask", str(tmp_path / "house"), QUESTION, *arguments]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["evidence"]
+    assert f"hf:{model_folder}" in json.dumps(answer)
