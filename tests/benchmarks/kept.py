@@ -65,9 +65,9 @@ _LOADING = threading.Lock()  # transformers cannot load two models at the same t
 class _Kept:
     """What is kept of one model, and the model itself, which is loaded when something is not."""
 
-    def __init__(self, name: str) -> None:
-        self.file = KEPT / f"{Path(name).name}.npz"
-        self.name, self.unsaved = name, False
+    def __init__(self, name: str, dtype: str) -> None:
+        self.file = KEPT / f"{Path(name).name}{'' if dtype == 'float32' else f'-{dtype}'}.npz"
+        self.name, self.dtype, self.unsaved = name, dtype, False
         self.totals: dict[int, tuple[int, float]] = {}
         self.answers: dict[int, tuple[float, ...]] = {}
         self.firsts: dict[int, int] = {}
@@ -81,7 +81,7 @@ class _Kept:
 
     @cached_property
     def model(self) -> HuggingFaceModel:
-        return HuggingFaceModel(str(folder_of(self.name)), dtype="float32")
+        return HuggingFaceModel(str(folder_of(self.name)), dtype=self.dtype)
 
     def save(self) -> None:
         self.unsaved = False
@@ -103,23 +103,24 @@ class _Kept:
 
 
 @cache
-def _kept(name: str) -> _Kept:
-    return _Kept(name)
+def _kept(name: str, dtype: str) -> _Kept:
+    return _Kept(name, dtype)
 
 
 class KeptModel(LanguageModel):
-    """Totals of log-likelihoods, and values of next tokens, that a model gave in float32.
+    """Totals of log-likelihoods, and values of next tokens, that a model gave.
 
     Args:
         name: A directory below the models', which names the file, too; of any other directory the last part does.
         chat: As for `hf:`.
+        dtype: Type of the weights; each type has a file of its own.
     """
 
     tells_next_tokens = True
 
-    def __init__(self, name: str, *, chat: bool = False) -> None:
+    def __init__(self, name: str, *, chat: bool = False, dtype: str = "float32") -> None:
         self.name, self.chat = name, chat
-        self._kept = _kept(name)
+        self._kept = _kept(name, dtype)
 
     @property
     def spec(self) -> str:

@@ -59,7 +59,7 @@ BAD = {
     **dict.fromkeys(UNKNOWN.split(), "unknown"),
     **dict.fromkeys(NO_PLACE.split(), "no place"),
     **dict.fromkeys(("instructions", "prompts"), ("no place",)),
-    **dict.fromkeys(("guard_tokens", "summarize_above", "negative", "pairs"), -1),
+    **dict.fromkeys(("guard_tokens", "read", "summarize_above", "negative", "pairs"), -1),
     **dict.fromkeys(("repeats", "follow", "join_pages", "explain", "chat", "keep_retrieval_score"), "perhaps"),
     **dict.fromkeys(("use_index_vectors", "max_expanded_tokens"), -1),
     **dict.fromkeys(("monot5", "summarizer", "whole_paths", "tokens", "origin_key", "links_key", "title_key"), 5),

@@ -53,7 +53,7 @@ class BestParagraph:
 
 
 @dataclass(frozen=True, slots=True)
-class PathStep:
+class LeadingPassage:
     """What leads from a passage of another file to some evidence.
 
     Attributes:
@@ -71,7 +71,7 @@ class PathStep:
     @classmethod
     def from_ranked(
         cls, item: Ranked[Passage], names: Mapping[str, str], rank_by_id: Mapping[str, int]
-    ) -> PathStep | None:
+    ) -> LeadingPassage | None:
         """Return what leads to a passage; None if nothing does.
 
         Args:
@@ -118,7 +118,7 @@ class FileEvidence:
     version: str | None = None
     other_versions: tuple[str, ...] = ()
     same_text: tuple[FileLocation, ...] = ()
-    reached: PathStep | None = None
+    reached: LeadingPassage | None = None
 
     @classmethod
     def from_ranked(
@@ -153,7 +153,7 @@ class FileEvidence:
             version=details.get("version"),
             other_versions=tuple(details.get("other_versions", ())),
             same_text=tuple(FileLocation(names[other["document"]], _as_range(other.get("pages"))) for other in others),
-            reached=PathStep.from_ranked(item, names, rank_by_id),
+            reached=LeadingPassage.from_ranked(item, names, rank_by_id),
         )
 
     def to_json(self) -> JsonRecord:

@@ -52,8 +52,17 @@ def embedding_text(passage: Passage, unit: Unit, document_name: str = "") -> str
     >>> embedding_text(Passage("It lasts nine hours.", title="Battery"), "passage", "manuals/kettle-manual.md")
     'kettle manual Battery\nIt lasts nine hours.'
     """
-    head = " ".join(filter(None, (_name_words(document_name), passage.title)))
+    head = headline(passage, document_name)
     return f"{head}\n{passage.text}" if head and unit == "passage" else passage.text
+
+
+def headline(passage: Passage, document_name: str) -> str:
+    """Return the name of a passage's document, as words, and its headings.
+
+    >>> headline(Passage("It lasts nine hours.", title="Battery"), "manuals/kettle-manual.md")
+    'kettle manual Battery'
+    """
+    return " ".join(filter(None, (_name_words(document_name), passage.title)))
 
 
 def _name_words(document_name: str) -> str:

@@ -3,9 +3,10 @@
     P(p | q) = exp(S(p) / T) / Σ_p' exp(S(p') / T)
 
 `drillrank.drilldown.question_scores` computes S from lexical and embedding evidence. A language model other than the
-unigram model reads the best paragraphs, under their headings. Its likelihood replaces the likelihood of the paragraph's
-own terms; the contributions of section, document and embeddings stay. Evidence is as many of the best paragraphs as
-maximize the expected F1 under the posterior P, if m paragraphs are expected in all:
+unigram model reads the best paragraphs, under their headings. The likelihood of a reader in a sum, such as
+`"unigram+hf:..."`, is added (`drillrank.drilldown.passage_reader`). The likelihood of a model alone replaces that of
+the paragraph's own terms; the contributions of section, document and embeddings stay. Evidence is as many of the best
+paragraphs as maximize the expected F1 under the posterior P, if m paragraphs are expected in all:
 
     π(p) = min(1, m P(p | q)),    n = argmax_n 2 Σ_{i<=n} π(p_i) / (n + Σ_p π(p))
 
@@ -23,11 +24,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from drillrank.corpus.documents import Unit
 from drillrank.drilldown.confidence import read_stop_words
 from drillrank.drilldown.evidence_paths import EvidencePath
 from drillrank.drilldown.hierarchical_scores import MU, HierarchicalScores, log_posteriors
+from drillrank.drilldown.passage_reader import PassageReader
 from drillrank.drilldown.question_scores import EMBEDDING_WEIGHTS, QuestionScores
 from drillrank.explanation import Explanation, Term
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
@@ -40,7 +43,6 @@ from drillrank.text import words
 from drillrank.vectors import Floats, Integers, top
 
 FOLLOWED = "what points here"
-READ = 50  # paragraphs that a neural model reads: those with the best term statistics
 # Chosen on the tuning half of QASPER, with the unigram model. A factor of two in T changes little.
 TEMPERATURE = 2.0  # T
 EXPECTED = 2.0  # m
@@ -63,6 +65,7 @@ class ParagraphScorer:
         corpus_indices: Index of each paragraph in the question scores.
         unit: Unit of evidence.
         has_vectors: True if embeddings are part of the question scores.
+        n_read: Number of paragraphs that a neural model reads: those with the best question scores.
     """
 
     def __init__(
@@ -75,9 +78,11 @@ class ParagraphScorer:
         unit: Unit,
         *,
         has_vectors: bool,
+        n_read: int,
     ) -> None:
         self._paragraphs, self._titles = paragraphs, titles
-        self._lm, self._uses_term_statistics = lm, type(lm) is UnigramModel
+        self._lm, self._n_read, self._reader = lm, n_read, PassageReader.from_model(lm)
+        self._uses_term_statistics = type(lm) is UnigramModel or self._reader is not None
         self.question_scores, self._corpus_indices = question_scores, corpus_indices
         self._weights, self._unit, self._has_vectors = EMBEDDING_WEIGHTS[unit], unit, has_vectors
 
@@ -104,7 +109,7 @@ class ParagraphScorer:
     @property
     def is_lexical(self) -> bool:
         """True if only term statistics decide."""
-        return not self._has_vectors and self._uses_term_statistics
+        return not self._has_vectors and type(self._lm) is UnigramModel
 
     def hierarchical_scores(self, question: str) -> HierarchicalScores:
         """Return the scores of all paragraphs from term statistics alone."""
@@ -135,33 +140,42 @@ class ParagraphScorer:
             matched=lexical.matched[corpus_indices] if self._uses_term_statistics else None,
             cosines=None if scores.cosines is None else scores.cosines[:, corpus_indices],
         )
-        if not self._uses_term_statistics and len(indices):
-            read = np.array(top(totals, READ))
-            lexical_totals = lexical.totals[corpus_indices]
-            n_tokens, by_model = self._read(question, lexical, indices[read])
-            for row, total, model_details in by_model:
-                # The embedding terms stay; the likelihood of the model replaces the lexical one.
-                totals[read[row]] += total - lexical_totals[read[row]]
-                details.by_model[int(read[row])] = model_details
-            unread = np.setdiff1d(np.arange(len(indices)), read)
-            if len(unread):
-                totals[unread] += totals[read].min() - 1 - totals[unread].max()
-                details.unread.update(unread.tolist())
-        if self._unit == "passage" and lexical.any_matched and len(indices) > 1:
-            row, gain = self._choose_complement(lexical, corpus_indices, totals)
+        n_first = 1 + N_COMPLEMENTS
+        if (self._reader is not None or not self._uses_term_statistics) and len(indices):
+            read = np.array(top(totals, self._n_read))
+            if self._reader is not None:
+                titled = [self._titled[index] for index in indices[read]]
+                for row, (gain, reader_details) in enumerate(self._reader.read(question, titled)):
+                    totals[read[row]] += gain
+                    details.by_model[int(read[row])] = reader_details
+            else:
+                lexical_totals = lexical.totals[corpus_indices]
+                n_tokens, by_model = self._read(question, lexical, indices[read])
+                for row, total, model_details in by_model:
+                    # The embedding terms stay; the likelihood of the model replaces the lexical one.
+                    totals[read[row]] += total - lexical_totals[read[row]]
+                    details.by_model[int(read[row])] = model_details
+            unread_mask = np.ones(len(indices), dtype=np.bool_)
+            unread_mask[read] = False
+            if unread_mask.any():
+                totals[unread_mask] += totals[read].min() - 1 - totals[unread_mask].max()
+                details.unread_mask = unread_mask
+            n_first = min(n_first, len(read))
+        if self._unit == "passage" and lexical.any_matched and min(len(indices), n_first) > 1:
+            row, gain = self._choose_complement(lexical, corpus_indices, totals, n_first)
             totals[row] += gain
             details.complements[row] = gain
         return ParagraphScores(totals, n_tokens, details)
 
     def _choose_complement(
-        self, lexical: HierarchicalScores, corpus_indices: Integers, totals: Floats
+        self, lexical: HierarchicalScores, corpus_indices: Integers, totals: Floats, n_first: int
     ) -> tuple[int, float]:
         """Choose the passage that follows the best one, for its score and for what it adds to the best one.
 
         Returns:
             Row of the passage, and what its score gains. It stays below the best passage.
         """
-        best, *candidates = top(totals, 1 + N_COMPLEMENTS)
+        best, *candidates = top(totals, n_first)
         gains = lexical.complement_gains(
             corpus_indices[best], corpus_indices[candidates], read_stop_words(self.language)
         )
@@ -211,6 +225,7 @@ class ParagraphScorer:
             read = [self._titled[index] for (_, index), is_neural in zip(entries, neural, strict=True) if is_neural]
             *answers, nothing = self._ranker.likelihoods(question, [*read, Passage("")])
             likelihoods = iter(answers)
+        by_reader = self._explain_reader(question, entries)
         explanations = []
         for (item, index), is_neural in zip(entries, neural, strict=True):
             if is_neural:
@@ -221,22 +236,34 @@ class ParagraphScorer:
                 )
                 explanations.append(explain_likelihood(item, next(likelihoods), nothing, model=self._lm, parts=parts))
             else:
-                explanations.append(self._explain_term_statistics(question, item, index))
+                terms = next(by_reader) if self._reader is not None and item.details["read"] else []
+                explanations.append(self._explain_term_statistics(question, item, index, terms))
         return explanations
+
+    def _explain_reader(self, question: str, entries: Sequence[tuple[Ranked[Passage], int]]) -> Iterator[list[Term]]:
+        """Return the terms of the reader for each entry that it read."""
+        if self._reader is None:
+            return iter(())
+        read = [(item.details, self._titled[index]) for item, index in entries if item.details["read"]]
+        log_likelihoods = [details["log_likelihood"] for details, _ in read]
+        return iter(self._reader.explain(question, [passage for _, passage in read], log_likelihoods))
 
     def _uses_neural_model(self, item: Ranked[Passage]) -> bool:
         return not self._uses_term_statistics and bool(item.details["read"])
 
-    def _explain_term_statistics(self, question: str, item: Ranked[Passage], paragraph_index: int) -> Explanation:
+    def _explain_term_statistics(
+        self, question: str, item: Ranked[Passage], paragraph_index: int, reader_terms: Sequence[Term]
+    ) -> Explanation:
         scores, corpus_index = self.question_scores(question), int(self._corpus_indices[paragraph_index])
         gains = _gain_terms(item)
         moved = item.details["total"] - float(scores.totals[corpus_index])
         reason = FOLLOWED if "followed" in item.details else UNREAD
-        if moved and {"followed", "read"} & item.details.keys():
+        if moved and ("followed" in item.details or not item.details.get("read", True)):
             gains = [Term(reason, moved)]
         terms = (
             *scores.lexical.explain(corpus_index),
             *self._embedding_terms(question, paragraph_index),
+            *reader_terms,
             *gains,
         )
         return Explanation(item.rank, item.score, item.passage.title, terms, max(item.details["tokens"], 1))
@@ -315,9 +342,10 @@ class ParagraphScores:
     def details(self, row: int) -> dict[str, Any]:
         """Return the details of one paragraph, without its total.
 
-        Keys: `tokens` and `nothing_matched`; `matched` with the unigram model; the details of `UPR` with a neural
-        model; `cosine` and `section_cosine` with an embedding; `read`, False, if the paragraph was not read;
-        `complement`, what a passage gains because it adds to the best one; `link` and `path_gain` at the end of a path.
+        Keys: `tokens` and `nothing_matched`; `matched` with the unigram model; the details of `UPR` with another model;
+        `log_likelihood`, `cut_tokens` and `read` with a reader; `cosine` and `section_cosine` with an embedding;
+        `read`, False, if the paragraph was not read; `complement`, what a passage gains because it adds to the best
+        one; `link` and `path_gain` at the end of a path.
         """
         return {"tokens": self.n_tokens, **self._details.of_row(row)}
 
@@ -332,13 +360,14 @@ class _Details:
     def __init__(self, nothing_matched: bool, matched: Any, cosines: Floats | None) -> None:
         self.nothing_matched, self.matched, self.cosines = nothing_matched, matched, cosines
         self.by_model: dict[int, dict[str, Any]] = {}
-        self.unread: set[int] = set()
+        self.unread_mask: npt.NDArray[np.bool_] | None = None  # shape (paragraphs,); None if all were read
         self.complements: dict[int, float] = {}
         self.paths: dict[int, tuple[EvidencePath, float]] = {}  # with the gain of the total
 
     def of_row(self, row: int) -> dict[str, Any]:
         details: dict[str, Any] = {"nothing_matched": self.nothing_matched}
-        details |= self.by_model.get(row, {}) if self.matched is None else {"matched": bool(self.matched[row])}
+        details |= {} if self.matched is None else {"matched": bool(self.matched[row])}
+        details |= self.by_model.get(row, {})
         if self.cosines is not None:
             cosine, section_cosine = self.cosines[:, row].tolist()
             details |= {"cosine": cosine, "section_cosine": section_cosine, "nothing_matched": False}
@@ -347,7 +376,8 @@ class _Details:
         if row in self.paths:
             path, path_gain = self.paths[row]
             details |= {"link": {"kind": path.kind, "text": path.text}, "path_gain": path_gain}
-        return {**details, **({"read": False} if row in self.unread else {})}
+        is_unread = self.unread_mask is not None and bool(self.unread_mask[row])
+        return {**details, **({"read": False} if is_unread else {})}
 
 
 def _gain_terms(item: Ranked[Passage]) -> list[Term]:

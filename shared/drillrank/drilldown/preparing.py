@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
 from drillrank.corpus import Corpus
 from drillrank.corpus.documents import DEFAULT_UNIT, Unit
-from drillrank.corpus.vectors import embedding_text
+from drillrank.corpus.vectors import embedding_text, headline
 from drillrank.drilldown.document_links import DocumentLinks, OutlinePassages
 from drillrank.drilldown.evidence_paths import EvidencePath, PathFinder
 from drillrank.drilldown.hierarchical_scores import MU, score_index
 from drillrank.drilldown.last_used import LastUsed
 from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, number_section, outline
-from drillrank.drilldown.paragraph_scores import FUSED_TEMPERATURE, N_COMPLEMENTS, READ, TEMPERATURE, ParagraphScorer
+from drillrank.drilldown.paragraph_scores import FUSED_TEMPERATURE, N_COMPLEMENTS, TEMPERATURE, ParagraphScorer
+from drillrank.drilldown.passage_reader import PassageReader
 from drillrank.drilldown.prepared import PreparedCorpus, PreparedDocuments
 from drillrank.drilldown.question_scores import (
     EMBEDDING_WEIGHTS,
@@ -27,7 +29,7 @@ from drillrank.drilldown.question_scores import (
     combine_scores,
 )
 from drillrank.drilldown.question_terms import JoinedIndex, LevelIndex
-from drillrank.drilldown.settings import D3Settings
+from drillrank.drilldown.settings import READ, D3Settings
 from drillrank.drilldown.versions import Date, Versions
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel
@@ -146,7 +148,7 @@ class DocumentPreparer:
         score_lexically = partial(score_index, joined_index, mu=mu, unit=self._unit)
         vectors = self._join_vectors(parts, tree.section_of if self._weights.section_cosine else None)
         scores = QuestionScorer(score_lexically, vectors, self._weights)
-        scorer = self._make_scorer(tree, scores, joined_index.frequencies, has_vectors=vectors is not None)
+        scorer = self._make_scorer(tree, scores, names, joined_index.frequencies, has_vectors=vectors is not None)
         ids = list(dict.fromkeys(section.path[0] for section in tree.sections))
         return PreparedDocuments(
             tree,
@@ -215,7 +217,13 @@ class DocumentPreparer:
             n_first = 1 + N_COMPLEMENTS if self._unit == "passage" else 1
             temperature = TEMPERATURE if vectors is None else FUSED_TEMPERATURE
             documents, n_result, least_of_best = corpus.documents_with_best_paragraphs(
-                question, scores.totals, as_of, READ if is_neural else n_first, top_n, temperature, settings.repeats
+                question,
+                scores.totals,
+                as_of,
+                self._n_read if is_neural else n_first,
+                top_n,
+                temperature,
+                settings.repeats,
             )
             if not is_neural:
                 n_best, least = n_result, least_of_best
@@ -233,13 +241,17 @@ class DocumentPreparer:
         sections, corpus_indices = corpus.read_sections(documents)
         tree = Outline(sections, whole_paths=bool(settings.whole_paths))
         scorer = self._make_scorer(
-            tree, lambda _: scores, lexical.frequencies, corpus_indices, has_vectors=vectors is not None
+            tree, lambda _: scores, corpus.names, lexical.frequencies, corpus_indices, has_vectors=vectors is not None
         )
         start_and_end = np.searchsorted(corpus_indices, [(path.start, path.end) for path in corpus_paths]).tolist()
         paths = [
             replace(path, start=start, end=end) for path, (start, end) in zip(corpus_paths, start_and_end, strict=True)
         ]
         return PreparedDocuments(tree, scorer, corpus.ids, corpus.names, corpus.versions, n_best, paths=paths)
+
+    @property
+    def _n_read(self) -> int:
+        return self._settings.read or READ
 
     @property
     def _unit(self) -> Unit:
@@ -280,6 +292,7 @@ class DocumentPreparer:
         self,
         tree: Outline,
         question_scores: Callable[[str], QuestionScores],
+        document_names: Mapping[Any, str],
         frequencies: Callable[[], Mapping[str, int]],
         corpus_indices: Integers | None = None,
         *,
@@ -290,14 +303,21 @@ class DocumentPreparer:
         Args:
             tree: The outline.
             question_scores: Returns the scores of all paragraphs for a question.
+            document_names: Names of documents.
             frequencies: Returns the number of occurrences of each word.
             corpus_indices: Index of each paragraph among those of the question scores; None if they are the same.
             has_vectors: True if embeddings are part of the question scores.
         """
-        names = ["" if entry.name == BEGINNING else entry.name for entry in tree.leaves(tree.sections)]
         passages = [paragraph.passage for paragraph in tree.paragraphs]
-        titles = [names[section_index] for section_index in tree.section_of]
         model = self._language_model
+        if self._unit == "passage" and PassageReader.from_model(model) is not None:
+            titles = [
+                headline(paragraph.passage, document_names.get(tree.section(paragraph).path[0], ""))
+                for paragraph in tree.paragraphs
+            ]
+        else:
+            names = ["" if entry.name == BEGINNING else entry.name for entry in tree.leaves(tree.sections)]
+            titles = [names[section_index] for section_index in tree.section_of]
         if model.wants_fit and not isinstance(model, UnigramModel):
             try:
                 model = model.fitted(CollectionStatistics(len(passages), {}, frequencies(), model.language))
@@ -314,6 +334,7 @@ class DocumentPreparer:
             corpus_indices,
             self._unit,
             has_vectors=has_vectors,
+            n_read=self._n_read,
         )
 
     def _max_paragraph_tokens(self) -> int:

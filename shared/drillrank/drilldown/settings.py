@@ -35,6 +35,7 @@ _PROMPTS: dict[AnswerBy, tuple[str, str]] = {
     "json": (SECTION_JSON_PROMPT, PARAGRAPH_JSON_PROMPT),
 }
 
+READ, MAX_READ = 20, 1000  # default and largest number of paragraphs that a neural model reads
 MAX_DOCUMENTS = 8  # default number of documents whose outlines an LLM sees, or that are read from a store
 
 
@@ -63,6 +64,8 @@ class D3Settings(Settings):
             titles, headings, file names and rare names (`evidence_paths`). 1 follows none. None follows those of the
             best passage if it lacks content words of the question. Passages that a link leads to have the details
             `path` and `link`. The paper follows none.
+        read: Number of paragraphs that a neural `model` reads, at most 1000: those with the best scores from term
+            statistics and embeddings. The others follow in their order, with `read` False in their details. None is 20.
         guard_tokens: Number of tokens of likely paragraphs outside the chosen sections that become candidates too. A
             summary may omit them. 0 for none.
         summarizer: Summarizer of sections: None takes sentences of the text, or a function from texts to summaries, or
@@ -110,6 +113,7 @@ class D3Settings(Settings):
     repeats: bool = False
     follow: bool = True
     hops: Hops | None = None
+    read: int | None = None
     guard_tokens: int = 0
     summarizer: SummarizeBy = None
     summary_words: int = 36
@@ -165,6 +169,9 @@ class D3Settings(Settings):
             workers=self.workers,
         )
         check_limits(sections=self.sections, max_documents=self.max_documents, written_words=self.written_words)
+        check_limits(read=self.read)
+        if self.read is not None and self.read > MAX_READ:
+            raise InvalidInput(f"read must be at most {MAX_READ}, got {self.read!r:.200}. Lower it.")
         if self.summarize_above != 0:
             check_limits(summarize_above=self.summarize_above)
         if self.guard_tokens != 0:

@@ -60,13 +60,13 @@ def explain_likelihood(
     (first, *others), (first_baseline, *other_baselines) = likelihood.summands, baseline.summands
     names = model.names[1:] if isinstance(model, SumOfExperts) else ()
     experts = [
-        Term.sum(name, _baseline_and_gains(expert, expert_baseline))
+        Term.sum(name, baseline_and_gains(expert, expert_baseline))
         for name, expert, expert_baseline in zip(names, others, other_baselines, strict=True)
     ]
     log_prior = float(item.details.get("log_prior", 0.0)) - (path.value if path else 0.0)
     terms = [
         *([path] if path else []),
-        *_baseline_and_gains(first, first_baseline, shares),
+        *baseline_and_gains(first, first_baseline, shares),
         *experts,
         *(part for part in (*parts, Term(PRIOR, log_prior)) if abs(part.value) > _ROUNDING),
     ]
@@ -84,7 +84,7 @@ def explain_likelihood(
     return Explanation(item.rank, item.score, name_of(item.passage), tuple(terms), per)
 
 
-def _baseline_and_gains(likelihood: Likelihood, baseline: Likelihood, shares: Shares = ()) -> tuple[Term, Term]:
+def baseline_and_gains(likelihood: Likelihood, baseline: Likelihood, shares: Shares = ()) -> tuple[Term, Term]:
     """Return the terms of the tokens after nothing, and of their gains from the passage, split by document if known."""
     gains = (likelihood.log_probs - baseline.log_probs).tolist()
     tokens = list(map(str, likelihood.tokens))
