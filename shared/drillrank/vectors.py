@@ -255,7 +255,7 @@ class TfidfQuery:
 
     >>> query = TfidfQuery("foxes", CollectionStatistics.count(["a red fox", "a blue whale"]))
     >>> query.scores(["a fox in a town", "a blue whale"]).round(2).tolist()
-    [0.43, 0.0]
+    [0.37, 0.0]
     """
 
     def __init__(self, query: str, statistics: CollectionStatistics) -> None:

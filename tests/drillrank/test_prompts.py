@@ -23,7 +23,7 @@ data = st.lists(fragments, max_size=5).map("".join) | st.text(max_size=8)
 NO_PASSAGE = ["", "no place", "{title}", "{text} {text}", "{text} {title}", "{title} {title} {text}", "{text} {body}"]
 NO_PASSAGE += ["{text} {}"]
 test_templates_that_cannot_be_filled = refuses(
-    *((lambda template=template: UPR(template=template), "passage template") for template in NO_PASSAGE),
+    *((lambda template=template: UPR(template=template), "template of a passage") for template in NO_PASSAGE),
     (lambda: check_placeholders("{a}", "a", "b"), r"must contain {b}, got '{a}'"),
     (lambda: check_placeholders("{b}", "a", "b"), r"must contain {a}, got '{b}'"),
     (lambda: check_placeholders("a b", "a", "b"), r"must contain {a}"),

@@ -156,11 +156,11 @@ def test_a_question_is_measured_by_a_choice_that_has_seen_neither_it_nor_a_later
 
 def test_settings_that_fail_are_told_and_not_chosen():
     rows = [{**row, "scores": [9.0, 5.0, 1.0]} for row in first_stage_knows(6)]
-    with pytest.warns(DrillrankWarning, match="is no cosine"):
+    with pytest.warns(DrillrankWarning, match="must be a cosine"):
         tuned = tune(rows, grid={"mu": [], "prior": ["cosine"], "prior_weight": []}, measure="RR")
     assert tuned.best == {}
-    assert "is no cosine" in tuned.problems[0]
-    with pytest.warns(DrillrankWarning), pytest.raises(InvalidInput, match=r"Nothing can be tuned.*is no cosine"):
+    assert "must be a cosine" in tuned.problems[0]
+    with pytest.warns(DrillrankWarning), pytest.raises(InvalidInput, match=r"Nothing can be tuned.*must be a cosine"):
         tune(rows, {"component": "UPR", "prior": "cosine"}, measure="RR")
 
 

@@ -29,7 +29,7 @@ from drillrank.drilldown.question_scores import (
     combine_scores,
 )
 from drillrank.drilldown.question_terms import JoinedIndex, LevelIndex
-from drillrank.drilldown.settings import READ, D3Settings
+from drillrank.drilldown.settings import READ, READ_ALONE, D3Settings
 from drillrank.drilldown.versions import Date, Versions
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel
@@ -251,7 +251,8 @@ class DocumentPreparer:
 
     @property
     def _n_read(self) -> int:
-        return self._settings.read or READ
+        default = READ_ALONE if PassageReader.from_model(self._language_model) is None else READ
+        return self._settings.read or default
 
     @property
     def _unit(self) -> Unit:

@@ -35,7 +35,8 @@ _PROMPTS: dict[AnswerBy, tuple[str, str]] = {
     "json": (SECTION_JSON_PROMPT, PARAGRAPH_JSON_PROMPT),
 }
 
-READ, MAX_READ = 20, 1000  # default and largest number of paragraphs that a neural model reads
+READ, READ_ALONE = 20, 50  # paragraphs that a neural model reads: in a sum with the unigram model, and alone
+MAX_READ = 1000
 MAX_DOCUMENTS = 8  # default number of documents whose outlines an LLM sees, or that are read from a store
 
 
@@ -65,7 +66,8 @@ class D3Settings(Settings):
             best passage if it lacks content words of the question. Passages that a link leads to have the details
             `path` and `link`. The paper follows none.
         read: Number of paragraphs that a neural `model` reads, at most 1000: those with the best scores from term
-            statistics and embeddings. The others follow in their order, with `read` False in their details. None is 20.
+            statistics and embeddings. The others follow in their order, with `read` False in their details. None is 20
+            in a sum with the unigram model, such as `"unigram+hf:..."`, and 50 for other neural models.
         guard_tokens: Number of tokens of likely paragraphs outside the chosen sections that become candidates too. A
             summary may omit them. 0 for none.
         summarizer: Summarizer of sections: None takes sentences of the text, or a function from texts to summaries, or

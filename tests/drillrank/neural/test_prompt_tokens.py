@@ -69,7 +69,7 @@ def test_a_model_ends_a_target_if_asked_and_travels_as_its_options(tmp_path):
 @pytest.mark.parametrize("end", [(), (1,), (1, 1, 1)])
 def test_a_string_is_the_prefix_the_prompt_its_target_and_the_end(tokenizer, end):
     assert tokenizer.prefix == [0]
-    [(ids, first, cut)] = as_one_string([asked()], tokenizer, None, end)
+    [(ids, first, cut, _)] = as_one_string([asked()], tokenizer, None, end)
     assert ids == [0, *tokenizer(f"Read: {DOCUMENT} Ask. {TARGET}").ids, *end]
     assert first == 1 + len(tokenizer(f"Read: {DOCUMENT} Ask.").ids)
     assert cut == 0
@@ -77,11 +77,11 @@ def test_a_string_is_the_prefix_the_prompt_its_target_and_the_end(tokenizer, end
 
 @pytest.mark.parametrize("end", [(), (1, 1, 1)])
 def test_prefix_target_and_end_count_for_the_window(tokenizer, end):
-    [(whole, _, _)] = as_one_string([asked()], tokenizer, None, end)
+    [(whole, _, _, _)] = as_one_string([asked()], tokenizer, None, end)
     [found] = as_one_string([asked()], tokenizer, len(whole), end)
     assert found[0] == whole
     for window in range(len(whole) - 12, len(whole)):
-        [(ids, first, cut)] = as_one_string([asked()], tokenizer, window, end)
+        [(ids, first, cut, _)] = as_one_string([asked()], tokenizer, window, end)
         assert window - 3 <= len(ids) <= window
         assert cut >= len(whole) - window
         assert ids[first : len(ids) - len(end)] == tokenizer(f" {TARGET}").ids
@@ -89,7 +89,7 @@ def test_prefix_target_and_end_count_for_the_window(tokenizer, end):
 
 def test_strings_without_targets_end_with_the_prompt(tokenizer):
     found = list(as_one_string([NextTokenRequest(("Yes or no:",), ("yes",))] * 2, tokenizer, None))
-    assert found == [([0, *tokenizer("Yes or no:").ids], 1 + len(tokenizer("Yes or no:").ids), 0)] * 2
+    assert found == [([0, *tokenizer("Yes or no:").ids], 1 + len(tokenizer("Yes or no:").ids), 0, [])] * 2
 
 
 @pytest.mark.parametrize("limit", [None, 30])
