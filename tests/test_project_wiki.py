@@ -72,7 +72,6 @@ def test_ask_answers_questions_with_one_place():
     assert sum(n <= MIDDLE_LIMIT for n in needed) >= len(one_place) - 1
 
 
-@pytest.mark.skipif("--hops 2" not in HOPS, reason="ask reads one page at a time")
 def test_ask_with_two_hops_answers_more_questions_with_two_places_and_loses_no_others():
     questions = read_questions(DEVELOPMENT)
     systems = {name: D3(settings=D3Settings(**HOPS[name])) for name in ("--hops 1", "--hops 2")}

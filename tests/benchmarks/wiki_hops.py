@@ -19,7 +19,6 @@ import json
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -44,8 +43,6 @@ LIMITS = (1200, 3600, 6000)  # characters
 MIDDLE_LIMIT = 3600
 BRIDGES = ("link", "title", "name")
 HOPS: Mapping[str, Mapping[str, Any]] = {"--hops 1": {"hops": 1}, "default": {}, "--hops 2": {"hops": 2}}
-if "hops" not in {field.name for field in fields(D3Settings)}:  # pages are asked one at a time
-    HOPS = {"default": {}}
 
 Question = dict[str, Any]
 """Entry of a `questions.json`."""
