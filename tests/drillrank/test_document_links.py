@@ -71,6 +71,22 @@ def test_any_source_has_links_in_order(source):
         assert all(0 <= start < len(source) for start in starts)
 
 
+class _CountedSource(str):
+    """Text that counts how often it is searched for a substring."""
+
+    n_searches = 0
+
+    def __contains__(self, part: str) -> bool:
+        self.n_searches += 1
+        return super().__contains__(part)
+
+
+def test_a_source_is_not_searched_again_for_each_definition():
+    source = _CountedSource("[a][7]\n" + "".join(f"[{i}]: file{i}.md\n" for i in range(100)))
+    assert [link.target for link in find_hyperlinks(source, "text")] == ["file7.md"]
+    assert source.n_searches < 10
+
+
 @pytest.mark.parametrize("unit", ["passage", "paragraph"])
 def test_corpus_keeps_links_of_passages(tmp_path, unit):
     corpus = Corpus(tmp_path / "corpus.sqlite", unit=unit)

@@ -26,6 +26,7 @@ from drillrank.corpus.names import NameRow
 from drillrank.drilldown.confidence import read_stop_words
 from drillrank.likelihood.unigram import UNLISTED, background
 from drillrank.passages import Passage
+from drillrank.structure.hyperlinks import make_slug
 from drillrank.text import terms
 from drillrank.vectors import Integers
 
@@ -42,7 +43,6 @@ _MAX_TITLE_DOCUMENTS = 3  # a heading of more documents, such as "Getting starte
 _SENTENCE_END = re.compile(r"[.!?:;](?=\s)|\n+")
 _FILE_NAME = re.compile(r"[\w./~-]{0,200}[\w-]\.[A-Za-z][A-Za-z0-9]{0,4}\b")
 _WORD = re.compile(r"\w[\w'’-]*")
-_NOT_IN_SLUG = re.compile(r"[^\w\- ]")
 _INDEX_STEMS = frozenset({"index", "readme", "_index", "home", "default"})
 _DRIVE = re.compile(r"^[A-Za-z]:(?=[\\/])")
 
@@ -199,11 +199,17 @@ class DocumentLinks:
         links: Sequence[tuple[str, str]] = passage.metadata.get("links", ())
         written = [(match[0], match[0]) for match in _FILE_NAME.finditer(passage.text)]
         seen: set[tuple[int, str]] = set()
+        sections: dict[int, dict[str, list[int]]] = {}  # so that a document with many links to it is read once
         for target, text in (*links, *written):
             for linked, fragment in self._files.resolve(target, document):
                 if linked != document and (linked, fragment) not in seen:
                     seen.add((linked, fragment))
-                    yield _Mention("link", text or target, self._find_section(linked, fragment))
+                    targets = self._positions_in(linked)
+                    if fragment:
+                        if linked not in sections:
+                            sections[linked] = self._positions_by_slug(targets.tolist())
+                        targets = np.array(sections[linked].get(fragment, targets), dtype=np.intp)
+                    yield _Mention("link", text or target, targets)
         for target, text in links:
             if target.startswith("[["):
                 for _, _, positions in self._passages.find_headings(
@@ -211,18 +217,18 @@ class DocumentLinks:
                 ):
                     yield _Mention("link", text, np.array(sorted(positions), dtype=np.intp))
 
-    def _find_section(self, document: int, fragment: str) -> Integers:
-        """Return the positions of a document, or of those under the heading that a fragment names."""
+    def _positions_in(self, document: int) -> Integers:
+        """Return the positions of a document."""
         first, end = np.searchsorted(self._passages.document_of, [document, document + 1])
-        positions = np.arange(first, end)
-        if not fragment:
-            return positions
-        passages = self._passages.read(positions.tolist())
-        under = [
-            any(fragment == _slug(heading) for path in section_paths(passage) for heading in path)
-            for passage in passages
-        ]
-        return positions[under] if any(under) else positions
+        return np.arange(first, end)
+
+    def _positions_by_slug(self, positions: Sequence[int]) -> dict[str, list[int]]:
+        """Return the positions under each heading of some passages, by the fragment that names the heading."""
+        positions_by_slug: dict[str, list[int]] = {}
+        for position, passage in zip(positions, self._passages.read(positions), strict=True):
+            for slug in {make_slug(heading) for path in section_paths(passage) for heading in path}:
+                positions_by_slug.setdefault(slug, []).append(position)
+        return positions_by_slug
 
     def _find_titles(self, passage: Passage) -> Iterator[_Mention]:
         words = terms(passage.text, self._language)
@@ -233,11 +239,11 @@ class DocumentLinks:
             if start >= covered_until and len({*document_of[targets].tolist()}) <= _MAX_TITLE_DOCUMENTS:
                 covered_until = end
                 is_title = [positions[target] == 1.0 for target in targets.tolist()]
-                whole = [self._find_section(linked, "") for linked in {*document_of[targets[is_title]].tolist()}]
+                whole = [self._positions_in(linked) for linked in {*document_of[targets[is_title]].tolist()}]
                 title = self._read_heading(words[start:end], int(targets[0]))
                 yield _Mention("title", title, np.unique(np.concatenate([targets, *whole])))
         for _, _, documents in self._files.find_mentions(words):
-            whole = [self._find_section(linked, "") for linked in documents]
+            whole = [self._positions_in(linked) for linked in documents]
             yield _Mention("title", self._files.title(documents[0]), np.concatenate(whole))
 
     def _read_heading(self, words: Sequence[str], position: int) -> str:
@@ -270,12 +276,14 @@ class DocumentLinks:
         total = sum(weights.values()) or 1.0
         sentences = [frozenset(terms(part, self._language)) for part in _SENTENCE_END.split(passage.text)]
         shares = [sum(weights.get(word, 0.0) for word in sentence) / total for sentence in sentences]
-        scores = []
-        for mention in mentions:
-            words = frozenset(terms(mention.text, self._language))
+        score_by_text: dict[str, float] = {}
+        for text in {mention.text for mention in mentions}:
+            words = frozenset(terms(text, self._language))
             around = [share for sentence, share in zip(sentences, shares, strict=True) if words <= sentence]
-            scores.append(math.exp(CONTEXT * max(around, default=0.0)))
-        return [score / sum(scores) for score in scores]
+            score_by_text[text] = math.exp(CONTEXT * max(around, default=0.0))
+        scores = [score_by_text[mention.text] for mention in mentions]
+        total_score = sum(scores)
+        return [score / total_score for score in scores]
 
 
 # --- Files
@@ -324,14 +332,14 @@ class FileNames:
             documents = self._look_up(_normalize(page.replace("_", " ")), document) or self._look_up(
                 _normalize(page.replace(" ", "-")), document
             )
-            return [(linked, _slug(fragment)) for linked in documents]
+            return [(linked, make_slug(fragment)) for linked in documents]
         try:
             parts = urlsplit(_DRIVE.sub("", target.strip()).replace("\\", "/"))
         except ValueError:  # such as an unclosed bracket in the host
             return []
         if parts.scheme.lower() not in ("", "http", "https", "file") or not (parts.path or parts.netloc):
             return []
-        fragment = _slug(unquote(parts.fragment))
+        fragment = make_slug(unquote(parts.fragment))
         path = unquote(parts.path)
         if parts.netloc and parts.scheme.lower() != "file":
             documents = self._documents_by_key.get(_normalize(target.partition("#")[0]), [])
@@ -493,8 +501,3 @@ def is_telling(words: Sequence[str], least: float, language: str) -> bool:
 def information(word: str, language: str) -> float:
     """Return -log p(w|language) of a term, in nats."""
     return -math.log(max(background(language).get(word, 0.0), UNLISTED))
-
-
-def _slug(heading: str) -> str:
-    """Return the fragment of a heading, as GitHub and most site generators make it."""
-    return _NOT_IN_SLUG.sub("", heading.strip().casefold()).replace(" ", "-")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import re
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +29,9 @@ _MAX_PAUSE = 60.0  # seconds, even if the server asks for more
 _TRANSIENT = (408, 429, 500, 502, 503, 504)  # statuses that another attempt may avoid
 _SHARED_LENGTH = 16  # characters that an answer and a secret text may have in common
 
-_pending: ContextVar[Future[None] | None] = ContextVar("caller", default=None)  # cancelled when the caller has left
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")  # of JSON
+
+_pending: ContextVar[Future[None] | None] = ContextVar("pending", default=None)  # cancelled when the caller has left
 
 
 def _started_loop() -> asyncio.AbstractEventLoop:
@@ -224,18 +227,25 @@ def _retry_after(headers: Mapping[str, str]) -> float:
     return min(float(value), _MAX_PAUSE) if value.isdecimal() and value.isascii() else 0.0
 
 
+def _unescape(escape: re.Match[str]) -> str:
+    """Return the character that an escape of JSON stands for, or a blank for white space."""
+    return chr(int(escape[1], 16)) if escape[1] else " " if escape[2] in "bfnrt" else escape[2]
+
+
 def _without_secrets(answer: str, secrets: Sequence[str]) -> str:
-    """Return the part of an answer that an error may quote, or a remark if it repeats a text that was sent.
+    r"""Return the part of an answer that an error may quote, or a remark if it repeats a text that was sent.
 
     >>> _without_secrets("Too long: The Rhine flows through Basel.", ["The Rhine flows through Basel."])
     '(the answer repeats a text that was sent)'
+    >>> _without_secrets(r'{"input": "\u0416\u0438\u043b\u0438-\u0431\u044b\u043b\u0438"}', ["Жили-были"])
+    '(the answer repeats a text that was sent)'
     """
     quote = answer[:_MAX_QUOTE]
-    plain_quote = "".join(quote.split())
+    plain_quotes = ["".join(text.split()) for text in (quote, _ESCAPE.sub(_unescape, quote))]
     for secret in secrets:
         plain = "".join(secret.split())
         pieces = (plain[start : start + _SHARED_LENGTH] for start in range(max(1, len(plain) - _SHARED_LENGTH + 1)))
-        if plain and any(piece in plain_quote for piece in pieces):
+        if plain and any(piece in plain_quote for piece in pieces for plain_quote in plain_quotes):
             return "(the answer repeats a text that was sent)"
     return quote
 

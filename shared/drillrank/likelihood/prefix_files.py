@@ -29,7 +29,7 @@ _MAGIC = b"drillrank-prefix"
 _PART = ".part"
 _ABANDONED_SECONDS = 3600  # then the process that wrote a temporary file is taken for dead
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?B)?", re.IGNORECASE)
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?B)?", re.IGNORECASE | re.ASCII)
 
 
 def parse_bytes(name: str, size: str | int) -> int:

@@ -24,7 +24,6 @@ import torch
 import transformers
 from transformers.cache_utils import DynamicLayer
 
-from drillrank.errors import WarnOnce
 from drillrank.likelihood.local import PrefixCacheOptions, TokenSequence
 from drillrank.likelihood.prefix_files import PrefixFiles
 from drillrank.likelihood.prefix_memory import PrefixMemory, Rows, StateLayout
@@ -190,7 +189,6 @@ class TorchPrefixes:
 
     def __init__(self, engine: PrefixEngine, options: PrefixCacheOptions) -> None:
         self._engine = engine
-        self._warned = WarnOnce()
         with torch.inference_mode():
             states = engine.example_states()
             # Some architectures read further attributes of their own output class.

@@ -18,13 +18,13 @@ from drillrank.corpus.names import NameRow
 from drillrank.multihop.links import NamedLinks, Names
 from drillrank.passages import Passage, Path
 from drillrank.structure.html import html_links
+from drillrank.structure.hyperlinks import make_slug
 from drillrank.structure.markdown import markdown_links
 
 # Keys of the readers of LlamaIndex and the loaders of LangChain, most specific first.
 ADDRESS_KEYS = ("url", "source_url", "source", "file_path", "path", "file_name", "filename")
 _HEADING_KEYS = ("anchor", "drillrank_section_path", "section_path")
 _ANCHOR = re.compile(r"<a\s[^<>]*href", re.IGNORECASE)
-_NOT_IN_SLUG = re.compile(r"[^\w\- ]")
 _BACKSLASH = re.compile(r"\\|%5C", re.IGNORECASE)
 _DRIVE = re.compile(r"[a-zA-Z]:[\\/]")
 _INDEX_PAGE = re.compile(r"(?<=/)index\.x?html?$")
@@ -56,7 +56,7 @@ class Hyperlinks(NamedLinks):
     def list_names(self, passage: Passage, /) -> Iterator[NameRow]:
         """Return the addresses, file names and title of a passage. The weight of a file name identifies its address."""
         address = _normalize_address(self._read_address(passage))
-        heading = _make_slug(_read_heading(passage))
+        heading = make_slug(_read_heading(passage))
         yield f"at {address}#{heading}", 0.0
         if address:  # passages without an address are not one page
             yield f"at {address}", 0.0
@@ -99,7 +99,7 @@ def _resolve_link(names: Names, link: str, base: str) -> Iterable[str]:
         return ()
     address = _normalize_address(parts._replace(fragment="").geturl())
     last_part = posixpath.basename(unquote(parts.path).rstrip("/"))
-    fragment = f"#{_make_slug(unquote(parts.fragment))}"
+    fragment = f"#{make_slug(unquote(parts.fragment))}"
     titles = [f"title {_normalize_title(title)}" for title in (last_part, posixpath.splitext(last_part)[0])]
     pages = [f"at {address}", *([f"file {last_part}"] if last_part and not parts.netloc else [])]
     weights_by_name = names.look_up([*pages, *(page + fragment for page in pages), *titles])
@@ -133,11 +133,6 @@ def _use_slashes(address: str) -> str:
 def _read_heading(passage: Passage) -> str:
     path = next((value for key in _HEADING_KEYS if (value := _read_text(passage.metadata, key))), passage.title)
     return path.rpartition(" > ")[2]
-
-
-def _make_slug(heading: str) -> str:
-    """Return the anchor that GitHub and most site generators make from a heading."""
-    return _NOT_IN_SLUG.sub("", heading.strip().casefold()).replace(" ", "-")
 
 
 def _normalize_title(title: str) -> str:

@@ -319,7 +319,7 @@ class NameMentions(NamedLinks):
             n_others = len(weights) - (last.id in weights)
             if len(weights) > 1 and n_others <= _MAX_PASSAGES:
                 n_titled = sum(1 for id_, weight in weights.items() if weight and id_ != last.id)
-                total = n_titled * self.titled + len(weights) - (last.id in weights) - n_titled
+                total = n_titled * self.titled + n_others - n_titled
                 if_titled, otherwise = self.titled / total, 1.0 / total
                 targets = {id_: if_titled if weight else otherwise for id_, weight in weights.items() if id_ != last.id}
                 sentences = passage_tokens.list_sentences(indices_by_name[name])

@@ -181,13 +181,12 @@ class CorpusPassages:
 
         Custom links that are bound to passages in memory are bound to the candidates.
         """
-        view = copy(self)
-        view.links = bind_links(self._link_sources, candidates, self._bind_names)
         if (version := self.corpus.version()) != self.version:
             self.statistics = self.corpus.statistics()
             self.scorer = self._build_scorer(self.statistics)
             self.size, self.version = len(self.corpus), version
-            view.statistics, view.scorer, view.size = self.statistics, self.scorer, self.size
+        view = copy(self)
+        view.links = bind_links(self._link_sources, candidates, self._bind_names)
         return view
 
     def update(self) -> None:

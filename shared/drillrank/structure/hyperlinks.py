@@ -30,6 +30,7 @@ _RST = re.compile(
     r"(?::(?P<role>doc|ref):)?`(?:(?P<text>[^`<>]{1,300}?)\s{0,9}<(?P<target>[^`<>\n]{1,500})>|(?P<name>[^`<>]{1,300}))`"
     r"(?P<mark>_{0,2})"
 )
+_NOT_IN_SLUG = re.compile(r"[^\w\- ]")
 _RST_DEFINITION = re.compile(r"^\.\. _`?(?P<label>[^`:\n]{1,100})`?:[ \t]{1,9}(?P<target>\S{1,500})", re.MULTILINE)
 
 
@@ -67,12 +68,20 @@ def find_hyperlinks(source: str, format_name: str) -> list[Hyperlink]:
     return sorted(distinct, key=lambda link: link.start)[:MAX_LINKS]
 
 
+def make_slug(heading: str) -> str:
+    """Return the fragment of a heading, as GitHub and most site generators make it.
+
+    >>> make_slug("What's new?")
+    'whats-new'
+    """
+    return _NOT_IN_SLUG.sub("", heading.strip().casefold()).replace(" ", "-")
+
+
 def _find_links(source: str) -> Iterator[Hyperlink]:
     """Yield the links of Markdown, HTML and wikis."""
     if "](" in source or "][" in source:
-        definitions = {
-            _fold(match["label"]): match["target"] for match in _MARKDOWN_DEFINITION.finditer(source) if "]:" in source
-        }
+        matches = _MARKDOWN_DEFINITION.finditer(source) if "]:" in source else ()
+        definitions = {_fold(match["label"]): match["target"] for match in matches}
         for match in _MARKDOWN.finditer(source):
             label = match["label"]
             target = match["angled"] or match["plain"] or definitions.get(_fold(label or match["text"]), "")

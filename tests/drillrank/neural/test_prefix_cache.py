@@ -385,6 +385,8 @@ def test_prefixes_beyond_the_bound_are_refused(model):
     ("options", "message"),
     [
         ({"prefix_cache": "much"}, "prefix_cache must be a number of bytes"),
+        ({"prefix_cache": "9" * 400 + " GB"}, "prefix_cache must be a number of bytes"),
+        ({"prefix_cache": "1 \N{KELVIN SIGN}B"}, "prefix_cache must be a number of bytes"),
         ({"prefix_cache": 0}, "prefix_cache must be"),
         ({"prefix_cache": None, "prefix_cache_dir": "cache"}, "needs a size in memory"),
         ({"prefix_cache_dtype": "int4"}, "prefix_cache_dtype must be"),
