@@ -90,7 +90,7 @@ def _find_links(source: str) -> Iterator[Hyperlink]:
         for match in _WIKI.finditer(source):
             target = match["target"].strip()
             yield Hyperlink(match.start(), f"[[{target}", _on_one_line(match["text"] or target))
-    if "href" in source or "HREF" in source:
+    if "href" in source.lower():
         for match in _ANCHOR.finditer(source):
             target = html.unescape(match["double"] or match["single"] or match["bare"])
             yield Hyperlink(match.start(), target.strip(), _on_one_line(html.unescape(match["text"])))
