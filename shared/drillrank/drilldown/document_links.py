@@ -239,12 +239,12 @@ class DocumentLinks:
             if start >= covered_until and len({*document_of[targets].tolist()}) <= _MAX_TITLE_DOCUMENTS:
                 covered_until = end
                 is_title = [positions[target] == 1.0 for target in targets.tolist()]
-                whole = [self._positions_in(linked) for linked in {*document_of[targets[is_title]].tolist()}]
+                all_positions = [self._positions_in(linked) for linked in {*document_of[targets[is_title]].tolist()}]
                 title = self._read_heading(words[start:end], int(targets[0]))
-                yield _Mention("title", title, np.unique(np.concatenate([targets, *whole])))
+                yield _Mention("title", title, np.unique(np.concatenate([targets, *all_positions])))
         for _, _, documents in self._files.find_mentions(words):
-            whole = [self._positions_in(linked) for linked in documents]
-            yield _Mention("title", self._files.title(documents[0]), np.concatenate(whole))
+            all_positions = [self._positions_in(linked) for linked in documents]
+            yield _Mention("title", self._files.title(documents[0]), np.concatenate(all_positions))
 
     def _read_heading(self, words: Sequence[str], position: int) -> str:
         """Return the heading of a passage that has these terms."""
@@ -363,7 +363,7 @@ class FileNames:
                 yield start, end, documents
 
     def _exactly(self, path: str) -> list[int]:
-        return next((found for key in _file_keys(path) if (found := self._documents_by_key.get(key))), [])[:1]
+        return next((documents for key in _file_keys(path) if (documents := self._documents_by_key.get(key))), [])[:1]
 
     def _look_up(self, path: str, document: int, *, unique: bool = False) -> list[int]:
         """Return the documents whose path ends with one, the nearest first."""

@@ -18,12 +18,11 @@ from drillrank.explanation import Term
 from drillrank.likelihood import LanguageModel, Likelihood, SumOfExperts
 from drillrank.likelihood.unigram import UnigramModel
 from drillrank.passages import Passage
-from drillrank.rerank.explaining import ROUNDING, baseline_and_gains
+from drillrank.rerank.explaining import ROUNDING, SMALLEST_TERM, baseline_and_gains
 from drillrank.rerank.upr import UPR
 
 # Chosen on the tuning folder of `tests.benchmarks.folder_readers`, with SmolLM2. At 1 it is about as good.
 READER_WEIGHT = 0.5  # ρ
-_ROUNDING = 1e-9
 
 
 class PassageReader:
@@ -88,4 +87,4 @@ class PassageReader:
             scaled, scaled_baseline = (replace(one, log_probs=factor * one.log_probs) for one in (part, baseline))
             terms.append(Term.sum(name, baseline_and_gains(scaled, scaled_baseline), text=f"weight {factor:g}"))
         rest = READER_WEIGHT * log_likelihood - math.fsum(term.value for term in terms)
-        return [*terms, Term(ROUNDING, rest)] if abs(rest) > _ROUNDING else terms
+        return [*terms, Term(ROUNDING, rest)] if abs(rest) > SMALLEST_TERM else terms

@@ -70,17 +70,17 @@ class Hyperlinks(NamedLinks):
         """Return the ids of the passages that the hyperlinks of the last passage lead to, in the order of the links."""
         passage = path.passages[-1]
         base = self._read_address(passage)
-        links = find_hyperlinks(passage.text)
+        links = list_link_targets(passage.text)
         return list(dict.fromkeys(id_ for link in links for id_ in _resolve_link(names, link, base)))
 
     def _read_address(self, passage: Passage) -> str:
         return _use_slashes(next((value for key in self.keys if (value := _read_text(passage.metadata, key))), ""))
 
 
-def find_hyperlinks(text: str) -> list[str]:
+def list_link_targets(text: str) -> list[str]:
     """Return the targets of the Markdown links, autolinks and HTML anchors of a text, in order.
 
-    >>> find_hyperlinks('See [whales](/whales), <http://a.b> and <a href="owls.html">owls</a>; `[no](link)`.')
+    >>> list_link_targets('See [whales](/whales), <http://a.b> and <a href="owls.html">owls</a>; `[no](link)`.')
     ['/whales', 'http://a.b', 'owls.html']
     """
     links = [(start, target) for start, target, _ in markdown_links(text)] if "]" in text or "<" in text else []

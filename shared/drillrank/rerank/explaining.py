@@ -27,7 +27,7 @@ Shares = Sequence[tuple[str, Floats]]
 
 PRIOR, UNMATCHED = "prior of the first stage", "no word of the question: as the least likely"
 ROUNDING, UNREAD = "rounding of the model", "not read: below the last that was"
-_ROUNDING = 1e-9
+SMALLEST_TERM = 1e-9  # smaller terms are left out
 # Nats by which a token may differ if a model scores it again next to other texts. A neural model may use 16 bits.
 _TOLERANCE, _NEURAL_TOLERANCE = 1e-4, 0.1
 _MAX_NAME = 60  # characters of a text that name a passage without title or id
@@ -68,7 +68,7 @@ def explain_likelihood(
         *([path] if path else []),
         *baseline_and_gains(first, first_baseline, shares),
         *experts,
-        *(part for part in (*parts, Term(PRIOR, log_prior)) if abs(part.value) > _ROUNDING),
+        *(part for part in (*parts, Term(PRIOR, log_prior)) if abs(part.value) > SMALLEST_TERM),
     ]
     per = divisor(item.details)
     rest = item.score * per - math.fsum(term.value for term in terms)
@@ -79,7 +79,7 @@ def explain_likelihood(
             f"{item.score - rest / per:.6f}. Pass the ranker that made the ranking, and all candidates unless its "
             "model is fitted."
         )
-    if abs(rest) > _ROUNDING:
+    if abs(rest) > SMALLEST_TERM:
         terms.append(Term(ROUNDING if likelihood.matched else UNMATCHED, rest))
     return Explanation(item.rank, item.score, name_of(item.passage), tuple(terms), per)
 
