@@ -115,7 +115,7 @@ test-wheel: $(VENV)/.dev  ## The suite against the built wheel, installed with t
 	$(BIN)/python -m build --wheel --no-isolation --outdir $(WHEEL) .
 	$(PYTHON) -m venv $(WHEEL)/.venv
 	$(WHEEL)/.venv/bin/python tools/install.py "torch==2.13.0" "$$(echo $(WHEEL)/*.whl)[dev]"
-	cp -r tests docs examples notebooks tools pyproject.toml mkdocs.yml Makefile *.md $(WHEEL)
+	cp -r benchmarks tests docs examples notebooks tools pyproject.toml mkdocs.yml Makefile *.md $(WHEEL)
 	cd $(WHEEL) && OMP_NUM_THREADS=1 .venv/bin/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal \
 		--ignore tests/test_imports.py --ignore tests/test_packaging.py \
 		--deselect tests/test_documentation.py::test_the_way_of_a_question_names_what_is_there \
@@ -192,7 +192,7 @@ fix: $(VENV)/.dev  ## Format and repair what ruff can repair
 	$(BIN)/ruff check --fix .
 
 bench: $(VENV)/.dev  ## Quality and speed on the benchmark data
-	$(BIN)/python -m tests.benchmarks
+	$(BIN)/python -m benchmarks
 
 clean:  ## Remove the environment and all build output
 	rm -rf $(VENV) .venv-docs .venv-release site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -6,10 +6,10 @@ import json
 import tarfile
 from collections import Counter
 
+from benchmarks.folder_german import DATA
+from benchmarks.folders import characters_needed
+from benchmarks.small_folders import FOLDERS, GROUPS
 from drillrank import read_document
-from tests.benchmarks.folder_german import DATA
-from tests.benchmarks.folders import characters_needed
-from tests.benchmarks.small_folders import FOLDERS, GROUPS
 
 
 def test_each_gold_text_of_the_german_folder_is_in_its_file(tmp_path):

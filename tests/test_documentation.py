@@ -18,8 +18,8 @@ except ModuleNotFoundError:  # Python 3.10
 import drillrank
 import langchain_ext
 import llama_index_ext
+from benchmarks.__main__ import BENCHMARKS
 from drillrank.cli.command import commands
-from tests.benchmarks.__main__ import BENCHMARKS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from benchmarks.hipporag import Asked, figures, hop_table, main, read_dataset
 from drillrank.errors import InvalidInput
-from tests.benchmarks.hipporag import Asked, figures, hop_table, main, read_dataset
 
 CORPUS = [
     {"title": "Teutberga", "text": "Teutberga was a queen. She died in 875."},

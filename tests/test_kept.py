@@ -7,9 +7,9 @@ import shutil
 
 import pytest
 
+from benchmarks import kept
 from drillrank import UPR, Passage, Relevance
 from drillrank.likelihood import HuggingFaceModel
-from tests.benchmarks import kept
 from tests.drillrank.neural.conftest import smallest
 
 PASSAGES = [Passage("A red fox crossed the river.", title="Foxes"), Passage("Whales sing at night.")]

@@ -6,10 +6,10 @@ import pytest
 from langchain_core.documents import Document as LangChainDocument
 from llama_index.core import Document
 
+from benchmarks.data import data_folder, read
 from drillrank import parse_document
 from langchain_ext import MultiViewTextSplitter
 from llama_index_ext import MultiViewNodeParser
-from tests.benchmarks.data import data_folder, read
 
 pytestmark = pytest.mark.skipif(not data_folder().is_dir(), reason="the benchmark data is not at hand")
 

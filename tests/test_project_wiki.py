@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.folders import characters_needed
+from benchmarks.wiki_hops import BRIDGES, DEVELOPMENT, HOPS, MIDDLE_LIMIT, TEST, ask_questions, read_questions
 from drillrank import D3, read_document
 from drillrank.drilldown.settings import D3Settings
-from tests.benchmarks.folders import characters_needed
-from tests.benchmarks.wiki_hops import BRIDGES, DEVELOPMENT, HOPS, MIDDLE_LIMIT, TEST, ask_questions, read_questions
 
 WIKIS = pytest.mark.parametrize("wiki", [TEST, DEVELOPMENT], ids=lambda wiki: wiki.name)
 _LINKS = re.compile(r"\]\(([^)\s]+)\)|href=\"([^\"]+)\"|`[^`<]+<([^>]+)>`_")

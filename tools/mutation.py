@@ -89,6 +89,7 @@ def lay_out(area: str) -> Path:
     unwanted = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "shared" / "drillrank", tree / "drillrank", ignore=unwanted)
     shutil.copytree(ROOT / "tests", tree / "tests", ignore=unwanted)
+    shutil.copytree(ROOT / "benchmarks", tree / "benchmarks", ignore=unwanted)
     settings = {
         "source_paths": ["drillrank"],
         "only_mutate": modules(area),

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.contracts import contracts, found, rankers
 from drillrank import D3, parse_document
 from drillrank.drilldown.hierarchical_scores import score_index
 from drillrank.drilldown.question_terms import IndexedParagraph, LevelIndex
 from drillrank.likelihood import EmbeddingModel
 from drillrank.likelihood.unigram import CollectionModel
 from drillrank.text import terms
-from tests.benchmarks.contracts import contracts, found, rankers
 from tests.drillrank.helpers import paragraph_d3
 from tests.examples import examples
 

@@ -22,7 +22,7 @@ from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
 from llama_index.core.storage.docstore import SimpleDocumentStore
 
-from tests.benchmarks.minilm import INSTALLED, minilm
+from benchmarks.minilm import INSTALLED, minilm
 from tests.conformance.frameworks import LangChain, LlamaIndex
 
 Rows = Callable[[], list[tuple[str, str]]]

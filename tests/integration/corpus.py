@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
+from benchmarks.data import data_folder, read
 from drillrank.views import VIEWS
-from tests.benchmarks.data import data_folder, read
 
 LIGHTHOUSE = """\
 # The lighthouse at Kelp Point

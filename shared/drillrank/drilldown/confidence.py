@@ -37,7 +37,7 @@ from drillrank.drilldown.question_scores import QuestionScores
 from drillrank.text import terms
 from drillrank.vectors import Embed, Floats, Integers, embedded, of_unit_length
 
-# Fitted by `python -m tests.benchmarks not_here`: intercept, c, d, u and, with an encoder, s.
+# Fitted by `python -m benchmarks not_here`: intercept, c, d, u and, with an encoder, s.
 SUBJECT_WEIGHTS = (-6.4, 6.5, 18.7, -1.3)
 SUBJECT_WEIGHTS_WITH_ENCODER = (-11.3, 12.1, 4.2, -2.2, 12.6)
 LEAST_SUBJECT = 0.25  # P(subject) below which `found` is False

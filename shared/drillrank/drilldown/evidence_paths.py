@@ -30,8 +30,8 @@ from drillrank.vectors import Floats, Integers, top
 Hops = Literal[1, 2]
 
 ALIGNED = 0.75  # α, as in path search
-# Chosen on `tests/benchmarks/project_wiki_dev`, 120 bridge questions of HotpotQA and the tuning folder of
-# `tests.benchmarks.folders`, where one-place questions limit them.
+# Chosen on `benchmarks/project_wiki_dev`, 120 bridge questions of HotpotQA and the tuning folder of
+# `benchmarks.folders`, where one-place questions limit them.
 STEP_WEIGHT = 2.0  # λ
 KIND_BONUS: Mapping[LinkKind, float] = {"link": 2.0, "title": 0.0, "name": -3.0}  # b, nats
 COSINE_WEIGHT = 30.0  # κ'

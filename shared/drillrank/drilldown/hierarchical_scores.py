@@ -76,7 +76,7 @@ class LevelWeights:
 PARAGRAPHS = LevelWeights(document_share=0.0, unit_part=1.0, document_exponent=1)
 # Chosen on FinanceBench's reports whose names begin with A to J.
 PARAGRAPHS_ON_PAGES = LevelWeights(document_share=0.6, unit_part=0.1, document_exponent=1)
-# Chosen on the tuning folder of `tests.benchmarks.folders`. From .1 to .2 and from .4 to .7 they are as good.
+# Chosen on the tuning folder of `benchmarks.folders`. From .1 to .2 and from .4 to .7 they are as good.
 PASSAGES = LevelWeights(document_share=0.1, unit_part=0.6, document_exponent=2)
 
 

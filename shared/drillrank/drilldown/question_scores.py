@@ -43,7 +43,7 @@ class EmbeddingWeights:
 EMBEDDING_WEIGHTS: Mapping[Unit, EmbeddingWeights] = {
     # Chosen on the tuning half of QASPER, with all-MiniLM-L6-v2. From 6 to 12 and from 0 to 8 they are about as good.
     "paragraph": EmbeddingWeights(cosine=8.0, section_cosine=4.0, log_length=1.0),
-    # Chosen on the tuning folder of `tests.benchmarks.folders`. From 30 to 60 it is about as good.
+    # Chosen on the tuning folder of `benchmarks.folders`. From 30 to 60 it is about as good.
     "passage": EmbeddingWeights(cosine=40.0, section_cosine=0.0, log_length=0.0),
 }
 

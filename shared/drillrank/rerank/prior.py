@@ -14,7 +14,7 @@ with the same encoder, are one formula and rank alike.
 Other retrievers have scores in units of their own, such as BM25 or sums of reciprocal ranks. They share an order, and
 ranks follow Zipf's law with a cutoff, P(d) ∝ rank^-β e^(-γ rank). So no increasing function of the scores changes the
 prior. Equal scores share the mean of their log ranks. β and γ are those for which the ranking is not significantly
-worse than the first stage alone on any data set (`python -m tests.benchmarks never_worse`).
+worse than the first stage alone on any data set (`python -m benchmarks never_worse`).
 
 R² is the share of the log ranks' variance that a likelihood of words and meaning (`st:`) explains, so that it does not
 count twice. For the prior "retrieval" both words and meaning explain it, and for "cosine" only meaning, because a

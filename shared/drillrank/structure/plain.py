@@ -3,7 +3,7 @@
 Underlined, numbered and named lines are headings. A numbered list must not become a row of sections. Therefore a
 numbered line is a heading only if it is a paragraph of its own, reads like a title, continues the numbers before it,
 and has text or a deeper heading below it. Lines in capitals or bold and short lines above prose are less certain.
-`confidence` orders the reasons and is not a probability. `python -m tests.benchmarks flat_headings` prints how often
+`confidence` orders the reasons and is not a probability. `python -m benchmarks flat_headings` prints how often
 each reason was right.
 """
 

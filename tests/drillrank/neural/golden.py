@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.data import data_folder
 from drillrank.likelihood import HuggingFaceModel
-from tests.benchmarks.data import data_folder
 from tests.drillrank.neural.float64 import Yardstick
 
 ORACLE = data_folder().parent / "oracle"

@@ -8,12 +8,12 @@ from random import Random
 import pytest
 import transformers
 
+from benchmarks.neural_operations import QUESTION, executed_by, fewest, passages_of, prompts_of
+from benchmarks.plain_loops import examples_of
 from drillrank.likelihood import HuggingFaceModel, Request
 from drillrank.prompts import prompt_text
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
 from drillrank.rerank.upr import UPR_PROMPT
-from tests.benchmarks.neural_operations import QUESTION, executed_by, fewest, passages_of, prompts_of
-from tests.benchmarks.plain_loops import examples_of
 from tests.drillrank.neural.tiny_monot5 import word_pieces
 
 WORDS = [f"w{number}" for number in range(500)]

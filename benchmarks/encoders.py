@@ -224,7 +224,7 @@ def _make_evaluation(
 
 def _measure_process(variant: Variant, texts: list[str]) -> tuple[float, float]:
     """Return the seconds to the first vector and the peak memory in megabytes of a new process."""
-    code = "from tests.benchmarks.encoders import run_child; run_child()"
+    code = "from benchmarks.encoders import run_child; run_child()"
     started = time.time()
     done = subprocess.run(
         [sys.executable, "-c", code, variant.kind, str(variant.directory)],

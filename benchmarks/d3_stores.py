@@ -1,6 +1,6 @@
 """Time of a question of `D3Retriever` over 14,000 records in memory, next to the framework's own search.
 
-    python -m tests.benchmarks d3_stores
+    python -m benchmarks d3_stores
 
 Records are the sections of QASPER's papers in three views, or chunks of 600 characters. Vectors are hashed words, so no
 model is measured. Rows: the framework's own search for four records; the first question; questions whose documents

@@ -27,7 +27,7 @@ WITHOUT_DATA = [*OF_CHECKOUT, *_SELF_CONTAINED.split()]
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(BENCHMARKS)}; all by default")
     parser.add_argument("--model", help="a language model's specification, such as hf:google/flan-t5-small")
     parser.add_argument("--data", help="a folder that a benchmark reads in place of the benchmark data")
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
         if name not in BENCHMARKS:
             print(f"No benchmark is called {name!r}; there are: {', '.join(BENCHMARKS)}.")
             return 2
-        run = importlib.import_module(f"tests.benchmarks.{name}").main
+        run = importlib.import_module(f"benchmarks.{name}").main
         if not set(options) <= set(inspect.signature(run).parameters):
             print(f"The benchmark {name!r} does not take all of: {', '.join(options)}.")
             return 2

@@ -1,6 +1,6 @@
 """Path search on MuSiQue, 2WikiMultihopQA and HotpotQA, next to the published figures of other multi-hop systems.
 
-`python -m tests.benchmarks hipporag` runs the development pools. The published figures are for other questions and
+`python -m benchmarks hipporag` runs the development pools. The published figures are for other questions and
 larger pools. `--data DIR` reads a folder in one of two layouts:
 
 - `<name>.json` and `<name>_corpus.json`: `reproduce/dataset` of github.com/OSU-NLP-Group/HippoRAG, the thousand

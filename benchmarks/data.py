@@ -12,7 +12,7 @@ from typing import Any
 
 from drillrank import Passage
 
-_HERE = Path(__file__).resolve().parents[2]
+_HERE = Path(__file__).resolve().parents[1]
 
 
 def data_folder() -> Path:

@@ -1,6 +1,6 @@
 """Retrieval over 4,800 stored views with a filter, beside three searches of the host: time, and stalls of the loop.
 
-    python -m tests.benchmarks filtered_views
+    python -m benchmarks filtered_views
 
 In memory in both hosts, with vectors of hashed words, so that no model is measured. A host's search is the one that its
 own retriever makes for one view, with the same filter; LlamaIndex takes no function, so that it searches all there. A

@@ -1,6 +1,6 @@
 """Each paper's main tables, its own numbers beside ours on data and models that can be had.
 
-`python -m tests.benchmarks papers d3` prints those of one paper. Absolute numbers differ with data and models: the
+`python -m benchmarks papers d3` prints those of one paper. Absolute numbers differ with data and models: the
 papers search all of Wikipedia with models of billions of parameters. What is to be compared is what a step gains.
 """
 
@@ -25,7 +25,7 @@ LEFT_OUT = {
 
 def main(model: str = ",".join(MODELS), questions: int | None = None) -> None:
     for name in PAPERS:
-        importlib.import_module(f"tests.benchmarks.papers_{name}").main(model=model, questions=questions)
+        importlib.import_module(f"benchmarks.papers_{name}").main(model=model, questions=questions)
     table = Table("not reproduced", "why, and what instead")
     for what, why in LEFT_OUT.items():
         table.add_row(what, why)
