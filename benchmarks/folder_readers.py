@@ -40,9 +40,10 @@ from drillrank.vectors import Floats
 from .data import data_folder, read
 from .folder_german import DATA as GERMAN
 from .folder_german import LANGUAGE, _read_documents
-from .folders import DEPTH, Embed, _load_encoders, _read_folder, characters_needed
+from .folders import DEPTH, _load_encoders, _read_folder, characters_needed
 from .kept import KeptModel, named
 from .measure import gain
+from .minilm import Embed
 from .wiki_hops import DEVELOPMENT, TEST, read_questions
 
 LIMITS = (1200, 3600, 6000)  # characters
