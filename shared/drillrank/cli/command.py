@@ -25,7 +25,7 @@ _STATUS = (
 _EMBED = (
     "Encoder: st:DIR, onnx:DIR, fastembed:NAME or m2v:DIR, or none. By default, one that is installed with its model."
 )
-_COMPONENT = 'One of ours, a dotted path, or JSON with "component" and settings; UPR by default.'
+_COMPONENT = 'A drillrank component, a dotted path, or JSON with "component" and settings; UPR by default.'
 
 
 def run(words: list[str]) -> int:

@@ -54,7 +54,7 @@ class BestParagraph:
 
 @dataclass(frozen=True, slots=True)
 class LeadingPassage:
-    """What leads from a passage of another file to some evidence.
+    """Link that leads from a passage of another file to a piece of evidence.
 
     Attributes:
         file: Name of the other file as the user knows it.
