@@ -12,10 +12,14 @@ stages, as `UPR` does by default. There, Qwen2.5-Coder-Instruct with 0.5 and 1.5
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from drillrank import UPR, Passage, Relevance, load_language_model
+from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel, UnigramModel
 from drillrank.likelihood.encoder import KAPPA
 from drillrank.passages import Ranking
@@ -31,8 +36,8 @@ from drillrank.rerank.upr import UPR_PROMPT
 from drillrank.vectors import Floats, top
 
 from .data import read, rerank_pool
-from .kept import KEPT, MODELS, KeptModel, folder_of, key_of
-from .measure import bootstrap_interval, gain
+from .kept import KEPT, MODELS, KeptModel, folder_of, key_of, named
+from .measure import bootstrap_interval, gain, resident
 from .minilm import minilm
 
 Mask = npt.NDArray[np.bool_]
@@ -49,6 +54,7 @@ PROMPTS = {
     "asked for": "{title}\n{text}\n\nA question that this text answers:",
 }
 SHORT = 38  # questions of each half of each data set by which prompts are chosen, and of which they are reported
+N_COST_PASSAGES = 20
 N_READERS, N_READ = 75, 10  # questions of each data set in the table of readers, and passages that a model reads
 READERS = {"smollm2": N_READERS, "gemma3-270m": N_READERS, "qwen-0.5b": N_READERS, "qwen-1.5b": 25}
 KEPT_CANDIDATES = KEPT / "readers_candidates.npz"
@@ -89,7 +95,8 @@ def main(model: str = ",".join(READERS), questions: int = SAMPLE) -> None:
     sums: list[tuple[str, ...]] = [(first, name) for first in firsts for name in neural]
     sums += [(first, *neural) for first in firsts]
     console = Console(width=200)
-    console.print(_readers([name for name in model.split(",") if name]))
+    console.print(_readers(named(model)))
+    console.print(_costs(named(model)))
     for where, shown in {"BM25": "BM25's first 20", "MiniLM": "MiniLM's first 20", "both": "both"}.items():
         table = _table("ranked by", "weights", title=f"Candidates: {shown}")
         masks = [_mask(question, where) for question in asked]
@@ -179,6 +186,40 @@ def _is_first(asked: Sequence[Question], scores: Sequence[Floats], k: int) -> Fl
     """Return 1 for each question with a gold passage among the first k, else 0."""
     rows = zip(asked, scores, strict=True)
     return np.array([question.gold[np.argsort(-values, kind="stable")[:k]].max() for question, values in rows])
+
+
+def _costs(models: Sequence[str]) -> Table:
+    """Return memory and time of each model in a process of its own: 20 passages of NQ, with a cache of prefixes.
+
+    Models that are not on this machine are left out.
+    """
+    title = f"{N_COST_PASSAGES} passages of NQ, bfloat16: the first question, and the second one to the same passages"
+    table = Table("model", "GB peak", "s to load", "s, first question", "s, second question", title=title)
+    for name in models:
+        with suppress(InvalidInput):
+            process = subprocess.run(
+                [sys.executable, "-c", f"from benchmarks.readers import cost; cost({str(folder_of(name))!r})"],
+                capture_output=True,
+                check=True,
+                text=True,
+            )
+            table.add_row(Path(name).name, *process.stdout.split())
+    return table
+
+
+def cost(folder: str) -> None:
+    """Print the peak of resident memory in GB, and the seconds to load a model and to answer two questions."""
+    passages = rerank_pool("nq")[:N_COST_PASSAGES]
+    ranker = UPR(load_language_model(f"hf:{folder}", dtype="bfloat16", prefix_cache="1 GB"), prior=None)
+    seconds = []
+    for question, candidates in (
+        ("Who?", passages[:1]),
+        *((row["question"], passages) for row in read("rerank/nq")[:2]),
+    ):
+        started = perf_counter()
+        ranker.rank(question, candidates)
+        seconds.append(perf_counter() - started)
+    print(f"{resident('VmHWM') / 1e6:.1f}", *(f"{value:.1f}" for value in seconds))
 
 
 def _two_stages(
