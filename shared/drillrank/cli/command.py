@@ -217,13 +217,19 @@ def doctor() -> None:
 
 
 @commands.command()
-@click.argument("folder")
+@click.argument("folders", nargs=-1, required=True, metavar="FOLDER...")
 @_finder_options
-def mcp(folder: str, **options: Any) -> None:
-    """Let agents ask about a folder (MCP).
+@click.option(
+    "--http",
+    metavar="[HOST:]PORT",
+    help="Serve HTTP, by default for this machine only. Clients send the token in DRILLRANK_MCP_TOKEN, if it is set.",
+)
+def mcp(folders: tuple[str, ...], **options: Any) -> None:
+    """Let agents ask about folders (MCP).
 
-    A server of the Model Context Protocol on standard input and output, with the tools ask, outline and read.
+    A server of the Model Context Protocol with the tools ask, outline and read, on standard input and output.
+    `drillrank install-agent` adds it to the agents on this machine.
     """
     from drillrank.cli.mcp import serve
 
-    serve(folder, **options)
+    serve(folders, **options)
