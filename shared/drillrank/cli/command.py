@@ -233,3 +233,27 @@ def mcp(folders: tuple[str, ...], **options: Any) -> None:
     from drillrank.cli.mcp import serve
 
     serve(folders, **options)
+
+
+@commands.command()
+@click.argument("folders", nargs=-1, metavar="FOLDER...")
+@click.option(
+    "--agent",
+    "agents",
+    multiple=True,
+    type=click.Choice(["claude-desktop", "claude-code", "cursor", "vscode", "windsurf", "codex", "gemini-cli", "zed"]),
+    help="Only this agent, even if it is not detected. Can be repeated.",
+)
+@click.option("--name", default="drillrank", show_default=True, help="Name of the server in the agents.")
+@click.option("--remove", is_flag=True, help="Remove the server and the skill.")
+@click.option("--skill/--no-skill", "with_skill", default=True, help="Install the skill file, or do not.")
+@click.option("--yes", is_flag=True, help="Do not ask before files are changed.")
+def install_agent(folders: tuple[str, ...], **options: Any) -> bool:
+    """Add drillrank to the agents on this machine.
+
+    Agents then ask about the files in the FOLDERs, with `drillrank mcp`. The changes are shown first. Everything else
+    in the configuration files stays as it is.
+    """
+    from drillrank.cli.agents import run_install_agent
+
+    return run_install_agent(folders, **options)
