@@ -12,7 +12,7 @@ from .data import data_folder
 _ALL = (
     "multihop path_prior linking readme reranking tuned first_stage never_worse hipporag generated papers "
     "papers_d3 papers_promptrank papers_mc papers_brmgr readers drilldown views folders folder_german small_folders "
-    "folder_readers "
+    "two_places folder_readers "
     "readme_folder flat_headings stores d3_stores financebench which_document all_reports not_here contracts "
     "loaded_pages pdf_folder filtered_views neural_speed prefix_cache "
     "encoder_states quantised encoders corpus_scale growing_pool store_scale "
