@@ -209,15 +209,15 @@ def serve(folder: str, follow_links: bool, no_cache: bool, **options: Any) -> No
     sdk = require("mcp.server.mcpserver", "mcp")
     exceptions = require("mcp.server.mcpserver.exceptions", "mcp")
     types = require("mcp.types", "mcp")
-    d3 = FinderOptions(**options).build()
     cache = None if no_cache else cache_folder()
+    if cache is not None and not is_outside(cache, Path(folder)):
+        warn("Nothing is cached: the cache lies inside the folder.")
+        cache = None
+    d3 = FinderOptions(**options).build(cache)
     try:
         os.chdir(folder)
     except OSError as cause:
         raise InvalidInput(f"{folder:.200} is not a folder to ask about: {cause.strerror}.") from cause
-    if cache is not None and not is_outside(cache, Path()):
-        warn("Nothing is cached: the cache lies inside the folder.")
-        cache = None
     tools = FolderTools(d3, follow_links, cache)
     lock = Lock()  # one call at a time
 

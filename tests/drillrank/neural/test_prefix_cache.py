@@ -117,6 +117,14 @@ def test_a_second_question_computes_its_own_tokens_only(decoder):
     assert len(passes) == 1
 
 
+def test_a_first_question_is_read_in_the_pass_that_computes_the_prefixes(decoder):
+    requests = [make_request(f"{number} {SENTENCE * 3}", "who?") for number in range(6)]
+    cached = load(decoder)
+    with counted(cached) as passes:
+        assert_same(cached.log_likelihood(requests), decoder.log_likelihood(requests))
+    assert len(passes) == 1
+
+
 def test_another_instruction_shares_the_document(decoder):
     cached = load(decoder)
     text, tokenizer = SENTENCE * 4, cached.tokenizer
