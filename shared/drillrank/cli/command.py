@@ -102,6 +102,9 @@ _finder_options = _options(
     click.option("--preset", type=click.Choice(["paper"]), help="Use the method of the paper as published."),
     click.option("--settings", metavar="FILE", help="Settings of D3, as `drillrank tune` writes them."),
     _trust,
+    click.option(
+        "--prefix-cache", metavar="SIZE", help="Disk space for what an hf: model computed of passages; 2 GB by default."
+    ),
     click.option("--follow-links", is_flag=True, help="Follow links in folders that lead outside them."),
     click.option("--no-cache", is_flag=True, help="Neither use nor write the cache of files that were read."),
 )
@@ -137,6 +140,11 @@ _comparison_options = _options(
     "--answer-prompt",
     metavar="FILE",
     help="Prompt of --answer, in place of ours: a text with {contents} and {question}.",
+)
+@click.option(
+    "--precompute",
+    is_flag=True,
+    help="Let an hf: model compute the 100 best passages of the first stage beforehand.",
 )
 @click.option("--explain", is_flag=True, help="Show what each word adds to each score, and which sections were read.")
 @_json

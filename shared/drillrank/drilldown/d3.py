@@ -202,6 +202,19 @@ class D3:
         requests = self.drill_down(question, documents, top_n, max_tokens=max_tokens, on_step=on_step, usage=usage)
         return await arun(requests, llm, usage=usage, workers=self.settings.workers)
 
+    def list_first_stage(self, question: str, documents: Documents, n: int) -> list[Passage]:
+        """Return the best passages by term statistics and embeddings, as a neural model reads them.
+
+        They are under their headings. `UPR(model).precompute` computes them before a question is asked.
+
+        Args:
+            question: The question.
+            documents: As for `retrieve`.
+            n: Number of passages, at most.
+        """
+        question = self._check_question(question, n, None)
+        return self._prepare_for(question, documents, n).scorer.list_best(question, n)
+
     def drill_down(
         self,
         question: str,
