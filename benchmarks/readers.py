@@ -162,15 +162,17 @@ def _readers(models: Sequence[str]) -> Table:
 def _read_best(name: str, asked: Sequence[Question], first: Sequence[Floats]) -> dict[int, Floats]:
     """Return the mean log-likelihoods of the best candidates, 0 for the others, by question that the model reads."""
     lm = KeptModel(name, dtype="float32" if name in MODELS else "bfloat16")
-    n_seen, values = Counter[str](), {}
+    n_seen: Counter[str] = Counter()
+    best = {}
     for row, (question, scores) in enumerate(zip(asked, first, strict=True)):
         n_seen[question.data] += 1
         if n_seen[question.data] <= READERS.get(Path(name).name, N_READERS):
-            best = np.argsort(-scores, kind="stable")[:N_READ]
-            values[row] = np.zeros(len(scores))
-            values[row][best] = _by_place(
-                UPR(lm, prior=None).rank(question.text, [question.candidates[i] for i in best])
-            )
+            best[row] = np.argsort(-scores, kind="stable")[:N_READ]
+    candidates = [[asked[row].candidates[index] for index in indices] for row, indices in best.items()]
+    rankings = UPR(lm, prior=None).rank_many([asked[row].text for row in best], candidates)
+    values = {row: np.zeros(len(first[row])) for row in best}
+    for (row, indices), ranking in zip(best.items(), rankings, strict=True):
+        values[row][indices] = _by_place(ranking)
     return values
 
 
