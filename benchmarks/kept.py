@@ -286,8 +286,8 @@ def _in_parts(items: Mapping[int, Any], size: int) -> Iterator[dict[int, Any]]:
 
 
 @cache
-def _generator(folder: Path) -> tuple[Any, Callable[[Sequence[str], int, bool | None], list[str]]]:
-    """The tokenizer, and a function from prompts to what the model writes behind them."""
+def _model(folder: Path) -> tuple[Any, Any]:
+    """The tokenizer and the model."""
     import torch
     import transformers
     from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
@@ -310,11 +310,22 @@ def _generator(folder: Path) -> tuple[Any, Callable[[Sequence[str], int, bool | 
     ALL_MASK_ATTENTION_FUNCTIONS.register("shared_heads", sdpa_mask)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    dtype, penalty = (torch.bfloat16, 1.0) if folder.name in INSTRUCTED else (torch.float32, 1.2)
+    dtype = torch.bfloat16 if folder.name in INSTRUCTED else torch.float32
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation="shared_heads")
     model = model.to(device).eval()
     if device == "cpu" and dtype == torch.bfloat16:
         _pack(model)
+    return tokenizer, model
+
+
+@cache
+def _generator(folder: Path) -> tuple[Any, Callable[[Sequence[str], int, bool | None], list[str]]]:
+    """The tokenizer, and a function from prompts to what the model writes behind them."""
+    import torch
+    import transformers
+
+    tokenizer, model = _model(folder)
+    device, penalty = model.device, 1.0 if folder.name in INSTRUCTED else 1.2
     ends = model.generation_config.eos_token_id
     ends = {*(ends if isinstance(ends, list) else [ends])}
 
@@ -395,3 +406,63 @@ def _pack(model: Any) -> None:
 
 def _multiply(multiply: Any, weight: Any, bias: Any, values: Any) -> Any:
     return multiply(values, weight, bias, "none", [], "")
+
+
+class KeptReader:
+    """A model that reads a question with a text: the log-odds of "yes" as its answer, and the question's likelihood.
+
+    Args:
+        name: As of `KeptModel`.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._file = KEPT / f"{Path(name).name}.evidence.npz"
+        self._lock = threading.Lock()
+        self._rows: dict[int, list[float]] = {}
+        if self._file.exists():
+            with np.load(self._file) as kept:
+                self._rows = dict(zip(kept["keys"].tolist(), kept["values"].tolist(), strict=True))
+
+    def read(self, prompts: Sequence[tuple[str, str, str]]) -> np.ndarray:
+        """Read prompts in the chat template.
+
+        Args:
+            prompts: For each, the text before the question, the question, and the text after it.
+
+        Returns:
+            The log-odds of "yes", the log-likelihood of the question, and the number of tokens, shape (prompts, 3).
+        """
+        keys = [key_of(*prompt) for prompt in prompts]
+        new = {key: prompt for key, prompt in zip(keys, prompts, strict=True) if key not in self._rows}
+        if new:
+            with _LOADING:
+                tokenizer, model = _model(folder_of(self.name))
+            rows = {key: _read(tokenizer, model, *prompt) for key, prompt in new.items()}
+            with self._lock, _Replacing(self._file) as place, place.open("wb") as opened:
+                self._rows |= rows
+                values = [*self._rows.values()]
+                np.savez_compressed(
+                    opened, keys=np.array([*self._rows], dtype=np.uint64), values=np.array(values, dtype=np.float32)
+                )
+        return np.array([self._rows[key] for key in keys])
+
+
+def _read(tokenizer: Any, model: Any, before: str, question: str, after: str) -> list[float]:
+    import torch
+
+    turn = [{"role": "user", "content": before + question + after}]
+    text = tokenizer.apply_chat_template(turn, add_generation_prompt=True, tokenize=False)
+    start = text.rindex(question + after)
+    tokens = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    ids, offsets = tokens["input_ids"], tokens["offset_mapping"]
+    asked = [i for i, (first, last) in enumerate(offsets) if last > start and first < start + len(question)]
+    kept = torch.tensor([*(i - 1 for i in asked), len(ids) - 1])
+    with torch.inference_mode():
+        logits = model(torch.tensor([ids]), logits_to_keep=kept, use_cache=False).logits[0].float().log_softmax(-1)
+    total = sum(float(logits[row, ids[i]]) for row, i in enumerate(asked))
+    yes, no = (
+        max(float(logits[-1, tokenizer.convert_tokens_to_ids(word)]) for word in words)
+        for words in (("yes", "Yes"), ("no", "No"))
+    )
+    return [yes - no, total, len(ids)]

@@ -99,8 +99,9 @@ def asked_questions(read: Sequence[Paper]) -> list[tuple[Paper, Question]]:
 
 
 def paper_settings(**settings: Any) -> D3Settings:
-    """Return the paper's settings, with summaries of sentences."""
-    return D3Settings(**{"preset": "paper", "summarizer": sentences, "max_calls": 10**6, "workers": 8, **settings})
+    """Return the paper's settings, with summaries of sentences. QASPER's section names do not include the title."""
+    fixed = {"preset": "paper", "whole_paths": False, "summarizer": sentences, "max_calls": 10**6, "workers": 8}
+    return D3Settings(**{**fixed, **settings})
 
 
 def drill(writer: KeptWriter, read: Sequence[Paper], **settings: Any) -> Row:
@@ -155,7 +156,7 @@ def main(model: str = MODEL, questions: int | None = None, steps: str = ",".join
     """
     name, chosen = named(model)[0], steps.split(",")
     warnings.simplefilter("ignore", DrillrankWarning)  # unusable answers are counted
-    d3 = D3(settings=D3Settings(preset="paper", summarizer=sentences))
+    d3 = D3(settings=paper_settings())
     load: Callable[..., list[Paper]] = partial(
         papers, "qasper", d3, questions or QUESTIONS, seed=SEED, with_unanswerable=True
     )
