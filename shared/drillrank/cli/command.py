@@ -185,7 +185,10 @@ def compare(**options: Any) -> bool:
     "--try", "tried", multiple=True, metavar="SETTING=LIST", help="Other candidates: mu=[30,300]; [] for none."
 )
 @click.option("--folds", default=10, show_default=True, help="Parts, each measured with what those before choose.")
-@click.option("--out", metavar="FILE", default="settings.json", show_default=True, help="The settings; see --settings.")
+@click.option(
+    "--coverage", type=float, metavar="SHARE", help="Calibrate Coverage(SHARE) of a reranker, and tune nothing."
+)
+@click.option("--out", metavar="FILE", help="The settings; settings.json by default, or coverage.json.")
 def tune(**options: Any) -> None:
     """Find settings for your questions.
 
