@@ -139,9 +139,8 @@ def check_support(
         raise InvalidInput(f"answer must be a string, got {answer!r:.200}. Pass its text.")
     model = load_language_model(model)
     encoder = as_encoder(embed)
-    language = model.language if isinstance(model, UnigramModel) else "english"
     reader = None if isinstance(model, UnigramModel) else model
-    evidence = SupportEvidence(as_passages(passages), language, reader, encoder)
+    evidence = SupportEvidence(as_passages(passages), model.language, reader, encoder)
     judgments = []
     for start, end in sentences(answer):
         features = evidence.compute_features(answer[start:end])
