@@ -146,6 +146,23 @@ def ask(**options: Any) -> bool:
     return run_ask(**options)
 
 
+@commands.command(epilog="Exit status: 0 all sentences are supported; 1 one is not; 2 an error.")
+@click.argument("answer")
+@click.argument("files", nargs=-1, required=True)
+@_finder_options
+@click.option("--include", multiple=True, metavar="PATTERN", help="Read only files that match: '*.md', 'notes/'.")
+@click.option("--exclude", multiple=True, metavar="PATTERN", help="Read no files that match, as in a .gitignore.")
+@_json
+def check(**options: Any) -> bool:
+    """Check which sentences of an answer files support.
+
+    ANSWER is a text in quotes, a file, or - for standard input. FILES are files, folders and quoted patterns.
+    """
+    from drillrank.cli.check import run_check
+
+    return run_check(**options)
+
+
 @commands.command(epilog=_STATUS)
 @click.argument("file")
 def outline(file: str) -> bool:
