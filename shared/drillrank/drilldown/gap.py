@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 
 from drillrank.drilldown.confidence import read_stop_words
-from drillrank.text import find_words, terms
+from drillrank.text import terms
 
 MAX_NAMES = 10  # the first ones of the passage
 MAX_CHARACTERS = 300
+_PUNCTUATION = "\"'([{“”‘’.,;:!?)]}"
 _NAME = re.compile(r"(?<![^\W\d_])[^\W\d_a-zß-öø-ÿ][\w'’-]{1,40}(?: [^\W\d_a-zß-öø-ÿ][\w'’-]{1,40}){0,5}")
 
 
@@ -31,10 +32,10 @@ def find_gap(question: str, passage: str, language: str = "english") -> str:
     stop_words = read_stop_words(language)
     passage_terms, question_terms = set(terms(passage, language)), set(terms(question, language))
     open_words: dict[str, None] = {}
-    for word in find_words(question):
-        word_terms = [term for term in terms(word[0], language) if term not in stop_words]
+    for word in question.split():
+        word_terms = [term for term in terms(word, language) if term not in stop_words]
         if word_terms and not passage_terms.issuperset(word_terms):
-            open_words[word[0]] = None
+            open_words[word.strip(_PUNCTUATION)] = None
     if not open_words:
         return ""
     names: dict[str, None] = {}

@@ -301,7 +301,10 @@ class SupportEvidence:
         if self._vectors is None:
             return 0.0
         vector = of_unit_length(embedded(self._encoder, [sentence]))[0]
-        scale = _measure_encoder(self._encoder)
+        try:
+            scale = _measure_encoder(self._encoder)
+        except TypeError:  # a function that has no hash
+            scale = measure_encoder(self._encoder)
         cosine = float(np.max(self._vectors @ vector))
         width = scale.related - scale.unrelated
         return min(max((cosine - scale.unrelated) / width, 0.0), 1.0) if width > 0 else 0.0
