@@ -20,7 +20,8 @@ _LINK_CHARACTERS = 60
 _NOTHING_MATCHED = "Nothing matched: no paragraph has a word of the question, or the LLM chose none."
 _LEGEND = (
     "Best first. The number is the score per word of the question: the log-likelihood of its words given the text, "
-    "plus what an encoder and a language model add, if there are any. Higher is better. Compare within one question only."
+    "plus what an encoder and a language model add, if there are any. Higher is better. "
+    "Compare within one question only."
 )
 
 

@@ -55,7 +55,7 @@ class BestParagraph:
 
 @dataclass(frozen=True, slots=True)
 class LeadingPassage:
-    """Link that leads from a passage of another file to a piece of evidence.
+    """Link, title or name that leads from a passage of another file to some evidence.
 
     Attributes:
         file: Name of the other file as the user knows it.
@@ -214,7 +214,7 @@ class QuestionEvidence:
 
     Attributes:
         question: The question.
-        found: False if the files seem to speak of other subjects, or if there is no evidence. None if term statistics
+        found: False if the files seem to speak of other subjects, or if no evidence remains. None if term statistics
             and embeddings cannot tell. True otherwise.
         evidence: Evidence, best first.
         confidence: Probability that the files answer the question; None if it is unknown, as with an LLM.
