@@ -14,7 +14,7 @@ from drillrank.cli.corpus import FileCorpus
 from drillrank.cli.lines import LineNumbers
 from drillrank.cli.options import EvidenceSize, FinderOptions
 from drillrank.cli.printing import print_evidence
-from drillrank.cli.results import FileEvidence, QuestionEvidence
+from drillrank.cli.results import CheckedSentence, FileEvidence, QuestionEvidence
 from drillrank.cli.sources import STANDARD_INPUT, InputFile, list_input_files, read_named_document
 from drillrank.cli.terminal import count_of, print_json, print_problem
 from drillrank.corpus.documents import DEFAULT_UNIT
@@ -25,6 +25,7 @@ from drillrank.drilldown.result import EvidenceResult
 from drillrank.errors import InvalidInput, warn
 from drillrank.explanation import Explanations
 from drillrank.files import cache_folder
+from drillrank.generation.support import check_support
 from drillrank.likelihood import LanguageModel, SumOfExperts, UnigramModel
 from drillrank.passages import Passage, Ranked, check_query
 from drillrank.prompts import check_placeholders
@@ -80,14 +81,16 @@ def run_ask(
     if not isinstance(d3.language_model, UnigramModel):  # load it now, so that its errors come before any output
         UPR(d3.language_model).rank(_PROBE, [Passage(_PROBE)])
     listed = list_input_files(files, follow_links=follow_links, include=include, exclude=exclude)
-    corpus = _read_corpus(*listed, d3, cache)
+    corpus = read_corpus(*listed, d3, cache)
     if precompute:
         _precompute(d3, corpus, all_questions)
     is_success = False
     for question in all_questions:
         result = ask_files(d3, corpus, question, size, explain=explain)
         if with_answer:
-            result = replace(result, answer=_answer_from_evidence(d3, result, prompt))
+            llm_answer = _answer_from_evidence(d3, result, prompt)
+            checked = match_evidence(d3, llm_answer.text, result.evidence)
+            result = replace(result, answer=llm_answer, checked=tuple(checked))
         is_success = is_success or result.is_success
         if as_json:
             print_json(result.to_json())
@@ -124,7 +127,7 @@ def _split_words(words: Sequence[str], questions_file: str | None) -> tuple[list
     return files or [STANDARD_INPUT], [*map(check_query, questions)]
 
 
-def _read_corpus(sources: list[InputFile], skipped: list[str], d3: D3, cache: Path | None) -> FileCorpus:
+def read_corpus(sources: list[InputFile], skipped: list[str], d3: D3, cache: Path | None) -> FileCorpus:
     """Read files, with progress and a summary of the skipped ones on standard error.
 
     Args:
@@ -208,6 +211,7 @@ def ask_files(
             result.confidence,
             result.scoring,
             _explain_with_file_names(result, corpus.names) if explain else None,
+            gap=result.gap,
         )
 
     evidence = corpus.ask(d3, report)
@@ -245,10 +249,7 @@ def _is_match(item: Ranked[Passage]) -> bool:
 
 def _answer_from_evidence(d3: D3, result: QuestionEvidence, prompt: str) -> CitedAnswer:
     """Return the LLM's answer from the evidence, which it reads under the names of the files."""
-    passages = [
-        Passage(item.text, title=" > ".join(filter(None, (Path(item.file).name, breadcrumb(item.section)))))
-        for item in result.evidence
-    ]
+    passages = [Passage(item.text, title=_title(item)) for item in result.evidence]
     settings, llm = d3.settings, d3.llm
     assert llm is not None
     llm_answer = answer(
@@ -262,6 +263,20 @@ def _answer_from_evidence(d3: D3, result: QuestionEvidence, prompt: str) -> Cite
     for problem in llm_answer.problems:
         warn(f"Answering a question: {problem}.")
     return llm_answer
+
+
+def match_evidence(d3: D3, answer: str, evidence: Sequence[FileEvidence]) -> list[CheckedSentence]:
+    """Check which sentences of an answer some evidence supports, with the language model and the encoder of D3."""
+    passages = [Passage(item.text, id=str(index), title=_title(item)) for index, item in enumerate(evidence)]
+    return [
+        CheckedSentence(judgment, tuple(evidence[int(passage.id)] for passage in judgment.passages))
+        for judgment in check_support(answer, passages, d3.language_model, embed=d3.embed)
+    ]
+
+
+def _title(item: FileEvidence) -> str:
+    """Return the name of the file and the headings of evidence."""
+    return " > ".join(filter(None, (Path(item.file).name, breadcrumb(item.section))))
 
 
 def _explain_with_file_names(result: EvidenceResult, names: Mapping[str, str]) -> Explanations:

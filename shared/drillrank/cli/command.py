@@ -159,6 +159,23 @@ def ask(**options: Any) -> bool:
     return run_ask(**options)
 
 
+@commands.command(epilog="Exit status: 0 all sentences are supported; 1 one is not; 2 an error.")
+@click.argument("answer")
+@click.argument("files", nargs=-1, required=True)
+@_finder_options
+@click.option("--include", multiple=True, metavar="PATTERN", help="Read only files that match: '*.md', 'notes/'.")
+@click.option("--exclude", multiple=True, metavar="PATTERN", help="Read no files that match, as in a .gitignore.")
+@_json
+def check(**options: Any) -> bool:
+    """Check which sentences of an answer files support.
+
+    ANSWER is a text in quotes, a file, or - for standard input. FILES are files, folders and quoted patterns.
+    """
+    from drillrank.cli.check import run_check
+
+    return run_check(**options)
+
+
 @commands.command(epilog=_STATUS)
 @click.argument("file")
 def outline(file: str) -> bool:
@@ -198,7 +215,10 @@ def compare(**options: Any) -> bool:
     "--try", "tried", multiple=True, metavar="SETTING=LIST", help="Other candidates: mu=[30,300]; [] for none."
 )
 @click.option("--folds", default=10, show_default=True, help="Parts, each measured with what those before choose.")
-@click.option("--out", metavar="FILE", default="settings.json", show_default=True, help="The settings; see --settings.")
+@click.option(
+    "--coverage", type=float, metavar="SHARE", help="Calibrate Coverage(SHARE) of a reranker, and tune nothing."
+)
+@click.option("--out", metavar="FILE", help="The settings; settings.json by default, or coverage.json.")
 def tune(**options: Any) -> None:
     """Find settings for your questions.
 

@@ -89,7 +89,7 @@ def make_server(tools: FolderTools, url: str = "", token: str = "") -> Any:
         "drillrank", instructions=_INSTRUCTIONS, version=version("drillrank"), log_level="WARNING", **access
     )
     lock = Lock()
-    for tool in (tools.ask, tools.outline, tools.read):
+    for tool in (tools.ask, tools.check, tools.outline, tools.read):
         server.add_tool(_wrap_tool(tool, lock), annotations=annotations, structured_output=False)
     return server
 
