@@ -1,6 +1,7 @@
-"""Measures of retrieval quality, and the comparison of components on one's own questions."""
+"""Comparison of components on your own questions, measures of retrieval, and the search for better settings."""
 
-from drillrank.evaluation.comparison import Comparison, compare, explain
+from drillrank.evaluation.comparing import compare, explain
+from drillrank.evaluation.comparison import Comparison
 from drillrank.evaluation.report import html_report
 from drillrank.evaluation.tuning import Tuned, tune
 
