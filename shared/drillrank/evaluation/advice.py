@@ -78,7 +78,7 @@ def _describe_verdict(pair: Pair) -> str:
         change = _describe_change(pair)
         return f"{pair.after} and {pair.before} are practically equal: {change}. Take the cheaper one."
     if pair.needed is None:
-        more = "there is no difference at all"
+        more = "the components do not differ at all"
     elif pair.needed > _MAX_QUESTIONS:
         more = "so small a difference is not worth the questions that would tell"
     else:

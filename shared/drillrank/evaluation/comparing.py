@@ -147,8 +147,8 @@ def _measure(
     baselines: set[str],
 ) -> Comparison:
     """Return the comparison without advice."""
-    values, ranks, costs, recall = {}, {}, {}, {}
     everyone = (experiment.first_stage, *systems)
+    values, ranks, costs, recall = {}, {}, {}, {}
     for system in everyone:
         results = run.results[system.name]
         values[system.name], own_ranks = experiment.measure(names, results)

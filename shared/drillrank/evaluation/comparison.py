@@ -15,7 +15,7 @@ from rich.table import Column, Table
 
 from drillrank.errors import InvalidInput
 from drillrank.evaluation.experiment import FIRST_STAGE
-from drillrank.evaluation.measures import EvidenceRanks, GoldLabels
+from drillrank.evaluation.measures import EvidenceRanks, GoldLabels, answer_type
 from drillrank.evaluation.questions import Question
 from drillrank.evaluation.results_file import QuestionResult
 from drillrank.evaluation.statistics import Pair
@@ -43,6 +43,7 @@ class Cost(NamedTuple):
         calls: Number of calls of the LLM; None as above.
         money: Price of all tokens, including those of answers; None without prices or tokens.
         answer_tokens: Tokens of the LLM that answers from the results; None without one.
+        n_questions: Number of questions that the component answered.
     """
 
     p50: float
@@ -54,6 +55,12 @@ class Cost(NamedTuple):
     calls: int | None
     money: float | None
     answer_tokens: int | None = None
+    n_questions: int = 0
+
+    def per_question(self, *totals: int | None) -> float | None:
+        """Return the mean of a sum over the questions; None if the component counts none."""
+        counts = [total for total in totals if total is not None]
+        return sum(counts) / self.n_questions if counts and self.n_questions else None
 
     @staticmethod
     def of(results: Sequence[QuestionResult], preparing: float, prices: Prices | None) -> Cost:
@@ -70,9 +77,8 @@ class Cost(NamedTuple):
             money = (paid + (completion + answer_completion) * prices.get("completion", 0)) / 1e6
         per_second = len(results) / sum(seconds) if sum(seconds) else 0.0
         answer_tokens = answer_prompt + answer_completion if answer_usages else None
-        if not usages:
-            return Cost(p50, p95, per_second, preparing, None, None, None, money, answer_tokens)
-        return Cost(p50, p95, per_second, preparing, prompt, completion, calls, money, answer_tokens)
+        cost = Cost(p50, p95, per_second, preparing, None, None, None, money, answer_tokens, len(results))
+        return cost._replace(prompt_tokens=prompt, completion_tokens=completion, calls=calls) if usages else cost
 
 
 def _add_usages(usages: Sequence[Mapping[str, int]]) -> list[int]:
@@ -287,15 +293,18 @@ class Comparison:
         recall = [self.oracle_recall[name] for name in self.components]
         figures: dict[str, tuple[str, Sequence[float | None]]] = {
             **{measure: (".3f", [self.mean(name, measure) for name in self.components]) for measure in self.measures},
+            **self._rows_by_type(),
             "some evidence was there": (".1%", [one.some for one in recall]),
             "all evidence was there": (".1%", [one.complete for one in recall]),
             "there, but not first": (".1%", [one.inverted for one in recall]),
             "failed": (",", [*self.failed.values()]),
             "unjudged": (",", [*self.unjudged.values()]),
-            "tokens in": (",", [cost.prompt_tokens for cost in costs]),
-            "tokens out": (",", [cost.completion_tokens for cost in costs]),
-            "calls": (",", [cost.calls for cost in costs]),
-            "tokens to answer": (",", [cost.answer_tokens for cost in costs]),
+            "tokens per question": (
+                ",.1f",
+                [cost.per_question(cost.prompt_tokens, cost.completion_tokens) for cost in costs],
+            ),
+            "calls per question": (",.2f", [cost.per_question(cost.calls) for cost in costs]),
+            "tokens per answer": (",.1f", [cost.per_question(cost.answer_tokens) for cost in costs]),
             "money": (".4f", [cost.money for cost in costs]),
             "p50 ms": (".2f", [1000 * cost.p50 for cost in costs]),
             "p95 ms": (".2f", [1000 * cost.p95 for cost in costs]),
@@ -307,6 +316,27 @@ class Comparison:
             for name, (form, row) in figures.items()
             if {*row} != {None}
         ]
+
+    def _rows_by_type(self) -> dict[str, tuple[str, Sequence[float | None]]]:
+        """Return a row for each type of questions or answers; none if there are no types."""
+        measure = "AnswerF1" if "AnswerF1" in self.measures else self.primary
+        means = [self.means_by_type(name, measure) for name in self.components]
+        kinds = dict.fromkeys(kind for by_type in means for kind in by_type)
+        return {f"{measure}, {kind}": (".3f", [by_type.get(kind) for by_type in means]) for kind in kinds}
+
+    def means_by_type(self, component: str, measure: str | None = None) -> dict[str, float]:
+        """Return the mean of a measure by type of question.
+
+        A question with a type for each of its answers counts under that of the right answer that the LLM's answer
+        matches best, as in QASPER's evaluator. It does not count if no LLM answers.
+        """
+        values_by_type: dict[str, list[float]] = {}
+        values, results = self.values[component][measure or self.primary], self.results[component]
+        for question, value in zip(self.questions, values.tolist(), strict=True):
+            answer = results[question.id].answer if question.id in results else None
+            if math.isfinite(value) and question.types and (len(question.types) == 1 or answer is not None):
+                values_by_type.setdefault(answer_type(question, answer), []).append(value)
+        return {kind: sum(some) / len(some) for kind, some in sorted(values_by_type.items())}
 
     def __rich__(self) -> Group:
         tables = []

@@ -210,7 +210,7 @@ def load_model(kind: str, settings: Mapping[str, Any], corpus: EvaluationCorpus,
     """Return the language model of one of our components.
 
     Raises:
-        InvalidInput: The model does not exist, or there is no corpus to fit it to.
+        InvalidInput: The model does not exist, or it is to be fitted without a corpus.
     """
     load = load_evidence_model if kind == "D3" else load_language_model
     model = load(settings.get("model", "unigram"), **settings.get("model_options", {}))
