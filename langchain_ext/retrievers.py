@@ -47,7 +47,6 @@ class MultiViewRetriever(QueryRetriever):
             False. They apply to all look-ups, as do those of retrievers that `store.as_retriever` made.
         retriever: `"bm25"` or `"tfidf"`: index of each view in memory.
         weights: Weight of each view. None takes the best of every view: see `drillrank.views.merge_views`.
-        language: Language of the stemmer, for an index in memory.
         embed: Embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
             texts to vectors. Without a source, semantic similarity then replaces lexical matching.
         merge: `"fusion"`, or `"union"` as in the paper, about `top_n` sections: see `drillrank.views.merge_views`. None
@@ -96,7 +95,6 @@ class MultiViewRetriever(QueryRetriever):
     filters: Filter | None = Field(default=None, description="Filter of the documents.")
     retriever: RetrieverName = Field(default="bm25", description="Index of each view in memory.")
     weights: dict[str, float] | None = Field(default=None, description="Weight of each view.")
-    language: str = Field(default="english", description="Language of the stemmer.")
     embed: Embeddings | Embed | str | None = Field(default=None, description="Embeddings for an index in memory.")
     merge: Merge | None = Field(default=None, description="Way to merge the rankings.")
     views: tuple[View, ...] = Field(default=VIEWS, description="Views to search.")
@@ -116,7 +114,7 @@ class MultiViewRetriever(QueryRetriever):
         return ViewRetrieval(
             read_distinct_documents(documents),
             None if self.source is not None else [document.page_content for document in documents],
-            settings=ViewSearchSettings(self.views, self.weights, merge, self.retriever, self.language),
+            settings=ViewSearchSettings(self.views, self.weights, merge, self.retriever, self._settings.language),
             embed=embedding_of(self.embed),
             expander=self._settings.build_expander(self.expand),
             explain=self.explain,

@@ -57,7 +57,6 @@ class MultiViewRetriever(QueryRetriever):
             of retrievers that `index.as_retriever` made.
         retriever: `"bm25"` or `"tfidf"`: index of each view in memory.
         weights: Weight of each view. None takes the best of every view: see `drillrank.views.merge_views`.
-        language: Language of the stemmer, for an index in memory.
         embed: Embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
             texts to vectors. Without a source, semantic similarity then replaces lexical matching.
         merge: `"fusion"`, or `"union"` as in the paper, about `top_n` sections: see `drillrank.views.merge_views`. None
@@ -108,7 +107,6 @@ class MultiViewRetriever(QueryRetriever):
     filters: Filters | None = None
     retriever: RetrieverName = "bm25"
     weights: Mapping[str, float] | None = None
-    language: str = "english"
     embed: BaseEmbedding | Embed | str | None = None
     merge: Merge | None = None
     views: Sequence[View] = VIEWS
@@ -135,7 +133,7 @@ class MultiViewRetriever(QueryRetriever):
         self._views = ViewRetrieval(
             read_nodes(documents),
             None if self.source is not None else [read_content(node, MetadataMode.EMBED) for node in documents],
-            settings=ViewSearchSettings(self.views, self.weights, merge, self.retriever, self.language),
+            settings=ViewSearchSettings(self.views, self.weights, merge, self.retriever, self._settings.language),
             embed=embedding_of(self.embed),
             expander=self._settings.build_expander(self.expand),
             explain=self.explain,
