@@ -31,6 +31,7 @@ from drillrank.prompts import Prompt, TruncatableText
 
 KEPT = Path(os.environ.get("DRILLRANK_KEPT", Path(__file__).resolve().parent / "kept"))
 MODELS = ("smollm2", "gemma3-270m")
+SCORE_TOGETHER = 512  # requests
 WRITE_TOGETHER, WRITE_TOKENS = 256, 200_000  # prompts of a batch, and their tokens after padding
 
 
@@ -140,7 +141,9 @@ class KeptModel(LanguageModel):
             for key, request, chat in zip(keys, requests, chats, strict=True)
             if key not in self._kept.totals
         }
-        for some in _in_parts(new, 20_000):
+        # Requests of one prompt share its states. A run that is stopped loses one part only.
+        ordered = dict(sorted(new.items(), key=lambda item: str(item[1].prompt)))
+        for some in _in_parts(ordered, SCORE_TOGETHER):
             found = self._kept.model.log_likelihood(some.values(), temperature=temperature, include_eos=include_eos)
             self._kept.totals |= {key: (len(one.tokens), one.total) for key, one in zip(some, found, strict=True)}
             self._kept.save()

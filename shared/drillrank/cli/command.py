@@ -25,7 +25,7 @@ _STATUS = (
 _EMBED = (
     "Encoder: st:DIR, onnx:DIR, fastembed:NAME or m2v:DIR, or none. By default, one that is installed with its model."
 )
-_COMPONENT = 'One of ours, a dotted path, or JSON with "component" and settings; UPR by default.'
+_COMPONENT = 'A drillrank component, a dotted path, or JSON with "component" and settings; UPR by default.'
 
 
 def run(words: list[str]) -> int:
@@ -47,9 +47,9 @@ def run(words: list[str]) -> int:
         except (BrokenPipeError, KeyboardInterrupt):
             raise
         except Exception as error:
-            location = traceback.extract_tb(error.__traceback__)[-1]
+            frame = traceback.extract_tb(error.__traceback__)[-1]
             message = f"{type(error).__name__}: {error!s:.300}"
-            print_problem("red", f"This is a fault of drillrank, at {location.filename}:{location.lineno}: {message}")
+            print_problem("red", f"This is a fault of drillrank, at {frame.filename}:{frame.lineno}: {message}")
             return ERROR
         finally:
             for warning in caught:
@@ -133,6 +133,11 @@ _comparison_options = _options(
     help="A served chat model that chooses: http://localhost:8000/v1#qwen. Without its answer, the command fails.",
 )
 @click.option("--answer", "with_answer", is_flag=True, help="Have the LLM answer from the evidence, with citations.")
+@click.option(
+    "--answer-prompt",
+    metavar="FILE",
+    help="Prompt of --answer, in place of ours: a text with {contents} and {question}.",
+)
 @click.option("--explain", is_flag=True, help="Show what each word adds to each score, and which sections were read.")
 @_json
 def ask(**options: Any) -> bool:
