@@ -8,29 +8,19 @@ seed. Rows of D3 as the paper has it come from the answers that `papers_d3` keep
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import product
-from statistics import mean
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from drillrank import D3
-from drillrank.drilldown.paragraph_scores import maximize_expected_f1
 from drillrank.drilldown.prompts import BOOLEAN_PROMPT
-from drillrank.errors import DrillrankWarning
-from drillrank.evaluation.metrics import evidence_f1
 from drillrank.passages import Passage
 from drillrank.vectors import Floats
 
-from .kept import WRITERS, KeptReader, named
+from .kept import WRITERS, KeptReader
 from .long_documents import Paper, papers
-from .measure import bootstrap_interval
 
 MODEL = "qwen-1.5b"
 TUNING, REPORTED, SEED, N_READ, MAX_WORDS = 40, 200, 15, 8, 120
@@ -60,9 +50,7 @@ class Question:
 def load(name: str, n_questions: int, reader: KeptReader, *, n_read: int = N_READ) -> list[Question]:
     """Return questions of drawn papers. The reader reads what it has not kept."""
     d3 = D3(settings={"unit": "paragraph"})
-    asked = [
-        (paper, question) for paper in papers(name, d3, n_questions, seed=SEED) for question in paper.questions
-    ]
+    asked = [(paper, question) for paper in papers(name, d3, n_questions, seed=SEED) for question in paper.questions]
 
     def read(pair: tuple[Paper, Any]) -> Question:
         paper, question = pair
