@@ -67,11 +67,13 @@ class GeneratingRanker:
         brmgr: The ranker.
         llm: LLM that generates passages.
         n_generated: Number of passages to generate for a question.
+        n_retrieved: Number of candidates to rank; None for all.
     """
 
     brmgr: BRMGR
     llm: LLM
     n_generated: int
+    n_retrieved: int | None
 
     @property
     def prior(self) -> str | None:
@@ -81,7 +83,8 @@ class GeneratingRanker:
     def rank(self, query: str, passages: Sequence[Passage], scores: Any = None) -> Ranking[Passage]:
         """Rank retrieved passages together with generated ones."""
         generated = run(generated_passages(query, self.n_generated), self.llm)
-        return self.brmgr.rank(query, passages, generated, scores=scores)
+        n = self.n_retrieved
+        return self.brmgr.rank(query, passages[:n], generated, scores=None if scores is None else scores[:n])
 
 
 def resolve_settings(specification: Any) -> dict[str, Any]:
@@ -202,8 +205,9 @@ def _build_brmgr(model: LanguageModel, settings: dict[str, Any]) -> GeneratingRa
     llm = load_llm(settings.pop("llm", None))
     if llm is None:
         raise InvalidInput('BRMGR needs an LLM that generates passages: {"component": "BRMGR", "llm": "http://..."}.')
-    n_generated = settings.pop("n_generated", _GENERATED if settings.get("preset") is None else _PAPER_PASSAGES)
-    return GeneratingRanker(BRMGR(model, **keyword_arguments(BRMGR, settings)), llm, n_generated)
+    default = None if settings.get("preset") is None else _PAPER_PASSAGES
+    n_generated = settings.pop("n_generated", default or _GENERATED)
+    return GeneratingRanker(BRMGR(model, **keyword_arguments(BRMGR, settings)), llm, n_generated, default)
 
 
 def load_model(kind: str, settings: Mapping[str, Any], corpus: EvaluationCorpus, *, is_fitted: bool) -> LanguageModel:
