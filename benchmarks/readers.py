@@ -129,7 +129,8 @@ def main(model: str = ",".join(READERS), questions: int = SAMPLE) -> None:
 def _readers(models: Sequence[str]) -> Table:
     """Return what models add as readers of the best ten, behind words alone and behind words with an encoder.
 
-    Candidates are the first 20 of BM25 and of both encoders together. All weights are 1.
+    Candidates are the first 20 of BM25 and of both encoders together. All weights are 1. A model is left out if its
+    scores are not kept and it is not on this machine.
     """
     columns = ("NQ, top-1", "SQuAD, top-1", "both, top-1", "top-3", "top-1, less no reader")
     table = Table("first stage", "reader", "questions", *columns, title=f"Models read the best {N_READ}")
@@ -141,9 +142,12 @@ def _readers(models: Sequence[str]) -> Table:
         first = _means(unigram, asked, texts, encoder)
         label = "words" if encoder is None else f"words, cosine of {encoder}"
         table.add_row(label, "", str(len(asked)), *_top_figures(asked, first), "")
-        read_by = {name: _read_best(name, asked, first) for name in models}
-        sums: list[tuple[str, ...]] = [(name,) for name in models]
-        sums += [tuple(models[:count]) for count in range(2, len(models) + 1)]
+        read_by = {}
+        for name in models:
+            with suppress(InvalidInput):  # its scores are not kept, and it is not on this machine
+                read_by[name] = _read_best(name, asked, first)
+        sums: list[tuple[str, ...]] = [(name,) for name in read_by]
+        sums += [tuple(read_by)[:count] for count in range(2, len(read_by) + 1)]
         for names in sums:
             rows = [row for row in range(len(asked)) if all(row in read_by[name] for name in names)]
             if not rows:
