@@ -32,6 +32,7 @@ from drillrank.drilldown.condensing import SectionSummarizer
 from drillrank.drilldown.confidence import EncoderScale, judge, match_question, measure_encoder
 from drillrank.drilldown.evidence_paths import EvidencePath
 from drillrank.drilldown.explaining import explain_evidence
+from drillrank.drilldown.gap import find_gap
 from drillrank.drilldown.llm_selectors import LLMSelector
 from drillrank.drilldown.outline import OutlineSection, Paragraph
 from drillrank.drilldown.paragraph_scores import load_evidence_model
@@ -424,10 +425,12 @@ class D3:
             warn(_INCOMPLETE)
             ranking = [replace(entry, details={**entry.details, "problems": problems}) for entry in ranking]
         judge = self.settings.monot5 if self.settings.paragraphs in ("monot5", "base+monot5") else None
+        language = self.language_model.language
         return EvidenceResult(
             tuple(ranking),
             usage or Usage(count=self._count_tokens),
             trace,
             *self._find_confidence(trace, prepared, ranking),
+            gap=find_gap(trace.question, ranking[0].passage.titled_text, language) if ranking else "",
             why=partial(explain_evidence, trace, prepared, judge=judge),
         )
