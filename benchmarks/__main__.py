@@ -16,7 +16,7 @@ _ALL = (
     "readme_folder flat_headings stores d3_stores financebench which_document all_reports not_here contracts "
     "loaded_pages pdf_folder filtered_views neural_speed prefix_cache "
     "encoder_states quantised encoders corpus_scale growing_pool store_scale "
-    "static_embeddings path_seeds real_files wiki_hops"
+    "static_embeddings path_seeds real_files wiki_hops support"
 )
 _OF_CHECKOUT = "financebench which_document all_reports loaded_pages pdf_folder"
 BENCHMARKS, OF_CHECKOUT = _ALL.split(), _OF_CHECKOUT.split()

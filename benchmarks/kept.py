@@ -34,6 +34,7 @@ MODELS = ("smollm2", "gemma3-270m")
 INSTRUCTED = ("qwen-1.5b", "qwen-0.5b")  # in bfloat16, without a penalty
 ASK_TOGETHER, WRITE_TOGETHER = 256, 12  # questions asked at once, and prompts answered at once
 WRITERS = 2  # threads that write; each computes with OMP_NUM_THREADS
+SCORE_TOGETHER = 512  # requests
 
 
 def named(model: str) -> list[str]:
@@ -142,7 +143,9 @@ class KeptModel(LanguageModel):
             for key, request, chat in zip(keys, requests, chats, strict=True)
             if key not in self._kept.totals
         }
-        for some in _in_parts(new, 20_000):
+        # Requests of one prompt share its states. A run that is stopped loses one part only.
+        ordered = dict(sorted(new.items(), key=lambda item: str(item[1].prompt)))
+        for some in _in_parts(ordered, SCORE_TOGETHER):
             found = self._kept.model.log_likelihood(some.values(), temperature=temperature, include_eos=include_eos)
             self._kept.totals |= {key: (len(one.tokens), one.total) for key, one in zip(some, found, strict=True)}
             self._kept.save()

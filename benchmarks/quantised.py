@@ -1,13 +1,12 @@
 """Two real models on a CPU: seconds of each way to compute by one and two threads, and what it does to ranks.
 
-float32 and bfloat16 of torch, int8 of CTranslate2, and a vLLM in float32 where DRILLRANK_VLLM_PYTHON names its Python.
+float32 and bfloat16 of torch, and a vLLM in float32 where DRILLRANK_VLLM_PYTHON names its Python.
 Scores are compared with float32's over the first candidates of BM25 for NQ questions; seconds are those of one
 question, the ways taking turns. Models lie below `DRILLRANK_MODELS`.
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
@@ -21,7 +20,6 @@ from scipy.stats import kendalltau
 
 from drillrank import UPR, Passage
 from drillrank.likelihood import LanguageModel, load_language_model
-from drillrank.likelihood.ct2 import convert
 from drillrank.vectors import Floats
 from tests.integration.test_vllm import PYTHON, VLLM
 
@@ -43,14 +41,12 @@ def main(model: str = ",".join(MODELS), questions: int = QUESTIONS) -> None:
     table = Table("model", "computed by", *columns, title=title)
     for name in named(model):
         saved = str(folder_of(name))
-        with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-            int8 = convert(saved, f"{folder}/int8", quantization="int8")
+        with ExitStack() as stack:
             models = {
                 "hf:, float32": load_language_model(f"hf:{saved}", dtype="float32"),
                 "hf:, bfloat16": load_language_model(f"hf:{saved}", dtype="bfloat16"),
-                "ct2:, int8": load_language_model(int8),
             }
-            one = {**models, "ct2:, int8": load_language_model(int8, threads=1)}  # a server keeps its threads
+            one = dict(models)  # a server keeps its threads
             if PYTHON:
                 server = stack.enter_context(closing(VLLM(Path(saved))))
                 server.wait()

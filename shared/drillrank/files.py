@@ -5,13 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shutil
 import stat
 import sys
 import uuid
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -237,30 +236,6 @@ def replace_file(path: Path) -> Iterator[BinaryIO]:
 def _is_pipe_or_device(path: Path) -> bool:
     """Return True if the path is a pipe or device."""
     return path.exists() and not path.is_file() and not path.is_dir()
-
-
-@contextmanager
-def replace_folder(path: Path) -> Iterator[Path]:
-    """Fill a new folder that replaces the one at the path when the block ends without an error.
-
-    Raises:
-        OSError: The folder cannot be written; the old folder stays as it is.
-    """
-    part, old = _temporary_path(path), _temporary_path(path)
-    try:
-        part.mkdir(parents=True)
-        yield part
-        for file in filter(Path.is_file, part.rglob("*")):
-            _sync(file)
-        with suppress(FileNotFoundError):
-            path.rename(old)
-        part.rename(path)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        with suppress(OSError):
-            old.rename(path)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def _sync(file: Path) -> None:

@@ -10,14 +10,11 @@ from typing import Any
 import pytest
 
 from drillrank.likelihood import (
-    CTranslate2Model,
     HuggingFaceModel,
     LanguageModel,
     ServedModel,
     UnigramModel,
-    load_language_model,
 )
-from drillrank.likelihood.ct2 import convert
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
 from tests.conformance.corpus import QUERY, TEXTS, Slow, SlowModel
 
@@ -72,40 +69,16 @@ def tiny_relevance(tiny_monot5) -> LanguageModels:
     return replace(tiny_monot5, configured=tiny_monot5.configured | preset, usual=tiny_monot5.usual | preset)
 
 
-class SlowConvertedModel(Slow, CTranslate2Model):
-    pass
-
-
 @pytest.fixture(scope="session")
-def converted(tiny_monot5) -> LanguageModels:
-    """The tiny MonoT5 through CTranslate2, in int8."""
-    pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed")
-    folder = tiny_monot5.ready.spec.removeprefix("hf:")
-    ready = load_language_model(convert(folder, f"{folder}-ct2", overwrite=True))
-    slow = SlowConvertedModel(f"{folder}-ct2")
-    slow.engine  # noqa: B018  # loads it: scoring shall be slow, not the first use
-    configured = {"model": ready.spec, "model_options": {"compute_type": "float32", "batch_tokens": 100}}
-    return LanguageModels(ready, slow, configured, usual={"model": ready})
-
-
-@pytest.fixture(scope="session")
-def converted_relevance(converted) -> LanguageModels:
-    preset = {"preset": "monot5"}
-    return replace(converted, configured=converted.configured | preset, usual=converted.usual | preset)
-
-
-@pytest.fixture(scope="session")
-def converted_likelihood(converted) -> LanguageModels:
+def tiny_likelihood(tiny_monot5) -> LanguageModels:
     """The same model, asked for what it was not trained to say."""
-    return replace(converted, informed=False)
+    return replace(tiny_monot5, informed=False)
 
 
 @pytest.fixture(scope="session")
-def converted_paths(converted_likelihood) -> LanguageModels:
-    """Under one instruction: nothing is shared, and the suite is to stay short."""
-    return replace(
-        converted_likelihood, usual=converted_likelihood.usual | {"instructions": PROMPTRANK_INSTRUCTIONS[:1]}
-    )
+def tiny_paths(tiny_likelihood) -> LanguageModels:
+    """Under one instruction: the suite is to stay short."""
+    return replace(tiny_likelihood, usual=tiny_likelihood.usual | {"instructions": PROMPTRANK_INSTRUCTIONS[:1]})
 
 
 class SlowServedModel(Slow, ServedModel):

@@ -13,7 +13,7 @@ import pytest
 from drillrank.__main__ import main
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation.experiment import Record, Records
-from drillrank.files import check_target, replace_file, replace_folder
+from drillrank.files import check_target, replace_file
 from drillrank.likelihood.encoder import SentenceVectors
 from drillrank.likelihood.unigram import UnigramModel
 
@@ -45,20 +45,18 @@ def words(count: int) -> list[str]:
     return [f"word{number}" for number in range(count)]
 
 
-@pytest.mark.parametrize("whole", [replace_file, replace_folder])
 @pytest.mark.parametrize("there", [True, False])
-def test_a_place_keeps_its_content_until_the_new_one_is_whole(tmp_path, whole, there):
+def test_a_place_keeps_its_content_until_the_new_one_is_whole(tmp_path, there):
     place = tmp_path / "notes"
     if there:
-        (place / "old").mkdir(parents=True) if whole is replace_folder else place.write_bytes(b"old")
+        place.write_bytes(b"old")
 
     def content() -> list[tuple[str, bytes]]:
-        found = sorted(tmp_path.rglob("*"))
-        return [(str(one.relative_to(tmp_path)), one.read_bytes() if one.is_file() else b"") for one in found]
+        return [(file.name, file.read_bytes()) for file in tmp_path.iterdir()]
 
     def write(size: int, error: type[BaseException] | None = None) -> None:
-        with whole(place) as new:
-            (new / "new").write_bytes(bytes(size)) if whole is replace_folder else new.write(bytes(size))
+        with replace_file(place) as file:
+            file.write(bytes(size))
             if error:
                 raise error
 
@@ -69,7 +67,7 @@ def test_a_place_keeps_its_content_until_the_new_one_is_whole(tmp_path, whole, t
         write(100_000)
     assert content() == before
     write(1)
-    assert content() == ([("notes", b""), ("notes/new", b"\0")] if whole is replace_folder else [("notes", b"\0")])
+    assert content() == [("notes", b"\0")]
 
 
 def test_a_fit_that_cannot_be_saved_leaves_the_one_before(tmp_path):

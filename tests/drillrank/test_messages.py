@@ -15,7 +15,6 @@ from drillrank.corpus import Corpus
 from drillrank.errors import DrillrankError
 from drillrank.evaluation import compare
 from drillrank.likelihood import Request, SumOfExperts, UnigramModel
-from drillrank.likelihood.ct2 import convert
 from drillrank.text import token_counter
 from drillrank.views import MultiViewChunker, MultiViewIndex
 
@@ -31,8 +30,7 @@ CALLS = {
     "an option": lambda: load_language_model("unigram", mu=LONG),
     "a language": lambda: load_language_model("unigram", language=LONG),
     "a dtype": lambda: load_language_model("hf:model", dtype=LONG),
-    "a compute type": lambda: load_language_model("ct2:model", compute_type=LONG),
-    "a quantization": lambda: convert("model", "directory", quantization=LONG),
+    "a backend": lambda: load_language_model("ce:model", backend=LONG),
     "an address": lambda: load_language_model(f"http://{LONG}"),
     "an engine": lambda: load_language_model("http://localhost/v1#m", engine=LONG),
     "retries": lambda: load_language_model("http://localhost/v1#m", retries=LONG),

@@ -111,7 +111,7 @@ ATTACKS = [
     *(({"model": model}, '"model" is') for model in (
         "http://127.0.0.1:9/v1#m", "https://example.org/v1#m", "hf:/tmp/model", "hf:./model", "hf:~/model",
         "unigram:../model", "hf:model",  # a folder that looks like a hub's name
-        r"hf:\\server\share", "ct2:model", "unigram+http://127.0.0.1:9/v1#m", "2*unigram+hf:a/b+0.5*hf:model",
+        r"hf:\\server\share", "ce:model", "unigram+http://127.0.0.1:9/v1#m", "2*unigram+hf:a/b+0.5*hf:model",
     )),
     ({"model": "unigram+unigram", "model_options": {"experts": OF_CODE}}, "'trust_remote_code'"),
     ({"model": "unigram", "model_options": {"trust_remote_code": True}}, "'trust_remote_code'"),

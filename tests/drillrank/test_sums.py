@@ -131,7 +131,7 @@ def test_fit_reaches_every_expert_and_fitted_leaves_them():
         ("hf:a+unigrams", [(None, "hf:a+unigrams")]),
         ("unigram+unigram:/x", [(None, "unigram"), (None, "unigram:/x")]),
         ("unigram+http://h:1/v1#a+b", [(None, "unigram"), (None, "http://h:1/v1#a+b")]),
-        ("https://h/v1#m+3*ct2:/x", [(None, "https://h/v1#m"), (3.0, "ct2:/x")]),
+        ("https://h/v1#m+3*ce:/x", [(None, "https://h/v1#m"), (3.0, "ce:/x")]),
     ],
 )
 def test_a_plus_separates_only_before_a_known_kind(spec, parts):

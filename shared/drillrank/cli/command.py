@@ -25,7 +25,7 @@ _STATUS = (
 _EMBED = (
     "Encoder: st:DIR, onnx:DIR, fastembed:NAME or m2v:DIR, or none. By default, one that is installed with its model."
 )
-_COMPONENT = 'One of ours, a dotted path, or JSON with "component" and settings; UPR by default.'
+_COMPONENT = 'A drillrank component, a dotted path, or JSON with "component" and settings; UPR by default.'
 
 
 def run(words: list[str]) -> int:
@@ -47,9 +47,9 @@ def run(words: list[str]) -> int:
         except (BrokenPipeError, KeyboardInterrupt):
             raise
         except Exception as error:
-            location = traceback.extract_tb(error.__traceback__)[-1]
+            frame = traceback.extract_tb(error.__traceback__)[-1]
             message = f"{type(error).__name__}: {error!s:.300}"
-            print_problem("red", f"This is a fault of drillrank, at {location.filename}:{location.lineno}: {message}")
+            print_problem("red", f"This is a fault of drillrank, at {frame.filename}:{frame.lineno}: {message}")
             return ERROR
         finally:
             for warning in caught:
@@ -133,6 +133,11 @@ _comparison_options = _options(
     help="A served chat model that chooses: http://localhost:8000/v1#qwen. Without its answer, the command fails.",
 )
 @click.option("--answer", "with_answer", is_flag=True, help="Have the LLM answer from the evidence, with citations.")
+@click.option(
+    "--answer-prompt",
+    metavar="FILE",
+    help="Prompt of --answer, in place of ours: a text with {contents} and {question}.",
+)
 @click.option("--explain", is_flag=True, help="Show what each word adds to each score, and which sections were read.")
 @_json
 def ask(**options: Any) -> bool:
@@ -217,13 +222,43 @@ def doctor() -> None:
 
 
 @commands.command()
-@click.argument("folder")
+@click.argument("folders", nargs=-1, required=True, metavar="FOLDER...")
 @_finder_options
-def mcp(folder: str, **options: Any) -> None:
-    """Let agents ask about a folder (MCP).
+@click.option(
+    "--http",
+    metavar="[HOST:]PORT",
+    help="Serve HTTP, by default for this machine only. Clients send the token in DRILLRANK_MCP_TOKEN, if it is set.",
+)
+def mcp(folders: tuple[str, ...], **options: Any) -> None:
+    """Let agents ask about folders (MCP).
 
-    A server of the Model Context Protocol on standard input and output, with the tools ask, outline and read.
+    A server of the Model Context Protocol with the tools ask, outline and read, on standard input and output.
+    `drillrank install-agent` adds it to the agents on this machine.
     """
     from drillrank.cli.mcp import serve
 
-    serve(folder, **options)
+    serve(folders, **options)
+
+
+@commands.command()
+@click.argument("folders", nargs=-1, metavar="FOLDER...")
+@click.option(
+    "--agent",
+    "agents",
+    multiple=True,
+    type=click.Choice(["claude-desktop", "claude-code", "cursor", "vscode", "windsurf", "codex", "gemini-cli", "zed"]),
+    help="Only this agent, even if it is not detected. Can be repeated.",
+)
+@click.option("--name", default="drillrank", show_default=True, help="Name of the server in the agents.")
+@click.option("--remove", is_flag=True, help="Remove the server and the skill.")
+@click.option("--skill/--no-skill", "with_skill", default=True, help="Install the skill file, or do not.")
+@click.option("--yes", is_flag=True, help="Do not ask before files are changed.")
+def install_agent(folders: tuple[str, ...], **options: Any) -> bool:
+    """Add drillrank to the agents on this machine.
+
+    Agents then ask about the files in the FOLDERs, with `drillrank mcp`. The changes are shown first. Everything else
+    in the configuration files stays as it is.
+    """
+    from drillrank.cli.agents import run_install_agent
+
+    return run_install_agent(folders, **options)

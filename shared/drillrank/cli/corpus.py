@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from drillrank.cli.reading import EMPTY, UNREADABLE, KeyedFile, read_files
-from drillrank.cli.sources import InputFile
+from drillrank.cli.sources import COPIES, InputFile
 from drillrank.cli.terminal import progress
 from drillrank.corpus import Corpus, CorpusError
 from drillrank.corpus.documents import DEFAULT_UNIT, DocumentRecord, Unit
@@ -93,7 +93,7 @@ class FileCorpus:
 
     def _prepared(self, d3: D3) -> PreparedCorpus:
         if self._ready is None or self._ready[0] is not d3:
-            dates = {id_: date for id_, name in self.names.items() if (date := _changed(name))}
+            dates = {id_: date for id_, file in self.files.items() if (date := _changed(file))}
             self._ready = d3, d3.prepare_corpus(self._corpus, self.names, dates, embedded_by=self._embed(d3))
         return self._ready[1]
 
@@ -188,11 +188,13 @@ class FileCorpus:
         self._read()
 
 
-def _changed(file: str) -> Date | None:
-    """Return the day on which a file was last changed; None for standard input."""
+def _changed(file: InputFile) -> Date | None:
+    """Return the day on which a file was last changed; None for a copy of standard input."""
+    if file.path.is_relative_to(COPIES):
+        return None
     try:
-        day = date.fromtimestamp(Path(file).stat().st_mtime)
-    except (OSError, ValueError, OverflowError):  # standard input
+        day = date.fromtimestamp(file.path.stat().st_mtime)
+    except (OSError, ValueError, OverflowError):
         return None
     return day.year, day.month, day.day
 

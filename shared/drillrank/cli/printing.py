@@ -19,8 +19,9 @@ _REST_CHARACTERS = 3 * EXCERPT_CHARACTERS  # of a passage, in addition to its be
 _LINK_CHARACTERS = 60
 _NOTHING_MATCHED = "Nothing matched: no paragraph has a word of the question, or the LLM chose none."
 _LEGEND = (
-    "Best first; the number is the mean log-likelihood of the question's words, given the text, and similarity with an "
-    "encoder: higher is better, comparable within one question."
+    "Best first. The number is the score per word of the question: the log-likelihood of its words given the text, "
+    "plus what an encoder and a language model add, if there are any. Higher is better. "
+    "Compare within one question only."
 )
 
 
@@ -44,8 +45,8 @@ def print_evidence(result: QuestionEvidence) -> None:
 def _print_item(item: FileEvidence) -> None:
     """Print evidence with its location, its versions and other places of the same text."""
     out = terminal.console
-    location = f"{_describe_step(item)}{_describe_location(item)}"
-    out.print(f"\n{item.rank}. {location} [dim]{item.score:.3f}[/dim]", soft_wrap=True)
+    source = f"{_describe_step(item)}{_describe_location(item)}"
+    out.print(f"\n{item.rank}. {source} [dim]{item.score:.3f}[/dim]", soft_wrap=True)
     if item.best is None:
         _print_indented(one_line(shorten(item.text, _TEXT_CHARACTERS)))
     else:

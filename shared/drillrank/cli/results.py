@@ -54,7 +54,7 @@ class BestParagraph:
 
 @dataclass(frozen=True, slots=True)
 class LeadingPassage:
-    """What leads from a passage of another file to some evidence.
+    """Link, title or name that leads from a passage of another file to some evidence.
 
     Attributes:
         file: Name of the other file as the user knows it.
@@ -190,7 +190,7 @@ class QuestionEvidence:
 
     Attributes:
         question: The question.
-        found: False if the files seem to speak of other subjects, or if there is no evidence. None if term statistics
+        found: False if the files seem to speak of other subjects, or if no evidence remains. None if term statistics
             and embeddings cannot tell. True otherwise.
         evidence: Evidence, best first.
         confidence: Probability that the files answer the question; None if it is unknown, as with an LLM.

@@ -13,6 +13,7 @@ from drillrank.frameworks.pages import read_pages, with_pages_of_span
 from drillrank.frameworks.settings import SplitterSettings
 from drillrank.llm import LLM, FunctionRequest, Requests
 from drillrank.passages import stable_uuid
+from drillrank.settings import with_preset
 from drillrank.structure import Document, breadcrumb, parse_document
 from drillrank.views import MultiViewChunker, SectionChunk, ViewWriter
 
@@ -135,7 +136,7 @@ def build_chunker(
         llm_identity: Key of the LLM in the cache.
         cache: Answers of the LLM in earlier runs.
     """
-    settings = component._settings
+    settings = with_preset(component._settings, component.preset)
     return MultiViewChunker(
         component.views,
         llm=llm,

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         TrainedAnswers,
     )
     from drillrank.likelihood.cross_encoder import CrossEncoderModel
-    from drillrank.likelihood.ct2 import CTranslate2Model
     from drillrank.likelihood.encoder import EmbeddingModel
     from drillrank.likelihood.huggingface import HuggingFaceModel
     from drillrank.likelihood.load import load_language_model
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 _MODULE_BY_NAME = {
     "CrossEncoderModel": "cross_encoder",
-    "CTranslate2Model": "ct2",
     "EmbeddingModel": "encoder",
     "HuggingFaceModel": "huggingface",
     "LanguageModel": "base",
@@ -54,7 +52,6 @@ _MODULE_BY_NAME = {
 }
 
 __all__ = [
-    "CTranslate2Model",
     "CrossEncoderModel",
     "EmbeddingModel",
     "HuggingFaceModel",

@@ -132,10 +132,6 @@ class HuggingFaceModel(LocalModel["TorchEngine"]):
             )
         _check_predicts(model, self._name)
         logger.info("Loaded %s on %s in %s.", self._name, device, dtype)
-        if (
-            device.type == "cpu" and config.is_encoder_decoder
-        ):  # decoders are as fast in bfloat16, and nearer to float32
-            logger.info("On a CPU, CTranslate2 in int8 is faster: drillrank.likelihood.ct2.convert.")
         window = options["max_length"] or longest_input(config, host)
         return TorchEngine(
             model,

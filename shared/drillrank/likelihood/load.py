@@ -25,7 +25,6 @@ KINDS = {
     "st": "encoder:sentence_transformer",
     "m2v": "encoder:model2vec",
     "hf": "huggingface:HuggingFaceModel",
-    "ct2": "ct2:CTranslate2Model",
     "ce": "cross_encoder:CrossEncoderModel",
     "http": "served:ServedModel",
     "https": "served:ServedModel",
@@ -54,8 +53,7 @@ def load_language_model(
         spec: `"unigram"`: the embedded Dirichlet-smoothed model (options `mu` and `language`, "english" by default).
             `"unigram:<directory>"`: the same, fitted and saved by `UnigramModel.save`.
             `"hf:<model id or directory>"`: a Hugging Face model (options of `HuggingFaceModel`), loaded at the first
-            use. `"ct2:<directory>"`: the same, converted by `drillrank.likelihood.ct2.convert` (options of
-            `CTranslate2Model`).
+            use.
             `"st:<model id or directory>"`: words and meaning by a sentence-transformers encoder (options of
             `drillrank.likelihood.encoder.sentence_transformer`), loaded at the first use.
             `"m2v:<model id or directory>"`: the same by a model2vec model, without torch (options of
@@ -173,8 +171,8 @@ def _find_installed_builder(spec: object, kind: str) -> Build:
         added = sorted({f'"{one.name}:<...>"' for one in _entry_points() if _KIND.fullmatch(one.name)} - {*KINDS})
         raise UnknownModel(
             f'{spec!r:.200} names no kind of language model; known: "unigram", "unigram:<directory>", '
-            '"st:<id or directory>", "m2v:<id or directory>", "hf:<id or directory>", "ct2:<directory>", '
-            '"ce:<id or directory>", "http://host:port/v1#<model>", "http://host:port/rerank#<model>", '
+            '"st:<id or directory>", "m2v:<id or directory>", "hf:<id or directory>", "ce:<id or directory>", '
+            '"http://host:port/v1#<model>", "http://host:port/rerank#<model>", '
             f'{"".join(f"{name}, " for name in added)}and sums of them such as "unigram+2*hf:<id>".'
         )
     if len({entry_point.value for entry_point in candidates}) > 1:

@@ -92,7 +92,7 @@ class Engine(ABC):
     """Loaded model.
 
     Attributes:
-        model: Model of PyTorch or CTranslate2.
+        model: Model of PyTorch.
         tokenizer: Tokenizer that reads text as data.
         window: Longest input in tokens, special tokens included, or None.
         start: Token ids in front of each target of an encoder-decoder. None for decoder-only models.

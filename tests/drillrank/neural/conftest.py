@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -13,8 +12,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer, processors
 
-from drillrank.likelihood import HuggingFaceModel, LanguageModel, load_language_model
-from drillrank.likelihood.ct2 import convert
+from drillrank.likelihood import HuggingFaceModel
 from tests.drillrank.neural.float64 import Yardstick
 from tests.drillrank.neural.tokenizers_of_all_kinds import byte_fallback, byte_level, pairs, unigram, word_piece
 
@@ -154,20 +152,9 @@ def smallest(place: Path) -> Path:
     return place
 
 
-KINDS_OF_MODELS = ("hf", "ct2")
-
-
-def loaded(folder: Path, kind: str) -> LanguageModel:
-    """A saved model in float32, by transformers or by CTranslate2, which is skipped where it is not installed."""
-    if kind == "hf":
-        return HuggingFaceModel(str(folder), dtype="float32")
-    pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed")
-    place = folder.parent / f"{folder.name}-ct2"
-    if not place.exists():
-        own = Path(tempfile.mkdtemp(dir=folder.parent)) / "converted"
-        convert(str(folder), str(own), quantization="float32")
-        move_whole(own, place)
-    return load_language_model(f"ct2:{place}")
+def loaded(folder: Path) -> HuggingFaceModel:
+    """Return a saved model in float32."""
+    return HuggingFaceModel(str(folder), dtype="float32")
 
 
 @pytest.fixture(scope="session")

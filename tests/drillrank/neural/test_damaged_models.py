@@ -13,7 +13,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from drillrank import UPR, load_language_model
+from drillrank import UPR
 from drillrank.errors import DrillrankError, InvalidInput
 from drillrank.likelihood import HuggingFaceModel
 from tests.drillrank.neural.conftest import between, loaded, saved, wrapped
@@ -52,17 +52,14 @@ def scores(model) -> list[float]:
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("kind", ["hf", "ct2"])
-def test_no_damaged_file_is_read_as_something_else(whole, kind, damage, tmp_path):
-    wanted = scores(loaded(whole, kind))
-    place = whole if kind == "hf" else whole.parent / f"{whole.name}-ct2"
-    options = {"dtype": "float32"} if kind == "hf" else {}
+def test_no_damaged_file_is_read_as_something_else(whole, damage, tmp_path):
+    wanted = scores(loaded(whole))
     refused: dict[str, DrillrankError] = {}
-    for number, name in enumerate(sorted(file.name for file in place.iterdir())):
-        copy = shutil.copytree(place, tmp_path / str(number))
+    for number, name in enumerate(sorted(file.name for file in whole.iterdir())):
+        copy = shutil.copytree(whole, tmp_path / str(number))
         DAMAGES[damage](copy / name)
         try:
-            found = scores(load_language_model(f"{kind}:{copy}", **options))
+            found = scores(loaded(copy))
         except DrillrankError as error:
             refused[name] = error
         else:
@@ -114,16 +111,6 @@ def test_the_tokenizer_of_a_model_with_more_tokens_is_refused(family, whole, tmp
     change_weights(copy, shrink)
     with pytest.raises(InvalidInput, match="different models"):
         scores(HuggingFaceModel(str(copy), dtype="float32"))
-
-
-@pytest.mark.parametrize("other", ["t5-untied", "opt"])
-def test_a_converted_model_knows_its_own_tokenizer(family, whole, other, tmp_path, tmp_path_factory):
-    loaded(whole, "ct2")
-    copy = shutil.copytree(whole.parent / f"{whole.name}-ct2", tmp_path / "copy")
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(saved(other, tmp_path_factory) / name, copy / name)
-    with pytest.raises(InvalidInput, match="another model"):
-        scores(load_language_model(f"ct2:{copy}"))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

@@ -1,4 +1,4 @@
-"""Explanations of neural models add up to the scores: transformers, CTranslate2, sentence encoders, servers."""
+"""Explanations of neural models add up to the scores: transformers, sentence encoders, servers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PASSAGES = [
     Passage("A lake is cold.", id="lake", links=("rhine",)),
 ]
 MANUAL = "# Towns\n\nBasel is an old town.\n\nIt lies on a river.\n\n# Novels\n\nEmma is a novel.\n\nIt was printed."
-LOCAL = [("hf", "t5-untied"), ("hf", "gpt2"), ("ct2", "t5-untied"), ("ct2", "gpt2")]
+LOCAL = [("hf", "t5-untied"), ("hf", "gpt2")]
 FAMILIES = ["t5-untied", "gpt2", "qwen2"]
 
 
@@ -49,7 +49,7 @@ def model(request, folders, server, tmp_path_factory):
         pytest.importorskip("sentence_transformers")
         place = saved_encoder(tmp_path_factory.mktemp("encoder"), [passage.text for passage in PASSAGES])
         return load_language_model(f"st:{place}", device="cpu")
-    return through(server) if kind == "served" else loaded(folders[family], kind)
+    return through(server) if kind == "served" else loaded(folders[family])
 
 
 def exact(model):
@@ -115,12 +115,12 @@ def test_meaning_is_one_more_token(tmp_path):
         assert nothing.value + meaning.value == pytest.approx(entry.details["log_meaning"])
 
 
-@pytest.mark.parametrize("kind", ["hf", "ct2", "served"])
+@pytest.mark.parametrize("kind", ["hf", "served"])
 @pytest.mark.parametrize("transform", ["softmax", "margin", "logit"])
 def test_of_relevance(kind, transform, folders, server):
     if kind == "served" and transform == "logit":
         return  # a server tells no raw logit, which Relevance refuses
-    model = through(server) if kind == "served" else loaded(folders["qwen2"], kind)
+    model = through(server) if kind == "served" else loaded(folders["qwen2"])
     asked = {"positive": "e", "negative": "s", "transform": transform, "scale": 0.5, "shift": 0.1, "chat": False}
     ranking = Relevance(model, preset="yes-no", settings=asked).rank(QUESTION, PASSAGES)
     found = add_up(ranking, model)

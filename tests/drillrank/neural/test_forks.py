@@ -10,7 +10,6 @@ import sys
 import pytest
 import torch
 
-from drillrank.likelihood.ct2 import convert
 from tests.drillrank.neural.conftest import saved
 from tests.drillrank.neural.fake_server import FakeServer
 from tests.drillrank.neural.tiny_encoder import saved_encoder
@@ -131,24 +130,15 @@ def test_torch_goes_on_with_one_thread(folder, tmp_path):
     assert "Load models in each process, or start processes by spawn." in said
 
 
-def test_ctranslate2_loads_its_model_again(folder, tmp_path):
-    furthest, [said] = forked(convert(str(folder), str(tmp_path / "converted"), quantization="float32"))
-    assert furthest < 1e-4
-    assert "computes on one thread" in said
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 def test_a_gpu_does_not_come_along(folder):
     assert run(ON_A_GPU, TEXTS[:12], f"hf:{folder}").startswith("DrillrankError The model was loaded on a GPU before")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the models would be on a GPU")
-@pytest.mark.parametrize("kind", ["hf", "ct2", "served"])
-def test_forks_while_other_threads_score(folder, server, tmp_path, kind):
-    if kind == "ct2":
-        spec = convert(str(folder), str(tmp_path / "converted"))
-    else:
-        spec = f"hf:{folder}" if kind == "hf" else server.address
+@pytest.mark.parametrize("kind", ["hf", "served"])
+def test_forks_while_other_threads_score(folder, server, kind):
+    spec = f"hf:{folder}" if kind == "hf" else server.address
     run(WHILE_SCORING, TEXTS[:12], spec, str(size(30)))
 
 

@@ -1,4 +1,4 @@
-"""What holds for every model on this machine, whether torch computes it or CTranslate2."""
+"""Models of every family and tokenizer, against one request at a time in float64."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from drillrank.likelihood import NextTokenRequest, Request, load_language_model
 from drillrank.likelihood.tokenizer import fit_to_budgets
 from drillrank.prompts import TruncatableText
 from drillrank.text import token_counter
-from tests.drillrank.neural.conftest import FAMILIES, KINDS_OF_MODELS, MORE_TOKENIZERS, loaded, saved
+from tests.drillrank.neural.conftest import FAMILIES, MORE_TOKENIZERS, loaded, saved
 from tests.drillrank.neural.float64 import Yardstick
 from tests.drillrank.neural.requests import phrases, prompts, requests
 from tests.examples import size
@@ -40,20 +40,14 @@ def yardstick(folder):
     return Yardstick(folder)
 
 
-@pytest.fixture(scope="module", params=KINDS_OF_MODELS)
-def model(request, folder):
-    return loaded(folder, request.param)
-
-
-def usable(temperature, model):
-    """CTranslate2 scores an encoder-decoder's targets at temperature 1 alone."""
-    return 1.0 if model.spec.startswith("ct2:") and model.include_eos_by_default else temperature
+@pytest.fixture(scope="module")
+def model(folder):
+    return loaded(folder)
 
 
 @hypothesis
 @given(requests, st.booleans(), st.sampled_from([1.0, 1.4, 0.5]))
 def test_agrees_with_one_at_a_time_in_float64(model, yardstick, pairs, include_eos, temperature):
-    temperature = usable(temperature, model)
     results = model.log_likelihood(pairs, include_eos=include_eos, temperature=temperature)
     for (context, target), result in zip(pairs, results, strict=True):
         expected = yardstick(context, target, include_eos=include_eos, temperature=temperature)
@@ -67,7 +61,7 @@ def test_agrees_with_one_at_a_time_in_float64(model, yardstick, pairs, include_e
 @given(related, st.randoms(), st.sampled_from([1, 40, 400]), st.booleans(), st.sampled_from([1, 1.4]))
 def test_a_score_depends_on_its_request_alone(model, asked, random, batch_tokens, include_eos, temperature):
     """Neither on its neighbours, nor on the order, the batches, and what prefixes are shared."""
-    settings = {"include_eos": include_eos, "temperature": usable(temperature, model)}
+    settings = {"include_eos": include_eos, "temperature": temperature}
     alone = [model.log_likelihood([request], **settings)[0] for request in asked]
     order = random.choices(range(len(asked)), k=len(asked) + 2)  # some left out, some twice
     in_batches = load_language_model(model.spec, **model.options | {"batch_tokens": batch_tokens})

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from drillrank import MonoT5, Passage
 from drillrank.errors import LacksCapability
 from drillrank.likelihood import HuggingFaceModel, LanguageModel, NextTokens, SumOfExperts, UnigramModel
-from tests.drillrank.neural.conftest import KINDS_OF_MODELS, loaded, saved
+from tests.drillrank.neural.conftest import loaded, saved
 from tests.drillrank.neural.float64 import Yardstick
 from tests.drillrank.neural.tiny_monot5 import save_tiny_monot5
 
@@ -40,11 +40,10 @@ def in_input_order(ranking):
     return [item.score for item in sorted(ranking, key=lambda item: item.details["position"])]
 
 
-@pytest.mark.parametrize("kind", KINDS_OF_MODELS)
 @pytest.mark.parametrize("family", ["t5-untied", "bart", "gpt2", "llama"])
-def test_an_answer_of_several_tokens_counts_as_a_whole_word(tmp_path_factory, family, kind):
+def test_an_answer_of_several_tokens_counts_as_a_whole_word(tmp_path_factory, family):
     folder = saved(family, tmp_path_factory)
-    model, alone = loaded(folder, kind), Yardstick(folder)
+    model, alone = loaded(folder), Yardstick(folder)
     given_ = [RELEVANT, Passage(OTHERS[0], title="Emma")]
     for item in MonoT5(model).rank(QUERY, given_):
         prompt = paper_prompt(QUERY, item.passage)

@@ -20,7 +20,7 @@ from drillrank.prompts import TruncatableText, TrustedText, prompt_text
 from drillrank.rerank.relevance import ANSWER_PRESETS
 from drillrank.rerank.scales import rescaled
 from tests.drillrank.helpers import refuses
-from tests.drillrank.neural.conftest import FAMILIES, KINDS_OF_MODELS, MORE_TOKENIZERS, loaded, saved
+from tests.drillrank.neural.conftest import FAMILIES, MORE_TOKENIZERS, loaded, saved
 from tests.drillrank.neural.float64 import Yardstick
 from tests.examples import size
 
@@ -80,9 +80,9 @@ def yardstick(folder):
     return Yardstick(folder)
 
 
-@pytest.fixture(scope="module", params=KINDS_OF_MODELS)
-def model(request, folder):
-    return loaded(folder, request.param)
+@pytest.fixture(scope="module")
+def model(folder):
+    return loaded(folder)
 
 
 def logits_behind(yardstick: Yardstick, ids: list[int]) -> np.ndarray:
