@@ -362,11 +362,12 @@ def _generator(folder: Path) -> tuple[Any, Callable[[Sequence[str], int, bool | 
             layers = []
             for i in range(len(caches[0].layers)):
                 of_layer = [cache.layers[i] for cache in caches]
-                layers.append(tuple(
-                    torch.cat([
-                        torch.nn.functional.pad(part, (0, 0, width - part.shape[2], 0)) for part in parts
-                    ]) for parts in ([one.keys for one in of_layer], [one.values for one in of_layer])
-                ))
+                layers.append(
+                    tuple(
+                        torch.cat([torch.nn.functional.pad(part, (0, 0, width - part.shape[2], 0)) for part in parts])
+                        for parts in ([one.keys for one in of_layer], [one.values for one in of_layer])
+                    )
+                )
             del caches
             cache = transformers.DynamicCache(layers)
             mask = torch.tensor([[0] * (width - len(ids)) + [1] * len(ids) for ids in rows], device=device)
@@ -385,9 +386,11 @@ def _generator(folder: Path) -> tuple[Any, Callable[[Sequence[str], int, bool | 
                 if all(one[-1] in ends for one in written) or step == tokens - 1:
                     break
                 mask = torch.nn.functional.pad(mask, (0, 1), value=1)
-                scores = model(
-                    chosen[:, None], cache=cache, attention_mask=mask, position_ids=(lengths + step)[:, None]
-                ).logits[:, -1].float()
+                scores = (
+                    model(chosen[:, None], cache=cache, attention_mask=mask, position_ids=(lengths + step)[:, None])
+                    .logits[:, -1]
+                    .float()
+                )
         return list(tokenizer.batch_decode(written, skip_special_tokens=True))
 
     return tokenizer, generate

@@ -173,9 +173,11 @@ def main(model: str = MODEL, questions: int | None = None, steps: str = ",".join
 
     def add_row(label: str, published: str, row: Row, by: str | None = name) -> None:
         scores = answers(by, read, row.passages) if by else []
-        by_type = [
-            f"{mean(f1 for (_, f1), of in zip(scores, types, strict=True) if kind in of):.3f}" for kind in TYPES
-        ] if scores else []
+        by_type = (
+            [f"{mean(f1 for (_, f1), of in zip(scores, types, strict=True) if kind in of):.3f}" for kind in TYPES]
+            if scores
+            else []
+        )
         table.add_row(
             label, published, interval(row.f1), interval(np.subtract(row.f1, likelihood.f1)),
             f"{mean(row.tokens):,.0f}", f"{mean(row.calls):.1f}", f"{mean(row.unusable):.2f}",
@@ -193,9 +195,18 @@ def main(model: str = MODEL, questions: int | None = None, steps: str = ",".join
     ]
     add_row("base, by an oracle", "", measure(read, oracle), None)
     gold = gold_passages(read)
-    add_row("gold evidence", "", Row(
-        [1.0] * len(gold), [0] * len(gold), [0] * len(gold), [[p.id for p in of] for of in gold], gold, [False] * len(gold)
-    ))
+    add_row(
+        "gold evidence",
+        "",
+        Row(
+            [1.0] * len(gold),
+            [0] * len(gold),
+            [0] * len(gold),
+            [[p.id for p in of] for of in gold],
+            gold,
+            [False] * len(gold),
+        ),
+    )
 
 
 def interval(values: Sequence[float] | np.ndarray) -> str:
