@@ -116,13 +116,14 @@ class KeptModel(LanguageModel):
     Args:
         name: A directory below the models', which names the file, too; of any other directory the last part does.
         chat: As for `hf:`.
-        dtype: Type of the weights; each type has a file of its own.
+        dtype: Type of the weights; each type has a file of its own. None is bfloat16 for `INSTRUCTED`, else float32.
     """
 
     tells_next_tokens = True
 
-    def __init__(self, name: str, *, chat: bool = False, dtype: str = "float32") -> None:
+    def __init__(self, name: str, *, chat: bool = False, dtype: str | None = None) -> None:
         self.name, self.chat = name, chat
+        dtype = dtype or ("bfloat16" if Path(name).name in INSTRUCTED else "float32")
         self._kept = _kept(name, dtype)
 
     @property
