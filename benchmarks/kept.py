@@ -31,10 +31,10 @@ from drillrank.prompts import Prompt, TruncatableText
 
 KEPT = Path(os.environ.get("DRILLRANK_KEPT", Path(__file__).resolve().parent / "kept"))
 MODELS = ("smollm2", "gemma3-270m")
-SCORE_TOGETHER = 512  # requests
 INSTRUCTED = ("qwen-1.5b", "qwen-0.5b")  # in bfloat16, without a penalty
 ASK_TOGETHER, WRITE_TOGETHER = 256, 12  # questions asked at once, and prompts answered at once
 WRITERS = 2  # threads that write; each computes with OMP_NUM_THREADS
+SCORE_TOGETHER = 512  # requests
 
 
 def named(model: str) -> list[str]:
@@ -116,13 +116,14 @@ class KeptModel(LanguageModel):
     Args:
         name: A directory below the models', which names the file, too; of any other directory the last part does.
         chat: As for `hf:`.
-        dtype: Type of the weights; each type has a file of its own.
+        dtype: Type of the weights; each type has a file of its own. None is bfloat16 for `INSTRUCTED`, else float32.
     """
 
     tells_next_tokens = True
 
-    def __init__(self, name: str, *, chat: bool = False, dtype: str = "float32") -> None:
+    def __init__(self, name: str, *, chat: bool = False, dtype: str | None = None) -> None:
         self.name, self.chat = name, chat
+        dtype = dtype or ("bfloat16" if Path(name).name in INSTRUCTED else "float32")
         self._kept = _kept(name, dtype)
 
     @property
