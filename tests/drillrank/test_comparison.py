@@ -335,7 +335,12 @@ def test_the_papers_strategies_stand_beside_each_other_with_evidence_answers_and
     assert 0 < cost.money < found.costs["base"].money
     assert found.to_dict()["answers"]["base"] == {"1": "Two years.", "2": "Once a month."}
     _, shown = found.tables()["Means and costs"]
-    assert [row[0] for row in shown][-8:-4] == ["tokens per question", "calls per question", "tokens per answer", "money"]
+    assert [row[0] for row in shown][-8:-4] == [
+        "tokens per question",
+        "calls per question",
+        "tokens per answer",
+        "money",
+    ]
     assert "Two years." in html_report(compare(rows, {"one": components["base"], "none": lambda _: []}, tmp_path,
                                                llm=reader, primary="EM"))  # fmt: skip
 

@@ -102,6 +102,9 @@ _finder_options = _options(
     click.option("--preset", type=click.Choice(["paper"]), help="Use the method of the paper as published."),
     click.option("--settings", metavar="FILE", help="Settings of D3, as `drillrank tune` writes them."),
     _trust,
+    click.option(
+        "--prefix-cache", metavar="SIZE", help="Disk space for what an hf: model computed of passages; 2 GB by default."
+    ),
     click.option("--follow-links", is_flag=True, help="Follow links in folders that lead outside them."),
     click.option("--no-cache", is_flag=True, help="Neither use nor write the cache of files that were read."),
 )
@@ -147,6 +150,11 @@ _comparison_options = _options(
     metavar="FILE",
     help="Prompt of --answer, in place of ours: a text with {contents} and {question}.",
 )
+@click.option(
+    "--precompute",
+    is_flag=True,
+    help="Let an hf: model compute the 100 best passages of the first stage beforehand.",
+)
 @click.option("--explain", is_flag=True, help="Show what each word adds to each score, and which sections were read.")
 @_json
 def ask(**options: Any) -> bool:
@@ -158,6 +166,23 @@ def ask(**options: Any) -> bool:
     from drillrank.cli.ask import run_ask
 
     return run_ask(**options)
+
+
+@commands.command(epilog="Exit status: 0 all sentences are supported; 1 one is not; 2 an error.")
+@click.argument("answer")
+@click.argument("files", nargs=-1, required=True)
+@_finder_options
+@click.option("--include", multiple=True, metavar="PATTERN", help="Read only files that match: '*.md', 'notes/'.")
+@click.option("--exclude", multiple=True, metavar="PATTERN", help="Read no files that match, as in a .gitignore.")
+@_json
+def check(**options: Any) -> bool:
+    """Check which sentences of an answer files support.
+
+    ANSWER is a text in quotes, a file, or - for standard input. FILES are files, folders and quoted patterns.
+    """
+    from drillrank.cli.check import run_check
+
+    return run_check(**options)
 
 
 @commands.command(epilog=_STATUS)
@@ -208,7 +233,10 @@ def compare(**options: Any) -> bool:
 )
 @click.option("--n-instructions", default=200, show_default=True, help="Number of instructions that the T5 writes.")
 @click.option("--folds", default=10, show_default=True, help="Parts, each measured with what those before choose.")
-@click.option("--out", metavar="FILE", default="settings.json", show_default=True, help="The settings; see --settings.")
+@click.option(
+    "--coverage", type=float, metavar="SHARE", help="Calibrate Coverage(SHARE) of a reranker, and tune nothing."
+)
+@click.option("--out", metavar="FILE", help="The settings; settings.json by default, or coverage.json.")
 def tune(**options: Any) -> None:
     """Find settings for your questions.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from drillrank.errors import InvalidInput
 from drillrank.files import check_target, replace_file
 from drillrank.limits import read_json
 
+_OF_TUNE = ("folds", "measure")  # options that a calibration does not take
 _PRESET_COMPONENTS = ("UPR", "BRMGR", "PromptRank", "PathSearch", "MultiViewIndex", "D3")
 
 
@@ -63,11 +65,16 @@ def run_tune(
     write_instructions: str | None,
     n_instructions: int,
     preset: str | None,
-    out: str,
+    out: str | None,
     as_json: bool,
+    coverage: float | None,
     **options: Any,
 ) -> None:
     """Tune a component, print the settings that were tried, and write the best ones to a file."""
+    if coverage is not None:
+        _run_calibration(component, coverage, out or "coverage.json", as_json, options)
+        return
+    out = out or "settings.json"
     from drillrank.evaluation import tune
     from drillrank.evaluation.settings_file import read_settings_file
 
@@ -99,6 +106,30 @@ def run_tune(
         terminal.print_json(tuning.to_dict())
     else:
         terminal.console.print(escape(f"{tuning}\n{out} contains the settings of {tuning.component}."))
+
+
+def _run_calibration(component: str, share: float, out: str, as_json: bool, options: Mapping[str, Any]) -> None:
+    """Calibrate the coverage of a reranker, and write it to a file."""
+    from drillrank.coverage import Coverage
+    from drillrank.evaluation.calibration import calibrate_coverage
+
+    check_target(out)
+    if Path(out).exists():
+        Coverage.load(out)  # raises if it is another kind of file, which must not be overwritten
+    arguments = {name: value for name, value in _as_arguments(dict(options)).items() if name not in _OF_TUNE}
+    with terminal.progress("questions") as on_progress:
+        coverage = calibrate_coverage(
+            component=_parse_component(component)[1], share=share, on_progress=on_progress, **arguments
+        )
+    coverage.save(out)
+    if as_json:
+        terminal.print_json(asdict(coverage))
+    else:
+        terminal.console.print(
+            f"{out}: of {coverage.n_questions:,} questions like yours, {share:.0%} keep their evidence among the "
+            f"passages with a score of at most {coverage.margin:.4g} below the best one. "
+            f'Use it as top_n=Coverage.load("{escape(out)}").'
+        )
 
 
 def _as_arguments(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -139,9 +139,8 @@ def check_support(
         raise InvalidInput(f"answer must be a string, got {answer!r:.200}. Pass its text.")
     model = load_language_model(model)
     encoder = as_encoder(embed)
-    language = model.language if isinstance(model, UnigramModel) else "english"
     reader = None if isinstance(model, UnigramModel) else model
-    evidence = SupportEvidence(as_passages(passages), language, reader, encoder)
+    evidence = SupportEvidence(as_passages(passages), model.language, reader, encoder)
     judgments = []
     for start, end in sentences(answer):
         features = evidence.compute_features(answer[start:end])
@@ -302,7 +301,10 @@ class SupportEvidence:
         if self._vectors is None:
             return 0.0
         vector = of_unit_length(embedded(self._encoder, [sentence]))[0]
-        scale = _measure_encoder(self._encoder)
+        try:
+            scale = _measure_encoder(self._encoder)
+        except TypeError:  # a function that has no hash
+            scale = measure_encoder(self._encoder)
         cosine = float(np.max(self._vectors @ vector))
         width = scale.related - scale.unrelated
         return min(max((cosine - scale.unrelated) / width, 0.0), 1.0) if width > 0 else 0.0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,11 +19,13 @@ from hypothesis import strategies as st
 from drillrank import UPR, Passage
 from drillrank.errors import DrillrankWarning, InvalidInput, LacksCapability
 from drillrank.likelihood import HuggingFaceModel, Request, SumOfExperts, UnigramModel
+from drillrank.likelihood.prefix_files import PrefixFiles
 from drillrank.likelihood.prefix_memory import PrefixMemory, StateLayout
 from drillrank.prompts import TruncatableText
 from tests.drillrank.neural.conftest import byte_level, wrapped
 from tests.drillrank.neural.requests import phrases
 from tests.drillrank.neural.test_shared_prefixes import counted
+from tests.drillrank.test_full_disk import room_for
 
 SENTENCE = "The old town of Basel lies on the Rhine. "
 DEMONSTRATION = "Document: Emma is a novel by Jane Austen. Question: who wrote it? " * 3
@@ -114,6 +118,14 @@ def test_a_second_question_computes_its_own_tokens_only(decoder):
     with counted(cached) as passes:
         [likelihood, *_] = cached.log_likelihood([make_request(text, QUESTIONS[0]) for text in texts])
     assert count_tokens(passes) <= len(texts) * (len(likelihood.tokens) + 1)  # one for padding to even widths
+    assert len(passes) == 1
+
+
+def test_a_first_question_is_read_in_the_pass_that_computes_the_prefixes(decoder):
+    requests = [make_request(f"{number} {SENTENCE * 3}", "who?") for number in range(6)]
+    cached = load(decoder)
+    with counted(cached) as passes:
+        assert_same(cached.log_likelihood(requests), decoder.log_likelihood(requests))
     assert len(passes) == 1
 
 
@@ -223,14 +235,15 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_file_is_computed_again(model, tmp_path, damage):
-    requests = [make_request(SENTENCE * 3, "who?")]
+def test_damaged_files_are_computed_again_with_one_warning(model, tmp_path, damage):
+    requests = [make_request(SENTENCE * n, "who?") for n in (2, 3)]
     expected = model.log_likelihood(requests)
     load(model, prefix_cache_dir=str(tmp_path)).log_likelihood(requests)
     for path in list_files(tmp_path):
         path.write_bytes(damage(path.read_bytes()))
-    with pytest.warns(DrillrankWarning, match="was damaged"):
+    with pytest.warns(DrillrankWarning, match="had a damaged file") as warned:
         assert_same(load(model, prefix_cache_dir=str(tmp_path)).log_likelihood(requests), expected)
+    assert len(warned) == 1
     again = load(model, prefix_cache_dir=str(tmp_path))
     with counted_states(again) as n_states:
         assert_same(again.log_likelihood(requests), expected)
@@ -257,20 +270,25 @@ def test_other_weights_have_files_of_their_own(model, tmp_path):
     assert len(list(cache.iterdir())) == 2
 
 
-def test_a_full_disk_is_a_warning(model, tmp_path, monkeypatch):
+@pytest.mark.skipif(os.name == "nt", reason="this system has no links to folders for everyone")
+def test_a_file_that_cannot_be_read_is_not_called_damaged(model, tmp_path):
+    requests = [make_request(SENTENCE * n, "who?") for n in (2, 3)]
+    expected = model.log_likelihood(requests)
+    load(model, prefix_cache_dir=str(tmp_path)).log_likelihood(requests)
+    for path in list_files(tmp_path):
+        path.unlink()
+        path.symlink_to(path.name)  # a loop, which root cannot read either
+    with pytest.warns(DrillrankWarning, match="cannot be read") as warned:
+        assert_same(load(model, prefix_cache_dir=str(tmp_path)).log_likelihood(requests), expected)
+    assert len(warned) == 1
+
+
+def test_a_full_disk_is_a_warning(model, tmp_path):
     requests = [make_request(SENTENCE * n, "who?") for n in (1, 2)]
     expected = model.log_likelihood(requests)
     cached = load(model, prefix_cache_dir=str(tmp_path))
     cached.engine  # noqa: B018  # loads it
-    replace = Path.replace
-
-    def fail(path, target):
-        if path.suffix == ".part":
-            raise OSError(28, "No space left on device")
-        return replace(path, target)
-
-    monkeypatch.setattr(Path, "replace", fail)
-    with pytest.warns(DrillrankWarning, match="cannot be written") as warned:
+    with room_for(100), pytest.warns(DrillrankWarning, match="cannot be written") as warned:
         assert_same(cached.log_likelihood(requests), expected)
     assert len(warned) == 1
     assert not list_files(tmp_path)
@@ -296,6 +314,31 @@ def test_temporary_files_of_a_dead_process_are_deleted(model, tmp_path):
     os.utime(old, (0, 0))
     load(model, prefix_cache_dir=str(tmp_path)).engine  # noqa: B018  # loads it
     assert (old.exists(), new.exists()) == (False, True)
+
+
+WRITER = """
+import sys
+import numpy as np
+from drillrank.likelihood.prefix_files import PrefixFiles
+files = PrefixFiles(sys.argv[1], "x", 10**9)
+states = np.arange(2_000_000 // 8).view(np.uint8).reshape(100, -1)
+for number in range(10**6):
+    files.save(number.to_bytes(20, "little"), states)
+    print(number, flush=True)
+"""
+
+
+def test_a_process_killed_while_it_writes_leaves_no_half_file(tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE)
+    for _ in range(3):
+        process.stdout.readline()
+    process.kill()
+    n_written = 3 + len(process.communicate()[0].splitlines())
+    files = PrefixFiles(tmp_path, "x", 10**9)
+    states = np.arange(2_000_000 // 8).view(np.uint8).reshape(100, -1)
+    for number in range(n_written + 2):
+        loaded = files.load(number.to_bytes(20, "little"), *states.shape)
+        assert number >= n_written if loaded is None else np.array_equal(loaded, states)
 
 
 def test_threads_of_two_models_share_a_folder(model, tmp_path):
