@@ -14,7 +14,8 @@ _ALL = (
     "papers_d3 papers_self_ask papers_promptrank papers_mc papers_brmgr llm_evidence "
     "readers drilldown views folders folder_german small_folders folder_readers "
     "readme_folder flat_headings stores d3_stores financebench which_document all_reports not_here contracts "
-    "loaded_pages pdf_folder filtered_views neural_speed prefix_cache prefix_cache_vllm "
+    "loaded_pages pdf_folder filtered_views neural_speed prefix_cache prefix_cache_int8 prefix_service "
+    "prefix_cache_vllm "
     "encoder_states quantised encoders corpus_scale growing_pool store_scale "
     "static_embeddings path_seeds real_files wiki_hops agent_tokens support coverage gap"
 )
