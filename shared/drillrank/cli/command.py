@@ -148,7 +148,7 @@ _comparison_options = _options(
 @click.option(
     "--answer-prompt",
     metavar="FILE",
-    help="Prompt of --answer, in place of ours: a text with {contents} and {question}.",
+    help="Prompt of --answer, in place of the built-in one: a text with {contents} and {question}.",
 )
 @click.option(
     "--precompute",
