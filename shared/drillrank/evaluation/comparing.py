@@ -56,7 +56,7 @@ def compare(
         questions: A `.jsonl` or `.csv` file or mappings: `question`, at least one of `gold` (ids of passages), `spans`
             (texts that are evidence) and `answers`, and optionally `id`, `candidates`, their `scores`, `document` (the
             only document to search) and `type`. `drillrank.evaluation.datasets` reads those of public datasets.
-        components: Components by name in the report: one of ours by name, a dotted path, a mapping with `component` and
+        components: Components by name in the report: a drillrank component by name, a dotted path, a mapping with `component` and
             settings, or an object (see `drillrank.evaluation.systems.build_system`). A list of names or paths works,
             too.
         corpus: Files, folders, or passages. None if the questions have candidates, or if `first_stage` finds them.
