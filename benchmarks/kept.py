@@ -31,10 +31,10 @@ from drillrank.prompts import Prompt, TruncatableText
 
 KEPT = Path(os.environ.get("DRILLRANK_KEPT", Path(__file__).resolve().parent / "kept"))
 MODELS = ("smollm2", "gemma3-270m")
-SCORE_TOGETHER = 512  # requests
 INSTRUCTED = ("qwen-1.5b", "qwen-0.5b")  # in bfloat16, without a penalty
 ASK_TOGETHER, WRITE_TOGETHER = 256, 12  # questions asked at once, and prompts answered at once
 WRITERS = 2  # threads that write; each computes with OMP_NUM_THREADS
+SCORE_TOGETHER = 512  # requests
 
 
 def named(model: str) -> list[str]:
@@ -116,13 +116,14 @@ class KeptModel(LanguageModel):
     Args:
         name: A directory below the models', which names the file, too; of any other directory the last part does.
         chat: As for `hf:`.
-        dtype: Type of the weights; each type has a file of its own.
+        dtype: Type of the weights; each type has a file of its own. None is bfloat16 for `INSTRUCTED`, else float32.
     """
 
     tells_next_tokens = True
 
-    def __init__(self, name: str, *, chat: bool = False, dtype: str = "float32") -> None:
+    def __init__(self, name: str, *, chat: bool = False, dtype: str | None = None) -> None:
         self.name, self.chat = name, chat
+        dtype = dtype or ("bfloat16" if Path(name).name in INSTRUCTED else "float32")
         self._kept = _kept(name, dtype)
 
     @property
@@ -362,11 +363,12 @@ def _generator(folder: Path) -> tuple[Any, Callable[[Sequence[str], int, bool | 
             layers = []
             for i in range(len(caches[0].layers)):
                 of_layer = [cache.layers[i] for cache in caches]
-                layers.append(tuple(
-                    torch.cat([
-                        torch.nn.functional.pad(part, (0, 0, width - part.shape[2], 0)) for part in parts
-                    ]) for parts in ([one.keys for one in of_layer], [one.values for one in of_layer])
-                ))
+                layers.append(
+                    tuple(
+                        torch.cat([torch.nn.functional.pad(part, (0, 0, width - part.shape[2], 0)) for part in parts])
+                        for parts in ([one.keys for one in of_layer], [one.values for one in of_layer])
+                    )
+                )
             del caches
             cache = transformers.DynamicCache(layers)
             mask = torch.tensor([[0] * (width - len(ids)) + [1] * len(ids) for ids in rows], device=device)
@@ -385,9 +387,11 @@ def _generator(folder: Path) -> tuple[Any, Callable[[Sequence[str], int, bool | 
                 if all(one[-1] in ends for one in written) or step == tokens - 1:
                     break
                 mask = torch.nn.functional.pad(mask, (0, 1), value=1)
-                scores = model(
-                    chosen[:, None], cache=cache, attention_mask=mask, position_ids=(lengths + step)[:, None]
-                ).logits[:, -1].float()
+                scores = (
+                    model(chosen[:, None], cache=cache, attention_mask=mask, position_ids=(lengths + step)[:, None])
+                    .logits[:, -1]
+                    .float()
+                )
         return list(tokenizer.batch_decode(written, skip_special_tokens=True))
 
     return tokenizer, generate

@@ -139,7 +139,9 @@ def union(questions: Sequence[Asked]) -> tuple[np.ndarray, np.ndarray]:
         chosen = []
         for number, (rankings, covered, _) in enumerate(questions):
             count = first if len(rankings) > 1 else int(k) + (k % 1 > 0) * (number % 2)
-            chosen.append([covered[i] for i in {i for ranking in rankings.values() for i in first_chunks(ranking, count)}])
+            chosen.append(
+                [covered[i] for i in {i for ranking in rankings.values() for i in first_chunks(ranking, count)}]
+            )
         recalls.append([sum(of_chunks) for of_chunks in chosen])
         counts.append([len(of_chunks) for of_chunks in chosen])
     return np.array(recalls), np.array(counts)
