@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from drillrank.errors import InvalidInput, ServerFailure
+from drillrank.errors import InvalidInput, ServerFailure, check_mappings
 from drillrank.likelihood.http_client import HTTPClient, split_address
 from drillrank.likelihood.process import PerProcess
 from drillrank.llm import LLM, Reply
@@ -53,11 +53,12 @@ class ServedLLM:
         concurrency: int = 8,
         parameters: Mapping[str, Any] = {"temperature": 0, "max_tokens": 2048},  # never changed
     ) -> None:
+        check_mappings(parameters=parameters)
         self.address = address
         self._root, self.model = split_address(address)
         client = partial(HTTPClient, self._root, api_key_env=api_key_env, timeout=timeout)
         self._client = PerProcess(partial(client, retries=retries, concurrency=concurrency))
-        self._parameters = dict(parameters)
+        self._parameters = dict(parameters or {})
         self.takes_schemas = True
 
     def __repr__(self) -> str:
