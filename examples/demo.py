@@ -56,7 +56,7 @@ def main(question: str = QUESTION) -> None:
 
 
 def views_of_the_best_section(question: str, chunks: Sequence[SectionChunk], index: MultiViewIndex) -> Table:
-    """What is indexed of it."""
+    """List the indexed texts of the section, one row per view."""
     best = index.search(question, 1)[0].section_id
     table = Table("view", "indexed text", title="One section in three views")
     for chunk in chunks:

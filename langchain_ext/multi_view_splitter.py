@@ -15,14 +15,13 @@ from drillrank.frameworks.constructors import component
 from drillrank.frameworks.settings import SplitterSettings
 from drillrank.frameworks.splitting import Namespaces, SourceDocument, build_chunker, split_documents
 from drillrank.llm import Requests, arun, run
-from drillrank.settings import as_settings
+from drillrank.settings import Preset, as_settings
 from drillrank.views import (
-    MAX_TOKENS,
-    MIN_TOKENS,
     VIEWS,
     Chunking,
     Context,
     SectionChunk,
+    SizeLimit,
     Summarizer,
     View,
 )
@@ -59,14 +58,18 @@ class MultiViewTextSplitter(TextSplitter):
         chunking: Unit of the index: `"section"`, `"passage"` (consecutive blocks of up to 1,200 characters, short
             sections joined), `"paragraph"`, `"content_aware_fixed"` (sentences of one section, up to `max_tokens`), or
             `"fixed"` (the same across sections).
-        max_tokens: Largest size of a chunk, by default what most encoders read. Longer sections are split between
-            paragraphs, then sentences. None sets no limit.
-        min_tokens: Neighboring sections of fewer tokens are joined under their parent. None joins none.
+        max_tokens: Largest size of a chunk. Longer sections are split between paragraphs, then sentences. None sets no
+            limit. `"default"` is 512, what most encoders read, or no limit with the preset.
+        min_tokens: Neighboring sections of fewer tokens are joined under their parent. None joins none. `"default"` is
+            64, or None with the preset.
         context: Text in front of the raw text in the index: `"headings"`, `"keywords"` of the section, or both.
         summarizer: Function from texts to summaries, for example a `drillrank.views.HuggingFaceSummarizer`. It replaces
             the LLM for summaries.
         namespace: Namespace of all documents.
         namespace_key: Metadata key of each document's namespace.
+        preset: `"paper"` sets what the paper fixes and other arguments leave open: whole sections, and keywords and
+            summaries without headings. `MultiViewRetriever` has the rest of it. The paper's LLM writes the views. None
+            keeps `settings.preset`.
         settings: Settings that rarely change: `drillrank.frameworks.settings.SplitterSettings`.
 
     Raises:
@@ -84,12 +87,13 @@ class MultiViewTextSplitter(TextSplitter):
     _: KW_ONLY
     llm: Runnable[Any, Any] | None = None
     chunking: Chunking = "section"
-    max_tokens: int | None = MAX_TOKENS
-    min_tokens: int | None = MIN_TOKENS
+    max_tokens: SizeLimit = "default"
+    min_tokens: SizeLimit = "default"
     context: Sequence[Context] = ()
     summarizer: Summarizer | None = None
     namespace: str | None = None
     namespace_key: str | None = None
+    preset: Preset | None = None
     cache: MutableMapping[str, str] | None = None
     show_progress: bool = False
     settings: SplitterSettings | Mapping[str, Any] = SplitterSettings()

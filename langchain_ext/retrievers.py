@@ -19,9 +19,10 @@ from drillrank.frameworks.settings import ResultLimit, count_merged
 from drillrank.frameworks.source_passages import retrieve_and_generate
 from drillrank.frameworks.views import FoundSection, ViewRetrieval
 from drillrank.llm import Requests, Usage
+from drillrank.settings import Preset
 from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
-from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View
+from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View, complete_merge
 from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM, embedding_of, takes_temperature
 from langchain_ext._records import as_raw, read_distinct_documents
@@ -47,15 +48,16 @@ class MultiViewRetriever(QueryRetriever):
             False. They apply to all look-ups, as do those of retrievers that `store.as_retriever` made.
         retriever: `"bm25"` or `"tfidf"`: index of each view in memory.
         weights: Weight of each view. None takes the best of every view: see `drillrank.views.merge_views`.
-        language: Language of the stemmer, for an index in memory.
         embed: Embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
             texts to vectors. Without a source, semantic similarity then replaces lexical matching.
-        merge: `"fusion"`, or `"union"` as in the paper, about `top_n` sections: see `drillrank.views.merge_views`.
+        merge: `"fusion"`, or `"union"` as in the paper, about `top_n` sections: see `drillrank.views.merge_views`. None
+            is fusion, or union with the preset.
         views: Views to search.
         top_n: Maximum number of results. `invoke(query, top_n=...)` overrides it.
         expand: `"parent"` returns, for each section that was found, the section around it: its parent with all
             subsections, or, without a parent, its own subsections. `"neighbours"` adds the previous and the next
             section. See below. None returns the section itself.
+        preset: `"paper"` sets what the paper fixes and other arguments leave open: the union of the best of each view.
         explain: True explains the results.
         settings: Settings that rarely change: `langchain_ext.settings.MultiViewRetrieverSettings`, or a mapping.
 
@@ -94,12 +96,12 @@ class MultiViewRetriever(QueryRetriever):
     filters: Filter | None = Field(default=None, description="Filter of the documents.")
     retriever: RetrieverName = Field(default="bm25", description="Index of each view in memory.")
     weights: dict[str, float] | None = Field(default=None, description="Weight of each view.")
-    language: str = Field(default="english", description="Language of the stemmer.")
     embed: Embeddings | Embed | str | None = Field(default=None, description="Embeddings for an index in memory.")
-    merge: Merge = Field(default="fusion", description="Way to merge the rankings.")
+    merge: Merge | None = Field(default=None, description="Way to merge the rankings.")
     views: tuple[View, ...] = Field(default=VIEWS, description="Views to search.")
     top_n: int = Field(default=5, description="Maximum number of results.")
     expand: Expansion | None = Field(default=None, description="Sections to join to those found.")
+    preset: Preset | None = Field(default=None, description='"paper" sets what the paper fixes.')
     explain: bool = Field(default=False, description=EXPLAIN)
     settings: MultiViewRetrieverSettings | dict[str, Any] = Field(
         default=MultiViewRetrieverSettings(), description="Settings that rarely change."
@@ -109,10 +111,11 @@ class MultiViewRetriever(QueryRetriever):
         DocumentFilter(self.filters)  # says now what is wrong with it
         documents = self.documents or []
         check_searched(type(self).__name__, documents, self.source)
+        merge = complete_merge(self.merge, self.preset)
         return ViewRetrieval(
             read_distinct_documents(documents),
             None if self.source is not None else [document.page_content for document in documents],
-            settings=ViewSearchSettings(self.views, self.weights, self.merge, self.retriever, self.language),
+            settings=ViewSearchSettings(self.views, self.weights, merge, self.retriever, self._settings.language),
             embed=embedding_of(self.embed),
             expander=self._settings.build_expander(self.expand),
             explain=self.explain,

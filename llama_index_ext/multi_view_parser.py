@@ -36,14 +36,13 @@ from drillrank.frameworks.pages import PAGE_NAMES
 from drillrank.frameworks.settings import SplitterSettings
 from drillrank.frameworks.splitting import Namespaces, SourceDocument, build_chunker, split_documents
 from drillrank.llm import Requests, arun, run
-from drillrank.settings import as_json
+from drillrank.settings import Preset, as_json
 from drillrank.views import (
-    MAX_TOKENS,
-    MIN_TOKENS,
     VIEWS,
     Chunking,
     Context,
     SectionChunk,
+    SizeLimit,
     Summarizer,
     View,
 )
@@ -94,14 +93,18 @@ class MultiViewNodeParser(ComponentFields, NodeParser):
         chunking: Unit of the index: `"section"`, `"passage"` (consecutive blocks of up to 1,200 characters, short
             sections joined), `"paragraph"`, `"content_aware_fixed"` (sentences of one section, up to `max_tokens`), or
             `"fixed"` (the same across sections).
-        max_tokens: Largest size of a chunk, by default what most encoders read. Longer sections are split between
-            paragraphs, then sentences. None sets no limit.
-        min_tokens: Neighboring sections of fewer tokens are joined under their parent. None joins none.
+        max_tokens: Largest size of a chunk. Longer sections are split between paragraphs, then sentences. None sets no
+            limit. `"default"` is 512, what most encoders read, or no limit with the preset.
+        min_tokens: Neighboring sections of fewer tokens are joined under their parent. None joins none. `"default"` is
+            64, or None with the preset.
         context: Text in front of the raw text in the index: `"headings"`, `"keywords"` of the section, or both.
         summarizer: Function from texts to summaries, for example a `drillrank.views.HuggingFaceSummarizer`. It replaces
             the LLM for summaries.
         namespace: Namespace of all documents.
         namespace_key: Metadata key of each document's namespace.
+        preset: `"paper"` sets what the paper fixes and other arguments leave open: whole sections, and keywords and
+            summaries without headings. `MultiViewRetriever` has the rest of it. The paper's LLM writes the views. None
+            keeps `settings.preset`.
         settings: Settings that rarely change: `drillrank.frameworks.settings.SplitterSettings`.
 
     Raises:
@@ -122,12 +125,13 @@ class MultiViewNodeParser(ComponentFields, NodeParser):
     )
     views: tuple[View, ...] = Field(default=VIEWS, description="Views to make.")
     chunking: Chunking = Field(default="section", description="Unit of the index.")
-    max_tokens: int | None = Field(default=MAX_TOKENS, description="Largest size of a chunk.")
-    min_tokens: int | None = Field(default=MIN_TOKENS, description="Size below which sections are joined.")
+    max_tokens: SizeLimit = Field(default="default", description="Largest size of a chunk.")
+    min_tokens: SizeLimit = Field(default="default", description="Size below which sections are joined.")
     context: tuple[Context, ...] = Field(default=(), description="Text in front of the raw text in the index.")
     summarizer: Summarizer | None = Field(default=None, description="Function from texts to summaries.")
     namespace: str | None = Field(default=None, description="Namespace of all documents.")
     namespace_key: str | None = Field(default=None, description="Metadata key of each document's namespace.")
+    preset: Preset | None = Field(default=None, description='"paper" sets what the paper fixes.')
     settings: SplitterSettings | dict[str, Any] = Field(
         default=SplitterSettings(), description="Settings that rarely change."
     )

@@ -26,10 +26,10 @@ from drillrank.frameworks.views import FoundSection, ViewRetrieval
 from drillrank.llm import FunctionRequest, Requests, Usage
 from drillrank.rerank.brmgr import BRMGRPreset
 from drillrank.rerank.prior import Prior
-from drillrank.settings import as_settings
+from drillrank.settings import Preset, as_settings
 from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
-from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View
+from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View, complete_merge
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, embedding_of
 from llama_index_ext._records import annotate_node, check_nodes, check_source, read_content, read_nodes
@@ -57,15 +57,16 @@ class MultiViewRetriever(QueryRetriever):
             of retrievers that `index.as_retriever` made.
         retriever: `"bm25"` or `"tfidf"`: index of each view in memory.
         weights: Weight of each view. None takes the best of every view: see `drillrank.views.merge_views`.
-        language: Language of the stemmer, for an index in memory.
         embed: Embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
             texts to vectors. Without a source, semantic similarity then replaces lexical matching.
-        merge: `"fusion"`, or `"union"` as in the paper, about `top_n` sections: see `drillrank.views.merge_views`.
+        merge: `"fusion"`, or `"union"` as in the paper, about `top_n` sections: see `drillrank.views.merge_views`. None
+            is fusion, or union with the preset.
         views: Views to search.
         top_n: Maximum number of results.
         expand: `"parent"` returns, for each section that was found, the section around it: its parent with all
             subsections, or, without a parent, its own subsections. `"neighbours"` adds the previous and the next
             section. See below. None returns the section itself.
+        preset: `"paper"` sets what the paper fixes and other arguments leave open: the union of the best of each view.
         explain: True explains the results.
         settings: Settings that rarely change: `llama_index_ext.settings.MultiViewRetrieverSettings`, or a mapping.
         callback_manager: Callback manager, as in every LlamaIndex retriever.
@@ -106,12 +107,12 @@ class MultiViewRetriever(QueryRetriever):
     filters: Filters | None = None
     retriever: RetrieverName = "bm25"
     weights: Mapping[str, float] | None = None
-    language: str = "english"
     embed: BaseEmbedding | Embed | str | None = None
-    merge: Merge = "fusion"
+    merge: Merge | None = None
     views: Sequence[View] = VIEWS
     top_n: int = 5
     expand: Expansion | None = None
+    preset: Preset | None = None
     explain: bool = False
     settings: MultiViewRetrieverSettings | Mapping[str, Any] = MultiViewRetrieverSettings()
     callback_manager: InitVar[CallbackManager | None] = None
@@ -128,10 +129,11 @@ class MultiViewRetriever(QueryRetriever):
             check_source(self, self.source)
         NodeFilter(self.filters)  # says now what is wrong with them
         check_searched(type(self).__name__, documents, self.source)
+        merge = complete_merge(self.merge, self.preset)
         self._views = ViewRetrieval(
             read_nodes(documents),
             None if self.source is not None else [read_content(node, MetadataMode.EMBED) for node in documents],
-            settings=ViewSearchSettings(self.views, self.weights, self.merge, self.retriever, self.language),
+            settings=ViewSearchSettings(self.views, self.weights, merge, self.retriever, self._settings.language),
             embed=embedding_of(self.embed),
             expander=self._settings.build_expander(self.expand),
             explain=self.explain,

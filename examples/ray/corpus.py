@@ -59,14 +59,14 @@ class Views:
 
 
 class Scorer:
-    """Rows of a `question` and its `candidates` gain `scores`, one for each candidate, in the candidates' order.
+    """Adds `scores` to rows with a `question` and its `candidates`: one per candidate, in the same order.
 
-    The rows of a batch go through the model together.
+    The model scores all rows of a batch together.
 
     Args:
-        model: A specification. Of the embedded model give one that was fitted and saved, `"unigram:<directory>"`, or a
-            passage's score depends a little on the candidates beside it.
-        options: Of the model, such as `dtype`.
+        model: A specification. Save a fitted embedded model and pass `"unigram:<directory>"`. Without fitting, the
+            score of a passage depends slightly on the other candidates.
+        options: Options of the model, such as `dtype`.
     """
 
     def __init__(self, model: str = "unigram", **options: Any) -> None:

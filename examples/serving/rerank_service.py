@@ -105,7 +105,7 @@ class Service:
             self.status = "The model cannot be loaded: the service's log says why."
 
     async def rank(self, question: Question) -> list[Result]:
-        """Rank beside the event loop. Work that has begun keeps its place until it ends, whoever has given it up.
+        """Rank on a thread. Work that has begun keeps its slot until it ends, even if the client has disconnected.
 
         Raises:
             Unavailable: the queue is full.
@@ -145,7 +145,7 @@ service = Service()
 
 @asynccontextmanager
 async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-    """Load beside the event loop; as many threads as places."""
+    """Load the model on a thread, and make as many threads as slots."""
     if not KEY:
         logger.warning("DRILLRANK_SERVICE_KEY is not set: everybody who can connect may ask.")
     loop = asyncio.get_running_loop()
@@ -215,7 +215,7 @@ app.add_middleware(Bounded)
 
 @app.exception_handler(RequestValidationError)
 async def refuse(_: Request, error: RequestValidationError) -> JSONResponse:
-    """What is wrong and where, without what was sent."""
+    """Report what is wrong and where, without the texts of the request."""
     wrong = [{"loc": list(one["loc"])[:3], "msg": one["msg"]} for one in error.errors()[:10]]
     return JSONResponse({"detail": wrong}, 422)
 
@@ -265,7 +265,7 @@ async def metrics() -> Response:
 
 
 class Impatient(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """Closes connections that bring no whole head of a request in time, which uvicorn keeps for ever."""
+    """Closes connections that send no complete request head in time. uvicorn would keep them open."""
 
     late: asyncio.TimerHandle | None = None
 
@@ -284,7 +284,7 @@ class Impatient(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
             self.wait()
 
     def busy(self) -> bool:
-        """Whether a request is being handled."""
+        """Return True while a request is being handled."""
         return self.cycle is not None and not self.cycle.response_complete
 
     def wait(self) -> None:

@@ -17,7 +17,7 @@ def progress_bar(show: bool, label: str) -> Iterator[tuple[Callable[[int], objec
 
     Args:
         show: Whether to show the bar. Otherwise both functions do nothing.
-        label: Text beside the bar.
+        label: Text next to the bar.
 
     >>> with progress_bar(False, "Reading") as (expect, advance):
     ...     expect(2), advance(1), advance(1)

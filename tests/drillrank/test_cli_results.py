@@ -57,7 +57,7 @@ def values_in(value) -> list:
 
 def test_json_has_one_object_for_each_question(manual, capsys):
     Path("asked.txt").write_text(f"{QUESTION}\nWhat boils?\nzyzzyva\n", encoding="utf-8")
-    assert main(["ask", manual, "--questions", "asked.txt", "--json"]) == 0
+    assert main(["ask", manual, "--questions", "asked.txt", "--json", "--unit", "paragraph", "--top-n", "2"]) == 0
     results = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [result["question"] for result in results] == [QUESTION, "What boils?", "zyzzyva"]
     assert ["evidence" in result for result in results] == [True, True, False]
@@ -73,9 +73,15 @@ def test_json_has_no_nulls_no_empty_lists_and_no_repeated_fields(manual, capsys)
 
 
 def test_json_of_a_question_without_evidence_says_so(manual, capsys):
-    result = ask(capsys, manual, "zyzzyva", status=1)
+    result = ask(capsys, manual, "zyzzyva", "--unit", "paragraph", "--top-n", "2", status=1)
     assert result.pop("confidence", 0) < 0.5
     assert result == {"question": "zyzzyva", "found": False}
+
+
+def test_small_files_without_a_question_word_are_shown_whole(manual, capsys):
+    result = ask(capsys, manual, "zyzzyva", status=1)
+    assert result["found"] is False
+    assert [item["text"] for item in result["evidence"]] == [MANUAL.strip()]
 
 
 def test_json_leaves_found_out_if_it_is_unknown():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from drillrank import D3, Corpus, Passage, parse_document
 from drillrank.cli import main
-from drillrank.cli.mcp import FolderTools
+from drillrank.cli.folder_tools import FolderTools
 from drillrank.drilldown.document_links import FileNames, list_heading_names, list_names
 from drillrank.errors import InvalidInput
 from drillrank.structure.hyperlinks import find_hyperlinks
@@ -366,9 +366,9 @@ def test_bad_hops_of_a_command(wiki, capsys, value):
 
 
 def test_agents_get_the_path(wiki):
-    tools = FolderTools(D3())
+    tools = FolderTools(D3(), ["."])
     evidence = tools.ask(QUESTION, hops=2)["evidence"]
-    assert evidence[1]["from"] == {"file": "wiki/sites/harbour.md", "kind": "link", "text": "the other kind", "rank": 1}
-    assert all("from" not in item for item in tools.ask(QUESTION, hops=1)["evidence"])
+    assert evidence[1]["from"] == "wiki/sites/harbour.md, by the link 'the other kind'"
+    assert not any(item["from"] for item in tools.ask(QUESTION, hops=1)["evidence"])
     with pytest.raises(InvalidInput, match="hops"):
         tools.ask(QUESTION, hops=7)

@@ -1,147 +1,99 @@
-"""`drillrank mcp`, driven by the official SDK's own client over standard input and output."""
+"""`drillrank mcp`, driven by the official SDK's own client over standard input and output and over HTTP."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import httpx
 import pytest
 
 mcp = pytest.importorskip("mcp")
 from mcp.client.stdio import StdioServerParameters  # noqa: E402
+from mcp.client.streamable_http import streamable_http_client  # noqa: E402
+from mcp.shared._httpx_utils import create_mcp_http_client  # noqa: E402
 
-from tests import pdf_files  # noqa: E402
+from drillrank.cli.mcp import check_token, parse_address  # noqa: E402
+from drillrank.errors import InvalidInput  # noqa: E402
 from tests.processes import interruptible  # noqa: E402
 
-MANUAL = "# Kettle\n\n## Warranty\n\nThe warranty covers the heater.\n\n### Not\n\nLime.\n\n## Care\n\nBoil vinegar.\n"
+MANUAL = "# Kettle\n\n## Warranty\n\nThe warranty covers the heater.\n\n## Care\n\nBoil vinegar.\n"
+TOKEN = "a-secret-of-the-test"
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "docs"
-    (folder / "sub").mkdir(parents=True)
+    folder.mkdir()
     (folder / "manual.md").write_text(MANUAL, encoding="utf-8")
-    (folder / "sub" / "long.txt").write_text("The pot is wide. " * 2_000, encoding="utf-8")
-    pages = [pdf_files.lines(f"The lease of page {number} ends in May.", y=110) for number in (1, 2, 3)]
-    (folder / "lease_2021.pdf").write_bytes(pdf_files.pdf_of([[*page] for page in pages]).content())
-    (folder / "image.png").write_bytes(b"\x89PNG\0")
-    (folder / ".env").write_text("KEY=heater", encoding="utf-8")
     (tmp_path / "secret.md").write_text("The secret heater.", encoding="utf-8")
     (folder / "link.md").symlink_to(tmp_path / "secret.md")
     return folder
 
 
+def environment(folder: Path, cache: str = "../cache", **variables: str) -> dict[str, str]:
+    paths = {"PYTHONPATH": os.pathsep.join(sys.path), "XDG_CACHE_HOME": os.path.normpath(folder / cache)}
+    return {**os.environ, **paths, "DRILLRANK_EMBED": "none", **variables}
+
+
 def client(folder: Path, *options: str, cache: str = "../cache") -> mcp.Client:
-    environment = {"PYTHONPATH": os.pathsep.join(sys.path), "XDG_CACHE_HOME": os.path.normpath(folder / cache)}
-    environment["DRILLRANK_EMBED"] = "none"
-    command = StdioServerParameters(
-        command=sys.executable, args=["-m", "drillrank", "mcp", str(folder), *options], env=environment
-    )
-    return mcp.Client(command)
+    arguments = ["-m", "drillrank", "mcp", str(folder), *options]
+    return mcp.Client(StdioServerParameters(command=sys.executable, args=arguments, env=environment(folder, cache)))
 
 
 def state(folder: Path) -> dict[Path, tuple[int, int]]:
     return {path: (path.lstat().st_mtime_ns, path.lstat().st_size) for path in folder.rglob("*")}
 
 
+async def call(agent: mcp.Client, tool: str, **arguments):
+    result = await agent.call_tool(tool, arguments)
+    assert not result.is_error, result.content
+    assert result.structured_content is None  # an answer comes once
+    return json.loads(result.content[0].text)
+
+
 async def test_a_session_of_an_agent(folder):
     before = state(folder)
     async with client(folder) as agent:
-
-        async def call(tool, **arguments):
-            result = await agent.call_tool(tool, arguments)
-            assert not result.is_error, result.content
-            return result.structured_content
-
         tools = {tool.name: tool for tool in (await agent.list_tools()).tools}
         assert sorted(tools) == ["ask", "outline", "read"]
         assert all(tool.annotations.read_only_hint and tool.description for tool in tools.values())
-        found = await call("ask", question="What does the warranty cover?", top_n=1)
-        [evidence] = found["evidence"]
-        assert found["found"] is True
-        assert found["finding"]
-        assert found["confidence"] > 0.5
-        assert evidence["lines"] == [1, 13]
-        assert evidence["text"].startswith("# Kettle\n\n## Warranty")
-        assert evidence["best"]["lines"] == [5, 5]
-        assert evidence["best"]["text"] == "The warranty covers the heater."
-        assert not {"question", "scoring", "found"} & evidence.keys()
-        assert (evidence["file"], evidence["section"]) == ("manual.md", ["Kettle"])
-        assert any("image.png is an image (PNG)" in problem for problem in found["problems"])
-        nothing = await call("ask", question="Quantum chromodynamics?")
-        assert (nothing["found"], nothing["evidence"]) == (False, [])
-        assert "Ask again in words that the files may use." in nothing["finding"]
-        only = await call("ask", question="Is the pot wide?", include=["*.md", "*.pdf"], exclude=["lease*"])
-        assert {one["file"] for one in only["evidence"]} <= {"manual.md"}
-        short = await call("ask", question="What does the warranty cover?", max_tokens=30)
-        assert sum(len(one["text"].split()) for one in short["evidence"]) <= 30
-        lease = await call("ask", question="When does the lease of page 2 end?", top_n=1)
-        assert lease["evidence"][0]["file"] == "lease_2021.pdf"
-        assert (lease["evidence"][0]["pages"], lease["evidence"][0]["best"]["pages"]) == ([1, 3], [2, 2])
-        early = await call("ask", question="When does the lease of page 2 end?", as_of="2020")
-        assert "lease_2021.pdf" not in {one["file"] for one in early["evidence"]}
-        files = [one["file"] for one in (await call("outline"))["result"]]
-        assert files == ["image.png", "lease_2021.pdf", "manual.md", os.path.join("sub", "long.txt")]
-        sections = (await call("outline", file="manual.md"))["result"]
-        assert [one["section"][-1] for one in sections] == ["Kettle", "Warranty", "Not", "Care"]
-        read = await call("read", file="manual.md", section=["Kettle", "Warranty"])
-        assert read == await call("read", file="manual.md", section="Kettle > Warranty")
-        assert read["text"] == MANUAL[slice(*read["span"])] == MANUAL[MANUAL.index("## W") : MANUAL.index("## C")]
-        page = await call("read", file="lease_2021.pdf", first_page=2)
-        assert "page 2" in page["text"]
-        assert "page 1" not in page["text"]
-        assert "page 3" not in page["text"]
-        text, start = "", 0
-        while start is not None:
-            part = await call("read", file=str(folder / "sub" / "long.txt"), start=start)
-            text, start = text + part["text"], part["next"]
-        assert text == (folder / "sub" / "long.txt").read_text(encoding="utf-8")
-        (folder / "new.md").write_text("The warranty covers the lid.", encoding="utf-8")
-        found = await call("ask", question="Does the warranty cover the lid?", top_n=1)
-        assert found["evidence"][0]["file"] == "new.md"
-        (folder / "new.md").unlink()
-    after = state(folder)
-    assert {path: was for path, was in after.items() if path != folder} == before
-
-
-OUTSIDE = ("../secret.md", "link.md", ".env", "sub", "missing.md", "/etc/passwd", "sub/../../secret.md", "\0", "-")
-REFUSED = [
-    *((tool, {"file": file}, "is not a file of this folder") for tool in ("read", "outline") for file in OUTSIDE),
-    ("read", {"file": "manual.md", "section": ["Kettle", "None"]}, "has no section"),
-    ("read", {"file": "manual.md", "first_page": 2}, "has no page 2"),
-    ("read", {"file": "lease_2021.pdf", "first_page": 9}, "has no page 9"),
-    ("read", {"file": "image.png"}, "image.png is an image (PNG)"),
-    ("ask", {"question": " "}, "query"),
-    ("ask", {"question": "Who?", "top_n": 0}, "top_n"),
-    ("ask", {"question": "Who?", "max_tokens": 0}, "max_tokens"),
-    ("ask", {"question": "Who?", "include": ["#"]}, "--include must be a pattern"),
-    ("ask", {"question": "Who?", "as_of": "soon"}, "A date is a year"),
-]
-
-
-async def test_what_is_refused(folder):
-    before = state(folder)
-    async with client(folder) as agent:
-        for tool, arguments, message in REFUSED:
+        [evidence] = (await call(agent, "ask", question="What does the warranty cover?"))["evidence"]
+        assert evidence["at"] == "manual.md:1-9"
+        assert (await call(agent, "outline"))["files"] == {"": ["manual.md"]}
+        assert (await call(agent, "read", file=f"manual.md:{evidence['best']}"))["text"].startswith("The warranty")
+        for tool, arguments, message in (
+            ("read", {"file": "link.md"}, "is not a file of this folder"),
+            ("read", {"file": "manual.md", "section": "care"}, "Did you mean 'Kettle > Care'?"),
+            ("ask", {"question": " "}, "query"),
+        ):
             result = await agent.call_tool(tool, arguments)
-            assert result.is_error, arguments
+            assert result.is_error
             assert message in result.content[0].text
-            assert "secret heater" not in json.dumps(result.model_dump(mode="json"))
     assert state(folder) == before
 
 
 async def test_links_are_followed_on_request_and_a_cache_in_the_folder_is_not_used(folder):
     before = state(folder)
     async with client(folder, "--follow-links", cache="cache") as agent:
-        result = await agent.call_tool("ask", {"question": "Which is the secret heater?"})
-        assert result.structured_content["evidence"][0]["file"] == "link.md"
-        result = await agent.call_tool("read", {"file": "link.md"})
-        assert result.structured_content["text"] == "The secret heater."
+        assert (await call(agent, "read", file="link.md"))["text"] == "The secret heater."
     assert state(folder) == before
+
+
+async def test_several_folders_in_one_session(folder, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "lid.md").write_text("The warranty covers the lid.")
+    async with client(folder, str(other)) as agent:
+        assert (await call(agent, "outline"))["files"] == {"docs/": ["manual.md"], "other/": ["lid.md"]}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, None])
@@ -160,3 +112,81 @@ def test_a_signal_ends_the_server_at_once_and_a_client_that_is_gone_in_peace(fol
             server.stdin.close()
         assert server.wait(60) in ([-number] if number else [0, 141])  # it may have seen the end of its input first
         assert server.stderr.read() == ""
+
+
+def wait_for_port(port: int) -> None:
+    for _ in range(600):
+        with suppress(ConnectionError), socket.create_connection(("127.0.0.1", port)):
+            return
+        time.sleep(0.1)
+    raise TimeoutError(port)
+
+
+@contextmanager
+def http_server(folder: Path, **variables: str) -> Iterator[str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "drillrank", "mcp", str(folder), "--no-cache", "--http", str(port)]
+    with interruptible(command, text=True, env=environment(folder, **variables)) as server:
+        try:
+            assert f"http://127.0.0.1:{port}/mcp" in server.stderr.readline()
+            wait_for_port(port)
+            yield f"http://127.0.0.1:{port}/mcp"
+        finally:
+            server.terminate()
+            server.wait(60)
+
+
+async def ask_over_http(url: str, **headers: str):
+    async with (
+        create_mcp_http_client(headers=headers) as http,
+        mcp.Client(streamable_http_client(url, http_client=http)) as agent,
+    ):
+        return await call(agent, "ask", question="What does the warranty cover?")
+
+
+def status_of(url: str, **headers: str) -> int:
+    headers |= {"Accept": "application/json, text/event-stream"}
+    return httpx.post(url, headers=headers, json={"jsonrpc": "2.0", "id": 1, "method": "ping"}).status_code
+
+
+async def test_http_serves_this_machine_without_a_token(folder):
+    with http_server(folder) as url:
+        assert (await ask_over_http(url))["evidence"][0]["at"] == "manual.md:1-9"
+        assert status_of(url, Host="rebinding.example") == 421  # a site whose name leads to this machine
+        assert status_of(url, Origin="https://rebinding.example") == 403
+
+
+async def test_http_with_a_token_refuses_other_tokens(folder):
+    with http_server(folder, DRILLRANK_MCP_TOKEN=TOKEN) as url:
+        assert (await ask_over_http(url, Authorization=f"Bearer {TOKEN}"))["evidence"]
+        assert status_of(url) == 401
+        assert status_of(url, Authorization="Bearer another-secret-here") == 401
+        assert status_of(url, Authorization=f"Bearer {TOKEN}") != 401
+
+
+def test_other_machines_need_a_token():
+    for host in ("127.0.0.1", "localhost", "::1"):
+        check_token(host, "")
+    check_token("0.0.0.0", TOKEN)
+    for host, token in (("0.0.0.0", ""), ("::", ""), ("192.168.1.2", ""), ("example.org", ""), ("127.0.0.1", "short")):
+        with pytest.raises(InvalidInput, match="DRILLRANK_MCP_TOKEN"):
+            check_token(host, token)
+
+
+@pytest.mark.parametrize("address", ["", "http", "127.0.0.1", "1:0", "::1:99999999", "localhost:-1"])
+def test_what_is_no_address_is_refused(address):
+    with pytest.raises(InvalidInput, match="--http must be a port"):
+        parse_address(address)
+
+
+def test_a_port_in_use_is_an_error(folder):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        command = [sys.executable, "-m", "drillrank", "mcp", str(folder), "--no-cache"]
+        command += ["--http", str(taken.getsockname()[1])]
+        result = subprocess.run(command, capture_output=True, text=True, env=environment(folder), check=False)
+    assert result.returncode == 2
+    assert "cannot be used. Choose another port" in result.stderr

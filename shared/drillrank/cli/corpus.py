@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import stat
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import date
@@ -14,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from drillrank.cli.reading import EMPTY, UNREADABLE, KeyedFile, read_files
-from drillrank.cli.sources import InputFile
+from drillrank.cli.sources import COPIES, InputFile
 from drillrank.cli.terminal import progress
 from drillrank.corpus import Corpus, CorpusError
 from drillrank.corpus.documents import DEFAULT_UNIT, DocumentRecord, Unit
@@ -22,6 +19,7 @@ from drillrank.drilldown.d3 import D3
 from drillrank.drilldown.prepared import PreparedCorpus
 from drillrank.drilldown.versions import Date
 from drillrank.errors import DrillrankError, InvalidInput, warn
+from drillrank.files import make_private_folder
 from drillrank.likelihood.encoders import Encoder
 from drillrank.progress import OnProgress
 from drillrank.structure import Document
@@ -66,7 +64,7 @@ class FileCorpus:
         self._file: Path | None = None
         try:
             if folder is not None:
-                _make_private(folder)
+                make_private_folder(folder)
                 self._file = folder / f"corpus-{version('drillrank')}-{language}-{unit}s.sqlite"
         except OSError as cause:
             warn(f"Nothing is cached in {folder}: {cause}.")
@@ -93,7 +91,7 @@ class FileCorpus:
 
     def _prepared(self, d3: D3) -> PreparedCorpus:
         if self._ready is None or self._ready[0] is not d3:
-            dates = {id_: date for id_, name in self.names.items() if (date := _changed(name))}
+            dates = {id_: date for id_, file in self.files.items() if (date := _changed(file))}
             self._ready = d3, d3.prepare_corpus(self._corpus, self.names, dates, embedded_by=self._embed(d3))
         return self._ready[1]
 
@@ -188,24 +186,12 @@ class FileCorpus:
         self._read()
 
 
-def _changed(file: str) -> Date | None:
-    """Return the day on which a file was last changed; None for standard input."""
+def _changed(file: InputFile) -> Date | None:
+    """Return the day on which a file was last changed; None for a copy of standard input."""
+    if file.path.is_relative_to(COPIES):
+        return None
     try:
-        day = date.fromtimestamp(Path(file).stat().st_mtime)
-    except (OSError, ValueError, OverflowError):  # standard input
+        day = date.fromtimestamp(file.path.stat().st_mtime)
+    except (OSError, ValueError, OverflowError):
         return None
     return day.year, day.month, day.day
-
-
-def _make_private(folder: Path) -> None:
-    """Make a folder that only the user may write to: files of others there would be shown as evidence.
-
-    Raises:
-        OSError: The folder cannot be made, or others may write to it.
-    """
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    status = folder.lstat()
-    if sys.platform != "win32" and (
-        not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022
-    ):
-        raise PermissionError("others may write there")

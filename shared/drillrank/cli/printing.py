@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.padding import Padding
 
 from drillrank.cli import terminal
-from drillrank.cli.results import FileEvidence, QuestionEvidence, Range
+from drillrank.cli.results import CheckedSentence, FileEvidence, QuestionEvidence, Range
 from drillrank.cli.terminal import EXCERPT_CHARACTERS, one_line, shorten
 from drillrank.structure import breadcrumb
 from drillrank.structure.pages import page_range
@@ -19,8 +19,9 @@ _REST_CHARACTERS = 3 * EXCERPT_CHARACTERS  # of a passage, in addition to its be
 _LINK_CHARACTERS = 60
 _NOTHING_MATCHED = "Nothing matched: no paragraph has a word of the question, or the LLM chose none."
 _LEGEND = (
-    "Best first; the number is the mean log-likelihood of the question's words, given the text, and similarity with an "
-    "encoder: higher is better, comparable within one question."
+    "Best first. The number is the score per word of the question: the log-likelihood of its words given the text, "
+    "plus what an encoder and a language model add, if there are any. Higher is better. "
+    "Compare within one question only."
 )
 
 
@@ -32,6 +33,8 @@ def print_evidence(result: QuestionEvidence) -> None:
         out.print(f"[bold]{one_line(result.answer.text or 'The evidence holds no answer.')}[/bold]", soft_wrap=True)
         for index in result.answer.citations:
             out.print(f"{escape(f'[{index + 1}]')} {_describe_location(result.evidence[index])}", soft_wrap=True)
+        for sentence in result.checked:
+            print_sentence(sentence)
     if result.finding:
         out.print(result.finding)
     out.print(f"[dim]{_LEGEND}[/dim]" if result.evidence else _NOTHING_MATCHED)
@@ -39,6 +42,16 @@ def print_evidence(result: QuestionEvidence) -> None:
         _print_item(item)
     if result.explanations is not None:
         out.print(result.explanations)
+
+
+def print_sentence(item: CheckedSentence) -> None:
+    """Print a sentence of an answer, if evidence supports it, and the places of that evidence."""
+    judgment = item.judgment
+    color, mark = ("green", "Supported") if judgment.supported else ("red", "Not supported")
+    doubts = f" (compare: {', '.join(map(one_line, judgment.doubts))})" if judgment.doubts else ""
+    terminal.console.print(f"[{color}]{mark}[/{color}]{doubts}: {one_line(judgment.sentence)}", soft_wrap=True)
+    for evidence in item.evidence:
+        terminal.console.print(f"   {_describe_location(evidence)}", soft_wrap=True)
 
 
 def _print_item(item: FileEvidence) -> None:

@@ -33,7 +33,7 @@ SectionPaths = Sequence[tuple[str, ...]]
 Unit = Literal["paragraph", "passage"]
 """Unit of evidence: a paragraph, as in the paper, or a passage of `drillrank.structure.passages`."""
 DEFAULT_UNIT: Unit = "passage"
-CUT_VERSION = 3  # of the rules by which documents are cut, here and in `drillrank.structure`
+CUT_VERSION = 4  # of the rules by which documents are cut, here and in `drillrank.structure`
 BEGINNING = 1000  # characters that a question may take from the beginning of a document to refer to it
 
 

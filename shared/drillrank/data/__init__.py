@@ -8,7 +8,7 @@ from importlib import resources
 
 
 def read_table(name: str) -> dict[str, str]:
-    """The rows of a file beside this module, in its order.
+    """Return the rows of a file of this package, in the order of the file.
 
     >>> read_table("pinned_stems.tsv")["organization"]
     'organiz'
@@ -18,7 +18,7 @@ def read_table(name: str) -> dict[str, str]:
 
 
 def read_words(name: str) -> list[str]:
-    """The words of a file beside this module, one a line, in its order.
+    """Return the words of a file of this package, one per line, in the order of the file.
 
     >>> read_words("english_stop_words.txt")[:3]
     ['a', 'about', 'above']
@@ -27,7 +27,7 @@ def read_words(name: str) -> list[str]:
 
 
 def _lines(name: str) -> Iterator[str]:
-    """The lines of a file that hold something and are no comment."""
+    """Yield the lines of a file that are neither blank nor comments."""
     content = resources.files(__name__).joinpath(name).read_bytes()
     text = (gzip.decompress(content) if name.endswith(".gz") else content).decode("utf-8")
     return (line for line in text.split("\n") if line and not line.startswith("#"))

@@ -170,7 +170,7 @@ class DocumentLinks:
         """Return the steps from a passage to other documents, in the order of their positions.
 
         Args:
-            question: The question. Its own words are no links.
+            question: The question. Links to the question's own words are skipped.
             position: Position of the passage.
         """
         [passage] = self._passages.read([position])

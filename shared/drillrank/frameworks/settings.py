@@ -19,6 +19,7 @@ from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.prior import Prior, check_prior
 from drillrank.rerank.promptrank import Ensemble, PromptRank, PromptRankSettings
 from drillrank.settings import Settings
+from drillrank.text import check_language
 from drillrank.views import MAX_EXPANDED_TOKENS, Expansion, SectionExpander, ViewSettings
 
 
@@ -225,9 +226,10 @@ class SplitterSettings(SectionSettings, ViewSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class ExpansionSettings(Settings):
-    """Settings of `MultiViewRetriever` for the sections around those that it finds.
+    """Settings of `MultiViewRetriever` for an index in memory and for the sections around those that it finds.
 
     Attributes:
+        language: Language of the stemmer, for an index in memory: one of `drillrank.text.LANGUAGES`.
         max_expanded_tokens: Largest number of tokens of a section that is returned for one of its subsections, or of a
             section with its neighbors. A larger one is returned in part, around the section that was found.
         separator: Separator of the headings of `drillrank_section_path`, as in the splitter.
@@ -236,10 +238,12 @@ class ExpansionSettings(Settings):
         InvalidInput: A value is invalid.
     """
 
+    language: str = "english"
     max_expanded_tokens: int = MAX_EXPANDED_TOKENS
     separator: str = " > "
 
     def __post_init__(self) -> None:
+        check_language(self.language)
         check_positive(max_expanded_tokens=self.max_expanded_tokens)
         check_separator(self.separator)
         super().__post_init__()

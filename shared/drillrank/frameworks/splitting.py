@@ -13,6 +13,7 @@ from drillrank.frameworks.pages import read_pages, with_pages_of_span
 from drillrank.frameworks.settings import SplitterSettings
 from drillrank.llm import LLM, FunctionRequest, Requests
 from drillrank.passages import stable_uuid
+from drillrank.settings import with_preset
 from drillrank.structure import Document, breadcrumb, parse_document
 from drillrank.views import MultiViewChunker, SectionChunk, ViewWriter
 
@@ -135,8 +136,8 @@ def build_chunker(
         llm_identity: Key of the LLM in the cache.
         cache: Answers of the LLM in earlier runs.
     """
-    settings = component._settings
-    return MultiViewChunker(
+    settings = with_preset(component._settings, component.preset)
+    chunker = MultiViewChunker(
         component.views,
         llm=llm,
         chunking=component.chunking,
@@ -144,9 +145,9 @@ def build_chunker(
         min_tokens=component.min_tokens,
         context=component.context,
         summarizer=component.summarizer,
-        writer=ViewWriter(llm_identity, cache, settings.on_failure, settings.max_calls),
         settings=settings,
     )
+    return chunker.with_writer(ViewWriter(llm_identity, cache, settings.on_failure, settings.max_calls))
 
 
 def split_documents(

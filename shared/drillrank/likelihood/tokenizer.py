@@ -361,7 +361,10 @@ def as_one_string(
 
 
 def _string(prompt: Prompt, request: AnyRequest, tokenizer: TextTokenizer, with_target: bool) -> tuple[str, Marks]:
-    """Prompt and target, a blank between them unless either brings one or a chat template says; its control tokens."""
+    """Join prompt and target, and return the text with its control tokens.
+
+    A blank separates them unless one of them contains it or the chat template has its own separator.
+    """
     text = prompt_text(prompt)
     if with_target:
         joined = request.chat or not text or text[-1].isspace() or request.target[0].isspace()

@@ -199,8 +199,8 @@ def _count_preamble_rows(rows: Sequence[_Row]) -> int:
 def has_header(rows: Sequence[Sequence[str]]) -> bool:
     """Return True if the first row of a table names its columns.
 
-    A header has different, short names that are no numbers or dates. Years are names, next to other names. No name
-    appears again as a value of its column.
+    A header has different, short names that are neither numbers nor dates. Years are names, next to other names. No
+    name appears again as a value of its column.
 
     >>> has_header([["name", "age"], ["Ann", "3"]]), has_header([["Ann", "3"], ["Bob", "4"]])
     (True, False)

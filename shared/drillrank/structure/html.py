@@ -320,7 +320,7 @@ class _Page:
             self._visit_children(node, inner)
 
     def _add_control(self, node: HtmlNode, context: _Context) -> None:
-        """Add the text of a form control. A mark without words beside it makes no block, and code has no marks."""
+        """Add the text of a form control. A mark without adjacent words makes no block, and code has no marks."""
         text = control_text(node)
         if not is_check_mark(text):
             self._add_text(text, context, node)

@@ -17,7 +17,7 @@ _LINE_NUMBERS = frozenset({
     "hljs-ln-numbers",
 })  # fmt: skip
 CODE_TABLES = frozenset({"highlighttable", "rouge-table", "codehilitetable"})
-"""Classes of tables that show code beside its line numbers."""
+"""Classes of tables that show code next to its line numbers."""
 _DROPPED_ROLES = frozenset({"navigation", "menu", "menubar", "doc-toc", "doc-pagelist"})
 _STYLE_COMMENT = re.compile(r"/\*[^*]*\*/")
 _STYLE_VALUES = re.compile(

@@ -52,7 +52,7 @@ class Hyperlink(NamedTuple):
 def find_hyperlinks(source: str, format_name: str) -> list[Hyperlink]:
     """Return the first `MAX_LINKS` links of a document, in order.
 
-    Links inside the document (`#battery`) and links that are no pages (`mailto:`) are left out.
+    Links inside the document (`#battery`) and links that do not lead to pages (`mailto:`) are left out.
 
     Args:
         source: Text of the document.

@@ -40,9 +40,11 @@ class SourceBlock:
         path: Headings from the root to the block's section.
         start: Offset of the first character in the source.
         end: Offset just after the last character.
-        is_exact: True if the text is the source from `start` to `end`. Parts of other blocks have the whole span.
+        is_exact: True if the text is the source from `start` to `end`.
         gap: White space between the previous block and this one.
         origin: Anything by which the caller recognizes the block.
+        line_spans: Start and end in the source of each line of the text, if the text is not exact. A part of the block
+            has the span of its lines. Empty if the lines of the source differ: a part has the span of the block.
     """
 
     text: str
@@ -53,6 +55,7 @@ class SourceBlock:
     is_exact: bool = True
     gap: str = "\n\n"
     origin: Any = None
+    line_spans: Sequence[tuple[int, int]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +314,9 @@ def _cut_piece(piece: BlockPart, room: int, size: int) -> list[BlockPart]:
 def _split_piece(piece: BlockPart, offsets: Iterable[int]) -> list[BlockPart]:
     """Split a piece at offsets in its text. Every part has text; the white space between two is the later one's gap."""
     parts: list[BlockPart] = []
-    end = 0
+    # A piece that was split before keeps the span of its lines.
+    line_spans = piece.block.line_spans if piece.text == piece.block.text else ()
+    end = line = 0
     for start, stop in pairwise([0, *offsets, len(piece.text)]):
         text = piece.text[start:stop].rstrip()
         if not text:
@@ -320,6 +325,10 @@ def _split_piece(piece: BlockPart, offsets: Iterable[int]) -> list[BlockPart]:
         span = (piece.start, piece.end)
         if piece.block.is_exact:
             span = (piece.start + start, piece.start + start + len(text))
+        elif line_spans:
+            first_line = line + piece.text.count("\n", end, start)
+            line = first_line + text.count("\n")
+            span = (line_spans[first_line][0], line_spans[line][1])
         parts.append(replace(piece, text=text, start=span[0], end=span[1], gap=gap))
         end = start + len(text)
     return parts

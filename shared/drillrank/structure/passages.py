@@ -6,6 +6,7 @@ neighbors are joined (`drillrank.structure.packing`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ from drillrank.structure.packing import (
     pack_blocks,
 )
 
+_WORD = re.compile(r"\w+")
+
 
 @dataclass(frozen=True, slots=True)
 class DocumentPassage:
@@ -33,8 +36,8 @@ class DocumentPassage:
         section_path: Headings from the root to the section of the first block.
         sections: The sections with a block in the passage, in order.
         start: Offset of the first character in the document's text.
-        end: Offset just after the last character. Parts of a block with markup (HTML, LaTeX) have the span of the whole
-            block.
+        end: Offset just after the last character. Parts of a block with markup have the span of their lines, or of the
+            whole block if its text has other lines than its source (HTML, LaTeX).
         blocks: The blocks, in order. A long block is in several passages.
         pages: Numbers of the first and the last page. None if the document's pages are not known.
         paragraphs: Spans of the blocks, without headings. If the passage has headings only, spans of these.
@@ -121,7 +124,10 @@ def list_source_blocks(document: Document, sections: Iterable[Section]) -> Itera
             text, start = text[leading:].rstrip(), block.start + (leading if is_exact else 0)
             end = start + len(text) if is_exact else block.end
             gap = _find_gap(document, previous, is_exact, start)
-            previous = SourceBlock(text, block.kind, section.path, start, end, is_exact, gap, (block, section))
+            line_spans = () if is_exact else _align_lines(text, document.text[start:end], start)
+            previous = SourceBlock(
+                text, block.kind, section.path, start, end, is_exact, gap, (block, section), line_spans
+            )
             blocks.append(previous)
         if blocks:
             yield blocks
@@ -132,6 +138,27 @@ def _find_gap(document: Document, previous: SourceBlock | None, is_exact: bool, 
         return "\n\n"
     between = document.text[previous.end : start]
     return "\n\n" if between.strip() else between
+
+
+def _align_lines(text: str, source: str, start: int) -> list[tuple[int, int]]:
+    """Return the span in the source of each line of a text without markup; empty if the lines differ.
+
+    Args:
+        text: Readable text.
+        source: Its source.
+        start: Offset of the source.
+    """
+    lines, source_lines = text.split("\n"), source.rstrip().split("\n")
+    if len(lines) != len(source_lines):
+        return []
+    spans = []
+    for line, source_line in zip(lines, source_lines, strict=True):
+        first_word = _WORD.search(line)
+        if first_word is not None and first_word.group() not in source_line:
+            return []
+        spans.append((start, start + len(source_line.rstrip())))
+        start += len(source_line) + 1
+    return spans
 
 
 def _build_passage(document: Document, packed: PackedPassage) -> DocumentPassage:

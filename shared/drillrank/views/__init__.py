@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from drillrank.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from drillrank.views.chunks import MAX_TOKENS, MIN_TOKENS, Chunk, Chunker, Chunking
+    from drillrank.views.chunks import MAX_TOKENS, MIN_TOKENS, Chunk, Chunker, Chunking, SizeLimit
     from drillrank.views.expansion import MAX_EXPANDED_TOKENS, ExpandedSection, Expansion, SectionExpander
     from drillrank.views.extractive import (
         VIEWS,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
     from drillrank.views.index import MultiViewIndex, RetrieverName, ViewText, check_index_settings
     from drillrank.views.llm import KEYWORD_PROMPT, SUMMARY_PROMPT, HuggingFaceSummarizer, ViewWriter, parse_keywords
-    from drillrank.views.merging import Merge, MergedSection, explain_views, merge_views
+    from drillrank.views.merging import Merge, MergedSection, complete_merge, explain_views, merge_views
     from drillrank.views.views import Context, MultiViewChunker, SectionChunk, ViewSettings, section_chunks
 
 _MODULE_BY_NAME = {
@@ -45,6 +45,7 @@ _MODULE_BY_NAME = {
     "RetrieverName": "index",
     "SectionChunk": "views",
     "SectionExpander": "expansion",
+    "SizeLimit": "chunks",
     "Summarizer": "extractive",
     "View": "extractive",
     "ViewSettings": "views",
@@ -52,6 +53,7 @@ _MODULE_BY_NAME = {
     "ViewWriter": "llm",
     "check_index_settings": "index",
     "check_summarizer": "extractive",
+    "complete_merge": "merging",
     "explain_views": "merging",
     "keywords": "extractive",
     "merge_views": "merging",
@@ -83,6 +85,7 @@ __all__ = [
     "RetrieverName",
     "SectionChunk",
     "SectionExpander",
+    "SizeLimit",
     "Summarizer",
     "View",
     "ViewSettings",
@@ -90,6 +93,7 @@ __all__ = [
     "ViewWriter",
     "check_index_settings",
     "check_summarizer",
+    "complete_merge",
     "explain_views",
     "keywords",
     "merge_views",

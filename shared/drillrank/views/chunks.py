@@ -25,6 +25,9 @@ from drillrank.views.spans import Spans, SpanSplitter, concatenate, is_heading_o
 
 Chunking = Literal["section", "passage", "paragraph", "content_aware_fixed", "fixed"]
 
+SizeLimit = int | Literal["default"] | None
+"""Number of tokens; None for no limit, "default" for the default of a component or of its preset."""
+
 MAX_TOKENS = 512  # what most encoders read
 MIN_TOKENS = 64
 _HEADING_NUMBER = re.compile(r"^(?:[\d.]+|[IVX]+\.)\s+")

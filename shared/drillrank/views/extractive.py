@@ -15,7 +15,7 @@ import numpy.typing as npt
 from drillrank.data import read_words
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.structure import sentences
-from drillrank.text import SPACELESS, count_tokens, first_words, terms, word_count
+from drillrank.text import SPACELESS, Tokens, first_words, terms, token_counter, word_count
 from drillrank.vectors import Tfidf
 from drillrank.views.chunks import Chunk
 
@@ -42,7 +42,7 @@ Summarizer = Callable[[list[str]], Iterable[str]]
 
 
 def extractive_texts(
-    chunks: Sequence[Chunk], views: Collection[View], language: str = "english"
+    chunks: Sequence[Chunk], views: Collection[View], language: str = "english", tokens: Tokens = None
 ) -> dict[View, list[str]]:
     """Return the texts of a document's keyword and summary views. Commas separate keywords."""
     bodies = [chunk.body for chunk in chunks]
@@ -50,7 +50,7 @@ def extractive_texts(
     if "keywords" in views:
         texts["keywords"] = list(map(", ".join, keywords(bodies, language=language)))
     if "summary" in views:
-        texts["summary"] = summaries(bodies, language=language)
+        texts["summary"] = summaries(bodies, language=language, tokens=tokens)
     return texts
 
 
@@ -177,7 +177,11 @@ def summary(text: str, max_words: int = SUMMARY_WORDS, raw_up_to: int | None = N
 
 
 def summaries(
-    texts: Sequence[str], max_words: int = SUMMARY_WORDS, raw_up_to: int | None = None, language: str = "english"
+    texts: Sequence[str],
+    max_words: int = SUMMARY_WORDS,
+    raw_up_to: int | None = None,
+    language: str = "english",
+    tokens: Tokens = None,
 ) -> list[str]:
     """Summarize each section by the sentences nearest to its centroid, in their original order (Radev et al. 2004).
 
@@ -190,6 +194,7 @@ def summaries(
         max_words: Word limit of a summary.
         raw_up_to: A section of at most this many words is its own summary, unchanged; None for `is_short`.
         language: Language of the stemmer.
+        tokens: Counter of `is_short`: see `drillrank.text.token_counter`.
 
     Returns:
         One summary per section: whole sentences of the text, joined by spaces.
@@ -199,8 +204,8 @@ def summaries(
     """
     check_positive(max_words=max_words)
     result = list(texts)
-    is_brief = is_short if raw_up_to is None else lambda text: word_count(text) <= raw_up_to
-    long_indices = [index for index, text in enumerate(texts) if not is_brief(text)]
+    limit, count = (SHORT_SECTION, token_counter(tokens)) if raw_up_to is None else (raw_up_to, word_count)
+    long_indices = [index for index, text in enumerate(texts) if count(text) > limit]
     sentence_lists = [[texts[index][start:end] for start, end in sentences(texts[index])] for index in long_indices]
     vectors = Tfidf(terms(sentence, language) for section in sentence_lists for sentence in section).vectors
     first = 0
@@ -212,13 +217,17 @@ def summaries(
     return result
 
 
-def is_short(text: str) -> bool:
-    """Return True if a section is its own summary: up to 200 tokens.
+def is_short(text: str, tokens: Tokens = None) -> bool:
+    """Return True if a section is its own summary: up to 200 tokens (MC-indexing, Appendix G).
+
+    Args:
+        text: Text of the section.
+        tokens: Counter of the tokens: see `drillrank.text.token_counter`.
 
     >>> is_short("Few words."), is_short("many words " * 101)
     (True, False)
     """
-    return count_tokens(text) <= SHORT_SECTION
+    return token_counter(tokens)(text) <= SHORT_SECTION
 
 
 def _extract(section: Sequence[str], nearness: npt.NDArray[np.float64], max_words: int) -> str:

@@ -13,12 +13,20 @@ from drillrank.errors import InvalidInput, check_positive
 from drillrank.explanation import Explainable, Explanations
 from drillrank.likelihood.encoders import as_encoder
 from drillrank.passages import check_query
-from drillrank.settings import check_one_of
+from drillrank.settings import Preset, check_one_of
 from drillrank.structure import breadcrumb
 from drillrank.text import check_language
 from drillrank.vectors import BM25Index, Embed, TfidfIndex, embedded, of_unit_length
 from drillrank.views.extractive import VIEWS, View
-from drillrank.views.merging import Merge, MergedSection, ViewRanks, check_weights, explain_views, merge_ranks
+from drillrank.views.merging import (
+    Merge,
+    MergedSection,
+    ViewRanks,
+    check_weights,
+    complete_merge,
+    explain_views,
+    merge_ranks,
+)
 from drillrank.views.views import SectionChunk, check_views
 
 RetrieverName = Literal["bm25", "tfidf"]
@@ -124,8 +132,10 @@ class MultiViewIndex:
         language: Language of the stemmer: one of `drillrank.text.LANGUAGES`.
         embed: An encoder's specification, such as `"onnx:DIR"`, or a function from texts to an array of shape (texts,
             dimensions). With it, semantic similarity replaces lexical matching.
-        merge: `"fusion"`, or `"union"` as in the paper: see `drillrank.views.merge_views`.
+        merge: `"fusion"`, or `"union"` as in the paper: see `drillrank.views.merge_views`. None is fusion, or union
+            with the preset.
         views: The views to search, among those of the chunks.
+        preset: `"paper"` sets what the paper fixes and other arguments leave open: the union of the best of each view.
 
     Raises:
         InvalidInput: a weight is below 0, the retriever, a view or `merge` is unknown, or some sections lack their raw
@@ -148,14 +158,16 @@ class MultiViewIndex:
         language: str = "english",
         *,
         embed: str | Embed | None = None,
-        merge: Merge = "fusion",
+        merge: Merge | None = None,
         views: Sequence[View] = VIEWS,
+        preset: Preset | None = None,
     ) -> None:
+        merge = complete_merge(merge, preset)
         check_index_settings(retriever, weights, language, merge, views)
         self.retriever = retriever
         self.weights = weights
         self.language = language
-        self.merge: Merge = merge
+        self.merge, self.preset = merge, preset
         self.views = tuple(views)
         self._embed = as_encoder(embed)
         chunk_list = list(chunks)

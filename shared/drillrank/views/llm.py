@@ -25,7 +25,7 @@ from drillrank.llm import CacheEntry, LLMRequest, Requests, strip_reasoning, unu
 from drillrank.passages import stable_uuid
 from drillrank.prompts import fill_template
 from drillrank.structure import breadcrumb, parse_document
-from drillrank.text import WORD, count_tokens
+from drillrank.text import WORD, Tokens, count_tokens
 from drillrank.views.chunks import Chunk, Chunker
 from drillrank.views.extractive import SHORT_SECTION, VIEWS, View, extractive_texts, is_short
 
@@ -87,6 +87,7 @@ class ViewWriter:
         views: Collection[View] = VIEWS,
         language: str = "english",
         on_start: Callable[[int], object] | None = None,
+        tokens: Tokens = None,
     ) -> Requests[list[dict[View, list[str]]]]:
         r"""Ask for the views of every chunk at once, and again if the answer is not useful.
 
@@ -98,6 +99,7 @@ class ViewWriter:
             views: The views to write, without the raw one.
             language: Language of the stemmer for views that are computed.
             on_start: Callback, called with the number of prompts before they are asked.
+            tokens: Counter of the 200 tokens: see `drillrank.text.token_counter`.
 
         Returns:
             A generator for `drillrank.llm.run` or `arun`. Its result is the argument `texts` of `section_chunks` for
@@ -119,10 +121,10 @@ class ViewWriter:
                 template_values = {"section_name": name, "section_text": chunk.body}
                 if "keywords" in views and WORD.search(chunk.body) and chunk.body not in chunk.path[-1:]:
                     prompts[number, "keywords", position] = fill_template(KEYWORD_PROMPT, **template_values)
-                if "summary" in views and not is_short(chunk.body):
+                if "summary" in views and not is_short(chunk.body, tokens):
                     prompts[number, "summary", position] = fill_template(SUMMARY_PROMPT, **template_values)
         answers = yield from self._ask(prompts, on_start)
-        texts = [extractive_texts(chunks, views, language) for chunks in documents]
+        texts = [extractive_texts(chunks, views, language, tokens) for chunks in documents]
         for (number, view, position), answer in answers.items():
             written = (strip_reasoning(answer) or "").strip()
             texts[number][view][position] = ", ".join(parse_keywords(answer)) if view == "keywords" else written

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from drillrank.errors import InvalidInput, check_positive
 from drillrank.explanation import Explanation, Term
-from drillrank.settings import check_one_of
+from drillrank.settings import Preset, check_one_of, check_preset
 from drillrank.views.extractive import VIEWS
 
 ViewRanks = npt.NDArray[np.int64]
@@ -61,10 +61,10 @@ def merge_views(
 ) -> list[MergedSection]:
     """Return the best `k` sections of several rankings.
 
-    MC-indexing takes the top k' = 2k/3 (here rounded up) of every view and expects their union to have about k
-    sections: that is `"union"`. With `"fusion"`, the result has exactly k sections if the rankings have that many.
-    Reciprocal rank fusion removes sections from a larger union and adds sections to a smaller one. Only ranks are
-    compared, because the scores of different views have no common scale.
+    MC-indexing takes the top k' ≈ 2k/3 of every view (2, 3 and 7 for k = 3, 5 and 10: Appendix E) and expects their
+    union to have about k sections: that is `"union"`. With `"fusion"`, 2k/3 is rounded up, and the result has exactly k
+    sections if the rankings have that many. Reciprocal rank fusion removes sections from a larger union and adds
+    sections to a smaller one. Only ranks are compared, because the scores of different views have no common scale.
 
     Fusion with `weights` is weighted reciprocal rank fusion alone: no view has reserved places.
 
@@ -129,7 +129,7 @@ def merge_ranks(
     view_weights = np.array([[_weight(view, weights)] for view in ranks_by_view])
     # Sorted, so that the order of the views does not distinguish equal scores.
     scores = np.sort(np.where(ranks > 0, view_weights / (RANK_OFFSET + ranks), 0.0), axis=0).sum(axis=0)
-    n_reserved = 0 if weights is not None and merge == "fusion" else _reserved_places(k)
+    n_reserved = 0 if weights is not None and merge == "fusion" else _reserved_places(k, merge)
     is_reserved = sortable_ranks.min(axis=0) <= n_reserved
     best_first = np.lexsort((*sortable_ranks[::-1], -scores, ~is_reserved))
     is_eligible = is_reserved if merge == "union" else ranks.max(axis=0) > 0
@@ -179,7 +179,7 @@ def explain_views(
         for view, view_rank in section.ranks.items()
         for weight in [_weight(view, weights)]
     )
-    n_reserved = _reserved_places(k)
+    n_reserved = _reserved_places(k, merge)
     if not terms:
         note = "No view ranks it: it comes last, in the order given."
     elif weights is not None and merge == "fusion":
@@ -191,9 +191,29 @@ def explain_views(
     return Explanation(rank, section.score, name, terms, note=note)
 
 
-def _reserved_places(k: int) -> int:
-    """Return k' = 2k/3, rounded up: the number of places of each view."""
-    return -(-2 * k // 3)
+def _reserved_places(k: int, merge: Merge) -> int:
+    """Return k' ≈ 2k/3, the number of places of each view.
+
+    >>> [_reserved_places(k, "union") for k in (1, 3, 5, 10)]  # Appendix E: 1, 1 or 2, 3, and 6 or 7
+    [1, 2, 3, 7]
+    """
+    return round(2 * k / 3) if merge == "union" else -(-2 * k // 3)
+
+
+def complete_merge(merge: Merge | None, preset: Preset | None) -> Merge:
+    """Return the way to merge, with the value of the preset or the default for None.
+
+    Raises:
+        InvalidInput: `merge` or `preset` is unknown.
+
+    >>> complete_merge(None, "paper"), complete_merge("fusion", "paper")
+    ('union', 'fusion')
+    """
+    check_preset(preset)
+    if merge is not None:
+        check_one_of(Merge, merge=merge)
+        return merge
+    return "union" if preset == "paper" else "fusion"
 
 
 def _weight(view: str, weights: Mapping[str, float] | None) -> float:

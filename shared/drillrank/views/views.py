@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
@@ -10,10 +11,10 @@ from drillrank.errors import InvalidInput, OnFailure, check_on_failure, check_po
 from drillrank.llm import LLM, Requests, arun, run
 from drillrank.passages import stable_uuid
 from drillrank.progress import progress_bar
-from drillrank.settings import Settings, as_settings
+from drillrank.settings import Preset, Settings, as_settings, check_preset, with_preset
 from drillrank.structure import Document
 from drillrank.text import Tokens, check_language
-from drillrank.views.chunks import MAX_TOKENS, MIN_TOKENS, Chunk, Chunker, Chunking
+from drillrank.views.chunks import MAX_TOKENS, MIN_TOKENS, Chunk, Chunker, Chunking, SizeLimit
 from drillrank.views.extractive import (
     VIEWS,
     Summarizer,
@@ -35,8 +36,8 @@ class SectionChunk(Chunk):
 
     Attributes:
         text: Text of the view. `raw`: the chunk's text, which retrieval returns. `keywords` and `summary`: the headings
-            joined by " > ", without a title of the whole document, and on the next line the keywords separated by
-            commas, or the summary.
+            joined by " > ", without a title of the whole document, unless they are left out, and on the next line the
+            keywords separated by commas, or the summary.
         id: UUID made from the document's id, the chunk's ordinal and part, and the view; the same in every run.
         context: Text that the index puts in front of the raw view. Empty for the other views.
         view: Name of the view.
@@ -69,6 +70,8 @@ def section_chunks(
     context: Collection[Context] = (),
     texts: Mapping[View, Sequence[str]] | None = None,
     language: str = "english",
+    headings: bool = True,
+    tokens: Tokens = None,
 ) -> list[SectionChunk]:
     r"""Cut a document into chunks and return each chunk in its views.
 
@@ -85,6 +88,8 @@ def section_chunks(
         texts: Keywords or summaries for each chunk, for example an LLM's. `keywords` and `summaries` compute missing
             views.
         language: Language of the stemmer for keywords and summaries.
+        headings: True to begin keyword and summary views with the headings of the section.
+        tokens: Counter of the 200 tokens up to which a chunk is its own summary: see `drillrank.text.token_counter`.
 
     Returns:
         The views chunk by chunk; within a chunk raw, keywords, summary.
@@ -107,7 +112,7 @@ def section_chunks(
     if not isinstance(document_id, str):
         raise InvalidInput(f"document_id must be a string, got {document_id!r:.200}.")
     chunks = (chunker or Chunker())(document)
-    texts_by_view = _texts_by_view(chunks, views, texts or {}, language)
+    texts_by_view = _texts_by_view(chunks, views, texts or {}, language, tokens)
     names = chunk_names(chunks)
     contexts = _build_contexts(document, chunks, names, context, language)
     result: list[SectionChunk] = []
@@ -117,19 +122,19 @@ def section_chunks(
             result.append(raw)
         for view in VIEWS[1:]:
             if view in texts_by_view and texts_by_view[view][index].strip():
-                text = "\n".join(filter(None, (name, texts_by_view[view][index])))
+                text = "\n".join(filter(None, (name if headings else "", texts_by_view[view][index])))
                 view_id = stable_uuid(document_id, raw.ordinal, raw.part, view)
                 result.append(replace(raw, id=view_id, text=text, context="", view=view))
     return result
 
 
 def _texts_by_view(
-    chunks: Sequence[Chunk], views: Collection[View], texts: Mapping[View, Sequence[str]], language: str
+    chunks: Sequence[Chunk], views: Collection[View], texts: Mapping[View, Sequence[str]], language: str, tokens: Tokens
 ) -> dict[View, Sequence[str]]:
     """Return the keywords and summaries of all chunks. Compute those that the caller does not pass."""
     passed_texts = {view: view_texts for view, view_texts in texts.items() if view in views}
     texts_by_view: dict[View, Sequence[str]] = {
-        **extractive_texts(chunks, set(views) - passed_texts.keys(), language),
+        **extractive_texts(chunks, set(views) - passed_texts.keys(), language, tokens),
         **passed_texts,
     }
     for view, view_texts in texts_by_view.items():
@@ -212,9 +217,13 @@ class ViewSettings(Settings):
     """Settings of `MultiViewChunker` that rarely change: how it counts tokens and asks the LLM.
 
     Attributes:
-        tokens: Counter of `max_tokens` and `min_tokens`: None for drillrank's estimate, which is the same everywhere,
-            `"tiktoken:<encoding>"`, a function from a text to a number, or a tokenizer: see
-            `drillrank.text.token_counter`.
+        tokens: Counter of `max_tokens`, `min_tokens` and the 200 tokens up to which a section is its own summary: None
+            for drillrank's estimate, which is the same everywhere, `"tiktoken:<encoding>"`, a function from a text to a
+            number, or a tokenizer: see `drillrank.text.token_counter`.
+        headings: True to begin keyword and summary views with the headings of the section. None is True, or False with
+            the preset.
+        preset: `"paper"` sets what the paper fixes and the caller leaves open: sections are neither cut nor joined, and
+            keyword and summary views have no headings.
         on_failure: `"raise"` raises an error if a call fails or an answer is not useful, and `"fallback"` computes the
             view without the LLM, with a `DrillrankWarning`. None raises for calls and falls back for answers.
         workers: Largest number of LLM calls at the same time.
@@ -233,13 +242,32 @@ class ViewSettings(Settings):
     language: str = "english"
     exclude: Sequence[str] = ()
     max_calls: int = 1000
+    headings: bool | None = None
+    preset: Preset | None = None
 
     def __post_init__(self) -> None:
+        check_preset(self.preset)
+        if not isinstance(self.headings, bool | None):
+            raise InvalidInput(f"headings must be True, False or None, got {self.headings!r:.200}.")
         Chunker(tokens=self.tokens, exclude=self.exclude)
         check_on_failure(self.on_failure)
         check_positive(workers=self.workers, max_calls=self.max_calls)
         check_language(self.language)
         super().__post_init__()
+
+    @property
+    def has_headings(self) -> bool:
+        """The value of `headings`, or its default."""
+        return self.preset != "paper" if self.headings is None else self.headings
+
+    def chunk_sizes(self, max_tokens: SizeLimit, min_tokens: SizeLimit) -> tuple[int | None, int | None]:
+        """Return the sizes for `Chunker`: "default" becomes the default, or None with the preset.
+
+        >>> ViewSettings(preset="paper").chunk_sizes("default", 64)
+        (None, 64)
+        """
+        largest, smallest = (None, None) if self.preset == "paper" else (MAX_TOKENS, MIN_TOKENS)
+        return largest if max_tokens == "default" else max_tokens, smallest if min_tokens == "default" else min_tokens
 
 
 class MultiViewChunker:
@@ -249,14 +277,17 @@ class MultiViewChunker:
         views: Views to make: `raw`, which the others refer to, `keywords`, `summary`.
         llm: Writes the keywords and summaries; None computes them.
         chunking: Unit of the index, such as `"section"` or `"passage"`: see `Chunker`.
-        max_tokens: Largest size of a chunk, by default what most encoders read. Longer sections are cut between
-            paragraphs, then sentences. None sets no limit.
-        min_tokens: Size below which neighboring sections are joined under their parent; None joins none.
+        max_tokens: Largest size of a chunk. Longer sections are cut between paragraphs, then sentences. None sets no
+            limit. `"default"` is 512, what most encoders read, or no limit with the preset.
+        min_tokens: Size below which neighboring sections are joined under their parent; None joins none. `"default"` is
+            64, or None with the preset.
         context: Text that the index puts in front of the raw view: `"headings"`, `"keywords"` of the section, or both.
             The returned text stays the source.
         summarizer: Function from texts to summaries, for example a `drillrank.views.HuggingFaceSummarizer`. It replaces
             the LLM for summaries.
-        writer: Asks the LLM, with its own reaction to failures; None is a `ViewWriter` with the settings.
+        preset: `"paper"` sets what the paper fixes and other arguments leave open: whole sections, and keywords and
+            summaries without headings. `MultiViewIndex` has the rest of it. The paper's LLM writes the views. None
+            keeps `settings.preset`.
         settings: How to count tokens and ask the LLM.
 
     Raises:
@@ -275,11 +306,11 @@ class MultiViewChunker:
         *,
         llm: LLM | None = None,
         chunking: Chunking = "section",
-        max_tokens: int | None = MAX_TOKENS,
-        min_tokens: int | None = MIN_TOKENS,
+        max_tokens: SizeLimit = "default",
+        min_tokens: SizeLimit = "default",
         context: Sequence[Context] = (),
         summarizer: Summarizer | None = None,
-        writer: ViewWriter | None = None,
+        preset: Preset | None = None,
         settings: ViewSettings | Mapping[str, Any] = ViewSettings(),
     ) -> None:
         check_views(views)
@@ -290,9 +321,16 @@ class MultiViewChunker:
         self.llm = llm
         self.context = tuple(context)
         self.summarizer = summarizer
-        self.settings = as_settings(ViewSettings, settings)
-        self.chunker = Chunker(chunking, max_tokens, min_tokens, self.settings.tokens, self.settings.exclude)
-        self._writer = writer or ViewWriter(on_failure=self.settings.on_failure, max_calls=self.settings.max_calls)
+        self.settings = with_preset(as_settings(ViewSettings, settings), preset)
+        sizes = self.settings.chunk_sizes(max_tokens, min_tokens)
+        self.chunker = Chunker(chunking, *sizes, self.settings.tokens, self.settings.exclude)
+        self._writer = ViewWriter(on_failure=self.settings.on_failure, max_calls=self.settings.max_calls)
+
+    def with_writer(self, writer: ViewWriter) -> MultiViewChunker:
+        """Return a copy whose LLM is asked by another writer, with its own cache and reaction to failures."""
+        chunker = copy(self)
+        chunker._writer = writer
+        return chunker
 
     def chunks(
         self, documents: Sequence[tuple[str, Document]], show_progress: bool = False
@@ -323,7 +361,9 @@ class MultiViewChunker:
         # 2. Have the LLM write keywords and summaries.
         text_lists: Sequence[Mapping[View, Sequence[str]]] = [{} for _ in chunk_lists]
         if self.llm is not None and (written_views := self._views_of_llm()):
-            text_lists = yield from self._writer.write(chunk_lists, written_views, self.settings.language, expect)
+            text_lists = yield from self._writer.write(
+                chunk_lists, written_views, self.settings.language, expect, self.settings.tokens
+            )
         # 3. Build the views of every chunk.
         result = []
         for (id_, document), chunks, texts in zip(documents, chunk_lists, text_lists, strict=True):
@@ -338,6 +378,8 @@ class MultiViewChunker:
                     context=self.context,
                     texts=texts,
                     language=self.settings.language,
+                    headings=self.settings.has_headings,
+                    tokens=self.settings.tokens,
                 )
             )
         return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -271,6 +272,30 @@ def test_latex_and_html_are_readable_and_their_spans_point_into_the_source():
     [passage] = cut_passages(parse_document(html, "html"))
     assert passage.text == "Mill\n\nFish & chips"
     assert html[passage.start : passage.end] == html
+
+
+@pytest.mark.parametrize("size", [40, 90, 400])
+def test_parts_of_a_list_with_markup_have_the_spans_of_their_lines(size):
+    markdown = "".join(
+        f'{n}. <span class="term">Clause {n}.</span> The <b>tenant</b> keeps {n} dogs.\n' for n in range(1, 30)
+    )
+    passages = cut_passages(parse_document(markdown, "markdown"), size)
+    assert len(passages) > 2
+    end = 0
+    for passage in passages:
+        source = markdown[passage.start : passage.end]
+        assert "<" not in passage.text
+        assert {*re.findall(r"\d+", passage.text)} <= {*re.findall(r"\d+", source)}
+        assert len(source.splitlines()) == len(passage.text.splitlines())
+        assert passage.start >= end or size == 40  # a line may be in two small passages
+        end = passage.end
+
+
+def test_parts_of_a_block_whose_lines_differ_from_the_source_have_its_span():
+    html = "<ul>" + "".join(f"<li>Clause {n} is about dogs.</li>" for n in range(30)) + "</ul>"
+    assert {(passage.start, passage.end) for passage in cut_passages(parse_document(html, "html"), 90)} == {
+        (0, len(html))
+    }
 
 
 def test_hidden_blocks_are_not_shown():
