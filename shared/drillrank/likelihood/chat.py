@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -63,6 +64,12 @@ class ServedLLM:
 
     def __repr__(self) -> str:
         return f"ServedLLM({self.address!r})"
+
+    def with_temperature(self, temperature: float) -> ServedLLM:
+        """Return this LLM at another temperature. Both share their connections."""
+        changed = copy(self)
+        changed._parameters = {**self._parameters, "temperature": temperature}
+        return changed
 
     def complete(self, prompt: str) -> Reply:
         """Return the model's answer, with the tokens that its server counted.
