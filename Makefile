@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; each would compile what it imports
 
-.PHONY: help demo test types pyright suite test-thorough integration test-vllm test-llama-cpp test-serving test-ray test-families test-wheel test-real lowest newest fuzz test-large mutation docs figures lock dist matrix fix bench clean
+.PHONY: help demo test types pyright suite test-thorough integration test-vllm test-backends test-llama-cpp test-serving test-ray test-families test-wheel test-real lowest newest fuzz test-large mutation docs figures lock dist matrix fix bench clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -74,6 +74,18 @@ integration: $(VENV)/.integration  ## Round trips through Chroma, Qdrant, FAISS 
 
 test-vllm: $(VENV)/.dev .venv-vllm/.ready  ## Likelihood and relevance from a real vLLM on this machine
 	DRILLRANK_VLLM_PYTHON=$(CURDIR)/.venv-vllm/bin/python $(BIN)/python -m pytest -rs tests/integration/test_vllm.py
+
+# optimum-onnx needs transformers 4. The environment has the rest from that of the tests.
+.venv-backends/.ready: $(VENV)/.dev
+	$(PYTHON) -m venv .venv-backends
+	.venv-backends/bin/python -m pip install --quiet --disable-pip-version-check "sentence-transformers[onnx,openvino]>=5,<6" \
+		"torch==2.13.0"
+	$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" \
+		> $$(.venv-backends/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/later.pth
+	@touch $@
+
+test-backends: .venv-backends/.ready  ## Cross-encoders in ONNX Runtime and OpenVINO against torch
+	PYTHONPATH=shared:. .venv-backends/bin/python -m pytest -rs tests/drillrank/neural/test_cross_encoder.py -k backends
 
 # The compiler takes some six minutes of one core; what reads pictures is left out.
 .venv-llama-cpp/.ready:
