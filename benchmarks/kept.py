@@ -447,6 +447,7 @@ class KeptReader:
         if new:
             with _LOADING:
                 tokenizer, model = _model(folder_of(self.name))
+            self._file.parent.mkdir(exist_ok=True)
             rows = {key: _read(tokenizer, model, *prompt) for key, prompt in new.items()}
             with self._lock, _Replacing(self._file) as place, place.open("wb") as opened:
                 self._rows |= rows
