@@ -293,9 +293,9 @@ class SupportEvidence:
             vocabulary: Terms of its best window. A fact of another one fits there if it fits to the rest of the words.
         """
         misfits: dict[str, None] = {}
+        facts = {token.term for token in tokens if token.is_number or token.is_name or token.term in self._names}
         for index, token in enumerate(tokens):
-            is_fact = token.is_number or token.is_name or token.term in self._names
-            if not is_fact or token.term not in information_by_term:
+            if token.term not in facts or token.term not in information_by_term:
                 continue
             weight_by_term: dict[str, float] = defaultdict(float)
             first = max(index - MAX_DISTANCE, 0)
@@ -303,7 +303,9 @@ class SupportEvidence:
                 if other.term != token.term:
                     nearness = math.exp(-abs(other_index - index) / CONTEXT_WORDS)
                     weight_by_term[other.term] += nearness * information_by_term.get(other.term, 0.0)
-            rest = {term: weight for term, weight in weight_by_term.items() if term not in vocabulary}
+            rest = {
+                term: weight for term, weight in weight_by_term.items() if weight and term not in vocabulary | facts
+            }
             if not self._fits(token, weight_by_term) and not (self._explain(rest.items()) and self._fits(token, rest)):
                 misfits[token.form] = None
         return tuple(misfits)
