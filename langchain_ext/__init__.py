@@ -21,6 +21,7 @@ from langchain_ext.rerank import (  # noqa: E402
 )
 from langchain_ext.retrievers import BRMGRRetriever, MultiViewRetriever  # noqa: E402
 from langchain_ext.self_ask import SelfAskChain  # noqa: E402
+from langchain_ext.support import SupportEvaluator  # noqa: E402
 
 __all__ = [
     "BRMGRRerank",
@@ -35,5 +36,6 @@ __all__ = [
     "PromptRankRetriever",
     "RelevanceRerank",
     "SelfAskChain",
+    "SupportEvaluator",
     "UPRRerank",
 ]

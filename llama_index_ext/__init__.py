@@ -15,6 +15,7 @@ from llama_index_ext.reader import DrillrankReader  # noqa: E402
 from llama_index_ext.rerank import BRMGRRerank, MonoT5Rerank, RelevanceRerank, UPRRerank  # noqa: E402
 from llama_index_ext.retrievers import BRMGRRetriever, MultiViewRetriever  # noqa: E402
 from llama_index_ext.self_ask import SelfAskQueryEngine  # noqa: E402
+from llama_index_ext.support import SupportEvaluator  # noqa: E402
 
 __all__ = [
     "BRMGRRerank",
@@ -28,5 +29,6 @@ __all__ = [
     "PromptRankRetriever",
     "RelevanceRerank",
     "SelfAskQueryEngine",
+    "SupportEvaluator",
     "UPRRerank",
 ]

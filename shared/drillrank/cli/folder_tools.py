@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from drillrank.cli.ask import ask_files
+from drillrank.cli.check import check_answer
 from drillrank.cli.corpus import FileCorpus
 from drillrank.cli.lines import is_text_file, number_lines
 from drillrank.cli.options import DEFAULT_TOP_N, EvidenceSize
@@ -113,7 +114,8 @@ class FolderTools:
         `at` has the coordinates of a passage, which `read` takes; `section` its headings; `best` the lines or page of
         the paragraph that fits best. `found` false: the files seem to be about other subjects; ask once more in other
         words before you say so. No `found`: judge by the passages; `confidence` is the probability that they answer.
-        `from`: another file that leads to this passage, and by what link, title or name.
+        `from`: another file that leads to this passage, and by what link, title or name. `gap`: question to ask next if
+        the passages answer only a part.
 
         Args:
             question: Question in words that the files may use.
@@ -148,6 +150,7 @@ class FolderTools:
             "confidence": None if result.confidence is None else round(result.confidence, 2),
             "finding": "" if found is not False else result.finding or _NOTHING_MATCHED,
             "evidence": evidence,
+            "gap": result.gap if evidence else "",
             "problems": [] if start else self._summarize_problems(problems),
             "next": start + len(evidence) if len(evidence) >= (top_n or DEFAULT_TOP_N) else None,
         }
@@ -155,6 +158,31 @@ class FolderTools:
             del evidence[-1]
             answer["next"] = start + len(evidence)
         return answer
+
+    def check(self, answer: str) -> JsonRecord:
+        """Check which sentences of your answer the files support, before you give it.
+
+        `doubts`: numbers and names that no file has next to these words, or "negation". A sentence that only follows
+        from what files say, or repeats them in quite other words, may be called unsupported.
+
+        Args:
+            answer: Sentences to check.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DrillrankWarning)
+            corpus = self._prepare_corpus(self._list_files()[0], self._d3)
+            checked = check_answer(self._d3, corpus, answer)
+        return {
+            "sentences": [
+                {
+                    "sentence": item.judgment.sentence,
+                    "supported": item.judgment.supported,
+                    "doubts": list(item.judgment.doubts),
+                    "at": [describe_evidence(evidence)["at"] for evidence in item.evidence],
+                }
+                for item in checked
+            ]
+        }
 
     def outline(
         self,
